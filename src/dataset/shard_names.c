@@ -13,8 +13,10 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "format/foreign/foreign_file.h"
 #include "format/foreign/foreign_name.h"
 #include "platform/os.h"
+#include "shard_stems.h"
 #include "text/path.h"
 
 #define MANIFEST_HEAD "tokmap-shards "
@@ -106,6 +108,8 @@ struct walk {
     char **folders;
     uint64_t count, capacity;
     const char *folder; /* the folder that is being listed */
+    struct stem_set indexes, others; /* the stems of the indexes, and of the other files that a shard has */
+    bool missing;                    /* an index was not listed, but is there now */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
@@ -151,7 +155,13 @@ static int walk_entry(void *user, const char *name, enum os_kind kind)
 {
     struct walk *walk = user;
     const size_t name_bytes = strlen(name);
-    const bool index = ends_in(name, name_bytes, ".tmx");
+    size_t stem_bytes;
+    const enum shard_role role = shard_role_of(name, name_bytes, &stem_bytes);
+    const bool index = role == SHARD_ROLE_INDEX;
+    if (role && !shard_stems_add(index ? &walk->indexes : &walk->others, walk->folder, name, stem_bytes)) {
+        walk->status = error_set_memory(walk->error, "the names in a folder", 8 * walk->others.count);
+        return -1;
+    }
     if (!index && kind != OS_KIND_FOLDER && kind != OS_KIND_UNKNOWN)
         return 0;
     char *path = path_in(walk->folder, name);
@@ -184,24 +194,110 @@ static int compare_paths(const void *a, const void *b)
     return strcmp(*(char *const *)a, *(char *const *)b);
 }
 
-static enum tokmap_status find_in_folder(struct shard_names *names, const char *name, struct tokmap_error *error)
+/* Calls entry() for what is in a folder and below it. */
+static void walk_all(struct walk *walk, const char *name, int (*entry)(void *, const char *, enum os_kind))
 {
-    struct walk walk = {.names = names, .error = error};
     char *top = strdup(name);
     if (!top)
-        return error_set_memory(error, "the path of a folder", strlen(name));
-    (void)walk_push(&walk, top);
-    while (walk.count && !walk.status) {
-        char *folder = walk.folders[--walk.count];
-        walk.folder = folder;
-        int system = os_folder_kinds(folder, walk_entry, &walk);
+        walk->status = error_set_memory(walk->error, "the path of a folder", strlen(name));
+    else
+        (void)walk_push(walk, top);
+    while (walk->count && !walk->status) {
+        char *folder = walk->folders[--walk->count];
+        walk->folder = folder;
+        int system = os_folder_kinds(folder, entry, walk);
         if (system > 0)
-            walk.status = error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
+            walk->status = error_set_system(walk->error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
         free(folder);
     }
-    for (uint64_t i = 0; i < walk.count; i++)
-        free(walk.folders[i]);
-    free(walk.folders);
+    while (walk->count)
+        free(walk->folders[--walk->count]);
+}
+
+/* Looks at one file, NAME.bin or a sign of a writer, whose NAME.tmx was not listed. */
+static int check_orphan(struct walk *walk, const char *path, size_t stem_bytes, enum shard_role role, enum os_kind kind)
+{
+    struct os_stat found;
+    char *index_path = path_join("", 0, path, stem_bytes, ".tmx");
+    if (!index_path) {
+        walk->status = error_set_memory(walk->error, "the path of a shard", stem_bytes);
+        return -1;
+    }
+    const bool there = !os_stat(index_path, &found) && found.kind == OS_KIND_FILE;
+    const bool tokens = role == SHARD_ROLE_TOKENS && !examine(path, true, &kind) && kind == OS_KIND_FILE &&
+                        !foreign_kind_of(path);
+    if (there || (tokens && shard_index_awaited(index_path))) {
+        walk->missing = true;
+    } else if (tokens && walk->names->count) {
+        walk->status = error_set(
+            walk->error, TOKMAP_ERROR_MISMATCH, path, TOKMAP_NO_OFFSET,
+            "the folder has shards, and this file has the name of a shard's tokens, but its index (.tmx) is missing; "
+            "restore the index or pack the shard again, or, if the file is not part of the dataset, move it to another "
+            "folder or name the shards in a manifest");
+    }
+    free(index_path);
+    return walk->status ? -1 : 0;
+}
+
+/* Handles one entry of a folder that is listed again because an index was missing. */
+static int check_entry(void *user, const char *name, enum os_kind kind)
+{
+    struct walk *walk = user;
+    const size_t name_bytes = strlen(name);
+    size_t stem_bytes;
+    const enum shard_role role = shard_role_of(name, name_bytes, &stem_bytes);
+    const bool other = role == SHARD_ROLE_TOKENS || role == SHARD_ROLE_SIGN;
+    const bool folder = kind == OS_KIND_FOLDER || kind == OS_KIND_UNKNOWN;
+    if (!folder && (!other || shard_stems_has(&walk->indexes, walk->folder, name, stem_bytes)))
+        return 0;
+    char *path = path_in(walk->folder, name);
+    if (!path) {
+        walk->status = error_set_memory(walk->error, "the path of a shard", strlen(walk->folder) + name_bytes + 2);
+        return -1;
+    }
+    if (examine(path, false, &kind)) /* removed in the meantime */
+        kind = OS_KIND_OTHER;
+    if (kind == OS_KIND_FOLDER)
+        return walk_push(walk, path);
+    int result = 0;
+    if (other && !shard_stems_has(&walk->indexes, walk->folder, name, stem_bytes))
+        result = check_orphan(walk, path, strlen(path) - name_bytes + stem_bytes, role, kind);
+    free(path);
+    return result;
+}
+
+/* Lists a folder once. A NAME.bin without a NAME.tmx would make the dataset smaller without a word: see FORMAT.md,
+ * "Datasets". */
+static void walk_once(struct walk *walk, const char *name)
+{
+    walk_all(walk, name, walk_entry);
+    if (!walk->status && !shard_stems_ready(&walk->indexes))
+        walk->status = error_set_memory(walk->error, "the names in a folder", 16 * walk->indexes.count);
+    if (!walk->status && !shard_stems_within(&walk->others, &walk->indexes))
+        walk_all(walk, name, check_entry);
+    shard_stems_free(&walk->indexes);
+    shard_stems_free(&walk->others);
+    free(walk->folders);
+    walk->folders = NULL;
+    walk->capacity = 0;
+}
+
+static enum tokmap_status find_in_folder(struct shard_names *names, const char *name, struct tokmap_error *error)
+{
+    enum { TRIES = 8 };
+    struct walk walk = {.names = names, .error = error};
+    for (int try = 0; try < TRIES; try++) {
+        walk.missing = false;
+        walk_once(&walk, name);
+        if (walk.status || !walk.missing)
+            break;
+        while (names->count)
+            free(names->index_paths[--names->count]);
+    }
+    if (!walk.status && walk.missing)
+        return error_set(error, TOKMAP_ERROR_BUSY, name, TOKMAP_NO_OFFSET,
+                         "shards of the folder are replaced again and again while it is being listed; open it when "
+                         "their writers have finished");
     if (!walk.status && !names->count)
         return error_set(
             error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
@@ -351,6 +447,8 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
         return error_set_memory(error, "the path of a shard", bytes);
     bool whole = ends_in(name, bytes, ".tmx") || ends_in(name, bytes, ".bin");
     int system = bytes && name[bytes - 1] == '/' ? ENOENT : os_stat(index_path, &found);
+    if (system == ENOENT && bytes && name[bytes - 1] != '/' && shard_index_awaited(index_path))
+        system = os_stat(index_path, &found);
     if (!system && found.kind != OS_KIND_FOLDER) {
         names->folder_too = !whole && !os_stat(name, &found) && found.kind == OS_KIND_FOLDER;
         return names_add(names, index_path, 0, error);

@@ -1,6 +1,14 @@
 /*
  * shard_open.c - see shard_open.h.
  *
+ * A writer replaces a shard as format/shard_commit.h says: NAME.tmx is there at every moment, while NAME.bin and
+ * NAME.mask may have a name with the index's id for a moment, or, if the writer was killed, until the next writer comes.
+ * Example: the index that was open()ed is O, and the writer is at one of these places when the tokens are opened.
+ *
+ *     before step 2   NAME.bin is there, and belongs to O
+ *     2 to 4          NAME.bin is missing. NAME.bin.O is there
+ *     after 4         whatever is there, NAME.tmx is not O any more: begin again with N
+ *
  * Opening a shard is seven system calls, which take a few microseconds if the file system has everything in memory and
  * much longer if it does not. So threads open the shards of a dataset that has many, each taking the next few. If one
  * fails, all stop, and the caller opens the rest in order, so the error that it reports does not depend on the threads.
@@ -13,22 +21,46 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "format/shard_commit.h"
 #include "platform/os.h"
+#include "shard_stems.h"
 #include "text/path.h"
 
 #define SHARDS_AT_ONCE ((uint64_t)16)     /* that a thread takes */
 #define SHARDS_PER_THREAD ((uint64_t)128) /* at least, for a thread to be started */
 #define THREADS_MOST ((uint64_t)8)
 
+/* The saved name of a file that a writer may have renamed; NULL without memory. */
+static char *saved_name(const struct shard *shard, const char *path)
+{
+    return shard_saved_name(path, shard->index.id);
+}
+
 /* Opens the mask that belongs to the open index, if there is one. */
 static enum tokmap_status open_mask(struct shard *shard, struct tokmap_error *error)
 {
     if (!shard->index.mask_bytes)
         return TOKMAP_OK;
-    char *path = path_join("", 0, shard->index_path, strlen(shard->index_path) - 4, "." STREAM_MASK);
+    const size_t bytes = strlen(shard->index_path);
+    char *path = path_join("", 0, shard->index_path, bytes - 4, "." STREAM_MASK);
     if (!path)
-        return error_set_memory(error, "the path of a mask", strlen(shard->index_path));
-    return mask_file_open(&shard->mask, path, false, shard->index.shard.tokens, error);
+        return error_set_memory(error, "the path of a mask", bytes);
+    const enum tokmap_status status = mask_file_open(&shard->mask, path, false, shard->index.shard.tokens, error);
+    char *saved = status == TOKMAP_ERROR_NOT_FOUND ? saved_name(shard, path) : NULL;
+    if (!saved)
+        return status;
+    struct mask_file found;
+    struct tokmap_error reason = {0};
+    const enum tokmap_status other = mask_file_open(&found, saved, false, shard->index.shard.tokens, &reason);
+    if (other == TOKMAP_ERROR_NOT_FOUND) {
+        mask_file_close(&found);
+        return status;
+    }
+    if (other && error)
+        *error = reason;
+    mask_file_close(&shard->mask);
+    shard->mask = found;
+    return other;
 }
 
 /* Opens the file of another project that the store section of the open index names. */
@@ -63,17 +95,34 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
     if (!shard->store.path)
         return error_set_memory(error, "the path of a shard", strlen(shard->index_path));
     memcpy(shard->store.path + strlen(shard->store.path) - 4, ".bin", 4);
-    return store_open(&shard->store, error);
+    const enum tokmap_status status = store_open(&shard->store, error);
+    struct store found = shard->store;
+    found.path = status == TOKMAP_ERROR_NOT_FOUND ? saved_name(shard, shard->store.path) : NULL;
+    if (!found.path)
+        return status;
+    struct tokmap_error reason = {0};
+    const enum tokmap_status other = store_open(&found, &reason);
+    if (other == TOKMAP_ERROR_NOT_FOUND) {
+        store_close(&found);
+        return status;
+    }
+    if (other && error)
+        *error = reason;
+    store_close(&shard->store);
+    shard->store = found;
+    return other;
 }
 
-/* Opens an index and the tokens that belong to it. A writer that replaces the shard removes the old index before it
- * renames the new tokens. If the name of the index still refers to the index that we opened once the tokens are
- * open, the two belong together. */
+/* Opens an index and the tokens and the mask that belong to it. If the name of the index still refers to the index that
+ * we opened, and hold open, once the tokens are open, they belong together. */
 static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading reading, struct tokmap_error *error)
 {
     enum { TRIES = 8 };
     for (int try = 0;; try++) {
-        enum tokmap_status status = index_open_as(&shard->index, shard->index_path, reading, error);
+        int fd;
+        enum tokmap_status status = index_open_held(&shard->index, shard->index_path, reading, &fd, error);
+        if (status == TOKMAP_ERROR_NOT_FOUND && try < TRIES && shard_index_awaited(shard->index_path))
+            continue;
         if (status)
             return status;
         status = open_tokens(shard, error);
@@ -81,7 +130,10 @@ static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading rea
             status = open_mask(shard, error);
         struct os_stat now;
         int system = os_stat(shard->index_path, &now);
-        if (!system && now.inode == shard->index.inode && now.device == shard->index.device)
+        os_close(fd);
+        const bool same = !system && now.inode == shard->index.inode && now.device == shard->index.device;
+        /* A file that has neither of its names may have been renamed after we looked for the first one. */
+        if (same && (status != TOKMAP_ERROR_NOT_FOUND || try == TRIES))
             return status;
         if (system && system != ENOENT)
             return error_set_system(error, system, shard->index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");

@@ -479,6 +479,16 @@ enum tokmap_status index_open(struct index *index, const char *path, struct tokm
 enum tokmap_status index_open_as(struct index *index, const char *path, enum tokmap_reading reading,
                                  struct tokmap_error *error)
 {
+    int fd;
+    const enum tokmap_status status = index_open_held(index, path, reading, &fd, error);
+    os_close(fd);
+    return status;
+}
+
+enum tokmap_status index_open_held(struct index *index, const char *path, enum tokmap_reading reading, int *fd,
+                                   struct tokmap_error *error)
+{
+    *fd = -1;
     memset(index, 0, sizeof *index);
     index->path = path;
     struct opening opening;
@@ -507,8 +517,12 @@ enum tokmap_status index_open_as(struct index *index, const char *path, enum tok
     status = check_all(&opening);
     if (!status)
         status = hold(&opening);
+    index->id = opening.header.table_hash;
 done:
-    os_close(opening.fd);
+    if (status)
+        os_close(opening.fd);
+    else
+        *fd = opening.fd;
     return status;
 }
 

@@ -33,6 +33,7 @@ struct index {
     uint32_t about_sound;      /* the hash of the about section was checked; accessed atomically */
     struct index_pages *pages; /* NULL unless the index is read with pread */
     uint64_t device, inode;
+    uint64_t id; /* the hash of the table, which has the hash of every section: see shard_commit.h */
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
     uint64_t carries;     /* tokens >> 32 */
@@ -49,6 +50,10 @@ enum tokmap_status index_open(struct index *index, const char *path, struct tokm
  * system. An index that is not mapped keeps the file open, unless it is small. */
 enum tokmap_status index_open_as(struct index *index, const char *path, enum tokmap_reading reading,
                                  struct tokmap_error *error);
+/* The same, but leaves the file open: in *fd, which the caller closes, or, with *fd -1, by the index. As long as it is
+ * open, no other file of the file system has the index's inode number. *fd is -1 on failure. */
+enum tokmap_status index_open_held(struct index *index, const char *path, enum tokmap_reading reading, int *fd,
+                                   struct tokmap_error *error);
 void index_close(struct index *index);
 
 /* Makes a mapped index one that is read with pread, by its name. If the name is another file by now, the index stays

@@ -224,7 +224,7 @@ int index_writer_finish(struct index_writer *writer)
     header.sections = writer->sections;
     header.table_offset = writer->offset;
     header.file_bytes = writer->offset + table_bytes;
-    header.table_hash = hash64(writer->table, table_bytes);
+    header.table_hash = writer->id = hash64(writer->table, table_bytes);
     header.header_hash = hash64(&header, offsetof(struct index_header, header_hash));
     system = index_writer_add(writer, writer->table, table_bytes);
     if (!system)

@@ -41,6 +41,7 @@ struct index_writer {
     struct hash_state *hash;  /* of the open section */
     uint32_t sections;        /* finished sections, plus the open one */
     struct index_entry table[INDEX_SECTIONS_MAX];
+    uint64_t id; /* of the finished index, as in struct index */
 };
 
 /* Starts after the space of the header. The caller keeps ownership of fd. After a failure there is nothing to free. */

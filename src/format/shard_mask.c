@@ -3,7 +3,7 @@
  *
  * An index is written from front to back, so a section cannot be added to it in place. The new index is a copy of the
  * old one, section by section, with the section streams before the last one. The mask gets its name before the index
- * that describes it does, so an index with a section streams always belongs to the mask beside it.
+ * that describes it does, as shard_commit.h says, so an index with a section streams always belongs to its mask.
  */
 #include "shard_mask.h"
 
@@ -16,7 +16,9 @@
 #include "common/hash.h"
 #include "index_reader.h"
 #include "mask_writer.h"
+#include "partial_file.h"
 #include "platform/os.h"
+#include "shard_commit.h"
 #include "text/path.h"
 
 #define READ_BYTES ((size_t)1 << 18)
@@ -24,7 +26,7 @@
 struct adding {
     struct index old;
     const char *from_path;
-    char *mask_path, *mask_partial, *index_partial, *folder;
+    char *mask_path, *mask_partial, *tokens_path, *index_partial, *folder;
     int from_fd, mask_fd, index_fd;
     bool mask_made, index_made; /* the partial files are ours to remove */
     bool bytes_each;            /* the given file has a byte for each token */
@@ -68,24 +70,30 @@ static enum tokmap_status open_given(struct adding *adding)
 /* Creates an empty partial file, and locks it. */
 static enum tokmap_status open_partial(struct adding *adding, const char *path, int *fd, bool *made)
 {
-    struct os_stat locked, named;
-    int system = os_open(path, OS_WRITE_OPEN, fd);
-    if (system) {
-        *fd = -1;
-        return cannot_write(adding, system, path);
-    }
-    system = os_lock(*fd);
-    if (!system)
-        system = os_fstat(*fd, &locked);
-    /* Another writer may have renamed or removed the file between the open and the lock. */
-    if (!system && (os_lstat(path, &named) || named.inode != locked.inode || named.device != locked.device))
-        system = EWOULDBLOCK;
+    const int system = partial_file_open(path, NULL, NULL, fd);
     if (system == EWOULDBLOCK)
         return error_set(adding->error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
                          "another process is writing this shard; wait for it");
     *made = !system;
-    system = system ? system : os_truncate(*fd, 0);
     return system ? cannot_write(adding, system, path) : TOKMAP_OK;
+}
+
+/* Looks, with the lock, whether the index that was opened before is still the shard's, and completes what a killed
+ * writer has left. */
+static enum tokmap_status check_old(struct adding *adding)
+{
+    struct os_stat now;
+    const int system = os_stat(adding->old.path, &now);
+    if (system)
+        return cannot_write(adding, system, adding->old.path);
+    if (now.inode != adding->old.inode || now.device != adding->old.device)
+        return error_set(adding->error, TOKMAP_ERROR_BUSY, adding->old.path, TOKMAP_NO_OFFSET,
+                         "the shard was replaced by another process; call again");
+    const struct shard_commit commit = {.index = adding->old.path,
+                                        .index_partial = adding->index_partial,
+                                        .names = {adding->mask_path, adding->tokens_path},
+                                        .sync = true};
+    return shard_recover(&commit, false, adding->error);
 }
 
 /* Turns bytes of the given file into bits. Returns the first byte that is neither 0 nor 1, or `count`. */
@@ -177,21 +185,17 @@ static enum tokmap_status write_index(struct adding *adding)
 
 static enum tokmap_status rename_both(struct adding *adding)
 {
-    int system = 0;
-    if (adding->old.streams.offset) { /* the old index must not meet the new mask */
-        system = os_unlink(adding->old.path);
-        if (!system)
-            system = os_sync_folder(adding->old.path);
-    }
-    if (!system)
-        system = os_rename(adding->mask_partial, adding->mask_path);
-    adding->mask_made = adding->mask_made && system;
-    if (!system)
-        system = os_rename(adding->index_partial, adding->old.path);
-    adding->index_made = adding->index_made && system;
-    if (!system)
-        system = os_sync_folder(adding->old.path);
-    return system ? cannot_write(adding, system, adding->old.path) : TOKMAP_OK;
+    const struct shard_commit commit = {.index = adding->old.path,
+                                        .index_partial = adding->index_partial,
+                                        .names = {[SHARD_MASK] = adding->mask_path},
+                                        .partials = {[SHARD_MASK] = adding->mask_partial},
+                                        .id = adding->index.id,
+                                        .sync = true};
+    bool visible;
+    const enum tokmap_status status = shard_commit(&commit, &visible, adding->error);
+    if (visible)
+        adding->mask_made = adding->index_made = false;
+    return status;
 }
 
 static enum tokmap_status prepare(struct adding *adding)
@@ -201,14 +205,18 @@ static enum tokmap_status prepare(struct adding *adding)
     adding->mask_path = path_join("", 0, path, bytes, "." STREAM_MASK);
     adding->mask_partial = path_join("", 0, path, bytes, "." STREAM_MASK ".partial");
     adding->index_partial = path_join("", 0, path, bytes, ".tmx.partial");
+    adding->tokens_path = path_join("", 0, path, bytes, ".bin");
     adding->folder = path_folder(path);
     adding->buffer = malloc(READ_BYTES + READ_BYTES / 8);
-    if (!adding->mask_path || !adding->mask_partial || !adding->index_partial || !adding->folder || !adding->buffer)
+    if (!adding->mask_path || !adding->mask_partial || !adding->index_partial || !adding->tokens_path ||
+        !adding->folder || !adding->buffer)
         return error_set_memory(adding->error, "a mask", READ_BYTES);
     adding->bits = adding->buffer + READ_BYTES;
     enum tokmap_status status = open_given(adding);
     if (!status)
         status = open_partial(adding, adding->index_partial, &adding->index_fd, &adding->index_made);
+    if (!status)
+        status = check_old(adding);
     if (!status)
         status = open_partial(adding, adding->mask_partial, &adding->mask_fd, &adding->mask_made);
     if (!status && (index_writer_init(&adding->index, adding->index_fd) ||
@@ -231,6 +239,7 @@ static void finish(struct adding *adding)
     free(adding->mask_path);
     free(adding->mask_partial);
     free(adding->index_partial);
+    free(adding->tokens_path);
     free(adding->folder);
     free(adding->buffer);
     index_close(&adding->old);

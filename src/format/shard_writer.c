@@ -6,9 +6,8 @@
  * every write except the last one writes a whole piece. After each few MiB the writer asks the kernel to start writing
  * the pages to storage, so that the fsync at the end has little left to do.
  *
- * NAME.tmx.partial is both the index under construction and the lock. After locking it, a writer checks that the name
- * still refers to the locked file, because another writer may have renamed or removed that file between the open and
- * the lock. Only the holder of the lock touches NAME.bin.partial.
+ * NAME.tmx.partial is both the index under construction and the lock: see partial_file.h. Only the holder of the lock
+ * touches NAME.bin.partial and NAME.mask.partial. shard_commit.h gives the files their names.
  */
 #include "shard_writer.h"
 
@@ -23,7 +22,9 @@
 #include "index_reader.h"
 #include "index_writer.h"
 #include "mask_writer.h"
+#include "partial_file.h"
 #include "platform/os.h"
+#include "shard_commit.h"
 #include "text/path.h"
 #include "text/utf8.h"
 
@@ -31,7 +32,6 @@
 #define ZERO_BYTES ((size_t)4096)
 #define BEHIND_BYTES ((uint64_t)8 << 20)
 #define FILE_BYTES_MAX ((uint64_t)1 << 62)
-#define LOCK_TRIES 100
 
 enum path { TOKENS, INDEX, MASK, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, PATHS };
 static const char *const path_ends[PATHS] = {".bin", ".tmx", ".mask", ".bin.partial", ".tmx.partial", ".mask.partial"};
@@ -53,6 +53,7 @@ struct shard_writer {
     char *folder;
     int tokens_fd, index_fd, mask_fd;
     bool locked, tokens_made, mask_made; /* which of the partial files are ours to remove */
+    bool leftover;                       /* of a writer that was killed there was a NAME.tmx.partial */
     bool failed;
     bool document_open; /* tokens have been added since the last end */
     uint64_t tokens, documents, largest;
@@ -83,9 +84,32 @@ static enum tokmap_status system_failed(const struct shard_writer *writer, int s
     return error_set_system(error, system, writer->paths[path], TOKMAP_NO_OFFSET, "%s%s", what, remedy);
 }
 
+/* Whatever a commit needs to know. */
+static struct shard_commit commit_of(const struct shard_writer *writer)
+{
+    return (struct shard_commit){
+        .index = writer->paths[INDEX],
+        .index_partial = writer->paths[INDEX_PARTIAL],
+        .names = {[SHARD_MASK] = writer->paths[MASK], [SHARD_TOKENS] = writer->paths[TOKENS]},
+        .partials = {[SHARD_MASK] = writer->options.mask ? writer->paths[MASK_PARTIAL] : NULL,
+                     [SHARD_TOKENS] = writer->paths[TOKENS_PARTIAL]},
+        .id = writer->index.id,
+        .sync = writer->options.sync,
+    };
+}
+
+/* Returns whether files of this name without an index may be those of a writer that was killed, which only the holder
+ * of the lock can tell. */
+static bool may_be_leftover(const struct shard_writer *writer)
+{
+    struct os_stat found;
+    return !writer->locked && os_lstat(writer->paths[INDEX], &found) == ENOENT &&
+           !os_lstat(writer->paths[INDEX_PARTIAL], &found);
+}
+
 static enum tokmap_status check_absent(const struct shard_writer *writer, struct tokmap_error *error)
 {
-    if (writer->options.replace)
+    if (writer->options.replace || may_be_leftover(writer))
         return TOKMAP_OK;
     for (int i = TOKENS; i <= (writer->options.mask ? MASK : INDEX); i++) {
         struct os_stat found;
@@ -99,51 +123,31 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
     return TOKMAP_OK;
 }
 
-/* Tries once to create and lock NAME.tmx.partial. *stale: the name no longer refers to the locked file. */
-static int lock_once(struct shard_writer *writer, bool *stale)
+static int take_over(void *user)
 {
-    struct os_stat locked, named;
-    *stale = false;
-    int system = os_open(writer->paths[INDEX_PARTIAL], OS_WRITE_OPEN, &writer->index_fd);
-    if (system) {
-        writer->index_fd = -1;
-        return system;
-    }
-    system = os_lock(writer->index_fd);
-    if (!system)
-        system = os_fstat(writer->index_fd, &locked);
-    if (!system) {
-        int missing = os_lstat(writer->paths[INDEX_PARTIAL], &named);
-        *stale = missing == ENOENT || (!missing && (named.inode != locked.inode || named.device != locked.device));
-        system = *stale ? 0 : missing;
-    }
-    if (system || *stale) {
-        os_close(writer->index_fd);
-        writer->index_fd = -1;
-    }
-    return system;
+    struct shard_writer *writer = user;
+    const struct shard_commit commit = commit_of(writer);
+    writer->leftover = true;
+    return shard_take_over(&commit);
 }
 
 static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_error *error)
 {
-    for (int try = 0; try < LOCK_TRIES; try++) {
-        bool stale;
-        int system = lock_once(writer, &stale);
-        if (system == EWOULDBLOCK)
-            return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
-                             "another process is writing this output; wait for it, or choose another name");
-        if (system)
-            return system_failed(writer, system, INDEX_PARTIAL,
-                                 system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
-                                                  : "the output cannot be created",
-                                 error);
-        if (!stale) {
-            writer->locked = true;
-            return TOKMAP_OK;
-        }
-    }
-    return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
-                     "other processes keep creating and removing this output; choose another name");
+    const int system = partial_file_open(writer->paths[INDEX_PARTIAL], take_over, writer, &writer->index_fd);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                         "another process is writing this output; wait for it, or choose another name");
+    if (system == EACCES || system == EPERM)
+        return system_failed(writer, system, INDEX_PARTIAL,
+                             "the output cannot be created; another user may be writing it, or may have left this file",
+                             error);
+    if (system)
+        return system_failed(writer, system, INDEX_PARTIAL,
+                             system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
+                                              : "the output cannot be created",
+                             error);
+    writer->locked = true;
+    return TOKMAP_OK;
 }
 
 static enum tokmap_status make_mask_partial(struct shard_writer *writer, struct tokmap_error *error)
@@ -168,13 +172,12 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
         return status;
     /* Check again, because another writer may have finished before the lock was taken. */
     status = check_absent(writer, error);
+    const struct shard_commit commit = commit_of(writer);
+    if (!status && writer->options.replace)
+        status = shard_recover(&commit, writer->leftover, error);
     if (status)
         return status;
-    int system = os_truncate(writer->index_fd, 0);
-    if (system)
-        return system_failed(writer, system, INDEX_PARTIAL,
-                             "the unfinished output of an earlier writer cannot be emptied", error);
-    system = os_unlink(writer->paths[TOKENS_PARTIAL]); /* left by a writer that was killed */
+    int system = os_unlink(writer->paths[TOKENS_PARTIAL]); /* left by a writer that was killed */
     if (system && system != ENOENT)
         return system_failed(writer, system, TOKENS_PARTIAL,
                              "the unfinished output of an earlier writer cannot be removed", error);
@@ -671,72 +674,15 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     return system ? system : index_writer_finish(index);
 }
 
-/* Returns whether the shard that is about to be replaced has a mask. */
-static bool old_has_mask(const struct shard_writer *writer)
-{
-    struct index old;
-    if (index_open(&old, writer->paths[INDEX], NULL))
-        return false;
-    const bool has = old.streams.offset != 0;
-    index_close(&old);
-    return has;
-}
-
 static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_error *error)
 {
-    bool old_removed = false;
-    const bool old_mask = writer->options.replace && !writer->options.mask && old_has_mask(writer);
-    int system;
+    const struct shard_commit commit = commit_of(writer);
+    bool visible;
     assert(writer->locked && writer->tokens_made && !writer->document_open);
-    if (writer->options.replace) {
-        system = os_unlink(writer->paths[INDEX]);
-        if (system && system != ENOENT)
-            return system_failed(writer, system, INDEX, "the old index cannot be removed", error);
-        old_removed = !system;
-        /* The removal must reach storage before the new tokens do, or a power failure could pair them with the old
-         * index. */
-        if (old_removed && writer->options.sync)
-            system = os_sync_folder(writer->paths[INDEX]);
-        if (old_removed && system)
-            return system_failed(writer, system, INDEX,
-                                 "the folder cannot be synced; the index of the old shard has already been removed",
-                                 error);
-    }
-    if (old_mask)
-        (void)os_unlink(writer->paths[MASK]); /* it belongs to the old index alone, so it could only take up space */
-    system = writer->options.mask ? os_rename(writer->paths[MASK_PARTIAL], writer->paths[MASK]) : 0;
-    if (system)
-        return system_failed(writer, system, MASK,
-                             old_removed
-                                 ? "the mask cannot be renamed; the index of the old shard has already been removed"
-                                 : "the mask cannot be renamed",
-                             error);
-    writer->mask_made = false;
-    system = os_rename(writer->paths[TOKENS_PARTIAL], writer->paths[TOKENS]);
-    if (system)
-        return system_failed(writer, system, TOKENS,
-                             old_removed
-                                 ? "the tokens cannot be renamed; the index of the old shard has already been removed"
-                                 : "the tokens cannot be renamed",
-                             error);
-    writer->tokens_made = false;
-    system = os_rename(writer->paths[INDEX_PARTIAL], writer->paths[INDEX]);
-    if (system) {
-        (void)os_unlink(writer->paths[TOKENS]); /* tokens without an index are useless */
-        if (writer->options.mask)
-            (void)os_unlink(writer->paths[MASK]);
-        return system_failed(writer, system, INDEX,
-                             old_removed ? "the index cannot be renamed; the old shard has already been removed"
-                                         : "the index cannot be renamed",
-                             error);
-    }
-    writer->locked = false;
-    system = writer->options.sync ? os_sync_folder(writer->paths[INDEX]) : 0;
-    if (system)
-        return system_failed(writer, system, INDEX,
-                             "the folder cannot be synced; the shard is complete, but a power failure could lose it",
-                             error);
-    return TOKMAP_OK;
+    const enum tokmap_status status = shard_commit(&commit, &visible, error);
+    if (visible)
+        writer->locked = writer->tokens_made = writer->mask_made = false;
+    return status;
 }
 
 enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,

@@ -8,9 +8,8 @@
  * NAME.bin.partial and NAME.tmx.partial. A lock on the second one keeps a second writer from using the same name. A
  * writer that is killed leaves only these two files.
  *
- * The commit syncs all files, removes the old .tmx if `replace` is set, renames the .mask (if there is one) and the
- * .bin, renames the .tmx last, and syncs the folder. At every moment a reader therefore finds the old shard, no shard,
- * or the complete new one.
+ * The commit syncs all files and gives them their names as shard_commit.h describes. At every moment a reader finds
+ * the old shard or the complete new one, or, if there was none before, no shard.
  */
 #ifndef TOKMAP_FORMAT_SHARD_WRITER_H
 #define TOKMAP_FORMAT_SHARD_WRITER_H
@@ -84,8 +83,8 @@ uint64_t shard_writer_tokens(const struct shard_writer *writer);
 uint64_t shard_writer_documents(const struct shard_writer *writer);
 
 /* Appends the spilled sections, syncs, and renames as described above. Frees the writer with every status. On
- * failure the partial files are removed. An old shard remains unchanged, unless the failure happened after its .tmx
- * was removed; the message then says so. about: JSON text. content: if not NULL, receives the content id. Statuses:
+ * failure the partial files are removed, and an old shard remains unchanged, unless the message says something else.
+ * about: JSON text. content: if not NULL, receives the content id. Statuses:
  * OK, ERROR_EXISTS (another process created the shard in the meantime), ERROR_IO, ERROR_ARGUMENT (a document is
  * still open, the mask has fewer or more bits than there are tokens, or fewer or more documents have values of columns
  * than there are documents). */

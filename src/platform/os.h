@@ -26,11 +26,12 @@
  *   OS_WRITE_NEW      for reading and writing; creates the file, which must not exist, not even as a symbolic link
  *   OS_WRITE_OPEN     for reading and writing; creates the file, or keeps its content if it exists; ELOOP if the path
  *                     is a symbolic link
+ *   OS_WRITE_OLD      for reading and writing; the file must exist; ELOOP if the path is a symbolic link
  *   OS_WRITE_UNNAMED  for reading and writing; the path is a folder, in which a file without a name is created, which
  *                     disappears when it is closed
  *   OS_READ_NOW       as OS_READ, but does not wait for the writer of a pipe; os_fstat() then reports that it is a
  *                     pipe, and os_wait_readable() waits for data */
-enum os_open { OS_READ, OS_READ_DIRECT, OS_WRITE_NEW, OS_WRITE_OPEN, OS_WRITE_UNNAMED, OS_READ_NOW };
+enum os_open { OS_READ, OS_READ_DIRECT, OS_WRITE_NEW, OS_WRITE_OPEN, OS_WRITE_OLD, OS_WRITE_UNNAMED, OS_READ_NOW };
 
 enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND_OTHER, OS_KIND_UNKNOWN };
 
@@ -94,6 +95,8 @@ int os_link_count(int fd, uint64_t *links); /* 0 if the open file has no name an
 /* Locks an open file exclusively, until it is closed or the process ends. EWOULDBLOCK if it is locked by another
  * opening. */
 int os_lock(int fd);
+/* The same with others that lock it so. It suffices that the file is open for reading. */
+int os_lock_shared(int fd);
 
 /* Opens those of the descriptors 0, 1, and 2 that are closed, on a file for which reads and writes fail. Commands call
  * it first, so that no file that they open later gets such a number and then receives what is printed. */

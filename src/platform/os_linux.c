@@ -57,6 +57,7 @@ static const int open_flags[] = {
     [OS_READ_DIRECT] = O_RDONLY | O_CLOEXEC | O_DIRECT,
     [OS_WRITE_NEW] = O_RDWR | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC,
     [OS_WRITE_OPEN] = O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC,
+    [OS_WRITE_OLD] = O_RDWR | O_NOFOLLOW | O_NONBLOCK | O_CLOEXEC,
     [OS_WRITE_UNNAMED] = O_RDWR | O_TMPFILE | O_CLOEXEC,
     [OS_READ_NOW] = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
 };
@@ -438,13 +439,23 @@ int os_link_count(int fd, uint64_t *links)
     return 0;
 }
 
-int os_lock(int fd)
+static int lock(int fd, int how)
 {
     int failed;
     do
-        failed = flock(fd, LOCK_EX | LOCK_NB);
+        failed = flock(fd, how | LOCK_NB);
     while (failed && errno == EINTR);
     return failed ? errno : 0;
+}
+
+int os_lock(int fd)
+{
+    return lock(fd, LOCK_EX);
+}
+
+int os_lock_shared(int fd)
+{
+    return lock(fd, LOCK_SH);
 }
 
 void os_standard_files(void)

@@ -11,6 +11,8 @@
 #include "format/index_reader.h"
 #include "format/index_writer.h"
 #include "format/mask_writer.h"
+#include "format/partial_file.h"
+#include "format/shard_commit.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -62,22 +64,31 @@ static enum tokmap_status check_old(const struct store_index *writer, struct tok
     return TOKMAP_OK;
 }
 
-static enum tokmap_status output_open(struct output *output, struct tokmap_error *error)
+static int note_leftover(void *user)
 {
-    struct os_stat locked, named;
-    int system = os_open(output->partial, OS_WRITE_OPEN, &output->fd);
-    if (system) {
-        output->fd = -1;
-        return failed(output, system, "the index cannot be created", error);
-    }
-    system = os_lock(output->fd);
-    if (system == EWOULDBLOCK || (!system && (os_fstat(output->fd, &locked) || os_lstat(output->partial, &named) ||
-                                              named.inode != locked.inode || named.device != locked.device)))
+    *(bool *)user = true;
+    return 0;
+}
+
+static struct shard_commit commit_of(const struct store_index *writer)
+{
+    return (struct shard_commit){
+        .index = writer->index.path,
+        .index_partial = writer->index.partial,
+        .names = {[SHARD_MASK] = writer->mask.path},
+        .partials = {[SHARD_MASK] = writer->masked ? writer->mask.partial : NULL},
+        .id = writer->writer.id,
+        .sync = true,
+    };
+}
+
+static enum tokmap_status output_open(struct output *output, bool *leftover, struct tokmap_error *error)
+{
+    const int system = partial_file_open(output->partial, note_leftover, leftover, &output->fd);
+    if (system == EWOULDBLOCK)
         return error_set(error, TOKMAP_ERROR_BUSY, output->partial, TOKMAP_NO_OFFSET,
                          "another process is writing this index; wait for it");
     output->made = !system; /* the lock is held, so the file is this writer's to remove */
-    if (!system)
-        system = os_truncate(output->fd, 0);
     return system ? failed(output, system, "the index cannot be created", error) : TOKMAP_OK;
 }
 
@@ -110,10 +121,14 @@ enum tokmap_status store_index_open(struct store_index **writer, const char *ind
     spill_init(&made->block_spill, made->folder);
     if (!status)
         status = check_old(made, error);
+    bool leftover = false;
     if (!status)
-        status = output_open(&made->index, error);
+        status = output_open(&made->index, &leftover, error);
     if (!status && mask)
-        status = output_open(&made->mask, error);
+        status = output_open(&made->mask, &leftover, error);
+    const struct shard_commit commit = commit_of(made);
+    if (!status)
+        status = shard_recover(&commit, leftover, error);
     int system = status ? 0 : index_writer_init(&made->writer, made->index.fd);
     if (!status && !system)
         system = index_writer_begin(&made->writer, SECTION_DOCUMENTS);
@@ -222,28 +237,14 @@ static int sections_write(struct store_index *writer, struct section_shard *head
     return system ? system : index_writer_finish(index);
 }
 
-/* Renames the mask first and the index last: an old index never belongs to the new mask, because it is removed
- * before. */
 static enum tokmap_status rename_both(struct store_index *writer, struct tokmap_error *error)
 {
-    int system = writer->masked && writer->replace ? os_unlink(writer->index.path) : 0;
-    if (system == ENOENT)
-        system = 0;
-    if (!system && writer->masked)
-        system = os_rename(writer->mask.partial, writer->mask.path);
-    if (system)
-        return failed(&writer->mask, system, "the mask cannot be renamed", error);
-    writer->mask.made = false;
-    system = os_rename(writer->index.partial, writer->index.path);
-    if (system)
-        return failed(&writer->index, system, "the index cannot be renamed", error);
-    writer->index.made = false;
-    system = os_sync_folder(writer->index.path);
-    if (system)
-        return error_set_system(error, system, writer->index.path, TOKMAP_NO_OFFSET,
-                                "the folder cannot be synced; the index is complete, but a power failure could lose "
-                                "it");
-    return TOKMAP_OK;
+    const struct shard_commit commit = commit_of(writer);
+    bool visible;
+    const enum tokmap_status status = shard_commit(&commit, &visible, error);
+    if (visible)
+        writer->index.made = writer->mask.made = false;
+    return status;
 }
 
 enum tokmap_status store_index_commit(struct store_index *writer, struct section_shard *head,

@@ -1,0 +1,126 @@
+/* shard_stems.c - see shard_stems.h. */
+#include "shard_stems.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/hash.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define ID_DIGITS 16
+#define APPEAR_TRIES 75 /* pauses until a missing index has appeared: 150 ms */
+#define APPEAR_PAUSE_NS 2000000
+
+static bool ends_in(const char *text, size_t bytes, const char *end)
+{
+    const size_t end_bytes = strlen(end);
+    return bytes > end_bytes && !memcmp(text + bytes - end_bytes, end, end_bytes);
+}
+
+enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes)
+{
+    static const char partial[] = ".tmx.partial", tokens[] = ".bin.";
+    const size_t saved = ID_DIGITS + sizeof tokens - 1;
+    *stem_bytes = bytes - 4;
+    if (ends_in(name, bytes, ".tmx"))
+        return SHARD_ROLE_INDEX;
+    if (ends_in(name, bytes, ".bin"))
+        return SHARD_ROLE_TOKENS;
+    *stem_bytes = bytes - (sizeof partial - 1);
+    if (ends_in(name, bytes, partial))
+        return SHARD_ROLE_SIGN;
+    *stem_bytes = bytes - saved;
+    const bool is_saved = bytes > saved && !memcmp(name + bytes - saved, tokens, sizeof tokens - 1) &&
+                          strspn(name + bytes - ID_DIGITS, "0123456789abcdef") == ID_DIGITS;
+    return is_saved ? SHARD_ROLE_SIGN : SHARD_ROLE_NONE;
+}
+
+/* 0 marks an empty slot. */
+static uint64_t hash_of(const char *folder, const char *name, size_t stem_bytes)
+{
+    const uint64_t hash = hash64_seeded(name, stem_bytes, hash64(folder, strlen(folder)));
+    return hash ? hash : 1;
+}
+
+bool shard_stems_add(struct stem_set *set, const char *folder, const char *name, size_t stem_bytes)
+{
+    if (set->count == set->capacity) {
+        const uint64_t capacity = set->capacity ? 2 * set->capacity : 64;
+        uint64_t *hashes = realloc(set->hashes, capacity * sizeof *hashes);
+        if (!hashes)
+            return false;
+        set->hashes = hashes;
+        set->capacity = capacity;
+    }
+    set->hashes[set->count++] = hash_of(folder, name, stem_bytes);
+    return true;
+}
+
+static uint64_t slot_of(const struct stem_set *set, uint64_t hash)
+{
+    uint64_t slot = hash & (set->slots - 1);
+    while (set->table[slot] && set->table[slot] != hash)
+        slot = (slot + 1) & (set->slots - 1);
+    return slot;
+}
+
+bool shard_stems_ready(struct stem_set *set)
+{
+    set->slots = 16;
+    while (set->slots < 2 * set->count)
+        set->slots *= 2;
+    free(set->table);
+    set->table = calloc(set->slots, sizeof *set->table);
+    for (uint64_t i = 0; set->table && i < set->count; i++)
+        set->table[slot_of(set, set->hashes[i])] = set->hashes[i];
+    return set->table != NULL;
+}
+
+bool shard_stems_has(const struct stem_set *set, const char *folder, const char *name, size_t stem_bytes)
+{
+    assert(set->table);
+    return set->table[slot_of(set, hash_of(folder, name, stem_bytes))] != 0;
+}
+
+bool shard_stems_within(const struct stem_set *some, const struct stem_set *all)
+{
+    assert(all->table);
+    for (uint64_t i = 0; i < some->count; i++)
+        if (!all->table[slot_of(all, some->hashes[i])])
+            return false;
+    return true;
+}
+
+void shard_stems_free(struct stem_set *set)
+{
+    free(set->hashes);
+    free(set->table);
+    memset(set, 0, sizeof *set);
+}
+
+/* Returns whether an index that is missing may appear: a writer that replaces the shard has removed it first, because
+ * it could not be read, or is an older version of this program. */
+static bool may_appear(const char *index_path)
+{
+    struct os_stat found;
+    char *partial = path_join("", 0, index_path, strlen(index_path), ".partial");
+    const bool may = partial && !os_stat(partial, &found);
+    free(partial);
+    return may;
+}
+
+bool shard_index_awaited(const char *index_path)
+{
+    struct os_stat found;
+    char *tokens = path_join("", 0, index_path, strlen(index_path) - 4, ".bin");
+    bool there = false;
+    if (tokens && !os_stat(tokens, &found) && found.kind == OS_KIND_FILE)
+        for (int try = 0; try < APPEAR_TRIES && !there && may_appear(index_path); try++) {
+            os_sleep_ns(APPEAR_PAUSE_NS);
+            there = !os_stat(index_path, &found) && found.kind != OS_KIND_FOLDER;
+        }
+    free(tokens);
+    return there;
+}

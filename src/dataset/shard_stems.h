@@ -1,0 +1,44 @@
+/*
+ * shard_stems.h - notices shards of a folder whose index is missing.
+ *
+ * The *stem* of a file of a shard is its path without .bin, .tmx, and the like. A set of stems keeps a hash of each, so
+ * a folder of a hundred thousand shards costs a few milliseconds. Zeroed, a set is empty.
+ */
+#ifndef TOKMAP_DATASET_SHARD_STEMS_H
+#define TOKMAP_DATASET_SHARD_STEMS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/* What the name of a file says about a shard. */
+enum shard_role {
+    SHARD_ROLE_NONE,
+    SHARD_ROLE_INDEX,  /* NAME.tmx */
+    SHARD_ROLE_TOKENS, /* NAME.bin */
+    SHARD_ROLE_SIGN,   /* NAME.tmx.partial, or a saved name of NAME.bin: see format/shard_commit.h */
+};
+/* *stem_bytes: the length of NAME. */
+enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes);
+
+struct stem_set {
+    uint64_t *hashes;
+    uint64_t count, capacity;
+    uint64_t *table; /* of shard_stems_ready() */
+    uint64_t slots;
+};
+/* Adds NAME in a folder. False without memory. */
+bool shard_stems_add(struct stem_set *set, const char *folder, const char *name, size_t stem_bytes);
+/* To be called between adding and asking. False without memory. */
+bool shard_stems_ready(struct stem_set *set);
+bool shard_stems_has(const struct stem_set *set, const char *folder, const char *name, size_t stem_bytes);
+/* Returns whether each stem of `some` is in `all`, which is ready. */
+bool shard_stems_within(const struct stem_set *some, const struct stem_set *all);
+void shard_stems_free(struct stem_set *set);
+
+/* For an index that does not exist: if the files beside it say that a writer may be about to rename it, which takes a
+ * writer of this version only for a shard that there was not before, waits up to 150 ms for it. Returns whether the
+ * index is there now. */
+bool shard_index_awaited(const char *index_path);
+
+#endif

@@ -1,0 +1,78 @@
+/*
+ * partial_file.c - see partial_file.h.
+ *
+ * Example: a killed writer has left web.tmx.partial, and two writers start.
+ *
+ *     A  creates: the file exists. Opens and locks what was left
+ *     B  creates: the file exists. Opens it, cannot lock it: another process is writing
+ *     A  compares the name with the locked file, which is the same. Removes it, creates a new one, and locks that
+ *
+ * If B opens the file before A removes it and locks it after A has closed it, B has locked a file that has no name any
+ * more, which the comparison shows, and B begins again.
+ */
+#include "partial_file.h"
+
+#include <errno.h>
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "platform/os.h"
+
+#define TRIES 100
+
+/* Locks an open file. *stale: the name does not refer to it any more. */
+static int lock_named(int fd, const char *path, bool *stale)
+{
+    struct os_stat locked, named;
+    *stale = false;
+    int system = os_lock(fd);
+    if (!system)
+        system = os_fstat(fd, &locked);
+    if (system)
+        return system;
+    const int missing = os_lstat(path, &named);
+    *stale = missing == ENOENT || (!missing && (named.inode != locked.inode || named.device != locked.device));
+    return *stale ? 0 : missing;
+}
+
+/* Removes a file that no process has locked. Success also if there is none any more. */
+static int remove_leftover(const char *path, int (*leftover)(void *user), void *user)
+{
+    int fd;
+    bool stale;
+    int system = os_open(path, OS_WRITE_OLD, &fd);
+    if (system)
+        return system == ENOENT ? 0 : system;
+    system = lock_named(fd, path, &stale);
+    if (!system && !stale && leftover)
+        system = leftover(user);
+    if (!system && !stale)
+        system = os_unlink(path);
+    os_close(fd);
+    return system;
+}
+
+int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd)
+{
+    for (int try = 0; try < TRIES; try++) {
+        bool stale = false;
+        int system = os_open(path, OS_WRITE_NEW, fd);
+        if (system == EEXIST) {
+            *fd = -1;
+            system = remove_leftover(path, leftover, user);
+            if (system)
+                return system;
+            continue;
+        }
+        if (!system) {
+            system = lock_named(*fd, path, &stale);
+            if (!system && !stale)
+                return 0;
+            os_close(*fd);
+        }
+        *fd = -1;
+        if (system)
+            return system;
+    }
+    return EWOULDBLOCK; /* other processes keep creating and removing the file */
+}

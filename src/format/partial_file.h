@@ -1,0 +1,14 @@
+/* partial_file.h - creates the file NAME.partial that a writer fills, and the lock on it that keeps others away. */
+#ifndef TOKMAP_FORMAT_PARTIAL_FILE_H
+#define TOKMAP_FORMAT_PARTIAL_FILE_H
+
+/* Creates an empty file, which is always new, so that it belongs to this user and has the mode that the umask gives,
+ * and locks it. The lock lasts until *fd is closed. A file of this name that no process has locked was left by a writer
+ * that was killed, or put there by somebody else: it is removed, whoever made it, and never filled. Before that, and
+ * with that file locked, leftover(user) is called, if it is not NULL; a result other than 0 ends the attempt and is
+ * returned.
+ * Returns 0; EWOULDBLOCK if another process has locked the file; another errno, with *fd -1. ELOOP: the name is a
+ * symbolic link. EACCES, EPERM: the file belongs to another user, and this one may not open or remove it. */
+int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd);
+
+#endif

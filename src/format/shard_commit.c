@@ -1,0 +1,366 @@
+/* shard_commit.c - see shard_commit.h. */
+#include "shard_commit.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "index_reader.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define ID_DIGITS 16
+#define BUSY_TRIES 500 /* pauses until another writer has finished its commit */
+#define BUSY_PAUSE_NS 2000000
+
+static const char *const nouns[SHARD_FILES] = {[SHARD_MASK] = "the mask", [SHARD_TOKENS] = "the tokens"};
+
+char *shard_saved_name(const char *name, uint64_t id)
+{
+    char ending[ID_DIGITS + 2];
+    (void)snprintf(ending, sizeof ending, ".%016" PRIx64, id);
+    return path_join("", 0, name, strlen(name), ending);
+}
+
+/* Returns whether a status of index_open() means that the file cannot be read as an index at all. */
+static bool is_no_index(enum tokmap_status status)
+{
+    return status == TOKMAP_ERROR_FORMAT || status == TOKMAP_ERROR_VERSION || status == TOKMAP_ERROR_CORRUPT ||
+           status == TOKMAP_ERROR_TRUNCATED || status == TOKMAP_ERROR_UNSUPPORTED;
+}
+
+/* Returns whether an index has its own NAME.bin or NAME.mask. */
+static bool index_has(const struct index *index, int file)
+{
+    return file == SHARD_TOKENS ? !index->store.offset : index->mask_bytes != 0;
+}
+
+static bool exists(const char *path)
+{
+    struct os_stat found;
+    return !os_lstat(path, &found);
+}
+
+/* ---- commit ---- */
+
+struct committing {
+    const struct shard_commit *names;
+    char *new_saved[SHARD_FILES], *old_saved[SHARD_FILES];
+    bool new_moved[SHARD_FILES], old_moved[SHARD_FILES]; /* the saved name is in use */
+    bool *visible;
+    struct tokmap_error *error;
+};
+
+static enum tokmap_status failed(const struct committing *committing, int system, const char *path, const char *what,
+                                 const char *state)
+{
+    const char *remedy =
+        system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere" : "";
+    return error_set_system(committing->error, system, path, TOKMAP_NO_OFFSET, "%s%s%s", what, state, remedy);
+}
+
+static enum tokmap_status sync_last(const struct committing *committing)
+{
+    const int system = committing->names->sync ? os_sync_folder(committing->names->index) : 0;
+    return system ? failed(committing, system, committing->names->index, "the folder cannot be synced",
+                           "; the shard is complete, but a power failure could lose it")
+                  : TOKMAP_OK;
+}
+
+/* Renames each file from its partial name, the index last. Nothing refers to the files until then, or what refers to
+ * them has the same content. state: what a message says about an old shard. */
+static enum tokmap_status rename_plainly(struct committing *committing, bool same, const char *state)
+{
+    const struct shard_commit *names = committing->names;
+    enum tokmap_status status = TOKMAP_OK;
+    int file = 0;
+    for (; file < SHARD_FILES && !status; file++) {
+        const int system = names->partials[file] ? os_rename(names->partials[file], names->names[file]) : 0;
+        if (system) {
+            status = failed(committing, system, names->names[file],
+                            file == SHARD_MASK ? "the mask cannot be renamed" : "the tokens cannot be renamed", state);
+            file--;
+        }
+    }
+    const int system = status ? 0 : os_rename(names->index_partial, names->index);
+    if (system)
+        status = failed(committing, system, names->index, "the index cannot be renamed", state);
+    *committing->visible = !status;
+    for (int i = 0; i < file && status && !same; i++) /* without an index they are useless */
+        if (names->partials[i])
+            (void)os_unlink(names->names[i]);
+    return status ? status : sync_last(committing);
+}
+
+/* For an old index that cannot be read, and for one whose tokens are a file of another program that has our name. Its
+ * removal must reach storage before the new tokens do, or a power failure could pair them with the old index. */
+static enum tokmap_status remove_first(struct committing *committing)
+{
+    const struct shard_commit *names = committing->names;
+    int system = os_unlink(names->index);
+    if (system)
+        return failed(committing, system, names->index, "the old index cannot be removed", "");
+    system = names->sync ? os_sync_folder(names->index) : 0;
+    if (system)
+        return failed(committing, system, names->index, "the folder cannot be synced",
+                      "; the index of the old shard has already been removed");
+    return rename_plainly(committing, false, "; the index of the old shard has already been removed");
+}
+
+/* Takes steps 1 and 2 back. A rename that fails here leaves a file that readers find, as after a kill. */
+static void take_back(struct committing *committing)
+{
+    const struct shard_commit *names = committing->names;
+    for (int i = 0; i < SHARD_FILES; i++) {
+        if (committing->old_moved[i])
+            (void)os_rename(committing->old_saved[i], names->names[i]);
+        if (committing->new_moved[i])
+            (void)os_unlink(committing->new_saved[i]);
+    }
+}
+
+static enum tokmap_status save_both(struct committing *committing, const struct index *old)
+{
+    const struct shard_commit *names = committing->names;
+    for (int i = 0; i < SHARD_FILES; i++) {
+        const int system = names->partials[i] ? os_rename(names->partials[i], committing->new_saved[i]) : 0;
+        if (system)
+            return failed(committing, system, committing->new_saved[i], nouns[i],
+                          " cannot be renamed; the old shard is unchanged");
+        committing->new_moved[i] = names->partials[i] != NULL;
+    }
+    for (int i = SHARD_FILES - 1; i >= 0; i--) {
+        if (!names->names[i] || !index_has(old, i))
+            continue;
+        const int system = os_rename(names->names[i], committing->old_saved[i]);
+        if (system && system != ENOENT)
+            return failed(committing, system, names->names[i], nouns[i],
+                          " of the old shard cannot be renamed; the old shard is unchanged");
+        committing->old_moved[i] = !system;
+    }
+    return TOKMAP_OK;
+}
+
+/* Step 7. */
+static enum tokmap_status name_new(struct committing *committing)
+{
+    const struct shard_commit *names = committing->names;
+    for (int i = 0; i < SHARD_FILES; i++) {
+        const int system = committing->new_moved[i] ? os_rename(committing->new_saved[i], names->names[i]) : 0;
+        if (system)
+            return failed(committing, system, committing->new_saved[i], nouns[i],
+                          " cannot be renamed; the shard is complete and can be read, and the next writer of this name "
+                          "renames the file");
+    }
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status replace(struct committing *committing, const struct index *old)
+{
+    const struct shard_commit *names = committing->names;
+    enum tokmap_status status = TOKMAP_OK;
+    for (int i = 0; i < SHARD_FILES && !status; i++)
+        if (names->names[i] && (!(committing->new_saved[i] = shard_saved_name(names->names[i], names->id)) ||
+                                !(committing->old_saved[i] = shard_saved_name(names->names[i], old->id))))
+            status = error_set_memory(committing->error, "a path", strlen(names->names[i]));
+    if (!status)
+        status = save_both(committing, old);
+    int system = !status && names->sync ? os_sync_folder(names->index) : 0;
+    if (system)
+        status =
+            failed(committing, system, names->index, "the folder cannot be synced", "; the old shard is unchanged");
+    system = status ? 0 : os_rename(names->index_partial, names->index);
+    if (system)
+        status = failed(committing, system, names->index, "the index cannot be renamed", "; the old shard is unchanged");
+    *committing->visible = !status;
+    if (status)
+        take_back(committing);
+    else
+        status = sync_last(committing);
+    for (int i = 0; i < SHARD_FILES && !status; i++)
+        if (committing->old_moved[i])
+            (void)os_unlink(committing->old_saved[i]);
+    return status ? status : name_new(committing);
+}
+
+enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error)
+{
+    struct committing committing = {.names = commit, .visible = visible, .error = error};
+    struct tokmap_error unread = {0};
+    struct index old;
+    *visible = false;
+    enum tokmap_status status = index_open(&old, commit->index, &unread);
+    if (status == TOKMAP_ERROR_NOT_FOUND)
+        return rename_plainly(&committing, false, "");
+    if (is_no_index(status))
+        return remove_first(&committing);
+    if (status) {
+        if (error)
+            *error = unread;
+        return status;
+    }
+    bool moves = false;
+    for (int i = 0; i < SHARD_FILES; i++)
+        moves = moves || commit->partials[i] || (commit->names[i] && index_has(&old, i));
+    if (commit->names[SHARD_TOKENS] && old.store.offset && exists(commit->names[SHARD_TOKENS]))
+        status = remove_first(&committing);
+    else if (!moves || old.id == commit->id)
+        status = rename_plainly(&committing, true, "; the old shard is unchanged");
+    else
+        status = replace(&committing, &old);
+    index_close(&old);
+    for (int i = 0; i < SHARD_FILES; i++) {
+        free(committing.new_saved[i]);
+        free(committing.old_saved[i]);
+    }
+    return status;
+}
+
+/* ---- what a killed writer has left ---- */
+
+/* Returns whether a file of the index has only its saved name. */
+static bool is_pending(const struct shard_commit *commit, const struct index *index, char *const saved[SHARD_FILES])
+{
+    for (int i = 0; i < SHARD_FILES; i++)
+        if (commit->names[i] && index_has(index, i) && !exists(commit->names[i]) && exists(saved[i]))
+            return true;
+    return false;
+}
+
+/* Waits until the writer that has renamed the index has ended. */
+static int wait_for_writer(const char *index_path)
+{
+    int fd;
+    int system = os_open(index_path, OS_READ_NOW, &fd);
+    if (system)
+        return system;
+    for (int i = 0; (system = os_lock_shared(fd)) == EWOULDBLOCK && i < BUSY_TRIES; i++)
+        os_sleep_ns(BUSY_PAUSE_NS);
+    os_close(fd);
+    return system;
+}
+
+static enum tokmap_status complete(const struct shard_commit *commit, const struct index *index,
+                                   char *const saved[SHARD_FILES], struct tokmap_error *error)
+{
+    int system = wait_for_writer(commit->index);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, commit->index, TOKMAP_NO_OFFSET,
+                         "another process is writing this output; wait for it, or choose another name");
+    /* A writer that was killed after step 4 has not synced: the index must not reach storage after its tokens. */
+    if (!system && commit->sync)
+        system = os_sync_folder(commit->index);
+    for (int i = 0; i < SHARD_FILES && !system; i++)
+        if (commit->names[i] && index_has(index, i) && !exists(commit->names[i])) {
+            system = os_rename(saved[i], commit->names[i]);
+            system = system == ENOENT ? 0 : system; /* the other writer has ended well, or the file is lost */
+        }
+    return system ? error_set_system(error, system, commit->index, TOKMAP_NO_OFFSET,
+                                     "what an earlier writer of this shard has left cannot be completed")
+                  : TOKMAP_OK;
+}
+
+struct sweep {
+    const char *folder, *name; /* NAME without its folder */
+    size_t name_bytes;
+};
+
+/* Removes a file with a saved name. One that cannot be removed only takes up space. */
+static int sweep_entry(void *user, const char *entry)
+{
+    const struct sweep *sweep = user;
+    if (strncmp(entry, sweep->name, sweep->name_bytes) != 0)
+        return 0;
+    const char *rest = entry + sweep->name_bytes;
+    if (!strncmp(rest, ".bin.", 5))
+        rest += 5;
+    else if (!strncmp(rest, ".mask.", 6))
+        rest += 6;
+    else
+        return 0;
+    if (strlen(rest) != ID_DIGITS || strspn(rest, "0123456789abcdef") != ID_DIGITS)
+        return 0;
+    char *path = path_in(sweep->folder, entry);
+    if (path)
+        (void)os_unlink(path);
+    free(path);
+    return 0;
+}
+
+static void sweep(const struct shard_commit *commit)
+{
+    char *folder = path_folder(commit->index);
+    struct sweep sweeping = {folder, path_name(commit->index), strlen(path_name(commit->index)) - 4};
+    if (folder)
+        (void)os_folder_list(folder, sweep_entry, &sweeping);
+    free(folder);
+}
+
+enum tokmap_status shard_recover(const struct shard_commit *commit, bool leftover, struct tokmap_error *error)
+{
+    struct index index;
+    char *saved[SHARD_FILES] = {NULL, NULL};
+    struct tokmap_error unread = {0};
+    enum tokmap_status status = index_open(&index, commit->index, &unread);
+    if (status == TOKMAP_ERROR_NOT_FOUND || is_no_index(status))
+        return TOKMAP_OK;
+    if (status) {
+        if (error)
+            *error = unread;
+        return status;
+    }
+    for (int i = 0; i < SHARD_FILES && !status; i++)
+        if (commit->names[i] && !(saved[i] = shard_saved_name(commit->names[i], index.id)))
+            status = error_set_memory(error, "a path", strlen(commit->names[i]));
+    const bool pending = !status && is_pending(commit, &index, saved);
+    if (pending)
+        status = complete(commit, &index, saved, error);
+    if (!status && (pending || leftover))
+        sweep(commit);
+    for (int i = 0; i < SHARD_FILES; i++)
+        free(saved[i]);
+    index_close(&index);
+    return status;
+}
+
+/* Returns whether a file has the size and the first block that the index says. */
+static bool belongs(const struct index *index, int file, const char *path)
+{
+    const uint64_t bytes = file == SHARD_TOKENS ? index->token_bytes : index->mask_bytes;
+    const size_t part = (size_t)min64(bytes, BLOCK_BYTES);
+    struct os_stat found;
+    size_t got = 0;
+    int fd;
+    if (os_open(path, OS_READ_NOW, &fd))
+        return false;
+    uint8_t *block = malloc(part + 1);
+    bool good = block && !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && found.bytes == bytes &&
+                !os_pread(fd, block, part, 0, &got) && got == part;
+    if (good && part)
+        good = hash64(block, part) == (file == SHARD_TOKENS ? index_block_hash(index, 0) : index_mask_hash(index, 0));
+    free(block);
+    os_close(fd);
+    return good;
+}
+
+int shard_take_over(const struct shard_commit *commit)
+{
+    struct os_stat found;
+    struct index index;
+    const int missing = os_lstat(commit->index, &found);
+    if (missing != ENOENT)
+        return missing;
+    if (index_open(&index, commit->index_partial, NULL))
+        return 0;
+    int system = 0;
+    for (int i = 0; i < SHARD_FILES && !system; i++)
+        if (commit->names[i] && index_has(&index, i) && belongs(&index, i, commit->names[i]))
+            system = os_unlink(commit->names[i]);
+    index_close(&index);
+    return system;
+}

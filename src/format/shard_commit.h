@@ -1,0 +1,62 @@
+/*
+ * shard_commit.h - gives the finished files of a shard their names, so that a reader finds the old shard or the new one
+ * at every moment, also if the writer is killed or the power fails; and cleans up after a writer that was killed.
+ *
+ * Up to three names change, and no call changes them at once. So the index decides. The *id* of an index is the hash of
+ * its section table; the *saved name* of a file NAME.bin for an index is NAME.bin.ID, with the id as 16 hexadecimal
+ * digits. A reader that has opened an index and finds no NAME.bin opens the saved name of that index instead. The same
+ * holds for NAME.mask. To replace index O with index N, a writer, with all new files on storage:
+ *
+ *     1. renames NAME.mask.partial to NAME.mask.N and NAME.bin.partial to NAME.bin.N
+ *     2. renames NAME.bin to NAME.bin.O and NAME.mask to NAME.mask.O; readers of O find these
+ *     3. syncs the folder
+ *     4. renames NAME.tmx.partial to NAME.tmx: from now on, the shard is the new one
+ *     5. syncs the folder
+ *     6. removes the files named .O
+ *     7. renames NAME.mask.N to NAME.mask, and then NAME.bin.N to NAME.bin
+ *
+ * NAME.bin is missing between 2 and 7, and NAME.tmx never. Whatever subset of the names of steps 1 and 2 reaches
+ * storage, index O has its files, and the same holds for index N after 5. After step 4 the writer still holds its lock,
+ * which is now on NAME.tmx; the next writer finds no NAME.bin, waits for that lock, and does what is missing. An index
+ * that replaces nothing is renamed last; that takes one sync. If both indexes have the same id, so do the files, and
+ * each is renamed over the old one. An old index that cannot be read is removed first.
+ */
+#ifndef TOKMAP_FORMAT_SHARD_COMMIT_H
+#define TOKMAP_FORMAT_SHARD_COMMIT_H
+
+#include <stdbool.h>
+
+#include "tokmap/tokmap.h"
+
+enum shard_file { SHARD_MASK, SHARD_TOKENS, SHARD_FILES };
+
+/* The names of a shard. The commit changes NAME.bin only if names[SHARD_TOKENS] is not NULL. */
+struct shard_commit {
+    const char *index, *index_partial;
+    const char *names[SHARD_FILES];
+    const char *partials[SHARD_FILES]; /* NULL: the new index has no such file, or keeps it */
+    uint64_t id;                       /* of the new index */
+    bool sync;                         /* the files have been synced, so the folder is, too */
+};
+
+/* The saved name of a file for the index of an id; the caller frees it. NULL without memory. */
+char *shard_saved_name(const char *name, uint64_t id);
+
+/* Does the steps above. The caller holds the lock on index_partial. *visible: the new index has its name, and the
+ * partial files are gone; the status may nevertheless be a failure, and then the shard is complete and can be read.
+ * Otherwise what is left of the new files has its partial names, or is gone, and an old shard is unchanged unless the
+ * message says something else. Statuses: OK, ERROR_IO, ERROR_MEMORY, and those of opening a file. */
+enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error);
+
+/* Completes, or takes back, what a killed writer has left of the steps above. To be called before anything is written,
+ * with the lock on index_partial; uses index and names. leftover: there was an index_partial of another writer.
+ * Statuses: OK (also if there is no index, or none that can be read), ERROR_BUSY (another writer is at step 5 to 7, and
+ * did not finish within a second), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status shard_recover(const struct shard_commit *commit, bool leftover, struct tokmap_error *error);
+
+/* Removes the NAME.bin and NAME.mask of a first shard of this name whose writer was killed before it renamed the index:
+ * there is no index, and index_partial, which the caller has locked, is a complete index to which they belong, by their
+ * size and their first block. Anything else stays. Returns an errno. */
+int shard_take_over(const struct shard_commit *commit);
+
+#endif
