@@ -61,7 +61,8 @@
  *
  * While a shard is being written, its files are NAME.bin.partial, NAME.tmx.partial, and with a mask NAME.mask.partial,
  * which no reader opens. A lock on the second one keeps another writer from the same name. If the program is killed,
- * these files remain, and the next writer of that name removes them.
+ * these files remain, and the next writer of that name removes them. A shard that is replaced can be opened at every
+ * moment: it is the old one until the new one is complete, also if the program is killed while it commits.
  */
 #ifndef TOKMAP_PACK_H
 #define TOKMAP_PACK_H

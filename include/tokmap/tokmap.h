@@ -50,10 +50,13 @@
  *
  * Caveats for operators
  *
- *   Replacing files. Do not change a file while a dataset has it open. To replace a shard, rename a new file over the
- *   old one, as `tokmap pack --force` does. A dataset that is open then continues to read the old file, which keeps its
- *   space on disk until the dataset is closed. Bytes that are overwritten in place are delivered as they are: an id
- *   outside the vocabulary is TOKMAP_ERROR_TOKEN, and any other change is found only by tokmap_dataset_verify().
+ *   Replacing files. Do not change a file while a dataset has it open. To replace a shard, write it with `tokmap pack
+ *   --force` or options.replace of pack.h: whoever opens the shard meanwhile finds the old one or the new one,
+ *   complete, and so does everyone after the writer was killed (src/format/FORMAT.md has the protocol). Renaming
+ *   files of one's own over a .tmx and a .bin is two steps, between which they do not belong together. A dataset that
+ *   is open continues to read the old files, which keep their space on disk until the dataset is closed. Bytes that
+ *   are overwritten in place are delivered as they are: an id outside the vocabulary is TOKMAP_ERROR_TOKEN, and any
+ *   other change is found only by tokmap_dataset_verify().
  *
  *   Truncated files and SIGBUS. A load from a file mapping raises SIGBUS, which ends the program, if the file was
  *   truncated or its storage fails. Which calls can raise it depends on how they read:
@@ -382,7 +385,9 @@ struct tokmap_origin {
  *   dataset  receives the handle; close it with tokmap_dataset_close()
  *   name     one of:
  *              a prefix: "data/web" for data/web.bin and data/web.tmx; the full name of either file works too
- *              a folder: all .tmx files below it, in byte order of their paths
+ *              a folder: all .tmx files below it, in byte order of their paths. A NAME.bin whose NAME.tmx is missing
+ *                is ERROR_MISMATCH, unless it begins like a file of Megatron or llm.c, because the dataset would be
+ *                smaller without a word. A shard that is being written for the first time is not in the folder yet
  *              a manifest: a text file whose first line is "tokmap-shards 1", followed by one prefix per line, relative
  *                to the manifest's folder
  *              files of another project, in place: "[KIND:]PATH[,WORD=VALUE]...", such as "data/my_text_document" of
@@ -398,8 +403,8 @@ struct tokmap_origin {
  * most 1 MiB in all. It checks the magic, the version, the hashes of the header, the section table, and the shard
  * section, all bounds, and the sizes of all files. tokmap_dataset_verify() checks the rest. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_MISMATCH
- * (shards differ in width or tokenizer), ERROR_BUSY (a shard is replaced again and again while it is being opened),
- * ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
+ * (shards differ in width or tokenizer, or a folder has tokens without their index), ERROR_BUSY (a shard is replaced
+ * again and again while it is being opened), ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
                                                                     const struct tokmap_dataset_options *options,
                                                                     struct tokmap_error *error);

@@ -107,7 +107,7 @@ struct walk {
     struct shard_names *names;
     char **folders;
     uint64_t count, capacity;
-    const char *folder; /* the folder that is being listed */
+    const char *folder;              /* the folder that is being listed */
     struct stem_set indexes, others; /* the stems of the indexes, and of the other files that a shard has */
     bool missing;                    /* an index was not listed, but is there now */
     enum tokmap_status status;
@@ -207,7 +207,8 @@ static void walk_all(struct walk *walk, const char *name, int (*entry)(void *, c
         walk->folder = folder;
         int system = os_folder_kinds(folder, entry, walk);
         if (system > 0)
-            walk->status = error_set_system(walk->error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
+            walk->status =
+                error_set_system(walk->error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
         free(folder);
     }
     while (walk->count)
@@ -224,8 +225,8 @@ static int check_orphan(struct walk *walk, const char *path, size_t stem_bytes, 
         return -1;
     }
     const bool there = !os_stat(index_path, &found) && found.kind == OS_KIND_FILE;
-    const bool tokens = role == SHARD_ROLE_TOKENS && !examine(path, true, &kind) && kind == OS_KIND_FILE &&
-                        !foreign_kind_of(path);
+    const bool tokens =
+        role == SHARD_ROLE_TOKENS && !examine(path, true, &kind) && kind == OS_KIND_FILE && !foreign_kind_of(path);
     if (there || (tokens && shard_index_awaited(index_path))) {
         walk->missing = true;
     } else if (tokens && walk->names->count) {
@@ -267,7 +268,7 @@ static int check_entry(void *user, const char *name, enum os_kind kind)
 }
 
 /* Lists a folder once. A NAME.bin without a NAME.tmx would make the dataset smaller without a word: see FORMAT.md,
- * "Datasets". */
+ * "Names and writing". */
 static void walk_once(struct walk *walk, const char *name)
 {
     walk_all(walk, name, walk_entry);

@@ -17,7 +17,8 @@ struct shard_names {
 };
 
 /* Fills a zeroed *names. The caller frees it with every status. A name that is the prefix of a shard costs two calls of
- * stat(). Statuses: OK, ERROR_NOT_FOUND, ERROR_MISMATCH (a folder has a NAME.bin without its index), ERROR_BUSY, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_LIMIT, ERROR_MEMORY. */
+ * stat(). Statuses: OK, ERROR_NOT_FOUND, ERROR_MISMATCH (a folder has a NAME.bin without its index), ERROR_BUSY,
+ * ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error);
 void shard_names_free(struct shard_names *names);
 

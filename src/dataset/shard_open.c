@@ -2,8 +2,9 @@
  * shard_open.c - see shard_open.h.
  *
  * A writer replaces a shard as format/shard_commit.h says: NAME.tmx is there at every moment, while NAME.bin and
- * NAME.mask may have a name with the index's id for a moment, or, if the writer was killed, until the next writer comes.
- * Example: the index that was open()ed is O, and the writer is at one of these places when the tokens are opened.
+ * NAME.mask may have a name with the index's id for a moment, or, if the writer was killed, until the next writer
+ * comes. Example: the index that was open()ed is O, and the writer is at one of these places when the tokens are
+ * opened.
  *
  *     before step 2   NAME.bin is there, and belongs to O
  *     2 to 4          NAME.bin is missing. NAME.bin.O is there
@@ -117,11 +118,11 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
  * we opened, and hold open, once the tokens are open, they belong together. */
 static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading reading, struct tokmap_error *error)
 {
-    enum { TRIES = 8 };
+    enum { TRIES = 100, MISSING_TRIES = 8 };
     for (int try = 0;; try++) {
         int fd;
         enum tokmap_status status = index_open_held(&shard->index, shard->index_path, reading, &fd, error);
-        if (status == TOKMAP_ERROR_NOT_FOUND && try < TRIES && shard_index_awaited(shard->index_path))
+        if (status == TOKMAP_ERROR_NOT_FOUND && try < MISSING_TRIES && shard_index_awaited(shard->index_path))
             continue;
         if (status)
             return status;
@@ -133,7 +134,7 @@ static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading rea
         os_close(fd);
         const bool same = !system && now.inode == shard->index.inode && now.device == shard->index.device;
         /* A file that has neither of its names may have been renamed after we looked for the first one. */
-        if (same && (status != TOKMAP_ERROR_NOT_FOUND || try == TRIES))
+        if (same && (status != TOKMAP_ERROR_NOT_FOUND || try >= MISSING_TRIES))
             return status;
         if (system && system != ENOENT)
             return error_set_system(error, system, shard->index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");

@@ -38,12 +38,17 @@ static int lock_named(int fd, const char *path, bool *stale)
 /* Removes a file that no process has locked. Success also if there is none any more. */
 static int remove_leftover(const char *path, int (*leftover)(void *user), void *user)
 {
+    struct os_stat found;
     int fd;
-    bool stale;
+    bool stale = false;
     int system = os_open(path, OS_WRITE_OLD, &fd);
     if (system)
         return system == ENOENT ? 0 : system;
-    system = lock_named(fd, path, &stale);
+    system = os_fstat(fd, &found);
+    if (!system && found.kind != OS_KIND_FILE) /* no writer makes a pipe or a device */
+        system = EINVAL;
+    if (!system)
+        system = lock_named(fd, path, &stale);
     if (!system && !stale && leftover)
         system = leftover(user);
     if (!system && !stale)

@@ -8,7 +8,8 @@
  * with that file locked, leftover(user) is called, if it is not NULL; a result other than 0 ends the attempt and is
  * returned.
  * Returns 0; EWOULDBLOCK if another process has locked the file; another errno, with *fd -1. ELOOP: the name is a
- * symbolic link. EACCES, EPERM: the file belongs to another user, and this one may not open or remove it. */
+ * symbolic link; EINVAL: that of a pipe or a device. EACCES, EPERM: the file belongs to another user, and this one may
+ * not open or remove it. */
 int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd);
 
 #endif

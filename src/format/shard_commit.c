@@ -176,7 +176,8 @@ static enum tokmap_status replace(struct committing *committing, const struct in
             failed(committing, system, names->index, "the folder cannot be synced", "; the old shard is unchanged");
     system = status ? 0 : os_rename(names->index_partial, names->index);
     if (system)
-        status = failed(committing, system, names->index, "the index cannot be renamed", "; the old shard is unchanged");
+        status =
+            failed(committing, system, names->index, "the index cannot be renamed", "; the old shard is unchanged");
     *committing->visible = !status;
     if (status)
         take_back(committing);

@@ -70,7 +70,7 @@ struct shard_writer {
     uint64_t carries;
     struct spill carry_spill, block_spill;
     struct origin_state origin;
-    struct mask_writer mask; /* zeroed without options.mask */
+    struct mask_writer mask;       /* zeroed without options.mask */
     struct columns_writer columns; /* zeroed without options.columns */
 };
 

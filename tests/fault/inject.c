@@ -5,10 +5,15 @@
  *     INJECT_KIND    system  the call fails with an errno that is usual for it
  *                    eintr   calls that can be interrupted fail with EINTR; other calls are not counted
  *                    short   reads and writes of more than one byte do half of their work; other calls are not counted
+ *                    kill    the process is killed (SIGKILL) instead of the call; the calls are those of `system`
  *                    memory  malloc, calloc, realloc, aligned_alloc, and posix_memalign return no memory
  *     INJECT_NUMBER  which of the counted calls fails, from 1; 0 or unset: none
  *     INJECT_REPORT  a file to which the name of the call is written when it fails
  *     INJECT_ONLY    counts only calls with this name
+ *     INJECT_COUNT   a file to which the number of counted calls is written when the process ends well
+ *     INJECT_LOG     a file to which the calls that matter after a power failure are appended, one per line with tabs:
+ *                    "create PATH", "rename FROM TO", "unlink PATH", "fsync PATH", where a fsync has an absolute path.
+ *                    It works with every kind, and without one
  *
  * Calls that libc makes itself (open in fopen, write in printf) are not counted. Calls of the program and of other
  * libraries are.
@@ -19,10 +24,12 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -50,11 +57,11 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *old, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
-enum kind { NONE, SYSTEM, INTERRUPT, SHORT, MEMORY };
+enum kind { NONE, SYSTEM, INTERRUPT, SHORT, KILL, MEMORY };
 
 static enum kind kind;
 static unsigned long chosen;
-static const char *only, *report;
+static const char *only, *report, *log_path;
 static atomic_ulong counted;
 
 __attribute__((constructor)) static void start(void)
@@ -62,12 +69,14 @@ __attribute__((constructor)) static void start(void)
     const char *name = getenv("INJECT_KIND"), *number = getenv("INJECT_NUMBER");
     only = getenv("INJECT_ONLY");
     report = getenv("INJECT_REPORT");
+    log_path = getenv("INJECT_LOG");
     chosen = number ? strtoul(number, NULL, 10) : 0;
     if (!name || !chosen)
         return;
     kind = !strcmp(name, "system")   ? SYSTEM
            : !strcmp(name, "eintr")  ? INTERRUPT
            : !strcmp(name, "short")  ? SHORT
+           : !strcmp(name, "kill")   ? KILL
            : !strcmp(name, "memory") ? MEMORY
                                      : NONE;
 }
@@ -91,9 +100,47 @@ static bool now(const char *name)
     return true;
 }
 
+__attribute__((destructor)) static void stop(void)
+{
+    const char *path = getenv("INJECT_COUNT");
+    char text[24];
+    const int count = snprintf(text, sizeof text, "%lu\n", atomic_load(&counted));
+    const int fd = path ? (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0666) : -1;
+    if (fd >= 0)
+        (void)syscall(SYS_write, fd, text, (size_t)count);
+}
+
+/* Appends a call that has succeeded to the log. */
+static void logged(const char *name, const char *first, const char *second)
+{
+    if (!log_path)
+        return;
+    char line[9000];
+    const int count =
+        snprintf(line, sizeof line, "%s\t%s%s%s\n", name, first, second ? "\t" : "", second ? second : "");
+    const int fd = (int)syscall(SYS_openat, AT_FDCWD, log_path, O_WRONLY | O_CREAT | O_APPEND, 0666);
+    if (fd >= 0) {
+        (void)syscall(SYS_write, fd, line, (size_t)count);
+        (void)syscall(SYS_close, fd);
+    }
+}
+
+static void logged_fd(const char *name, int fd)
+{
+    char link[40], path[4100];
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", fd);
+    const ssize_t count = log_path ? readlink(link, path, sizeof path - 1) : -1;
+    if (count < 0)
+        return;
+    path[count] = '\0';
+    logged(name, path, NULL);
+}
+
 /* Returns whether this call is to fail, and then sets errno. */
 static bool fails(const char *name, int system, bool interruptible)
 {
+    if (kind == KILL && now(name)) /* never returns */
+        (void)kill(getpid(), SIGKILL);
     if (kind == SYSTEM && now(name)) {
         errno = system;
         return true;
@@ -147,7 +194,10 @@ static mode_t mode_of(int flags, va_list arguments)
         va_start(more, flags);                                                                                         \
         mode_t mode = mode_of(flags, more);                                                                            \
         va_end(more);                                                                                                  \
-        return fails("open", flags & O_CREAT ? ENOSPC : EMFILE, true) ? -1 : REAL(name) at_arguments;                  \
+        const int fd = fails("open", flags & O_CREAT ? ENOSPC : EMFILE, true) ? -1 : REAL(name) at_arguments;          \
+        if (fd >= 0 && flags & O_CREAT)                                                                                \
+            logged("create", path, NULL);                                                                              \
+        return fd;                                                                                                     \
     }
 OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
 OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
@@ -223,13 +273,31 @@ BOTH(void *, mmap, (void *at, size_t length, int protection, int flags, int fd, 
 BOTH(int, ftruncate, (int fd, off_t length), (fd, length), EIO, true, -1)
 BOTH(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length), ENOSPC, true, -1)
 ONE(int, madvise, (void *at, size_t length, int advice), (at, length, advice), EFAULT, false, -1)
-ONE(int, fsync, (int fd), (fd), EIO, true, -1)
+int fsync(int fd)
+{
+    const int result = fails("fsync", EIO, true) ? -1 : REAL(fsync)(fd);
+    if (!result)
+        logged_fd("fsync", fd);
+    return result;
+}
 ONE(int, fdatasync, (int fd), (fd), EIO, true, -1)
 ONE(int, sync_file_range, (int fd, off64_t offset, off64_t count, unsigned flags), (fd, offset, count, flags), EIO,
     false, -1)
 ONE(ssize_t, readahead, (int fd, off64_t offset, size_t count), (fd, offset, count), EINVAL, false, -1)
-ONE(int, rename, (const char *from, const char *into), (from, into), EIO, false, -1)
-ONE(int, unlink, (const char *path), (path), EIO, false, -1)
+int rename(const char *from, const char *into)
+{
+    const int result = fails("rename", EIO, false) ? -1 : REAL(rename)(from, into);
+    if (!result)
+        logged("rename", from, into);
+    return result;
+}
+int unlink(const char *path)
+{
+    const int result = fails("unlink", EIO, false) ? -1 : REAL(unlink)(path);
+    if (!result)
+        logged("unlink", path, NULL);
+    return result;
+}
 ONE(int, mkdir, (const char *path, mode_t mode), (path, mode), EACCES, false, -1)
 ONE(int, flock, (int fd, int how), (fd, how), ENOLCK, true, -1)
 ONE(DIR *, opendir, (const char *path), (path), EACCES, false, NULL)

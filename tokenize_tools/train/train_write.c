@@ -10,19 +10,20 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "pretokenize/pretokenizer.h"
+#include "file_set.h"
+#include "format/partial_file.h"
 #include "platform/os.h"
+#include "pretokenize/pretokenizer.h"
 #include "text/path.h"
 #include "unicode/byte_alphabet.h"
 
 #define FILES 3
-#define TRIES 8 /* to open and lock a file that another process removes at the same time */
 
 /* In the order in which the files appear. */
 static const char *const endings[FILES] = {".specials.json", ".tiktoken", ".json"};
 
 struct train_files {
-    char *paths[FILES], *partials[FILES];
+    char *paths[FILES], *partials[FILES], *replaced[FILES];
     int fds[FILES]; /* -1: not open */
     bool replace, specials;
 };
@@ -241,6 +242,9 @@ static void append_tokenizer_json(struct growing *g, const struct train_vocabula
 static enum tokmap_status exists_check(const struct train_files *files, struct tokmap_error *error)
 {
     struct os_stat stat;
+    /* Without the locks: what a killed writer has left may be there, too. */
+    if (files->fds[FILES - 1] < 0 && !os_lstat(files->partials[FILES - 1], &stat))
+        return TOKMAP_OK;
     for (int i = 0; i < FILES; i++)
         if (!files->replace && !os_lstat(files->paths[i], &stat))
             return error_set(error, TOKMAP_ERROR_EXISTS, files->paths[i], TOKMAP_NO_OFFSET,
@@ -248,45 +252,47 @@ static enum tokmap_status exists_check(const struct train_files *files, struct t
     return TOKMAP_OK;
 }
 
-/* Creates a partial file, or takes over one that a dead process has left, and locks it. Between the open and the lock,
- * another process may have renamed or removed the file. Then the name leads to a different file, and the attempt is
- * repeated. */
-static enum tokmap_status partial_open(const char *path, int *fd, struct tokmap_error *error)
+static struct file_set set_of(const struct train_files *files)
 {
-    for (int i = 0; i < TRIES; i++) {
-        struct os_stat opened, named;
-        int system = os_open(path, OS_WRITE_OPEN, fd);
-        if (system) {
-            *fd = -1;
-            return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be created");
-        }
-        system = os_lock(*fd);
-        const bool busy = system == EWOULDBLOCK;
-        if (!system)
-            system = os_fstat(*fd, &opened);
-        const int missing = system ? 0 : os_lstat(path, &named);
-        const bool renamed = !system && (missing == ENOENT ||
-                                         (!missing && (opened.inode != named.inode || opened.device != named.device)));
-        if (!system && !renamed)
-            system = missing ? missing : os_truncate(*fd, 0);
-        if (!system && !renamed)
-            return TOKMAP_OK;
-        os_close(*fd);
-        *fd = -1;
-        if (busy)
-            return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
-                             "another process is writing this output; wait for it, or choose another name");
+    return (struct file_set){FILES, files->paths, files->partials, files->replaced};
+}
+
+static int take_back(void *user)
+{
+    const struct file_set set = set_of(user);
+    return file_set_take_back(&set);
+}
+
+static enum tokmap_status cannot_create(int system, const char *path, struct tokmap_error *error)
+{
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+                         "another process is writing this output; wait for it, or choose another name");
+    return error_set_system(
+        error, system, path, TOKMAP_NO_OFFSET, "the output cannot be created%s",
+        system == EACCES || system == EPERM ? "; another user may be writing it, or may have left this file" : "");
+}
+
+/* Creates the partial files and locks them, that of the last file first: whoever has it may look at the others. */
+static enum tokmap_status partials_open(struct train_files *files, struct tokmap_error *error)
+{
+    const struct file_set set = set_of(files);
+    for (int i = FILES - 1; i >= 0; i--) {
+        if (!i && !files->specials)
+            continue;
+        const int system =
+            partial_file_open(files->partials[i], i == FILES - 1 ? take_back : NULL, files, &files->fds[i]);
         if (system)
-            return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be created");
+            return cannot_create(system, files->partials[i], error);
     }
-    return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
-                     "other processes keep creating and removing this output; choose another name");
+    const int system = file_set_finish(&set);
+    return system ? cannot_create(system, files->paths[FILES - 1], error) : exists_check(files, error);
 }
 
 enum tokmap_status train_files_open(struct train_files **files, const char *prefix, bool specials, bool replace,
                                     struct tokmap_error *error)
 {
-    static const char partial[] = ".partial";
+    static const char partial[] = ".partial", replaced[] = ".replaced";
     assert(prefix);
     *files = NULL;
     if (!*path_name(prefix))
@@ -301,21 +307,22 @@ enum tokmap_status train_files_open(struct train_files **files, const char *pref
     for (int i = 0; i < FILES; i++)
         made->fds[i] = -1;
     for (int i = 0; i < FILES && !status; i++) {
-        const size_t bytes = strlen(prefix) + strlen(endings[i]) + sizeof partial;
+        const size_t bytes = strlen(prefix) + strlen(endings[i]) + sizeof replaced;
         made->paths[i] = malloc(bytes);
         made->partials[i] = malloc(bytes);
-        if (!made->paths[i] || !made->partials[i]) {
+        made->replaced[i] = malloc(bytes);
+        if (!made->paths[i] || !made->partials[i] || !made->replaced[i]) {
             status = error_set_memory(error, "the output's names", bytes);
             break;
         }
         (void)snprintf(made->paths[i], bytes, "%s%s", prefix, endings[i]);
         (void)snprintf(made->partials[i], bytes, "%s%s%s", prefix, endings[i], partial);
+        (void)snprintf(made->replaced[i], bytes, "%s%s%s", prefix, endings[i], replaced);
     }
     if (!status)
         status = exists_check(made, error);
-    for (int i = 0; i < FILES && !status; i++)
-        if (specials || i)
-            status = partial_open(made->partials[i], &made->fds[i], error);
+    if (!status)
+        status = partials_open(made, error);
     if (status)
         train_files_abort(made);
     else
@@ -334,6 +341,7 @@ void train_files_abort(struct train_files *files)
         }
         free(files->paths[i]);
         free(files->partials[i]);
+        free(files->replaced[i]);
     }
     free(files);
 }
@@ -371,24 +379,14 @@ enum tokmap_status train_files_commit(struct train_files *files, const struct tr
     free(g.bytes);
     if (!status)
         status = exists_check(files, error);
-    if (!status && files->replace && !files->specials)
-        (void)os_unlink(files->paths[0]); /* its special tokens do not belong to the new files */
-    for (int i = 0; i < FILES && !status; i++) {
-        if (files->fds[i] < 0)
-            continue;
-        const int system = os_rename(files->partials[i], files->paths[i]);
-        if (system) {
-            status = error_set_system(error, system, files->paths[i], TOKMAP_NO_OFFSET, "the output cannot be renamed");
-        } else {
+    const struct file_set set = set_of(files);
+    const bool made[FILES] = {files->specials, true, true};
+    if (!status) {
+        status = file_set_commit(&set, made, error);
+        for (int i = 0; i < FILES && !status; i++) { /* the partial files have their names */
             os_close(files->fds[i]);
             files->fds[i] = -1;
         }
-    }
-    if (!status) {
-        const int system = os_sync_folder(files->paths[FILES - 1]);
-        if (system)
-            status = error_set_system(error, system, files->paths[FILES - 1], TOKMAP_NO_OFFSET,
-                                      "the folder of the output cannot be synchronized with the disk");
     }
     train_files_abort(files);
     return status;

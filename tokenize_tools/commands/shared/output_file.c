@@ -6,10 +6,9 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "format/partial_file.h"
 #include "platform/os.h"
 #include "text/path.h"
-
-#define TRIES 100
 
 static enum tokmap_status place_check(const struct output_file *file, struct tokmap_error *error)
 {
@@ -29,42 +28,18 @@ static enum tokmap_status place_check(const struct output_file *file, struct tok
     return TOKMAP_OK;
 }
 
-/* Creates the partial file, or takes over one that a dead process has left, and locks it. Between the open and the
- * lock, another process may have renamed or removed the file. Then the name leads to a different file, and the attempt
- * is repeated. */
+/* Creates the partial file and locks it. */
 static enum tokmap_status partial_open(struct output_file *file, struct tokmap_error *error)
 {
-    for (int i = 0; i < TRIES; i++) {
-        struct os_stat opened = {0}, named = {0};
-        int system = os_open(file->partial, OS_WRITE_OPEN, &file->fd);
-        if (system) {
-            file->fd = -1;
-            return error_set_system(error, system, file->partial, TOKMAP_NO_OFFSET, "the output cannot be created");
-        }
-        system = os_lock(file->fd);
-        const bool busy = system == EWOULDBLOCK;
-        if (!system)
-            system = os_fstat(file->fd, &opened);
-        const int missing = system ? 0 : os_lstat(file->partial, &named);
-        const bool renamed = !system && (missing == ENOENT ||
-                                         (!missing && (opened.inode != named.inode || opened.device != named.device)));
-        const bool own = !system && !missing && !renamed;
-        if (!system && !renamed)
-            system = missing ? missing : os_truncate(file->fd, 0);
-        if (!system && !renamed)
-            return TOKMAP_OK;
-        if (own)
-            (void)os_unlink(file->partial);
-        os_close(file->fd);
-        file->fd = -1;
-        if (busy)
-            return error_set(error, TOKMAP_ERROR_BUSY, file->partial, TOKMAP_NO_OFFSET,
-                             "another process is writing this output; wait for it, or choose another name");
-        if (system)
-            return error_set_system(error, system, file->partial, TOKMAP_NO_OFFSET, "the output cannot be created");
-    }
-    return error_set(error, TOKMAP_ERROR_BUSY, file->partial, TOKMAP_NO_OFFSET,
-                     "other processes keep creating and removing this output; choose another name");
+    const int system = partial_file_open(file->partial, NULL, NULL, &file->fd);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, file->partial, TOKMAP_NO_OFFSET,
+                         "another process is writing this output; wait for it, or choose another name");
+    return system ? error_set_system(error, system, file->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
+                                     system == EACCES || system == EPERM
+                                         ? "; another user may be writing it, or may have left this file"
+                                         : "")
+                  : TOKMAP_OK;
 }
 
 static void names_free(struct output_file *file)

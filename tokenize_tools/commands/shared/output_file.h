@@ -1,8 +1,8 @@
 /*
  * output_file.h - one output file that appears complete or not at all.
  *
- * While it is being written, its name ends in .partial, and the writer holds a lock on it. A file that a dead process
- * has left is taken over.
+ * While it is being written, its name ends in .partial, and the writer holds a lock on it. A partial file that a dead
+ * process or another user has left is removed.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_OUTPUT_FILE_H
 #define TOKMAP_COMMANDS_SHARED_OUTPUT_FILE_H
