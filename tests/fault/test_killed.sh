@@ -1,5 +1,5 @@
 #!/bin/sh
-# test_killed.sh: kill -9 in place of every system call of a writer, and what the disk holds if the power fails after any
+# test_killed.sh: kill -9 in place of each call of a writer, and what the disk holds if the power fails after any
 # call of a commit. A reader finds the old shard or the new one, complete; the next writer succeeds with the same
 # command, and leaves only the files of the shard. The same for the files of `tokmap train`, of which there may be fewer
 # after a kill, but never some of the old set beside some of the new one. common.sh prepares the inputs.
@@ -30,7 +30,7 @@ verdict() {
 
 # Checks every byte of a shard, and prints its content id, which depends on its tokens, documents, and mask.
 content() {
-    "$TOKMAP" verify -q "$1" >out 2>err && "$TOKMAP" info --json "$1" 2>err | sed -n 's/.*"content": *"\([0-9a-f]*\)".*/\1/p' | head -n 1
+    "$TOKMAP" verify -q "$1" >out 2>err && "$TOKMAP" info --json "$1" 2>err | grep -o '"content": "[0-9a-f]*"' | head -n 1
 }
 # first_call COMMAND...: sets number. The renames are among the last calls; FAULT_ALL=1 takes all of them.
 first_call() {
