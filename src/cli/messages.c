@@ -52,7 +52,7 @@ __attribute__((format(printf, 1, 0))) static char *visible_format(const char *fo
     return made;
 }
 
-static void print_list(FILE *file, const char *format, va_list arguments)
+__attribute__((format(printf, 2, 0))) static void print_list(FILE *file, const char *format, va_list arguments)
 {
     char *text = visible_format(format, arguments);
     if (!text)
