@@ -247,7 +247,7 @@ static void conversations_are_refused(void **state)
         {"chatml", "[{\"role\": \"user\", \"reasoning_content\": \"x\", \"content\": \"q\"}]", "only tokmap.pack",
          "reasoning_content", 0},
         {"llama3.1", "[" U ", {\"role\": \"tool\", \"content\": \"q\"}]", "only tokmap.pack", "tool", 1},
-        {"qwen2.5", "[" U ", {\"role\": \"de\\u001bv\", \"content\": \"q\"}]", "the template leaves out", "de?v", 1},
+        {"qwen2.5", "[" U ", {\"role\": \"de\\u001bv\", \"content\": \"q\"}]", "the template leaves out", "de^[v", 1},
         {"gemma", "[" U ", " U "]", "conversation roles must alternate", "user", 1},
         {"mistral-v1", "[{\"role\": \"system\", \"content\": \"q\"}]", "the template writes a system", "", 0},
         {"chatml", "[" U, "", "", UINT64_MAX},
