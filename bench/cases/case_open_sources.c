@@ -21,19 +21,27 @@
 #include "harness/made_files.h"
 #include "platform/os.h"
 
-enum { SOURCES = 100, SHARDS = 100, SHARD_PATH = BENCH_PATH + 64 };
+enum { SOURCES = 100, SHARDS_MOST = 100, SHARD_PATH = BENCH_PATH + 64 };
 #define DOCUMENTS ((uint64_t)5000) /* of a shard: an index of 20 KB, too large to be copied instead of mapped */
+
+/* The shards of a source: 100 with the default of --tokens, and fewer in proportion with less. */
+static uint64_t shards_of(const struct bench *bench)
+{
+    return max64(1, min64(bench->options.tokens / 10000000, SHARDS_MOST));
+}
 
 /* ---- copies of this program ---- */
 
-static void shard_path(char path[SHARD_PATH], const char *prefix, uint64_t number, const char *ending)
+/* Shard `number` of all sources, which have `shards` each. */
+static void shard_path(char path[SHARD_PATH], const char *prefix, uint64_t shards, uint64_t number, const char *ending)
 {
-    (void)snprintf(path, SHARD_PATH, "%s-%02" PRIu64 "/%02" PRIu64 "%s", prefix, number / SHARDS, number % SHARDS,
+    (void)snprintf(path, SHARD_PATH, "%s-%02" PRIu64 "/%02" PRIu64 "%s", prefix, number / shards, number % shards,
                    ending);
 }
 
 struct calls {
     const char *prefix;
+    uint64_t shards; /* of a source */
     uint64_t next;   /* accessed atomically */
     uint32_t failed; /* accessed atomically */
 };
@@ -45,7 +53,7 @@ static int bare_shard(const struct calls *calls, uint64_t number)
     struct os_stat found;
     size_t got;
     int fd;
-    shard_path(path, calls->prefix, number, ".tmx");
+    shard_path(path, calls->prefix, calls->shards, number, ".tmx");
     int system = os_open(path, OS_READ, &fd);
     if (system)
         return system;
@@ -53,7 +61,7 @@ static int bare_shard(const struct calls *calls, uint64_t number)
     if (!system)
         system = os_pread(fd, page, sizeof page, 0, &got);
     os_close(fd);
-    shard_path(path, calls->prefix, number, ".bin");
+    shard_path(path, calls->prefix, calls->shards, number, ".bin");
     if (!system)
         system = os_open(path, OS_READ, &fd); /* stays open until the process ends */
     return system ? system : os_fstat(fd, &found);
@@ -62,16 +70,16 @@ static int bare_shard(const struct calls *calls, uint64_t number)
 static void bare_some(void *user, uint32_t thread)
 {
     struct calls *calls = user;
-    for (uint64_t number; (number = __atomic_fetch_add(&calls->next, 1, __ATOMIC_RELAXED)) < SOURCES * SHARDS;)
+    for (uint64_t number; (number = __atomic_fetch_add(&calls->next, 1, __ATOMIC_RELAXED)) < SOURCES * calls->shards;)
         if (bare_shard(calls, number))
             __atomic_store_n(&calls->failed, 1, __ATOMIC_RELAXED);
 }
 
 static int child_limit(struct bench *bench)
 {
-    struct calls calls = {.prefix = bench->options.dataset};
+    struct calls calls = {.prefix = bench->options.dataset, .shards = shards_of(bench)};
     const uint64_t started = os_clock_ns();
-    os_files_expect(SOURCES * SHARDS);
+    os_files_expect(SOURCES * calls.shards);
     os_threads_share("bare-open", os_processors() < 8 ? os_processors() : 8, bare_some, &calls);
     (void)printf("ns=%" PRIu64 "\n", os_clock_ns() - started);
     return calls.failed ? CLI_FAILED : CLI_DONE;
@@ -125,17 +133,18 @@ static int make_sources(struct bench *bench, char prefix[BENCH_PATH])
 {
     struct tokmap_error error = {0};
     char path[SHARD_PATH], folder[BENCH_PATH], name[64];
-    bench_say(bench, "creating %d sources with %d shards each", SOURCES, SHARDS);
+    const uint64_t shards = shards_of(bench);
+    bench_say(bench, "creating %d sources with %" PRIu64 " shard%s each", SOURCES, shards, shards == 1 ? "" : "s");
     int result = made_path(bench, "source", prefix);
-    for (uint64_t i = 0; !result && i < SOURCES * SHARDS && !bench_stopped(); i++) {
-        if (i % SHARDS == 0) {
-            (void)snprintf(name, sizeof name, "source-%02" PRIu64, i / SHARDS);
+    for (uint64_t i = 0; !result && i < SOURCES * shards && !bench_stopped(); i++) {
+        if (i % shards == 0) {
+            (void)snprintf(name, sizeof name, "source-%02" PRIu64, i / shards);
             result = made_folder(bench, name, folder);
         }
-        shard_path(path, prefix, i, ".bin");
+        shard_path(path, prefix, shards, i, ".bin");
         if (!result)
             result = made_add(bench, path);
-        shard_path(path, prefix, i, ".tmx");
+        shard_path(path, prefix, shards, i, ".tmx");
         if (!result)
             result = made_add(bench, path);
         path[strlen(path) - 4] = '\0';

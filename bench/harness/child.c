@@ -90,13 +90,15 @@ int child_run_copy(struct bench *bench, const char *what, const char *dataset, c
                    struct child_usage *usage)
 {
     const struct bench_options *options = &bench->options;
-    char seq_len[32], rows[32], seconds[32];
+    char seq_len[32], rows[32], seconds[32], tokens[32];
+    (void)snprintf(tokens, sizeof tokens, "%" PRIu64, options->tokens);
     (void)snprintf(seq_len, sizeof seq_len, "%" PRIu64, options->seq_len);
     (void)snprintf(rows, sizeof rows, "%" PRIu64, options->rows);
     (void)snprintf(seconds, sizeof seconds, "%g", options->seconds);
     const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {CHILD_MARK,  what,    bench->name, "--dir", options->folder,
-                                                      "--seq-len", seq_len, "--rows",    rows};
-    size_t count = 9;
+                                                      "--seq-len", seq_len, "--rows",    rows,    "--tokens",
+                                                      tokens};
+    size_t count = 11;
     if (options->seconds > 0) {
         arguments[count++] = "--seconds";
         arguments[count++] = seconds;

@@ -19,19 +19,17 @@ while [ $i -lt 40 ]; do
         seen="$seen none"
         tokmap pack -q --force -o d old
     else
-        tokmap verify -q d
-        if cmp -s d.bin new.bin && cmp -s d.tmx new.tmx; then
+        tokmap verify -q d # the tokens are those of the index, also if they still have a name that contains its id
+        if cmp -s d.tmx new.tmx; then
             seen="$seen new"
             tokmap pack -q --force -o d old
         else
-            same d.bin old.bin
             same d.tmx old.tmx
             seen="$seen old"
         fi
     fi
 done
-rm -f d.bin d.tmx
-tokmap pack -q -o d new
+tokmap pack -q --force -o d new
 same d.bin new.bin
 equal "$(ls d.* | tr '\n' ' ')" 'd.bin d.tmx '
 echo "$seen"

@@ -1,5 +1,6 @@
 """What is open is closed exactly once, and only when nothing uses it: close() while other threads are inside methods,
 Ctrl-C at every instruction of opening and of next(), signal handlers, and fork() while another thread has a lock."""
+import traceback
 import ctypes.util
 import dis
 import gc
@@ -471,6 +472,9 @@ class Forks(WithData):
                 signal.alarm(20)
                 action()
                 os._exit(0)
+            except BaseException:
+                traceback.print_exc()
+                sys.stderr.flush()
             finally:
                 os._exit(1)
         self.assertEqual(os.waitpid(child, 0)[1], 0)
@@ -538,7 +542,7 @@ class Forks(WithData):
 
         def action():
             assert used() == expected
-            assert tokenizer.encode_batch(["words"], threads=2)[0].tolist() == expected[0]
+            assert list(tokenizer.encode_batch(["words"], threads=2)[0]) == expected[0]
         try:
             for _ in range(20):
                 self.child(action)

@@ -39,10 +39,11 @@ check "a stack with code is seen" seen -Wl,-z,execstack 'lacks a stack without c
 check "missing checks of the stack are seen" seen -fno-stack-protector 'lacks checks of the stack'
 check "missing checks of calls are seen" seen -U_FORTIFY_SOURCE "lacks checks of the C library's calls"
 
-# The user's flags: make prints the commands, without running them.
+# The user's flags: make prints the commands, without running them. The folder is relative, because make takes no path
+# that contains a space.
 commands() {
     env -u MAKEFLAGS -u MAKELEVEL -u MFLAGS -u CFLAGS -u CPPFLAGS -u LDFLAGS $MAKE --no-print-directory -n V=1 CC="$CC" \
-        BUILD="$TMPDIR/out" tools "$@" >"$TMPDIR/said" 2>&1
+        BUILD=build/none tools "$@" >"$TMPDIR/said" 2>&1
 }
 # without PATTERN: make would compile and link, and no command matches the pattern.
 without() {

@@ -8,7 +8,7 @@ from itertools import chain
 from . import _library as c
 from . import _tokenize_library as t
 from ._arrow import columns, is_arrow
-from ._library import check
+from ._library import check, numpy_or_none
 from .errors import ArgumentError, InputError
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -56,15 +56,6 @@ class Encoded:
 
     def __repr__(self) -> str:
         return f"<tokmap Encoded: {len(self)} texts, {len(self.ids)} ids>"
-
-
-def _numpy() -> Any:
-    """NumPy, or None."""
-    try:
-        import numpy
-    except ImportError:
-        return None
-    return numpy
 
 
 def _array(numpy: Any, name: str, count: int) -> tuple[Any, int | None]:
@@ -172,7 +163,7 @@ def encode(tokenizer: Tokenizer, texts: Any, *, flat: bool, dtype: str | None, t
 
 def _read(chunks: list[Chunk], name: str, flat: bool, offsets: bool) -> Any:
     """The results of all chunks, in arrays of their own."""
-    numpy = _numpy()
+    numpy = numpy_or_none()
     type_name, _, width = DTYPES[name]
     documents, count = sum(chunk.info.documents for chunk in chunks), sum(chunk.info.ids for chunk in chunks)
     ids, ids_at = _array(numpy, name, count)

@@ -453,6 +453,22 @@ class LongCall:
         return outcome[0]
 
 
+_found_numpy: list[Any] = []
+
+
+def numpy_or_none() -> Any:
+    """NumPy, or None. An import that fails takes a while, and a lock that a child after fork() could wait for, so it is
+    tried once."""
+    if not _found_numpy:
+        try:
+            import numpy
+        except ImportError:
+            _found_numpy.append(None)
+        else:
+            _found_numpy.append(numpy)
+    return _found_numpy[0]
+
+
 def counted(count: int, noun: str) -> str:
     """A number with its noun: "1 shard", "2 shards"."""
     return f"{count} {noun}" + ("" if count == 1 else "s")

@@ -7,7 +7,7 @@ import weakref
 from ctypes import addressof, byref, c_char_p, c_size_t, c_uint8, c_uint16, c_uint32, sizeof, string_at
 
 from . import _library as c
-from ._library import check, lib
+from ._library import check, lib, numpy_or_none
 from .errors import ClosedError, CorruptError, MismatchError, OutOfMemoryError, RangeError, TokmapError
 from .handles import DatasetHandle, Handle, new
 from .records import NamedTuple
@@ -69,17 +69,9 @@ class Shard(NamedTuple):
     about: str
 
 
-def _numpy() -> Any:
-    try:
-        import numpy
-    except ImportError:
-        return None
-    return numpy
-
-
 def _as_array(buffer: Any, width: int) -> AnyArray:
     """A NumPy array over a ctypes array, or a memoryview where NumPy is not installed. Both keep the buffer alive."""
-    numpy = _numpy()
+    numpy = numpy_or_none()
     if numpy is None:
         return memoryview(buffer).cast("B").cast("H" if width == 2 else "I")
     return numpy.frombuffer(buffer, dtype=numpy.uint16 if width == 2 else numpy.uint32)
@@ -289,7 +281,7 @@ class Dataset:
         handle = self._open()
         first, count = _range(first, count, self.info.tokens)
         error = c.Error()
-        numpy = _numpy()
+        numpy = numpy_or_none()
         try:
             bits = (c_uint8 * ((count + 7) // 8))()
             made = bytearray(count if numpy is None else 0)

@@ -257,7 +257,8 @@ class ShardWriter:
                                         f"{c.counted(numbers.count, 'document')}")
             rows = [dict(zip(lists, row)) for row in zip(*lists.values())] if lists else [{}] * numbers.count
         else:
-            rows = list(columns)
+            each: Any = columns
+            rows = list(each)
             if len(rows) != numbers.count:
                 raise ArgumentError(f"columns has {c.counted(len(rows), 'row')} for "
                                     f"{c.counted(numbers.count, 'document')}")

@@ -8,7 +8,7 @@ from ctypes import addressof, byref, c_char_p, c_uint64, c_void_p, create_string
 
 from . import _library as c
 from . import _tokenize_library as t
-from ._library import check
+from ._library import check, numpy_or_none
 from .errors import (ArgumentError, ClosedError, InputError, MismatchError, NotFoundError, TokmapError,
                      UnsupportedError)
 
@@ -211,7 +211,7 @@ class Tokenizer:
             raise ArgumentError(f"the text has {count} ids, but out has room for {len(out)}")
         found: Any = ids[:count]
         _spare[code].append(kept)
-        numpy = _numpy()
+        numpy = numpy_or_none()
         if numpy is not None:
             kind = _DTYPES.get(code)
             if kind is None:
@@ -466,17 +466,6 @@ def _new_memory(code: str) -> tuple[array[int], t.Encoded, Any, c.Error, Any]:
     ids = array(code, bytes(array(code).itemsize * _ROOM))
     encoded, error = t.Encoded(sizeof(t.Encoded), ids.buffer_info()[0], _ROOM, 0, _TYPES[code]), c.Error()
     return ids, encoded, byref(encoded), error, byref(error)
-
-
-_found_numpy: list[Any] = []
-
-
-def _numpy() -> Any:
-    """NumPy, or None. It is looked for once."""
-    if not _found_numpy:
-        from ._batches import _numpy as find
-        _found_numpy.append(find())
-    return _found_numpy[0]
 
 
 def _rebuild(path: str, special: str, pattern: str | None, pattern_regex: str | None,

@@ -114,7 +114,7 @@ static void test_titles(void **state)
     becomes("tokenizer.json", "gpt2", "gpt2 (tokenizer.json)");
     becomes("tokenizer.json", "gpt2/tokenizer.json", "gpt2/tokenizer.json");
     becomes("r50k_base", "v/r50k.tiktoken", "r50k_base (v/r50k.tiktoken)");
-    becomes("gpt2", "a\x1b[2Jb", "gpt2 (a?[2Jb)");
+    becomes("gpt2", "a\x1b[2Jb", "gpt2 (a^[[2Jb)");
     memset(path, 'x', sizeof path - 1);
     path[sizeof path - 1] = '\0';
     struct about_facts facts = {.name = "tokenizer.json", .path = strdup(path)};

@@ -155,6 +155,8 @@ static void cut_in_use(enum tokmap_reading reading, uint32_t threads, uint64_t b
     static struct use use;
     uint64_t step = before;
     use_open(&use, reading, threads, before);
+    if (threads && reading == TOKMAP_READ_MAPPED)
+        os_sleep_ns(30000000); /* until the ring is full: a cut in the middle of a batch can be a signal */
     NEED(!truncate(mask_path, (off_t)left));
     os_sleep_ns(100000); /* batches that begin within 50 microseconds share a look at the sizes of files */
     for (; !next(&use); step++)
