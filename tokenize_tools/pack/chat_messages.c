@@ -288,9 +288,9 @@ enum tokmap_status chat_messages_read(struct chat_messages *messages, const char
     }
     if (reader.no_memory)
         return error_set_memory(error, "the messages of a conversation", 0);
-    const struct chat_string *part = messages->parts;
+    size_t part = 0;
     for (size_t i = 0; i < messages->count; i++) {
-        messages->at[i].parts = part;
+        messages->at[i].parts = messages->parts ? messages->parts + part : NULL; /* no message has parts: no array */
         part += messages->at[i].part_count;
     }
     return TOKMAP_OK;
