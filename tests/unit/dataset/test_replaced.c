@@ -215,6 +215,20 @@ static void a_first_writer_killed_between_its_renames_is_taken_over(void **unuse
         size_t bytes;
         free(file_read(tokens, &bytes));
         assert_int_equal(bytes, 8);
+        /* So is one that only begins like the leftover's. */
+        assert_int_equal(remove(tokens), 0);
+        MUST(version_write(prefix, version, false, false));
+        char *content = file_read(tokens, &bytes);
+        content = realloc(content, bytes + 1);
+        assert_non_null(content);
+        content[bytes] = 1;
+        file_write(tokens, content, bytes + 1);
+        free(content);
+        assert_int_equal(os_rename(index, partial), 0);
+        assert_int_equal(version_write(prefix, version, false, false), TOKMAP_ERROR_EXISTS);
+        size_t now;
+        free(file_read(tokens, &now));
+        assert_int_equal(now, bytes + 1);
     }
 }
 
