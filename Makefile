@@ -110,7 +110,7 @@ base_flags := -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -fvisibility=
 room_flags = $(if $(filter src/%,$<),,-Itokenize_tools) $(if $(filter bench/% tests/%,$<),-Ibench) \
   $(if $(filter tests/%,$<),-Itests)
 
-# hardening: what limits the damage of an error in our code, at no measurable cost.
+# hardening: what limits the damage of an error in our code.
 #
 # Checks of the stack and of the C library's calls when compiling; addresses that change, relocations that are
 # read-only, and a stack without code when linking. The user's flags come later, so theirs win: -fno-stack-protector,
