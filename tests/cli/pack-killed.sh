@@ -21,10 +21,12 @@ while [ $i -lt 40 ]; do
     else
         tokmap verify -q d # the tokens are those of the index, also if they still have a name that contains its id
         if cmp -s d.tmx new.tmx; then
+            [ ! -e d.bin ] || same d.bin new.bin
             seen="$seen new"
             tokmap pack -q --force -o d old
         else
             same d.tmx old.tmx
+            [ ! -e d.bin ] || same d.bin old.bin
             seen="$seen old"
         fi
     fi

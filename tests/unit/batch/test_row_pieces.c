@@ -13,7 +13,7 @@
 
 #include "support/guarded.h"
 #include "support/made.h"
-#include "support/scratch.h"
+#include "support/scratch_folder.h"
 #include "batch/boundaries.h"
 #include "batch/copy.h"
 #include "batch/gather.h"
@@ -22,22 +22,7 @@
 
 enum { MOST = 400, PIECES = 12, PAD = 60001 };
 
-static char folder[512];
 static uint64_t state = 1;
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
-}
 
 static uint64_t below(uint64_t limit)
 {

@@ -9,10 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "support/scratch.h"
+#include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
-
-static char folder[512];
 
 /* Writes a tekken.json with a rank for each byte and two special tokens, in which the first `find` is replaced. */
 static void write_file(const char *path, const char *find, const char *replace)
@@ -88,20 +86,6 @@ static void the_file_is_sound(void **unused)
 #else
     skip(); /* the pattern needs PCRE2 */
 #endif
-}
-
-static int setup(void **unused)
-{
-    (void)unused;
-    scratch_make(folder);
-    return 0;
-}
-
-static int teardown(void **unused)
-{
-    (void)unused;
-    scratch_remove(folder);
-    return 0;
 }
 
 int main(void)

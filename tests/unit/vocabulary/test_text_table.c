@@ -11,6 +11,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "platform/table_key.h"
 #include "vocabulary/text_table.h"
 
 #define TEXTS 3000
@@ -60,8 +61,9 @@ static uint64_t passed_over(enum kind kind)
 static void colliding_texts_cost_no_more(void **unused)
 {
     (void)unused;
-    assert_in_range(passed_over(ORDINARY), 0, 16 * TEXTS);
-    assert_in_range(passed_over(COLLIDING), 0, 16 * TEXTS);
+    table_key_fix(1); /* a random key in a hundred spreads so unevenly that the bound would need slack */
+    assert_in_range(passed_over(ORDINARY), 0, 2 * TEXTS);
+    assert_in_range(passed_over(COLLIDING), 0, 2 * TEXTS);
     assert_in_range(passed_over(KEY_IS_KNOWN), (uint64_t)TEXTS * TEXTS / 4, UINT64_MAX);
 }
 
