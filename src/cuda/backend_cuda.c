@@ -34,6 +34,9 @@
  *
  * (1) An event that was never recorded counts as completed, so the first round needs no special case.
  *
+ * `copied` blocks the thread that waits for it, because the producer does, and must not spin meanwhile. `expanded` does
+ * not: only the copy stream waits for it, and a plain event costs the consumer's stream less.
+ *
  * A wait for an event is for its latest record at the time of the call. It is always the right one: expand() records
  * `expanded` before the consumer returns the slot to the ring, and copy() of that slot comes after the producer got it
  * from the ring. Where `copied` has completed already when the consumer asks, which is normal, no wait is enqueued.
@@ -173,15 +176,20 @@ static void unpin(const struct backend_cuda *cuda, struct pinned *pinned, bool f
     memset(pinned, 0, sizeof *pinned);
 }
 
-static int make_events(const struct cuda_driver *driver, struct CUevent_st **events, uint32_t count, unsigned flags)
+/* Creates the events of a slot that has none yet. That happens at the slot's first use, because a ring can have
+ * thousands of slots, of which the first batch needs one. */
+static int make_events(struct backend_cuda *cuda, uint32_t slot)
 {
+    const struct cuda_driver *driver = cuda->device.driver;
     int result = 0;
-    for (uint32_t i = 0; i < count && !result; i++)
-        result = driver->event_create(&events[i], CUDA_EVENT_DISABLE_TIMING | flags);
+    if (!cuda->copied[slot])
+        result = driver->event_create(&cuda->copied[slot], CUDA_EVENT_DISABLE_TIMING | CUDA_EVENT_BLOCKING_SYNC);
+    if (!result && !cuda->expanded[slot])
+        result = driver->event_create(&cuda->expanded[slot], CUDA_EVENT_DISABLE_TIMING);
     return result;
 }
 
-/* Makes what the kernel needs: twins, events, and a stream for the copies that does not wait for the default stream. */
+/* Makes what the kernel needs: twins, and a stream for the copies that does not wait for the default stream. */
 static enum tokmap_status allocate_twins(struct backend_cuda *cuda, uint64_t bytes, struct tokmap_error *error)
 {
     const struct cuda_driver *driver = cuda->device.driver;
@@ -200,11 +208,7 @@ static enum tokmap_status allocate_twins(struct backend_cuda *cuda, uint64_t byt
     result = driver->ctx_priority_range(&least, &greatest);
     if (!result)
         result = driver->stream_create_with_priority(&cuda->stream, CUDA_STREAM_NON_BLOCKING, greatest);
-    if (!result)
-        result = make_events(driver, cuda->copied, cuda->slots, CUDA_EVENT_BLOCKING_SYNC);
-    if (!result)
-        result = make_events(driver, cuda->expanded, cuda->slots, CUDA_EVENT_BLOCKING_SYNC);
-    return result ? call_failed(cuda, result, error, "creating the loader's stream and events") : TOKMAP_OK;
+    return result ? call_failed(cuda, result, error, "creating the loader's stream") : TOKMAP_OK;
 }
 
 static enum tokmap_status allocate_bounces(struct backend_cuda *cuda, struct tokmap_error *error)
@@ -217,7 +221,8 @@ static enum tokmap_status allocate_bounces(struct backend_cuda *cuda, struct tok
     enum tokmap_status status = pin(cuda, bytes, &cuda->bounces_memory, error);
     for (uint32_t i = 0; i < BOUNCES && !status; i++) {
         cuda->bounces[i].memory = (uint8_t *)cuda->bounces_memory.memory + i * one;
-        int result = make_events(cuda->device.driver, &cuda->bounces[i].sent, 1, CUDA_EVENT_BLOCKING_SYNC);
+        int result = cuda->device.driver->event_create(&cuda->bounces[i].sent,
+                                                       CUDA_EVENT_DISABLE_TIMING | CUDA_EVENT_BLOCKING_SYNC);
         if (result)
             status = call_failed(cuda, result, error, "creating the loader's events");
     }
@@ -254,7 +259,9 @@ static enum tokmap_status cuda_allocate(struct backend *backend, uint32_t slots,
 
 static void cuda_begin(struct backend *backend)
 {
-    os_thread_prefer_node(((struct backend_cuda *)backend)->node);
+    struct backend_cuda *cuda = (struct backend_cuda *)backend;
+    os_thread_prefer_node(cuda->node);
+    cuda_stay(&cuda->device);
 }
 
 static enum tokmap_status cuda_await(struct backend *backend, uint32_t slot, struct tokmap_error *error)
@@ -262,7 +269,7 @@ static enum tokmap_status cuda_await(struct backend *backend, uint32_t slot, str
     struct backend_cuda *cuda = (struct backend_cuda *)backend;
     struct cuda_entered entered;
     assert(slot < cuda->slots);
-    if (!cuda->kernel)
+    if (!cuda->copied[slot]) /* it was never copied, or the host expands */
         return TOKMAP_OK;
     int result = cuda_enter(&cuda->device, &entered);
     if (!result) {
@@ -272,11 +279,12 @@ static enum tokmap_status cuda_await(struct backend *backend, uint32_t slot, str
     return result ? call_failed(cuda, result, error, "waiting for a copy to the GPU") : TOKMAP_OK;
 }
 
-static int enqueue_copy(const struct backend_cuda *cuda, uint32_t slot, uint64_t bytes)
+static int enqueue_copy(struct backend_cuda *cuda, uint32_t slot, uint64_t bytes)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     uint64_t offset = slot * cuda->slot_bytes;
-    int result = driver->stream_wait_event(cuda->stream, cuda->expanded[slot], 0);
+    bool first = !cuda->expanded[slot];
+    int result = first ? make_events(cuda, slot) : driver->stream_wait_event(cuda->stream, cuda->expanded[slot], 0);
     if (!result)
         result = driver->copy_to_device(cuda->twins + offset, (uint8_t *)cuda->slots_memory.memory + offset, bytes,
                                         cuda->stream);
@@ -442,7 +450,9 @@ static int expand_on_device(struct backend_cuda *cuda, uint32_t slot, const stru
     struct expand_arguments arguments = *work;
     void *parameters[] = {&arguments};
     arguments.slot = cuda->twins + slot * cuda->slot_bytes;
-    int result = order_after_copy(cuda, slot, stream);
+    int result = make_events(cuda, slot); /* a batch of which nothing had to be copied may be the slot's first */
+    if (!result)
+        result = order_after_copy(cuda, slot, stream);
     if (!result)
         result = driver->launch_kernel(cuda->kernel, expand_blocks(&arguments, (uint32_t)cuda->processors), 1, 1,
                                        EXPAND_BLOCK, 1, 1, 0, stream, parameters, NULL);
@@ -536,9 +546,8 @@ static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, co
     struct CUstream_st *stream = consumer_stream;
     struct cuda_entered entered;
     assert(slot < cuda->slots);
-    uint64_t row_outputs =
-        work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask | work->rows |
-        work->targets_ahead;
+    uint64_t row_outputs = work->inputs | work->targets | work->position_ids | work->document_ids | work->loss_mask |
+                           work->rows | work->targets_ahead;
     if (!(work->count && row_outputs) && !work->cu_seqlens)
         return TOKMAP_OK;
     int result = cuda_enter(&cuda->device, &entered);
@@ -608,21 +617,40 @@ static void load_kernel(struct backend_cuda *cuda)
                    name, result, log[0] ? ": " : "", log);
 }
 
-/* Waits for everything that is enqueued, then frees all objects of the driver. Errors are ignored: they mean that the
- * context is lost, and nothing is enqueued in it any more. */
+/* Waits until the GPU has read every slot and every twin. The copy stream waits for the consumers' streams, so that one
+ * event remains to be waited for, and the host sleeps meanwhile. Errors are ignored: they mean that the context is
+ * lost, and nothing is enqueued in it any more; or one call failed, and the host waits for the events themselves. */
+static void drain(const struct backend_cuda *cuda)
+{
+    const struct cuda_driver *driver = cuda->device.driver;
+    struct CUevent_st *last = NULL;
+    int result = 0;
+    for (uint32_t i = 0; i < cuda->slots && !result; i++) {
+        if (cuda->expanded[i])
+            result = driver->stream_wait_event(cuda->stream, cuda->expanded[i], 0);
+        last = cuda->copied[i] ? cuda->copied[i] : last;
+    }
+    if (!result && last)
+        result = driver->event_record(last, cuda->stream);
+    if (!result && last)
+        result = driver->event_synchronize(last);
+    (void)driver->stream_synchronize(cuda->stream);
+    for (uint32_t i = 0; i < cuda->slots && result; i++)
+        if (cuda->expanded[i])
+            (void)driver->event_synchronize(cuda->expanded[i]);
+}
+
+/* Waits for everything that is enqueued, then frees all objects of the driver. */
 static void free_device_objects(struct backend_cuda *cuda)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     struct cuda_entered entered;
     bool inside = !cuda_enter(&cuda->device, &entered);
     if (cuda->stream)
-        (void)driver->stream_synchronize(cuda->stream);
-    for (uint32_t i = 0; cuda->copied && i < 2 * cuda->slots; i++) {
-        if (!cuda->copied[i])
-            continue;
-        (void)driver->event_synchronize(cuda->copied[i]);
-        (void)driver->event_destroy(cuda->copied[i]);
-    }
+        drain(cuda);
+    for (uint32_t i = 0; cuda->copied && i < 2 * cuda->slots; i++)
+        if (cuda->copied[i])
+            (void)driver->event_destroy(cuda->copied[i]);
     for (uint32_t i = 0; i < BOUNCES; i++) {
         if (!cuda->bounces[i].sent)
             continue;

@@ -115,12 +115,31 @@ int cuda_device_node(const struct cuda_device *device)
     return os_pci_node((unsigned)domain, (unsigned)bus, (unsigned)slot);
 }
 
+/* The context that cuda_stay() made current on this thread. */
+static __thread const struct CUctx_st *stayed;
+
+void cuda_stay(const struct cuda_device *device)
+{
+    int mode = CUDA_CAPTURE_RELAXED;
+    assert(device->context);
+    stayed = NULL;
+    if (device->driver->ctx_set_current(device->context))
+        return;
+    if (device->driver->exchange_capture_mode)
+        (void)device->driver->exchange_capture_mode(&mode);
+    stayed = device->context;
+}
+
 int cuda_enter(const struct cuda_device *device, struct cuda_entered *entered)
 {
     const struct cuda_driver *driver = device->driver;
     struct CUctx_st *current = NULL;
     int mode = CUDA_CAPTURE_RELAXED;
     assert(device->context);
+    entered->pushed = false;
+    entered->capture_mode = -1;
+    if (stayed == device->context)
+        return 0;
     int result = driver->ctx_get_current(&current);
     if (!result && current != device->context)
         result = driver->ctx_push(device->context);

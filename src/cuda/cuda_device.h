@@ -4,7 +4,8 @@
  * Every use of the device is enclosed by cuda_enter() and cuda_leave(). Between them the device's context is current on
  * the calling thread; afterwards the thread has the context that it had before. The thread also works in the relaxed
  * capture mode in between, because another thread may be capturing a CUDA graph: in the default mode some of our calls
- * would be refused and would invalidate that capture.
+ * would be refused and would invalidate that capture. A thread that works for one device only, as the producer does,
+ * calls cuda_stay() once, after which entering and leaving that device are free.
  *
  * A struct cuda_device does not change once it is open, so any number of threads may use it.
  */
@@ -50,6 +51,11 @@ int cuda_device_node(const struct cuda_device *device);
 
 /* Makes the context of an open device current. Returns the driver's result; 0 is success. */
 int cuda_enter(const struct cuda_device *device, struct cuda_entered *entered);
+
+/* Makes the context of an open device current on this thread for good, with the relaxed capture mode. cuda_enter() and
+ * cuda_leave() of a device with the same context then make no call of the driver on this thread. For a thread of our
+ * own that runs no code of the program and that ends before the device is closed. On failure nothing changes. */
+void cuda_stay(const struct cuda_device *device);
 
 /* Restores what was current before. Call it once after each successful cuda_enter(), on the same thread. */
 void cuda_leave(const struct cuda_device *device, const struct cuda_entered *entered);

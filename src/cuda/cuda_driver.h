@@ -80,6 +80,7 @@ enum {
     XX(1, primary_release, "cuDevicePrimaryCtxRelease", "cuDevicePrimaryCtxRelease_v2", 11030, (int device))           \
     XX(1, ctx_push, "cuCtxPushCurrent", "cuCtxPushCurrent_v2", 11030, (struct CUctx_st *context))                      \
     XX(1, ctx_pop, "cuCtxPopCurrent", "cuCtxPopCurrent_v2", 11030, (struct CUctx_st **context))                        \
+    XX(1, ctx_set_current, "cuCtxSetCurrent", "cuCtxSetCurrent", 11030, (struct CUctx_st *context))                    \
     XX(1, ctx_get_current, "cuCtxGetCurrent", "cuCtxGetCurrent", 11030, (struct CUctx_st **context))                   \
     XX(1, ctx_get_device, "cuCtxGetDevice", "cuCtxGetDevice", 11030, (int *device))                                    \
     XX(1, ctx_synchronize, "cuCtxSynchronize", "cuCtxSynchronize", 11030, (void))                                      \

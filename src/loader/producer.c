@@ -245,8 +245,8 @@ static void work(struct tokmap_loader *loader)
 void producer_run(void *user)
 {
     struct tokmap_loader *loader = user;
-    loader->backend->calls->begin(loader->backend);
     for (uint32_t turn = 0; !loader->closing; turn++) {
+        loader->backend->calls->begin(loader->backend); /* in each turn, because a move replaces the backend */
         work(loader);
         __atomic_store_n(&loader->turns_done, turn + 1, __ATOMIC_RELEASE);
         os_word_wake(&loader->turns_done);

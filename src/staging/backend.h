@@ -40,14 +40,15 @@ struct backend_calls {
     const char *name;
 
     /* Allocates the memory of `slots` slots with slot_bytes bytes each, one after another, zeroed and page-aligned, and
-     * on a GPU their twins and events. Called once, before all other calls but close.
+     * on a GPU their twins. Called once, before all other calls but close.
      *   slots        at least 1
      *   slot_bytes   a multiple of 64, at least 64
      * The memory belongs to the backend. Statuses: OK, ERROR_MEMORY, ERROR_DEVICE. */
     enum tokmap_status (*allocate)(struct backend *backend, uint32_t slots, uint64_t slot_bytes, void **memory,
                                    struct tokmap_error *error);
 
-    /* The producer thread calls this first, if there is such a thread: it moves the thread near the device. */
+    /* The producer thread calls this first, if there is such a thread, and again before it works for another backend:
+     * it moves the thread near the device, and lets the calls below save what they have to set on other threads. */
     void (*begin)(struct backend *backend);
 
     /* Waits until the host may write the slot. Called by the thread that fills slots: the producer, or the consumer

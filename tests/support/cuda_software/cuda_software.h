@@ -46,6 +46,7 @@ struct cuda_software_counts {
     uint64_t contexts; /* uses of primary contexts: each retain counts */
     uint64_t streams;  /* created by calls */
     uint64_t events;
+    uint64_t blocking_events; /* of them, those with CU_EVENT_BLOCKING_SYNC */
     uint64_t modules;
     uint64_t device_allocations, device_bytes;
     uint64_t host_allocations, host_registrations, host_bytes;

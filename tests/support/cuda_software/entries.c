@@ -584,6 +584,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
         return leave(CUDA_ERROR_INVALID_VALUE);
     *event = event_new(current_context, flags);
     counted.events += *event != NULL;
+    counted.blocking_events += *event && (flags & CU_EVENT_BLOCKING_SYNC);
     return leave(*event ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY);
 }
 
@@ -594,6 +595,7 @@ CUresult cuEventDestroy_v2(CUevent handle)
     if (!event)
         return leave_released(CUDA_ERROR_INVALID_HANDLE);
     counted.events--;
+    counted.blocking_events -= (event->flags & CU_EVENT_BLOCKING_SYNC) != 0;
     event_end(event);
     return leave_released(CUDA_SUCCESS);
 }

@@ -423,17 +423,20 @@ static void late_copies_are_counted(void **unused)
     close_rest(&opened);
 }
 
-/* Each batch takes one copy, from pinned memory, and one launch. After the first batch nothing is allocated or created.
- * */
+/* Each batch takes one copy, from pinned memory, and one launch. After the first batch nothing is allocated or created
+ * but the two events of each slot. */
 static void a_batch_is_one_copy_and_one_launch(void **unused)
 {
     (void)unused;
     struct opened opened;
     struct cuda_software_counts before, after;
+    struct tokmap_stats stats = {.size = sizeof stats};
     if (device_is_real())
         skip();
     for (uint32_t threads = 0; threads < 2; threads++) {
         open_one(&opened, LONG_RUN, threads, 0);
+        software_driver()->counts(&before);
+        assert_true(threads || !before.events); /* they are created at the slot's first use */
         take_next(&opened);
         software_driver()->counts(&before);
         for (unsigned i = 1; i < 400; i++)
@@ -444,18 +447,78 @@ static void a_batch_is_one_copy_and_one_launch(void **unused)
         assert_true(after.calls[ENTRY_cuMemcpyHtoDAsync] <= 400);
         /* The context of the stream is checked in each call, because the handle may belong to another stream by now. */
         assert_int_equal(after.calls[ENTRY_cuStreamGetCtx] - before.calls[ENTRY_cuStreamGetCtx], 399);
-        static const enum cuda_entry never[] = {ENTRY_cuMemAlloc,          ENTRY_cuMemHostRegister,
-                                                ENTRY_cuMemHostAlloc,      ENTRY_cuStreamCreate,
-                                                ENTRY_cuEventCreate,       ENTRY_cuMemFree,
-                                                ENTRY_cuStreamSynchronize, ENTRY_cuCtxSynchronize,
-                                                ENTRY_cuModuleLoadDataEx,  ENTRY_cuDevicePrimaryCtxRetain};
+        static const enum cuda_entry never[] = {
+            ENTRY_cuMemAlloc,          ENTRY_cuMemHostRegister, ENTRY_cuMemHostAlloc,
+            ENTRY_cuStreamCreate,      ENTRY_cuMemFree,         ENTRY_cuModuleLoadDataEx,
+            ENTRY_cuStreamSynchronize, ENTRY_cuCtxSynchronize,  ENTRY_cuDevicePrimaryCtxRetain};
         for (unsigned i = 0; i < sizeof never / sizeof *never; i++)
             assert_int_equal(after.calls[never[i]], before.calls[never[i]]);
+        assert_int_equal(tokmap_loader_stats(opened.loader, &stats), TOKMAP_OK);
+        assert_int_equal(after.events, 2 * stats.ring_slots);
+        assert_int_equal(after.blocking_events, stats.ring_slots); /* what the consumer's stream records is not one */
+        assert_int_equal(after.calls[ENTRY_cuEventCreate], 2 * stats.ring_slots);
         assert_int_equal(tokmap_cuda_next(opened.loader, &opened.out, opened.stream, &opened.batch, NULL), TOKMAP_END);
         close_rest(&opened);
         software_driver_is_content();
         software_driver()->reset();
     }
+}
+
+static uint64_t all_calls(const struct cuda_software_counts *counts)
+{
+    uint64_t calls = 0;
+    for (unsigned i = 0; i < CUDA_ENTRY_COUNT; i++)
+        calls += counts->calls[i];
+    return calls;
+}
+
+/* What a batch costs in calls of the driver. The producer sets its context and capture mode once, so a batch takes 4
+ * calls on its thread: it waits for the slot's last copy, makes the copy stream wait for the slot's last expansion,
+ * copies, and records. next() looks at the thread's context (1), sets the capture mode and restores it (2), asks about
+ * the stream (2) and the copy (1), waits for a copy that is late (at most 1), launches, and records. */
+static void a_batch_costs_few_calls_of_the_driver(void **unused)
+{
+    (void)unused;
+    struct opened opened;
+    struct cuda_software_counts before, after;
+    struct CUctx_st *popped;
+    CUcontext context;
+    if (device_is_real())
+        skip();
+    assert_int_equal(software_driver()->cuDevicePrimaryCtxRetain(&context, 0), 0);
+    assert_int_equal(software_driver()->cuCtxPushCurrent(context), 0);
+    for (uint64_t ring_bytes = 0; ring_bytes <= 8192; ring_bytes += 8192) {
+        const unsigned batches = 300;
+        open_one(&opened, LONG_RUN, 1, ring_bytes);
+        struct tokmap_stats stats = {.size = sizeof stats};
+        assert_int_equal(tokmap_loader_stats(opened.loader, &stats), TOKMAP_OK);
+        for (unsigned i = 0; i < stats.ring_slots; i++)
+            take_next(&opened);
+        software_driver()->counts(&before);
+        for (unsigned i = 0; i < batches; i++)
+            take_next(&opened);
+        software_driver()->counts(&after);
+        /* The producer is ahead by at most the ring at either count. */
+        const uint64_t produced = after.calls[ENTRY_cuMemcpyHtoDAsync] - before.calls[ENTRY_cuMemcpyHtoDAsync];
+        const uint64_t late = after.calls[ENTRY_cuStreamWaitEvent] - before.calls[ENTRY_cuStreamWaitEvent];
+        assert_true(produced <= batches + stats.ring_slots);
+        if (all_calls(&after) - all_calls(&before) > 8 * batches + 3 * (produced + 1) + late)
+            fail_msg("%u batches, of which %llu were copied, took %llu calls with %llu waits", batches,
+                     (unsigned long long)produced, (unsigned long long)(all_calls(&after) - all_calls(&before)),
+                     (unsigned long long)late);
+        assert_int_equal(after.calls[ENTRY_cuCtxGetCurrent] - before.calls[ENTRY_cuCtxGetCurrent], batches);
+        assert_int_equal(after.calls[ENTRY_cuThreadExchangeStreamCaptureMode] -
+                             before.calls[ENTRY_cuThreadExchangeStreamCaptureMode],
+                         2 * batches);
+        static const enum cuda_entry never[] = {ENTRY_cuCtxPushCurrent, ENTRY_cuCtxPopCurrent, ENTRY_cuCtxSetCurrent};
+        for (unsigned i = 0; i < sizeof never / sizeof *never; i++)
+            assert_int_equal(after.calls[never[i]], before.calls[never[i]]);
+        close_rest(&opened);
+        software_driver_is_content();
+        software_driver()->reset();
+    }
+    assert_int_equal(software_driver()->cuCtxPopCurrent(&popped), 0);
+    assert_int_equal(software_driver()->cuDevicePrimaryCtxRelease(0), 0);
 }
 
 /* Waits until the ring is full, except for the slots that the test holds. */
@@ -683,6 +746,7 @@ int main(int argc, char **argv)
         TEST(next_does_not_wait_for_the_device),
         TEST(late_copies_are_counted),
         TEST(a_batch_is_one_copy_and_one_launch),
+        TEST(a_batch_costs_few_calls_of_the_driver),
         TEST(no_slot_is_filled_too_early),
         TEST(wrong_outputs_are_refused_and_cost_nothing),
         TEST(a_missing_device_is_a_status),
