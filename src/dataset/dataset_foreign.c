@@ -72,18 +72,36 @@ struct matching {
     const char *folder, *pattern;
     struct path_list *into;
     bool full, last;
+    enum tokmap_status
+        status; /* of a file that matches, but cannot be looked at; a dataset must not lack it silently */
+    struct tokmap_error *error;
 };
+
+/* Finds the kind of what has this path. Nothing there, such as a link to nothing, is not a failure: *kind is UNKNOWN.
+ */
+static enum tokmap_status kind_find(const char *path, enum os_kind *kind, struct tokmap_error *error)
+{
+    struct os_stat found;
+    const int system = os_stat(path, &found);
+    *kind = system ? OS_KIND_UNKNOWN : found.kind;
+    if (!system || system == ENOENT || system == ENOTDIR)
+        return TOKMAP_OK;
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                            "the pattern matches this name, which cannot be looked at");
+}
 
 static int match_entry(void *user, const char *name)
 {
     struct matching *matching = user;
-    struct os_stat found;
+    enum os_kind kind = OS_KIND_UNKNOWN;
     if (fnmatch(matching->pattern, name, FNM_PERIOD) != 0)
         return 0;
     char *path = path_in(matching->folder, name);
-    if (path && (os_stat(path, &found) || found.kind != (matching->last ? OS_KIND_FILE : OS_KIND_FOLDER))) {
+    if (path)
+        matching->status = kind_find(path, &kind, matching->error);
+    if (path && (matching->status || kind != (matching->last ? OS_KIND_FILE : OS_KIND_FOLDER))) {
         free(path);
-        return 0;
+        return matching->status ? -1 : 0;
     }
     matching->full = !list_add(matching->into, path) || matching->into->count > FILES_MAX;
     return matching->full ? -1 : 0;
@@ -97,11 +115,13 @@ static enum tokmap_status match_component(struct path_list *list, const char *co
     char *pattern = strndup(component, bytes);
     enum tokmap_status status = pattern ? TOKMAP_OK : error_set_memory(error, "a pattern", bytes);
     for (uint64_t i = 0; i < list->count && !status; i++) {
-        struct matching matching = {list->paths[i], pattern, &next, false, last};
+        struct matching matching = {list->paths[i], pattern, &next, false, last, TOKMAP_OK, error};
         if (!is_pattern(component, bytes)) {
             char *path = path_in(list->paths[i], pattern);
-            struct os_stat found;
-            if (path && os_stat(path, &found))
+            enum os_kind kind = OS_KIND_UNKNOWN;
+            if (path)
+                matching.status = kind_find(path, &kind, error);
+            if (path && (matching.status || kind == OS_KIND_UNKNOWN))
                 free(path);
             else
                 matching.full = !list_add(&next, path);
@@ -111,7 +131,9 @@ static enum tokmap_status match_component(struct path_list *list, const char *co
                 status =
                     error_set_system(error, system, list->paths[i], TOKMAP_NO_OFFSET, "the folder cannot be listed");
         }
-        if (matching.full)
+        if (matching.status)
+            status = matching.status;
+        else if (matching.full)
             status = next.count > FILES_MAX
                          ? error_set(error, TOKMAP_ERROR_LIMIT, list->paths[i], TOKMAP_NO_OFFSET,
                                      "the pattern matches more than %" PRIu64 " files; use a narrower one", FILES_MAX)
@@ -232,8 +254,15 @@ static enum tokmap_status file_add(struct foreign_set *set, enum foreign_kind ki
     if (set->count && !strcmp(set->paths[set->count - 1], tokens)) {
         free(tokens);
     } else {
+        /* An index that only could not be read now must not count as none: without it the dataset would be another. */
         struct index index;
-        if (!index_open(&index, index_path, NULL)) {
+        const enum tokmap_status status = index_open(&index, index_path, error);
+        if (status == TOKMAP_ERROR_MEMORY || status == TOKMAP_ERROR_IO) {
+            free(tokens);
+            free(index_path);
+            return status;
+        }
+        if (!status) {
             set->indexed += index.store.offset != 0;
             index_close(&index);
         }

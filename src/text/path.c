@@ -67,10 +67,11 @@ static size_t part_next(const char **at, const char **part)
     }
 }
 
-char *path_relative(const char *from, const char *file)
+bool path_relative(const char *from, const char *file, char **relative)
 {
     const char *from_at = from, *file_at = file, *a, *b, *file_rest = file;
     size_t from_length, file_length, ups = 0;
+    *relative = NULL;
     for (;;) {
         file_rest = file_at;
         from_length = part_next(&from_at, &a);
@@ -82,7 +83,7 @@ char *path_relative(const char *from, const char *file)
     }
     for (; from_length; from_length = part_next(&from_at, &a), ups++)
         if (from_length == 2 && !memcmp(a, "..", 2))
-            return NULL;
+            return false;
     file_rest += strspn(file_rest, "/");
     const size_t room = 3 * ups + strlen(file_rest) + 1;
     char *made = malloc(room);
@@ -90,5 +91,6 @@ char *path_relative(const char *from, const char *file)
         memcpy(made + 3 * i, "../", 3);
     if (made)
         memcpy(made + 3 * ups, file_rest, strlen(file_rest) + 1);
-    return made;
+    *relative = made;
+    return true;
 }

@@ -24,8 +24,9 @@ char *path_in(const char *folder, const char *name);
 char *path_beside(const char *file, const char *name);
 /* The folder that contains `path`, without a slash at its end: "." if the path has no slash, "/" for "/name". */
 char *path_folder(const char *path);
-/* The path of `file` from the folder `from`, both absolute, compared part by part as text; also NULL if `from` has a
- * part "..". Example: "../data/web" is /a/data/web from /a/runs. */
-char *path_relative(const char *from, const char *file);
+/* Makes the path of `file` from the folder `from`, both absolute, compared part by part as text. Example: "../data/web"
+ * is /a/data/web from /a/runs. Returns false if there is none, because `from` has a part "..". *relative is NULL then,
+ * and without memory. */
+bool path_relative(const char *from, const char *file, char **relative);
 
 #endif

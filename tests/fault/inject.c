@@ -7,6 +7,7 @@
  *                    short   reads and writes of more than one byte do half of their work; other calls are not counted
  *                    kill    the process is killed (SIGKILL) instead of the call; the calls are those of `system`
  *                    memory  malloc, calloc, realloc, aligned_alloc, and posix_memalign return no memory
+ *                    starved the same, and all later calls return no memory either
  *     INJECT_NUMBER  which of the counted calls fails, from 1; 0 or unset: none
  *     INJECT_REPORT  a file to which the name of the call is written when it fails
  *     INJECT_ONLY    counts only calls with this name
@@ -57,7 +58,7 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *old, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
-enum kind { NONE, SYSTEM, INTERRUPT, SHORT, KILL, MEMORY };
+enum kind { NONE, SYSTEM, INTERRUPT, SHORT, KILL, MEMORY, STARVED };
 
 static enum kind kind;
 static unsigned long chosen;
@@ -73,12 +74,13 @@ __attribute__((constructor)) static void start(void)
     chosen = number ? strtoul(number, NULL, 10) : 0;
     if (!name || !chosen)
         return;
-    kind = !strcmp(name, "system")   ? SYSTEM
-           : !strcmp(name, "eintr")  ? INTERRUPT
-           : !strcmp(name, "short")  ? SHORT
-           : !strcmp(name, "kill")   ? KILL
-           : !strcmp(name, "memory") ? MEMORY
-                                     : NONE;
+    kind = !strcmp(name, "system")    ? SYSTEM
+           : !strcmp(name, "eintr")   ? INTERRUPT
+           : !strcmp(name, "short")   ? SHORT
+           : !strcmp(name, "kill")    ? KILL
+           : !strcmp(name, "memory")  ? MEMORY
+           : !strcmp(name, "starved") ? STARVED
+                                      : NONE;
 }
 
 /* Counts a call, and returns whether it is the chosen one. It makes its own system calls directly, so that they are not
@@ -87,8 +89,9 @@ static bool now(const char *name)
 {
     if (only && strcmp(only, name))
         return false;
-    if (atomic_fetch_add(&counted, 1) + 1 != chosen)
-        return false;
+    const unsigned long number = atomic_fetch_add(&counted, 1) + 1;
+    if (number != chosen)
+        return kind == STARVED && number > chosen;
     if (report) {
         int fd = (int)syscall(SYS_openat, AT_FDCWD, report, O_WRONLY | O_CREAT | O_TRUNC, 0666);
         if (fd >= 0) {
@@ -350,7 +353,7 @@ int pthread_create(pthread_t *thread, const pthread_attr_t *attributes, void *(*
 
 static bool refuses(const char *name)
 {
-    if (kind != MEMORY || !now(name))
+    if ((kind != MEMORY && kind != STARVED) || !now(name))
         return false;
     errno = ENOMEM;
     return true;

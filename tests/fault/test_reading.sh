@@ -58,3 +58,14 @@ for command in "info both" "audit both --seq-len 64 --batch 4 --steps 3 --ranks 
     }
     sweep "$command" memory
 done
+
+# ---- a pattern: a file that matches and cannot be looked at is never left out ----
+cp old.bin f1.bin && cp whole.bin f2.bin
+"$TOKMAP" info --json 'raw:f?.bin,width=2,eod=256' >expected
+attempt() {
+    with_fault "$TOKMAP" info --json 'raw:f?.bin,width=2,eod=256'
+    [ $status != 0 ] || cmp -s out expected || problem "the output differs from that without the fault"
+}
+export INJECT_ONLY=stat
+sweep "info of a pattern" system
+unset INJECT_ONLY

@@ -517,8 +517,12 @@ static bool whole_of_part(const char *name, char *path, size_t room, struct tokm
     const char *mark = strrchr(name, '#');
     struct tokmap_dataset *whole = NULL;
     if (!mark || (strncmp(mark, "#docs=", 6) != 0 && strncmp(mark, "#tokens=", 8) != 0) ||
-        (size_t)snprintf(path, room, "%.*s", (int)(mark - name), name) >= room ||
-        tokmap_dataset_open(&whole, path, NULL, NULL))
+        (size_t)snprintf(path, room, "%.*s", (int)(mark - name), name) >= room)
+        return false;
+    const enum tokmap_status status = tokmap_dataset_open(&whole, path, NULL, NULL);
+    if (status == TOKMAP_ERROR_MEMORY)
+        cli_output_lost();
+    if (status)
         return false;
     *info = (struct tokmap_dataset_info){.size = sizeof *info};
     const bool known = !tokmap_dataset_info(whole, info);

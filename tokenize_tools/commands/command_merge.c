@@ -122,8 +122,11 @@ static char *name_make(const struct merging *merging, const char *folder, const 
         name = strdup(index);
     } else if (!absolute) {
         char *whole = absolute_path(merging, index);
-        name = whole ? path_relative(folder, whole) : NULL;
+        const bool related = whole && path_relative(folder, whole, &name);
+        const bool lacking = !whole || (related && !name);
         free(whole);
+        if (lacking)
+            return NULL;
     }
     if (!name) {
         char *holder = path_folder(index), *real = NULL;

@@ -87,7 +87,9 @@ static void put_source(struct text *text, const struct mixing *mixing, const cha
         while (here > 1 && mixing->here[--here] != '/')
             continue;
     char *whole = path_join(mixing->here, here, rest, strlen(rest), "");
-    char *relative = whole ? path_relative(mixing->there, whole) : NULL;
+    char *relative = NULL;
+    if (whole)
+        (void)path_relative(mixing->there, whole, &relative); /* which exists: mixing->there is a real path */
     const bool hidden = relative && !kind && foreign_name_has_kind(relative); /* a file called raw:x is ./raw:x */
     const size_t room = kind + 2 + (relative ? strlen(relative) : 0) + 1;
     char *name = relative ? malloc(room) : NULL;
@@ -417,7 +419,7 @@ static int mix_print(struct mixing *mixing, const struct cli_command *command)
 static int mix(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
     struct mixing *mixing = user;
-    struct mix_error why = {""};
+    struct mix_error why = {"", false};
     const char *wrong = options_wrong(mixing);
     if (wrong)
         return cli_misused(command, "%s", wrong);
@@ -428,8 +430,13 @@ static int mix(const struct cli_command *command, const char **operands, size_t 
         cli_say(program, "out of memory for %zu sources", operand_count);
         return CLI_FAILED;
     }
-    const int status = parse_operands(mixing, operands, operand_count, &why) ? mix_print(mixing, command)
-                                                                             : cli_misused(command, "%s", why.text);
+    int status = CLI_FAILED;
+    if (parse_operands(mixing, operands, operand_count, &why))
+        status = mix_print(mixing, command);
+    else if (why.memory)
+        cli_say(program, "%s", why.text);
+    else
+        status = cli_misused(command, "%s", why.text);
     for (size_t i = 0; i < mixing->count; i++)
         mix_part_free(&mixing->parts[i]);
     free(mixing->parts);

@@ -336,7 +336,10 @@ static int mixture_make(const struct cli_command *command, const struct order_ar
         at += used + more;
         count++;
     }
-    if (status < 0 && mixture_new(&made->mixture, weights, count, &error))
+    const enum tokmap_status made_status = status < 0 ? mixture_new(&made->mixture, weights, count, &error) : TOKMAP_OK;
+    if (made_status == TOKMAP_ERROR_MEMORY)
+        status = command_failed(command, &error);
+    else if (made_status)
         status = cli_misused(command, "--weights: %s", error.message);
     free(weights);
     return status;

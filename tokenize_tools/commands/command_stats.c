@@ -286,8 +286,10 @@ static void id_text(const struct stats *stats, uint64_t id, char text[4 * LONGES
     if (!stats->tokenizer || !tokenizer_token(stats->tokenizer, id, &bytes, &count))
         return;
     FILE *file = fmemopen(text, 4 * LONGEST_TEXT + 8, "w");
-    if (!file)
+    if (!file) {
+        cli_output_lost();
         return;
+    }
     token_quoted(bytes, (uint32_t)min64(count, LONGEST_TEXT), file);
     if (count > LONGEST_TEXT)
         (void)fputs("...", file);

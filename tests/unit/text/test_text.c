@@ -82,6 +82,13 @@ static void path_is(char *path, const char *wanted)
     free(path);
 }
 
+static char *relative(const char *from, const char *file)
+{
+    char *made;
+    assert_true(path_relative(from, file, &made));
+    return made;
+}
+
 static void paths_are_taken_apart_and_put_together(void **unused)
 {
     (void)unused;
@@ -92,11 +99,13 @@ static void paths_are_taken_apart_and_put_together(void **unused)
     assert_string_equal(path_name("c"), "c");
     assert_string_equal(path_name("a/"), "");
     assert_true(path_is_absolute("/a") && !path_is_absolute("a/b") && !path_is_absolute(""));
-    path_is(path_relative("/a/runs", "/a/data/web"), "../data/web");
-    path_is(path_relative("/a/runs", "/a/./runs//x/y"), "x/y");
-    path_is(path_relative("/a/web", "/a/web"), "../web"); /* the last part is a name, and no folder in common */
-    path_is(path_relative("/", "/a"), "a");
-    assert_null(path_relative("/a/../b", "/c/d"));
+    path_is(relative("/a/runs", "/a/data/web"), "../data/web");
+    path_is(relative("/a/runs", "/a/./runs//x/y"), "x/y");
+    path_is(relative("/a/web", "/a/web"), "../web"); /* the last part is a name, and no folder in common */
+    path_is(relative("/", "/a"), "a");
+    char *none = (char[]){"set"};
+    assert_false(path_relative("/a/../b", "/c/d", &none));
+    assert_null(none);
     path_is(path_in("", "x"), "x");
     path_is(path_in("a", "x"), "a/x");
     path_is(path_in("a/", "x"), "a/x");

@@ -26,6 +26,12 @@ static bool wrong(struct mix_error *error, const char *format, ...)
     return false;
 }
 
+static bool memory_lacks(struct mix_error *error)
+{
+    error->memory = true;
+    return wrong(error, "out of memory; free memory and run the command again");
+}
+
 /* ---- one argument ---- */
 
 static bool name_is_good(const char *name, size_t length)
@@ -100,7 +106,7 @@ bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *e
     if (part->name[0] && parse_what(part, rest)) {
         if ((part->data = strdup(part->name)))
             return true;
-        return wrong(error, "out of memory");
+        return memory_lacks(error);
     }
     const char *colon = strrchr(rest, ':');
     if (!colon || !parse_what(part, colon + 1))
@@ -112,7 +118,7 @@ bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *e
         return wrong(error, "'%.200s' names no dataset; write NAME:HOW_MUCH or NAME=DATASET:HOW_MUCH", text);
     part->data = strndup(rest, (size_t)(colon - rest));
     if (!part->data)
-        return wrong(error, "out of memory");
+        return memory_lacks(error);
     if (part->name[0] || name_of_data(part))
         return true;
     wrong(

@@ -30,6 +30,7 @@ struct mix_part {
 
 struct mix_error {
     char text[512];
+    bool memory; /* nothing is wrong with the arguments, but there is no memory */
 };
 
 /* Reads an argument as above. Returns false after writing what is wrong. */

@@ -25,8 +25,10 @@ static uint64_t output_bytes(const char *prefix, const char *ending)
     struct os_stat stat = {0};
     const size_t count = strlen(prefix) + strlen(ending) + 1;
     char *path = malloc(count);
-    if (!path)
+    if (!path) {
+        cli_output_lost();
         return 0;
+    }
     (void)snprintf(path, count, "%s%s", prefix, ending);
     const uint64_t bytes = os_stat(path, &stat) ? 0 : stat.bytes;
     free(path);
@@ -186,7 +188,9 @@ static void next_print(const struct pack_report *report)
     char *name = cli_shell_quote(report->prefix), seq_len[32] = "";
     if (report->result->tokens > SEQ_LEN)
         (void)snprintf(seq_len, sizeof seq_len, " --seq-len %d", SEQ_LEN);
-    if (name)
+    if (!name)
+        cli_output_lost();
+    else
         printf("\nnext:\n  tokmap info %s%s\n  tokmap show %s --document 0%s\n", name, seq_len, name,
                report->tokenizer ? "" : " --ids");
     free(name);

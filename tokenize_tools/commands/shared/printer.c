@@ -409,7 +409,10 @@ static void part_line(const struct part *part, FILE *file)
 void part_print(const struct part *part, FILE *file)
 {
     part_line(part, file);
-    if (document_values(part->dataset, part->document.number, value_print, file, NULL))
+    const enum tokmap_status status = document_values(part->dataset, part->document.number, value_print, file, NULL);
+    if (status == TOKMAP_ERROR_MEMORY)
+        cli_output_lost();
+    else if (status)
         (void)fputs("    its columns cannot be read; run `tokmap verify` on the dataset\n", file);
 }
 
@@ -451,7 +454,10 @@ void part_json(const struct part *part, struct cli_json *json)
     else
         cli_json_null(json, "line");
     struct values_json values = {json, false};
-    if (document_values(part->dataset, part->document.number, value_json, &values, NULL) && !values.begun)
+    const enum tokmap_status status = document_values(part->dataset, part->document.number, value_json, &values, NULL);
+    if (status == TOKMAP_ERROR_MEMORY)
+        cli_output_lost();
+    if (status && !values.begun)
         cli_json_null(json, "columns"); /* they could be read before */
     if (values.begun)
         cli_json_end(json);
