@@ -45,6 +45,7 @@ const struct software_driver *software_driver(void)
     find(library, "cuGetProcAddress", (void *)&driver.cuGetProcAddress);
     find(library, "cuGetProcAddress_v2", (void *)&driver.cuGetProcAddress_v2);
     find(library, "cuda_software_configure", (void *)&driver.configure);
+    find(library, "cuda_software_count", (void *)&driver.count);
     find(library, "cuda_software_violation", (void *)&driver.violation);
     find(library, "cuda_software_reset", (void *)&driver.reset);
     find(library, "cuda_software_hold", (void *)&driver.hold);

@@ -16,6 +16,7 @@ struct software_driver {
     CUresult (*cuGetProcAddress_v2)(const char *name, void **entry, int version, uint64_t flags, int *found);
     int (*configure)(const char *text);
     void (*counts)(struct cuda_software_counts *counts);
+    uint64_t (*count)(const char *name);
     const char *(*violation)(unsigned i);
     void (*reset)(void);
     void (*hold)(int held);

@@ -89,6 +89,11 @@ static bool read_word(struct configuration *into, const char *word, size_t lengt
     }
     if (IS("fail") || IS("late"))
         return read_fault(into, value, rest, IS("late"));
+    if (IS("report") && rest && rest < sizeof into->report) {
+        memcpy(into->report, value, rest);
+        into->report[rest] = '\0';
+        return true;
+    }
     if (IS("missing"))
         return find_entry(value, rest, &entry) && (into->missing[entry] = true);
     if (IS("numa") && rest == 2 && !strncmp(value, "-1", 2)) {

@@ -31,6 +31,8 @@
  *                        (default CUDA_ERROR_UNKNOWN) and does nothing; N+ means every call from the Nth on. At most 8
  *   late=NAME:N[:CODE]   the Nth kernel launch or copy is accepted and fails when the stream reaches it. From then on
  *                        every call on the device returns CODE (default CUDA_ERROR_ILLEGAL_ADDRESS)
+ *   report=PATH    at the end of the program, the counts that are not 0 are appended to that file, one "NAME COUNT" per
+ *                  line: those of cuda_software_count(). The path has no comma
  *   missing=NAME   cuGetProcAddress does not find that function
  *   lenient        violations and leaks are printed at the end of the program, but do not change its exit status, which
  *                  they otherwise change to 97
@@ -41,12 +43,37 @@
 
 #include "driver_types.h"
 
+/* What takes long on a real driver, or makes the host wait, since the start of the program or the last
+ * cuda_software_reset():
+ *   contexts_made        primary contexts that a retain had to make: 0.1 to 0.4 s each
+ *   modules_loaded       by any of the calls that load a module
+ *   modules_compiled     of these, from PTX: 0.1 s and more with a cold cache
+ *   functions_loaded     kernels that were brought onto the device
+ *   late_loads           of these, at the kernel's first launch, which then waits for the whole device
+ *   events_created, streams_created
+ *   device_allocations_made, device_frees    each free waits for the whole device
+ *   host_registrations_made, host_allocations_made
+ *   synchronizations     calls that wait on the host for a stream, an event, or the device, and frees */
+#define CUDA_SOFTWARE_COSTS(XX)                                                                                        \
+    XX(contexts_made)                                                                                                  \
+    XX(modules_loaded)                                                                                                 \
+    XX(modules_compiled)                                                                                               \
+    XX(functions_loaded)                                                                                               \
+    XX(late_loads)                                                                                                     \
+    XX(streams_created)                                                                                                \
+    XX(events_created)                                                                                                 \
+    XX(device_allocations_made)                                                                                        \
+    XX(device_frees)                                                                                                   \
+    XX(host_registrations_made)                                                                                        \
+    XX(host_allocations_made)                                                                                          \
+    XX(synchronizations)
+
 struct cuda_software_counts {
     /* objects that exist now */
     uint64_t contexts; /* uses of primary contexts: each retain counts */
     uint64_t streams;  /* created by calls */
     uint64_t events;
-    uint64_t blocking_events; /* of them, those with CU_EVENT_BLOCKING_SYNC */
+    uint64_t blocking_events; /* of them, those with CU_EVENT_BLOCKING_SYNC: each record may interrupt the host */
     uint64_t modules;
     uint64_t device_allocations, device_bytes;
     uint64_t host_allocations, host_registrations, host_bytes;
@@ -55,12 +82,19 @@ struct cuda_software_counts {
     uint64_t launches, copies, copied_bytes; /* that streams have executed */
     uint64_t pageable_copies;                /* asynchronous copies from or to memory that is not pinned */
     uint64_t violations;
+#define CUDA_SOFTWARE_COST(name) uint64_t name;
+    CUDA_SOFTWARE_COSTS(CUDA_SOFTWARE_COST)
+#undef CUDA_SOFTWARE_COST
 };
 
 /* Replaces the configuration by one with these words; everything that they do not name gets its default. Existing
  * objects stay. Returns 0 if a word is not valid, else 1. */
 CUDA_SOFTWARE_API int cuda_software_configure(const char *text);
 CUDA_SOFTWARE_API void cuda_software_counts(struct cuda_software_counts *counts);
+/* Returns one count: of one of the costs, by its name; of the calls of one driver function, as in "cuMemFree"; of the
+ * calls of all functions, as "calls"; of "launches", "copies", "violations", or "blocking_events" (that exist now).
+ * UINT64_MAX: there is no such count. */
+CUDA_SOFTWARE_API uint64_t cuda_software_count(const char *name);
 /* Returns the message of violation i, counted from 0. NULL: there is none with this number, or it was not kept (the
  * first 32 are). Valid until cuda_software_reset(). */
 CUDA_SOFTWARE_API const char *cuda_software_violation(unsigned i);

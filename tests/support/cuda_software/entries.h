@@ -12,6 +12,9 @@ enum needs { NOTHING, INITIALIZED, CONTEXT, RELEASES };
  * releases it. Calls that free something are also executed after the device has failed. */
 CUresult enter(enum cuda_entry entry, enum needs needs);
 
+/* Returns whether a capture forbids a call. Such a call invalidates the capture. */
+bool breaks_capture(enum cuda_entry entry);
+
 /* Calls enter(), and returns from the function if it fails. */
 #define ENTER(name, needs)                                                                                             \
     do {                                                                                                               \

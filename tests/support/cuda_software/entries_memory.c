@@ -177,6 +177,7 @@ static CUresult copy_issue(const struct copy *copy, CUstream handle, CUstream *u
 static CUresult copy_and_wait(const struct copy *copy)
 {
     CUstream stream;
+    counted.synchronizations++;
     uint64_t pageable = counted.pageable_copies, clock[COLUMNS];
     CUresult result = copy_issue(copy, NULL, &stream);
     counted.pageable_copies = pageable;

@@ -248,6 +248,7 @@ CUresult device_allocate(CUcontext context, uint64_t bytes, CUdeviceptr *address
     memset(region->memory, POISON, held);
     context->used_bytes += bytes;
     counted.device_allocations++;
+    counted.device_allocations_made++;
     counted.device_bytes += bytes;
     *address = region->address;
     return CUDA_SUCCESS;
@@ -272,6 +273,8 @@ CUresult device_free(CUdeviceptr address)
     }
     region->context->used_bytes -= region->bytes;
     counted.device_allocations--;
+    counted.device_frees++;
+    counted.synchronizations++;
     counted.device_bytes -= region->bytes;
     (void)munmap(region->mapping, region->mapping_bytes);
     bury(region);
@@ -305,6 +308,8 @@ CUresult host_pin(CUcontext context, void *address, uint64_t bytes, void **alloc
     region->mapping_bytes = bytes;
     counted.host_registrations += address != NULL;
     counted.host_allocations += !address;
+    counted.host_registrations_made += address != NULL;
+    counted.host_allocations_made += !address;
     counted.host_bytes += bytes;
     pinned_bytes += bytes;
     return CUDA_SUCCESS;

@@ -41,6 +41,7 @@ struct configuration {
     uint64_t memory, pinned;
     int version, capability, numa;
     bool stub, lenient, quiet, lazy;
+    char report[512]; /* path of the report; empty: none */
     struct fault faults[FAULTS_MOST];
     unsigned fault_count;
     bool missing[CUDA_ENTRY_COUNT];
@@ -104,7 +105,7 @@ extern pthread_mutex_t big;
 extern pthread_cond_t progress;
 extern struct cuda_software_counts counted;
 extern struct CUctx_st contexts[DEVICES_MOST];
-extern bool all_held;
+extern bool all_held, forked;
 extern __thread CUcontext current_context;
 extern CUstream all_streams;
 extern uint64_t host_clock[COLUMNS];

@@ -15,6 +15,7 @@
 #include <unistd.h>
 
 #include "support/cuda_software/launches.h"
+#include "support/scratch.h"
 #include "support/software_driver.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -327,6 +328,46 @@ static void contexts_and_pointers_are_distinguished(void **unused)
     fine(cu->cuCtxPushCurrent(context));
     fine(cu->cuEventDestroy(event));
     software_driver_is_content();
+}
+
+/* What a real driver makes slow is counted, by name. */
+static void costs_are_counted(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *name;
+        uint64_t count;
+    } expected[] = {{"contexts_made", 0},   {"streams_created", 1}, {"events_created", 2},
+                    {"blocking_events", 1}, {"device_frees", 1},    {"device_allocations_made", 1},
+                    {"cuEventCreate", 2},   {"cuMemFree", 2},       {"host_registrations_made", 1},
+                    {"synchronizations", 2}};
+    CUcontext again;
+    CUstream stream;
+    CUevent events[2];
+    CUdeviceptr memory;
+    char more[64];
+    fine(cu->cuDevicePrimaryCtxRetain(&again, 0)); /* it exists already */
+    fine(cu->cuStreamCreate(&stream, 0));
+    fine(cu->cuEventCreate(&events[0], CU_EVENT_DISABLE_TIMING));
+    fine(cu->cuEventCreate(&events[1], CU_EVENT_DISABLE_TIMING | CU_EVENT_BLOCKING_SYNC));
+    fine(cu->cuMemAlloc(&memory, 100));
+    fine(cu->cuMemHostRegister(more, sizeof more, 0));
+    fine(cu->cuEventSynchronize(events[0]));
+    fine(cu->cuMemFree(memory));
+    fine(cu->cuMemFree(0)); /* frees nothing */
+    for (unsigned i = 0; i < sizeof expected / sizeof *expected; i++)
+        if (cu->count(expected[i].name) != expected[i].count)
+            fail_msg("%s is %llu", expected[i].name, (unsigned long long)cu->count(expected[i].name));
+    assert_int_equal(cu->count("calls"), 9);
+    assert_true(cu->count("cuNoSuchFunction") == UINT64_MAX);
+    fine(cu->cuMemHostUnregister(more));
+    fine(cu->cuStreamDestroy(stream));
+    fine(cu->cuEventDestroy(events[0]));
+    fine(cu->cuEventDestroy(events[1]));
+    fine(cu->cuDevicePrimaryCtxRelease(0));
+    cu->reset();
+    assert_int_equal(cu->count("calls"), 0);
+    assert_int_equal(cu->count("events_created"), 0);
 }
 
 static void entry_points_are_found_by_their_plain_names(void **unused)
@@ -661,6 +702,20 @@ static void leaks_and_violations_change_the_exit_status(void **unused)
     assert_int_equal(status_of("violation", "seed=1"), 97);
     assert_int_equal(status_of("leak", "lenient"), 0);
     assert_int_equal(status_of("violation", "quiet"), 0);
+    /* a report of the counts */
+    char folder[512], path[600], word[700], text[4000];
+    scratch_make(folder);
+    (void)snprintf(path, sizeof path, "%s/report", folder);
+    (void)snprintf(word, sizeof word, "quiet,report=%s", path);
+    assert_int_equal(status_of("leak", word), 0);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    text[fread(text, 1, sizeof text - 1, file)] = '\0';
+    (void)fclose(file);
+    assert_non_null(strstr(text, "contexts_made 1\n"));
+    assert_non_null(strstr(text, "\ncuEventCreate 1\n"));
+    assert_null(strstr(text, "cuMemFree"));
+    scratch_remove(folder);
 }
 
 int main(int argc, char **argv)
@@ -678,6 +733,7 @@ int main(int argc, char **argv)
         TEST(a_kernel_runs_when_the_stream_reaches_it),
         TEST(a_capture_refuses_what_it_forbids),
         TEST(contexts_and_pointers_are_distinguished),
+        TEST(costs_are_counted),
         TEST(entry_points_are_found_by_their_plain_names),
         TEST(order_is_kept_and_missing_order_is_found),
         TEST(unordered_accesses_are_found),
