@@ -37,6 +37,10 @@ tokmap encode -t vocab --eod in/b/long.txt | tokmap decode -t vocab >back
 same back in/b/long.txt
 tokmap tokenizer vocab/tokenizer.json >out
 holds out '<|endoftext|>'
+# What a killed train with special tokens has left is removed also by a train without them.
+for left in killed.tiktoken.partial killed.json.partial killed.specials.json.partial; do echo '{' >$left; done
+tokmap train -q -o killed --vocab-size 260 in
+equal "$(echo killed.*)" 'killed.json killed.tiktoken'
 # The file contains the pattern.
 tokmap train -q -o gpt2 --vocab-size 256 --pattern gpt2 in
 holds gpt2.json '"use_regex": true}'

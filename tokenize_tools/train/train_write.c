@@ -273,13 +273,16 @@ static enum tokmap_status cannot_create(int system, const char *path, struct tok
         system == EACCES || system == EPERM ? "; another user may be writing it, or may have left this file" : "");
 }
 
-/* Creates the partial files and locks them, that of the last file first: whoever has it may look at the others. */
+/* Creates the partial files and locks them, that of the last file first: whoever has it may look at the others. Without
+ * special tokens, what a killed writer has left of theirs is removed. */
 static enum tokmap_status partials_open(struct train_files *files, struct tokmap_error *error)
 {
     const struct file_set set = set_of(files);
     for (int i = FILES - 1; i >= 0; i--) {
-        if (!i && !files->specials)
+        if (!i && !files->specials) {
+            (void)os_unlink(files->partials[i]);
             continue;
+        }
         const int system =
             partial_file_open(files->partials[i], i == FILES - 1 ? take_back : NULL, files, &files->fds[i]);
         if (system)
