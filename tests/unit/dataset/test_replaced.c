@@ -7,6 +7,7 @@
  *
  *     REPLACED_SECONDS  how long the readers run (default: 1 per way of writing)
  *     REPLACED_KILLS    how many writers are killed (default: 60)
+ *     TEST_SEED         chooses when they are killed
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -167,7 +168,7 @@ static void a_killed_writer_leaves_old_or_new(void **unused)
     (void)unused;
     char prefix[600], whole[600];
     folder_make("killed", prefix, whole);
-    uint64_t state = 5, seen = 0, pending = 0;
+    uint64_t state = number_of("TEST_SEED", 5), seen = 0, pending = 0;
     const uint64_t kills = number_of("REPLACED_KILLS", 60);
     char tokens[610];
     (void)snprintf(tokens, sizeof tokens, "%s.bin", prefix);

@@ -3,7 +3,9 @@
  * of a mask is a status and never a signal; what is read is the same as through a mapping. A fault in a thread of the
  * library, which a mapping can raise, reaches the program's handler.
  *
- * TOKMAP_TEST_CUTS=N makes about N cuts instead of 40.
+ * With TOKMAP_TEST_CUTS=N, N files are cut under readings with pread, instead of 40. With TOKMAP_TEST_MAPPED=N, files
+ * of 90 MB are cut to nothing N times under a loader that delivers rows of 4 KiB from a mapping as fast as it can,
+ * instead of 4 small ones; how many cuts end in SIGBUS is printed. TEST_SEED chooses when and where files are cut.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -43,6 +45,13 @@
 
 static char folders[2][512]; /* on a disk, where $TMPDIR is on one, and in memory */
 static uint64_t folder_count;
+
+static uint64_t number_of(const char *variable, uint64_t otherwise)
+{
+    const char *text = getenv(variable);
+    const uint64_t number = text ? strtoull(text, NULL, 10) : 0;
+    return number ? number : otherwise;
+}
 
 /* ---- a shard with everything that an index can have ---- */
 
@@ -113,16 +122,17 @@ static int teardown(void **unused)
     return 0;
 }
 
-/* Makes the shard "data" of a folder a copy of "whole". */
-static void restore(const char *folder)
+/* Makes the shard "data" of a folder a copy of another one. */
+static void restore(const char *folder, const char *shard)
 {
     static const char *const suffixes[] = {"bin", "mask", "tmx"};
     for (int i = 0; i < 3; i++) {
         char from[32], to[32];
-        (void)snprintf(from, sizeof from, "whole.%s", suffixes[i]);
+        (void)snprintf(from, sizeof from, "%s.%s", shard, suffixes[i]);
         (void)snprintf(to, sizeof to, "data.%s", suffixes[i]);
         (void)unlink(in_folder(folder, to));
-        file_copy(in_folder(folder, from), in_folder(folder, to));
+        if (file_exists(in_folder(folder, from)))
+            file_copy(in_folder(folder, from), in_folder(folder, to));
     }
 }
 
@@ -224,13 +234,14 @@ static void use_dataset(const char *data, enum tokmap_reading reading, uint32_t 
 
 typedef void use(const char *data, enum tokmap_reading reading, uint32_t threads, int ready);
 
-/* Runs a use in a child and cuts a file under it. Returns how the child ended. */
-static int cut_under(use *used, enum tokmap_reading reading, uint32_t threads, const char *folder, const char *file,
-                     uint64_t delay_ns, uint64_t left, void (*handler)(int))
+/* Runs a use of a copy of a shard in a child, and cuts data.SUFFIX under it. Returns how the child ended. */
+static int cut_under(use *used, enum tokmap_reading reading, uint32_t threads, const char *folder, const char *shard,
+                     const char *suffix, uint64_t delay_ns, uint64_t left, void (*handler)(int))
 {
     int ready[2], ended = -1;
-    char byte, data[600];
-    restore(folder);
+    char byte, data[600], file[32];
+    restore(folder, shard);
+    (void)snprintf(file, sizeof file, "data.%s", suffix);
     (void)snprintf(data, sizeof data, "%s", in_folder(folder, "data"));
     assert_int_equal(pipe(ready), 0);
     (void)fflush(NULL);
@@ -252,37 +263,104 @@ static int cut_under(use *used, enum tokmap_reading reading, uint32_t threads, c
     return ended;
 }
 
-static uint64_t cuts_wanted(void)
-{
-    const char *text = getenv("TOKMAP_TEST_CUTS");
-    const uint64_t wanted = text ? strtoull(text, NULL, 10) : 0;
-    return wanted ? wanted : 40;
-}
-
 static void pread_turns_every_cut_into_a_status(void **unused)
 {
     (void)unused;
     static const struct {
         use *used;
         uint32_t threads;
-        const char *file;
+        const char *suffix;
     } kinds[] = {
-        {use_loader, 0, "data.tmx"}, {use_loader, 1, "data.tmx"},  {use_loader, 0, "data.bin"},
-        {use_loader, 1, "data.bin"}, {use_loader, 1, "data.mask"}, {use_dataset, 0, "data.tmx"},
+        {use_loader, 0, "tmx"}, {use_loader, 1, "tmx"},  {use_loader, 0, "bin"},
+        {use_loader, 1, "bin"}, {use_loader, 1, "mask"}, {use_dataset, 0, "tmx"},
     };
-    const uint64_t count = sizeof kinds / sizeof kinds[0];
-    uint64_t state = 77;
-    for (uint64_t i = 0; i < cuts_wanted(); i++) {
+    const uint64_t count = sizeof kinds / sizeof kinds[0], cuts = number_of("TOKMAP_TEST_CUTS", 40);
+    uint64_t state = number_of("TEST_SEED", 77);
+    for (uint64_t i = 0; i < cuts; i++) {
         const char *folder = folders[i / count % folder_count];
         /* Some cuts leave the start of the file, where the header and the first documents are. */
         const uint64_t left = random_below(&state, 2) ? 0 : random_below(&state, 20000);
-        const int ended = cut_under(kinds[i % count].used, TOKMAP_READ_PREAD, kinds[i % count].threads, folder,
-                                    kinds[i % count].file, random_below(&state, 5000000), left, SIG_DFL);
+        const int ended = cut_under(kinds[i % count].used, TOKMAP_READ_PREAD, kinds[i % count].threads, folder, "whole",
+                                    kinds[i % count].suffix, random_below(&state, 5000000), left, SIG_DFL);
         if (ended)
-            fail_msg("cut %u, %s of %s to %u bytes, threads %u: %s %d", (unsigned)i, kinds[i % count].file, folder,
+            fail_msg("cut %u, .%s in %s to %u bytes, threads %u: %s %d", (unsigned)i, kinds[i % count].suffix, folder,
                      (unsigned)left, kinds[i % count].threads, WIFSIGNALED(ended) ? "signal" : "exit status",
                      WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
     }
+    print_message("%u cuts with pread, 0 signals\n", (unsigned)cuts);
+}
+
+/* ---- cuts under a mapping ---- */
+
+#define ROW_TOKENS 2048 /* rows of 4 KiB */
+#define BATCH_ROWS 512
+
+/* Writes a shard without a mask, whose tokens have about `bytes` bytes. */
+static void write_large(const char *folder, const char *name, uint64_t bytes)
+{
+    static uint16_t tokens[TOKENS];
+    struct shard_writer_options options = {
+        .width = 2, .vocabulary = 50000, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID};
+    struct shard_writer *writer;
+    const uint64_t end = TOKENS;
+    for (uint64_t i = 0; i < TOKENS; i++)
+        tokens[i] = (uint16_t)(i % 50000);
+    assert_int_equal(shard_writer_open(&writer, in_folder(folder, name), &options, NULL), 0);
+    for (uint64_t at = 0; at < bytes; at += sizeof tokens)
+        assert_int_equal(shard_writer_add(writer, tokens, TOKENS, &end, 1, 49999, NULL), 0);
+    assert_int_equal(shard_writer_commit(writer, "{}", 2, NULL, NULL), 0);
+}
+
+/* A loader that delivers as fast as it can. */
+static void use_free(const char *data, enum tokmap_reading reading, uint32_t threads, int ready)
+{
+    static int32_t inputs[BATCH_ROWS * ROW_TOKENS];
+    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
+    struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_out out = TOKMAP_OUT_INIT;
+    struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+    struct tokmap_error error;
+    struct tokmap_run *run;
+    struct tokmap_loader *loader;
+    options.data = data;
+    options.seq_len = ROW_TOKENS;
+    options.batch = BATCH_ROWS;
+    options.seed = 3;
+    options.passes = 1000000;
+    options.reading = reading;
+    NEED(!tokmap_run_make(&run, &options, NULL));
+    how.fields = TOKMAP_INPUTS;
+    how.threads = threads;
+    NEED(!tokmap_loader_open(&loader, run, &how, NULL));
+    out.inputs = inputs;
+    NEED(!tokmap_loader_next(loader, &out, NULL, &batch, NULL));
+    begun(ready);
+    const uint64_t until = os_clock_ns() + USE_NS;
+    enum tokmap_status status;
+    while (!(status = tokmap_loader_next(loader, &out, NULL, &batch, &error)))
+        NEED(os_clock_ns() < until);
+    NEED(status == TOKMAP_ERROR_TRUNCATED && !strncmp(error.path, data, strlen(data)));
+    tokmap_loader_close(loader);
+    tokmap_run_close(run);
+}
+
+static void mapped_ends_in_a_status_or_in_SIGBUS(void **unused)
+{
+    (void)unused;
+    const uint64_t given = number_of("TOKMAP_TEST_MAPPED", 0), cuts = given ? given : 4;
+    uint64_t state = number_of("TEST_SEED", 78), signals = 0;
+    write_large(folders[0], "large", given ? 90000000 : 8000000);
+    for (uint64_t i = 0; i < cuts; i++) {
+        const uint32_t threads = i % 2;
+        const int ended = cut_under(use_free, TOKMAP_READ_MAPPED, threads, folders[0], "large", "bin",
+                                    random_below(&state, 200000000), 0, SIG_DFL);
+        signals += WIFSIGNALED(ended) && WTERMSIG(ended) == SIGBUS;
+        if (ended && !(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGBUS))
+            fail_msg("cut %u, threads %u: %s %d", (unsigned)i, (unsigned)threads,
+                     WIFSIGNALED(ended) ? "signal" : "exit status",
+                     WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
+    }
+    print_message("%u cuts of a mapping, %u ended in SIGBUS\n", (unsigned)cuts, (unsigned)signals);
 }
 
 /* ---- the same answers ---- */
@@ -324,7 +402,7 @@ static void a_fault_in_the_producer_reaches_the_program(void **unused)
 {
     (void)unused;
     for (uint32_t threads = 0; threads < 2; threads++) {
-        const int ended = cut_under(use_loader, TOKMAP_READ_MAPPED, threads, folders[0], "data.tmx", 1000000, 0,
+        const int ended = cut_under(use_loader, TOKMAP_READ_MAPPED, threads, folders[0], "whole", "tmx", 1000000, 0,
                                     ends_as_a_program_wants);
         assert_true(WIFEXITED(ended));
         assert_int_equal(WEXITSTATUS(ended), 77);
@@ -336,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pread_reads_what_a_mapping_has),
         cmocka_unit_test(pread_turns_every_cut_into_a_status),
+        cmocka_unit_test(mapped_ends_in_a_status_or_in_SIGBUS),
         cmocka_unit_test(a_fault_in_the_producer_reaches_the_program),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -12,7 +12,7 @@
  *     undisturbed run. So no row was lost, repeated, or reordered.
  *   - The cursors that the ranks noted for the step reached are the same text, on all ranks and in the undisturbed run.
  *
- * TEST_KILLS is the number of consumers that are killed, 50 if it is not set.
+ * TEST_KILLS is the number of consumers that are killed, 50 if it is not set. TEST_SEED chooses the moments.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -203,7 +203,8 @@ static void killed_consumers_lose_and_repeat_nothing(void **unused)
     static const uint64_t worlds[] = {8, 6, 4, 3};
     const char *given = getenv("TEST_KILLS");
     const uint64_t wanted = given ? strtoull(given, NULL, 10) : 50;
-    uint64_t state = 4711, killed = 0, step = 0, rounds = 0, runs = 0;
+    const char *seed = getenv("TEST_SEED");
+    uint64_t state = seed ? strtoull(seed, NULL, 10) : 4711, killed = 0, step = 0, rounds = 0, runs = 0;
     struct tokmap_run *run;
     struct tokmap_error error = {0};
     char resume[TOKMAP_CURSOR_TEXT] = "";
