@@ -173,6 +173,7 @@ fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
 user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader \
   $(BUILD)/tests/fault_writer)
 reference_programs := $(patsubst tests/reference/%.c,$(BUILD)/tests/%,$(wildcard tests/reference/*.c))
+torture_programs := $(patsubst tests/torture/%.c,$(BUILD)/tests/%,$(wildcard tests/torture/*.c))
 commands := $(if $(wildcard tokenize_tools/tokmap.c),$(BUILD)/bin/tokmap) \
   $(if $(bench_objects),$(BUILD)/bin/tokmap-bench)
 man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/man/*.1))
@@ -206,7 +207,8 @@ wheel: ## build the Python package, with the libraries and commands inside, as a
 	  MAKE='$(MAKE)' $(PYTHON) src/python/build_backend.py '$(abspath $(BUILD))/wheel'
 units: $(unit_programs)
 fuzzers: $(fuzz_programs)
-harness: all units fuzzers $(user_programs) $(reference_programs) $(BUILD)/tests/inject.so $(cuda_software)
+harness: all units fuzzers $(user_programs) $(reference_programs) $(torture_programs) $(BUILD)/tests/inject.so \
+  $(cuda_software)
 
 # ---- rules ----
 
@@ -334,6 +336,8 @@ $(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OB
 $(reference_programs): $(BUILD)/tests/%: $(OBJ)/tests/reference/%.c.o \
   $(filter-out $(support_objects),$(program_parts))
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
+$(torture_programs): $(BUILD)/tests/%: $(OBJ)/tests/torture/%.c.o $(BUILD)/lib/libtokmap.a $(linked_from)
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(lib_libs) $(LIBS)
 # This library is preloaded into programs of any kind, so it is never built with a sanitizer.
 $(BUILD)/tests/inject.so: tests/fault/inject.c $(linked_from)
 	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(warnings) $(CPPFLAGS) $(CFLAGS) -fPIC -shared \

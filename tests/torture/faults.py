@@ -3,7 +3,7 @@
 tests/fault/inject.c makes the call fail. A command that writes ends with the old files or the new ones, whole, and says
 why it failed; the next one works.
 """
-import os, shutil
+import json, os, shutil
 
 from rounds import BUILD_DIR, Skip, Wrong
 
@@ -28,31 +28,40 @@ def _prepare(round_):
 
 
 def _read(round_, prefix):
-    return [open(round_.path(prefix + ending), "rb").read() if os.path.exists(round_.path(prefix + ending)) else None
-            for ending in (".bin", ".tmx")]
+    return [round_.read(prefix + ending) for ending in (".bin", ".tmx")]
+
+
+def _content(round_, prefix):
+    """The content id of a shard, whose tokens may still have the name that contains the id of its index; None if there
+    is no shard. Every byte is checked."""
+    if not os.path.exists(round_.path(prefix + ".tmx")):
+        return None
+    round_.tokmap("verify", "-q", prefix, statuses=(0,))
+    _, out, _ = round_.tokmap("info", "--json", prefix, statuses=(0,))
+    return json.loads(out)["content"]
 
 
 def _pack(round_, kind, number, environment, replaced):
-    old, new = _read(round_, "old"), _read(round_, "new")
-    for ending in (".bin", ".tmx"):
-        if os.path.exists(round_.path("d" + ending)):
-            os.remove(round_.path("d" + ending))
-        if replaced:
-            shutil.copy(round_.path("old" + ending), round_.path("d" + ending))
+    old, new = _content(round_, "old"), _content(round_, "new")
+    for name in os.listdir(round_.folder):
+        if name.startswith("d."):
+            os.remove(round_.path(name))
+    for ending in (".bin", ".tmx") if replaced else ():
+        shutil.copy(round_.path("old" + ending), round_.path("d" + ending))
     threads = str(1 + round_.random.randrange(3))
     status, _, said = round_.tokmap("pack", "-q", "--force", "--threads", threads, "-o", "d", "new.txt",
                                     environment=environment)
-    if status == 0 and _read(round_, "d") != new:
+    if status == 0 and _read(round_, "d") != _read(round_, "new"):
         raise Wrong(f"{kind} {number}: pack succeeded, but its shard is not the new one")
     if status and not said.strip():
         raise Wrong(f"{kind} {number}: pack failed without a message")
-    opened, _, _ = round_.tokmap("verify", "-q", "d")
-    if opened == 0 and _read(round_, "d") not in (old, new):
-        raise Wrong(f"{kind} {number}: the shard that is left is sound, but neither the old nor the new one")
-    if opened and os.path.exists(round_.path("d.tmx")):
-        raise Wrong(f"{kind} {number}: the shard that it leaves is not sound")
+    left = _content(round_, "d")
+    if left not in ((old, new) if replaced else (None, new)):
+        raise Wrong(f"{kind} {number}: the shard that is left is neither the old nor the new one: {left}, and not {old} "
+                    f"or {new}")
+    round_.count("packs that failed" if status else "packs that did not fail")
     round_.tokmap("pack", "-q", "--force", "-o", "d", "new.txt", statuses=(0,))
-    if _read(round_, "d") != new:
+    if _read(round_, "d") != _read(round_, "new"):
         raise Wrong(f"{kind} {number}: the next pack wrote another shard")
 
 
@@ -77,6 +86,7 @@ def _fail(round_, kinds):
             raise Wrong(f"{kind} {number}: {words} succeeded with another output")
         if status and not said.strip():
             raise Wrong(f"{kind} {number}: {words} failed without a message")
+        round_.count("commands that failed" if status else "commands that did not fail")
 
 
 def memory(round_):

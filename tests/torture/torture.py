@@ -1,79 +1,165 @@
 """torture.py [--seed N] [--seconds S] [--only NAME,...] [--list]: attacks tokmap for some time; `make torture` runs it.
 
-Each attack gets a share of the time and runs rounds until it is over. Round i uses the seed N + i and nothing else that
-changes, so `make torture SEED=M ONLY=NAME SECONDS=1` repeats the round of seed M. What a failed round left is kept in
-build/torture/NAME-SEED. The last line is "N passed, N failed, N skipped": a round that found nothing wrong is passed,
-and an attack that cannot run here is skipped with the reason.
+Each attack runs in rounds. Round i of an attack uses the seed N + i and nothing else that changes, so `make torture
+SEED=M ONLY=NAME SECONDS=1` repeats the round of seed M. What a failed round left is kept in build/torture/NAME-SEED.
 
-Attacks that cost their own programs (the harnesses of tests/fuzz, the comparisons with reference tokenizers) are run by
-attacks_here.py; the others have a file each. To add one: write a function that takes a Round, raises Wrong for what is
-wrong and Skip for what cannot run, and list it in ATTACKS with its share.
+As many rounds run at once as there are processors, of different attacks while there are any. The next one is always of
+the attack that has had the least of its share of the time, so each attack has a part of any time, and short ones have
+more rounds. No round begins that would end after the time, judging by the earlier ones of its attack; each attack has
+one round in any case. Attacks that measure time compare processor time of two commands, which is hardly disturbed by
+others.
+
+The last line is "N passed, N failed, N skipped": a round that found nothing wrong is passed, and an attack that cannot
+run here is skipped with the reason. Above it, a line for each attack says what its rounds have done.
+
+To add an attack: write a function that takes a Round (rounds.py), raises Wrong for what is wrong and Skip for what
+cannot run, and list it in ATTACKS with its share.
 """
-import argparse, concurrent.futures, os, shutil, sys, threading, time, traceback
+import argparse, os, shutil, sys, threading, time, traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import attacks_here, faults, json_lines, kills, vocabularies
-from rounds import Round, Skip, Wrong
+import attacks_here, collisions, cuts, faults, json_lines, kills, records, replacements, terminals, texts, vocabularies
+from rounds import Ended, Round, Skip, Wrong
 
 # Name, share of the time, what it does.
 ATTACKS = (
-    ("indexes", 3, attacks_here.indexes),          # hostile indexes with right checksums
-    ("readers", 3, attacks_here.readers),          # the other readers of files, with mutated bytes
-    ("vocabularies", 3, vocabularies.mutated),     # vocabularies whose JSON is mutated as a tree
-    ("references", 4, attacks_here.references),    # random vocabularies and strings against the reference tokenizers
-    ("json-lines", 2, json_lines.against_python),  # lines of JSON against Python's reader
-    ("memory", 3, faults.memory),                  # an allocation fails
-    ("system", 3, faults.system),                  # a system call fails, is cut short, or is interrupted
-    ("pack-kills", 3, kills.pack),                 # kill -9 of pack over an old shard
-    ("train-kills", 3, kills.training),            # kill -9 of programs that train, which continue from their cursor
-    ("cuts", 2, kills.cuts),                       # files that are cut while a loader reads them
-    ("long-tests", 4, attacks_here.long_tests),    # tests whose long versions are set by the environment
+    ("hf-variants", 3, attacks_here.hf_variants),       # random tokenizer.json files against Hugging Face tokenizers
+    ("hf-strings", 2, attacks_here.hf_strings),         # random strings against Hugging Face tokenizers
+    ("sentencepiece", 2, attacks_here.sentencepiece),   # random models against the sentencepiece library
+    ("differential", 2, attacks_here.differential),     # random strings through every family
+    ("train-merges", 1, attacks_here.train_merges),     # trained vocabularies against Hugging Face's trainer
+    ("chat-templates", 1, attacks_here.chat_templates),  # random conversations against transformers
+    ("parquet", 2, attacks_here.parquet),               # random Parquet files against pyarrow
+    ("warc", 1, attacks_here.warc),                     # random WARC files against warcio
+    ("foreign", 1, attacks_here.foreign),               # other projects' token files against their own readers
+    ("fuzz", 4, attacks_here.fuzz),                     # the harnesses with libFuzzer and sanitizers, if built
+    ("indexes", 3, attacks_here.indexes),               # hostile indexes with right checksums
+    ("readers", 4, attacks_here.readers),               # the other readers of files, with mutated bytes
+    ("vocabularies", 3, vocabularies.mutated),          # vocabularies whose JSON is mutated as a tree
+    ("records", 3, records.mutated),                    # damaged records, Parquet files, ids, and conversations
+    ("json-lines", 2, json_lines.against_python),       # lines of JSON against Python's reader
+    ("collisions", 3, collisions.attack),               # words, texts, and ids with equal hashes
+    ("texts", 3, texts.worst),                          # texts that are slow to split or to merge
+    ("terminals", 2, terminals.attack),                 # names and texts that try to act on a terminal
+    ("memory", 3, faults.memory),                       # an allocation fails
+    ("system", 3, faults.system),                       # a system call fails, is cut short, or is interrupted
+    ("pack-kills", 4, kills.pack),                      # kill -9 of pack over an old shard, and of a first pack
+    ("train-kills", 3, kills.train),                    # kill -9 of train over an old set of files, and of a first one
+    ("call-kills", 2, attacks_here.call_kills),         # kill -9 in place of each call of a commit, and power failures
+    ("writer-kills", 2, attacks_here.writer_kills),     # kill -9 of pack.h's writers, with readers at the same time
+    ("consumer-kills", 3, kills.consumers),             # kill -9 of programs that train, which resume from their cursor
+    ("loader-kills", 2, attacks_here.loader_kills),     # the same with up to 8 ranks in C
+    ("replacements", 4, replacements.attack),           # readers in a loop while shards are replaced
+    ("cuts", 2, cuts.python),                           # files that are cut while a Python loader reads them
+    ("cuts-library", 3, cuts.library),                  # the same for all uses of the library in C
+    ("handles", 2, attacks_here.handles),               # Python handles closed while threads use them
 )
 
 
-def attack_run(name, share, function, given, folder):
-    """Runs rounds of one attack on all processors for its share of the time. Returns (passed, failed, skipped)."""
-    total = sum(share for other, share, _ in ATTACKS if not given.only or other in given.only)
-    end = time.monotonic() + given.seconds * share / total
-    numbers, lock, counts = iter(range(1 << 40)), threading.Lock(), [0, 0, 0]
+class Attack:
+    def __init__(self, name, share, function):
+        self.name, self.share, self.function = name, share, function
+        self.used = 0.0      # seconds of ended rounds
+        self.longest = None  # seconds of a round
+        self.begun = {}      # the time at which each running round began, by its number
+        self.next = 0        # the number of the next round
+        self.rounds, self.passed, self.failed, self.skipped = 0, 0, 0, None
+        self.counts = {}
 
-    def worker():
+    def part(self, now):
+        """How much of its share the attack has had."""
+        return (self.used + sum(now - began for began in self.begun.values())) / self.share
+
+
+class Torture:
+    """Runs rounds until the time is over. One lock guards everything."""
+
+    def __init__(self, given, folder):
+        self.given, self.folder, self.lock = given, folder, threading.Lock()
+        self.attacks = [Attack(*row) for row in ATTACKS if not given.only or row[0] in given.only]
+        self.began = time.monotonic()
+        self.end = self.began + given.seconds
+
+    def _choose(self):
+        """The attack whose round is next, or None if the time is over."""
+        now = time.monotonic()
+        ready = [attack for attack in self.attacks if attack.skipped is None and
+                 (not attack.next or (attack.rounds and now + 1.1 * attack.longest <= self.end))]
+        # Rounds of one attack run at once only if there is no other attack.
+        ready = [attack for attack in ready if not attack.begun] or [attack for attack in ready if attack.rounds]
+        return min(ready, key=lambda attack: (attack.next > 0, attack.part(now)), default=None)
+
+    def worker(self):
         while True:
-            with lock:
-                number = next(numbers)
-            # Each attack runs a round, however little time there is.
-            if (number and time.monotonic() >= end) or counts[2]:
+            with self.lock:
+                attack = self._choose()
+                # A round that runs now may let others of its attack begin when it has ended.
+                waits = attack is None and any(not other.rounds and other.begun for other in self.attacks)
+                if attack:
+                    number, attack.next = attack.next, attack.next + 1
+                    attack.begun[number] = time.monotonic()
+            if attack:
+                self._round(attack, number)
+            elif waits and time.monotonic() < self.end:
+                time.sleep(0.1)
+            else:
                 return
-            seed = given.seed + number
-            place = os.path.join(folder, f"{name}-{seed}")
-            shutil.rmtree(place, ignore_errors=True)
-            os.makedirs(place)
-            what = None
-            try:
-                function(Round(seed, place, end))
-            except Skip as reason:
-                shutil.rmtree(place, ignore_errors=True)
-                with lock:
-                    if not counts[2]:
-                        print(f"skipped {name}: {reason}", flush=True)
-                    counts[2] = 1
-                return
-            except Wrong as wrong:
-                what = str(wrong)
-            except Exception:
-                what = traceback.format_exc()
-            with lock:
-                counts[what is not None] += 1
-                if what is not None:
-                    print(f"not ok - {name}, seed {seed}: {what}\n    again: make torture SEED={seed} ONLY={name} "
-                          f"SECONDS=1; its files: {place}", flush=True)
-            if what is None:
-                shutil.rmtree(place, ignore_errors=True)
 
-    with concurrent.futures.ThreadPoolExecutor(os.cpu_count() or 1) as pool:
-        for future in [pool.submit(worker) for _ in range(os.cpu_count() or 1)]:
-            future.result()
-    return counts
+    def _round(self, attack, number):
+        seed = self.given.seed + number
+        place = os.path.join(self.folder, f"{attack.name}-{seed}")
+        shutil.rmtree(place, ignore_errors=True)
+        os.makedirs(place)
+        began = time.monotonic()
+        seconds = min(attacks_here.PART, max(1.0, self.end - began))
+        # The first round may take long, so that any attack can be repeated with SECONDS=1.
+        limit = self.end + max(1.0, 0.03 * self.given.seconds) if number else None
+        what, skipped, ended, round_ = None, None, False, Round(seed, place, began + seconds, limit)
+        try:
+            attack.function(round_)
+        except Skip as reason:
+            skipped = str(reason)
+        except Ended:
+            ended = True
+        except Wrong as wrong:
+            what = str(wrong)
+        except Exception:
+            what = traceback.format_exc()
+        if what is None:
+            shutil.rmtree(place, ignore_errors=True)
+        with self.lock:
+            took = time.monotonic() - attack.begun.pop(number)
+            attack.used += took
+            attack.longest = max(took, attack.longest or 0)
+            attack.rounds += 1
+            for name, times in round_.counts.items():
+                attack.counts[name] = attack.counts.get(name, 0) + times
+            if skipped is not None:
+                if attack.skipped is None:
+                    print(f"skipped {attack.name}: {skipped}", flush=True)
+                attack.skipped = skipped
+            elif what is not None:
+                attack.failed += 1
+                print(f"not ok - {attack.name}, seed {seed}: {what}\n    again: make torture SEED={seed} "
+                      f"ONLY={attack.name} SECONDS={attacks_here.PART}; its files: {place}", flush=True)
+            elif not ended:
+                attack.passed += 1
+
+    def run(self):
+        threads = [threading.Thread(target=self.worker) for _ in range(os.cpu_count() or 1)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for attack in self.attacks:
+            done = ", ".join(f"{times} {name}" for name, times in sorted(attack.counts.items()))
+            if attack.passed + attack.failed:
+                print(f"{'not ok' if attack.failed else 'ok'} - {attack.name}: {attack.passed} rounds passed, "
+                      f"{attack.failed} failed, in {attack.used:.0f} s" + (f": {done}" if done else ""))
+        failed = sum(attack.failed for attack in self.attacks)
+        print(f"in {time.monotonic() - self.began:.0f} s\n{sum(attack.passed for attack in self.attacks)} passed, "
+              f"{failed} failed, {sum(attack.skipped is not None for attack in self.attacks)} skipped", flush=True)
+        return failed > 0
 
 
 def main():
@@ -94,18 +180,7 @@ def main():
     os.makedirs(folder, exist_ok=True)
     print(f"seed {given.seed}, {given.seconds:.0f} seconds; again: make torture SEED={given.seed} "
           f"SECONDS={given.seconds:.0f}", flush=True)
-    counts = [0, 0, 0]
-    for name, share, function in ATTACKS:
-        if given.only and name not in given.only:
-            continue
-        started = time.monotonic()
-        found = attack_run(name, share, function, given, folder)
-        counts = [count + more for count, more in zip(counts, found)]
-        if not found[2]:
-            print(f"{'not ok' if found[1] else 'ok'} - {name}: {found[0]} rounds passed, {found[1]} failed, "
-                  f"in {time.monotonic() - started:.0f} s", flush=True)
-    print(f"{counts[0]} passed, {counts[1]} failed, {counts[2]} skipped")
-    return counts[1] > 0
+    return Torture(given, folder).run()
 
 
 if __name__ == "__main__":
