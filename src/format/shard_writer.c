@@ -187,7 +187,10 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
         return system_failed(writer, system, TOKENS_PARTIAL, "the output cannot be created", error);
     }
     writer->tokens_made = true;
-    return writer->options.mask ? make_mask_partial(writer, error) : TOKMAP_OK;
+    if (writer->options.mask)
+        return make_mask_partial(writer, error);
+    (void)os_unlink(writer->paths[MASK_PARTIAL]); /* left by a writer that was killed and had a mask */
+    return TOKMAP_OK;
 }
 
 static enum tokmap_status check_options(const char *prefix, const struct shard_writer_options *options,

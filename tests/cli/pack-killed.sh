@@ -35,3 +35,8 @@ tokmap pack -q --force -o d new
 same d.bin new.bin
 equal "$(ls d.* | tr '\n' ' ')" 'd.bin d.tmx '
 echo "$seen"
+
+# A pack without a mask also removes what a killed one with a mask has left.
+for left in k.tmx.partial k.bin.partial k.mask.partial; do echo x >$left; done
+tokmap pack -q -o k old
+equal "$(echo k.*)" 'k.bin k.tmx'
