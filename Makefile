@@ -395,7 +395,7 @@ tsan: ## run the tests that use threads with the thread sanitizer
 	  TESTS='$(or $(TESTS),$(tsan_tests))' test-run
 
 FUZZ_SECONDS ?= 60
-fuzz: ## fuzz each reader for FUZZ_SECONDS (60) with libFuzzer, or with seeded mutation where clang is missing
+fuzz: ## fuzz each reader for FUZZ_SECONDS (60; 0: only build) with libFuzzer, or with seeded mutation without clang
 	+@CC='$(CC)' BUILD='$(BUILD)' FUZZ_SECONDS='$(FUZZ_SECONDS)' MAKE='$(MAKE) --no-print-directory' sh tests/fuzz/fuzz.sh
 
 # SECONDS and SEED may also come from the environment, as TORTURE_SECONDS and TORTURE_SEED: a shell sets SECONDS itself.

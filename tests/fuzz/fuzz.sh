@@ -1,6 +1,7 @@
 #!/bin/sh
 # fuzz.sh: fuzzes every harness for FUZZ_SECONDS with libFuzzer and the address and undefined behavior sanitizers. If
-# clang or its runtime is missing, the seeded mutations of driver.c are used instead. `make fuzz` runs this script.
+# clang or its runtime is missing, the seeded mutations of driver.c are used instead. `make fuzz` runs this script. With
+# FUZZ_SECONDS=0 the harnesses are only built, for `make torture`, which gives them a share of its time.
 #
 # It starts from tests/fuzz/corpus/NAME and stores new inputs in build/fuzz/corpus/NAME. An input that kills a harness
 # is saved as build/fuzz/crash-*: commit it to tests/fuzz/corpus together with the fix. The last line is
@@ -28,6 +29,10 @@ if [ -n "$clang" ] && $clang -fsanitize=fuzzer,address "$probe.c" -o "$probe" 2>
 else
     engine="seeded mutation (no clang with libFuzzer found)"
     $MAKE -j"$(nproc 2>/dev/null || echo 2)" BUILD="$folder" SANITIZE=address,undefined fuzzers || exit 2
+fi
+if [ "$seconds" = 0 ]; then
+    echo "built for $engine in $folder/tests"
+    exit 0
 fi
 echo "fuzzing with $engine, $seconds s each"
 

@@ -2,7 +2,7 @@
 reference tokenizers, and tests with long versions."""
 import glob, os, re
 
-from rounds import BUILD_DIR, SANITIZED, TOP, Skip, Wrong
+from rounds import BUILD_DIR, DATA, SANITIZED, TOP, Skip, Wrong
 
 PART = 10  # seconds of a round of a program that runs for a given time
 
@@ -47,21 +47,24 @@ def readers(round_):
 
 
 def fuzz(round_):
-    """The harnesses that `make fuzz` has built: with libFuzzer where there is clang, and with sanitizers."""
+    """The harnesses that `make fuzz` has built: with libFuzzer where there is clang, and with sanitizers. What libFuzzer
+    finds is kept in build/fuzz/corpus and used by later rounds, so a seed does not repeat a round; what fails does."""
     built = os.environ.get("FUZZ_BUILD") or os.path.join(BUILD_DIR, "fuzz")
-    names = _harness_names()
+    names = [name for name in _harness_names() if os.path.exists(os.path.join(built, "tests", name))]
+    if not names:
+        raise Skip(f"no harness is built in {built}; `make fuzz FUZZ_SECONDS=0` builds them there, and the variable "
+                   "FUZZ_BUILD names another folder")
     name = names[round_.seed % len(names)]
     program = os.path.join(built, "tests", name)
-    if not os.path.exists(program):
-        raise Skip(f"{program} is not built; make fuzz FUZZ_SECONDS=1 builds it, and FUZZ_BUILD names another folder")
-    seconds = int(max(1, min(PART, round_.seconds_left())))
-    _, usage, _ = round_.run(program, "-help=1", statuses=None)
-    if b"libFuzzer" in usage or b"-max_total_time" in usage:
-        os.makedirs(round_.path("found"))
+    seconds = int(max(1, min(PART / 2, round_.seconds_left())))
+    _, printed, usage = round_.run(program, "-help=1", statuses=None)
+    if b"max_total_time" in printed + usage:
+        found = os.path.join(built, "corpus", name)
+        os.makedirs(found, exist_ok=True)
         _, _, said = round_.run(program, f"-max_total_time={seconds}", f"-seed={1 + round_.seed % (1 << 31)}",
                                 "-rss_limit_mb=1500", "-timeout=20", "-max_len=65536", "-print_final_stats=1",
-                                f"-artifact_prefix={round_.folder}/crash-", round_.path("found"), *_corpus(name),
-                                statuses=(0,), limit=seconds + 300)
+                                f"-artifact_prefix={round_.folder}/crash-", found, *_corpus(name), statuses=(0,),
+                                limit=seconds + 300)
         made = re.search(rb"number_of_executed_units: *(\d+)", said)
     else:
         _, said, _ = round_.run(program, f"-seconds={seconds}", f"-seed={round_.seed}", *_corpus(name), statuses=(0,),
@@ -96,7 +99,8 @@ def train_merges(round_):
 
 
 def chat_templates(round_):
-    round_.script("sh", "tests/reference/test_chat.sh", REFERENCE_SEED=_short(round_), REFERENCE_CONVERSATIONS="40")
+    round_.script("sh", "tests/reference/test_chat.sh", REFERENCE_SEED=_short(round_), REFERENCE_CONVERSATIONS="40",
+                  TOKMAP_DATA=DATA)
 
 
 def parquet(round_):

@@ -182,21 +182,21 @@ def train(round_):
         sets.append(_set_of(round_, f"whole{number}"))
     killer = Killer(round_)
     killer.learn(*words[0], "-o", "v")
-    now = 0  # the number of the set that is there
+    now, tried = 0, set()  # the set that is there, and those that killed commands may have put there in part since then
     for _ in range(KILLS):
         first, new = random.random() < 0.25, random.randrange(3)
         if first:
+            tried = set()
             for name in os.listdir(round_.folder):
                 if name.startswith("v."):
                     os.remove(round_.path(name))
         killer.kill(*words[new], *(() if first else ("--force",)), "-o", "v")
         seen = _set_of(round_, "v")
         whole = seen == sets[new]
-        if not whole:
-            wrong = [ending for ending in seen if first or seen[ending] != sets[now].get(ending)]
-            part_of_new = all(seen[ending] == sets[new].get(ending) for ending in seen)
-            if wrong and not part_of_new:
-                raise Wrong(f"files of two sets: {sorted(seen)}; not of the old set: {wrong}")
+        tried.add(new)
+        if not any(all(seen[ending] == sets[number].get(ending) for ending in seen)
+                   for number in tried | (set() if first else {now})):
+            raise Wrong(f"files of several sets: {sorted(seen)}; the old one was {now}, then came {sorted(tried)}")
         if not whole and not first:
             for ending, content in sets[now].items():
                 if content not in (seen.get(ending), round_.read("v" + ending + ".replaced")):
@@ -204,7 +204,7 @@ def train(round_):
         round_.count("the new set" if whole else "no set of a first train" if first else
                      "the old set" if seen == sets[now] else "the old set, to be put back")
         if whole:
-            now = new
+            now, tried = new, set()
         if first or random.random() < 0.5:
             new = random.randrange(3) if not first else new
             again = ("--force",) if not first or os.path.exists(round_.path("v.json")) else ()
@@ -214,7 +214,7 @@ def train(round_):
             left = sorted(name for name in os.listdir(round_.folder) if name.startswith("v."))
             if left != sorted("v" + ending for ending in sets[new]):
                 raise Wrong(f"files are left: {left}")
-            now = new
+            now, tried = new, set()
 
 
 # ---- programs that train ----

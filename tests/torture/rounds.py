@@ -5,6 +5,8 @@ TOKMAP = os.environ.get("TOKMAP", "tokmap")
 BUILD_DIR = os.environ.get("BUILD_DIR", "build")
 TOP = os.environ.get("TOP", os.getcwd())
 SANITIZED = bool(os.environ.get("SANITIZE"))
+# Real vocabularies: named by the user, or unpacked by the unit tests that use them.
+DATA = os.environ.get("TOKMAP_DATA") or os.path.join(BUILD_DIR, "reference_data")
 
 
 class Wrong(Exception):

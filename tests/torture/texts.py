@@ -2,7 +2,7 @@
 takes about four times the processor time, whatever the vocabulary."""
 import base64, glob, json, os
 
-from rounds import SANITIZED, TOKMAP, TOP, Skip, Wrong
+from rounds import DATA, SANITIZED, TOKMAP, TOP, Skip, Wrong
 
 TIMES_MOST = 10.0  # how much more time four times as much may take; a quadratic method takes 16 times as much
 LEAST = 0.02       # seconds below which a time is not compared
@@ -33,9 +33,7 @@ def _vocabularies(round_):
     corpus = os.path.join(TOP, "tests", "fuzz", "corpus", "fuzz_vocabulary")
     found = [os.path.join(corpus, name) for name in ("gpt2.json", "split.json", "characters.json", "small.model",
                                                      "tekken.json")]
-    stored = os.environ.get("TOKMAP_DATA")
-    if stored:
-        found += sorted(glob.glob(os.path.join(stored, "vocab", "*", "tokenizer.*")))
+    found += sorted(glob.glob(os.path.join(DATA, "vocab", "*", "tokenizer.*")))
     return [path for path in found if os.path.exists(path)] + ["bytes"]
 
 
