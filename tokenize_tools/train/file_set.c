@@ -53,6 +53,10 @@ int file_set_take_back(const struct file_set *set)
         after = after || saved[i];
     if (!after)
         return remove_first_set(set);
+    /* The new set is complete. Its writer was killed at step 4 or 5, and the next one, whose partial file this is,
+     * before it had done step 5. */
+    if (saved[set->count - 1] && exists(set->paths[set->count - 1]))
+        return 0;
     /* Step 1 went from 0 on. So up to the last file that has a saved name, each old file has one, and a file that has
      * none is new. Then the saved ones from the last to the first, so that this stays true until the end. */
     after = false;

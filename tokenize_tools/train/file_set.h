@@ -31,6 +31,7 @@ struct file_set {
 
 /* For partial_file_open() of the last file: puts the old set back if a killed writer was at step 1 to 3, or removes the
  * files that a killed writer of a first set had renamed. The partial file that it has left still exists, and is locked.
+ * If the last file has its name, and the old one its saved name, the new set is complete and stays.
  * Returns an errno. */
 int file_set_take_back(const struct file_set *set);
 
