@@ -60,10 +60,11 @@
  *
  *   Truncated files and SIGBUS. A load from a file mapping raises SIGBUS, which ends the program, if the file was
  *   truncated or its storage fails. Which calls can raise it depends on how they read:
- *     - A dataset with TOKMAP_READ_PREAD reads tokens, masks, and indexes (.tmx) with pread, and so do its loaders. A
- *       truncated file is TOKMAP_ERROR_TRUNCATED, a failing storage TOKMAP_ERROR_IO, and neither is ever SIGBUS. The
- *       exceptions are views; tokmap_dataset_verify(), which maps an index for the time of its check; and plans and the
- *       document indexes of other projects, which are mapped.
+ *     - A dataset with TOKMAP_READ_PREAD reads tokens, masks, indexes (.tmx), and the document indexes of other
+ *       projects with pread, and so do its loaders, which read plans like the tokens of their source. A truncated file
+ *       is TOKMAP_ERROR_TRUNCATED, a failing storage TOKMAP_ERROR_IO, and neither is ever SIGBUS. There are three
+ *       exceptions: views, and tokmap_dataset_verify() and tokmap_dataset_index(), which map an index or a document
+ *       index for the time of their check.
  *     - tokmap_dataset_copy() and tokmap_dataset_mask() read tokens and masks with pread in every dataset.
  *     - Loaders with TOKMAP_READ_MAPPED, which TOKMAP_READ_AUTO may choose, touch only pages of tokens and masks that
  *       the kernel has made present. They compare the file's size with its index at the start of a batch, but not more
@@ -73,12 +74,11 @@
  *       cuts to nothing of a file of 90 MB, 28 ended in SIGBUS. (A comparison for each row made that 5 of 40, but took
  *       35% of the rate; the comparisons as they are take less than 1%.)
  *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
- *     - With TOKMAP_READ_MAPPED, indexes (.tmx) of more than 16 KiB are read through a mapping; with every reading, so
- *       are the document indexes of other projects' files. So one that is truncated can raise SIGBUS in every function
- *       that looks up documents, origins, columns, or the about section, in tokmap_dataset_verify(), and in loaders
- *       that deliver anything computed from document boundaries (all fields but inputs, targets, and rows; and
- *       mask_targets). Plans are always read through a mapping, too: by loaders of a run that has one, and where its
- *       rows are located.
+ *     - With TOKMAP_READ_MAPPED, indexes (.tmx) of more than 16 KiB, the document indexes of other projects' files, and
+ *       plans are read through mappings. So an index that is truncated can raise SIGBUS in every function that looks up
+ *       documents, origins, columns, or the about section, in tokmap_dataset_verify(), and in loaders that deliver
+ *       anything computed from document boundaries (all fields but inputs, targets, and rows; and mask_targets). A plan
+ *       that is truncated can raise it in loaders of a run that has one, and where its rows are located.
  *
  *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, SMB, FUSE, Ceph, Lustre, GPFS, and similar file
  *   systems. Where another client of a network file system replaces a file, an open dataset may get an I/O error

@@ -364,13 +364,14 @@ static bool has_views(const struct tokmap_dataset *dataset)
     return !dataset->synthetic;
 }
 
-/* Decides how the dataset is read. Indexes were mapped if it was not known by then. */
+/* Decides how the dataset is read. Indexes were mapped if it was not known by then; those of foreign files were not. */
 static enum tokmap_status settle_reading(struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     dataset->reading = has_views(dataset) ? resolve_reading(dataset, dataset->reading) : TOKMAP_READ_PREAD;
-    for (uint64_t i = 0; i < dataset->shard_count && !status && dataset->reading == TOKMAP_READ_PREAD; i++)
-        status = index_unmap(&dataset->shards[i].index, error);
+    for (uint64_t i = 0; i < dataset->shard_count && !status; i++)
+        status = dataset->reading == TOKMAP_READ_PREAD ? index_unmap(&dataset->shards[i].index, error)
+                                                       : foreign_shard_map(&dataset->shards[i], error);
     return status;
 }
 

@@ -425,6 +425,12 @@ const struct foreign_file *foreign_of(const struct shard *shard)
     return shard->foreign.close == file_close ? shard->foreign.user : NULL;
 }
 
+enum tokmap_status foreign_shard_map(struct shard *shard, struct tokmap_error *error)
+{
+    struct foreign_file *file = shard->foreign.close == file_close ? shard->foreign.user : NULL;
+    return file && file->documents_path ? foreign_bytes_map(&file->documents.bytes, error) : TOKMAP_OK;
+}
+
 enum tokmap_status foreign_identity(const struct shard *shards, uint64_t count, uint8_t content[16],
                                     struct tokmap_error *error)
 {
@@ -436,7 +442,8 @@ enum tokmap_status foreign_identity(const struct shard *shards, uint64_t count, 
         const struct foreign_file *file = foreign_of(&shards[i]);
         assert(file);
         if (file->documents_path)
-            parts[used++] = (struct foreign_part){file->documents_fd, file->documents_path, 0, file->documents.bytes};
+            parts[used++] =
+                (struct foreign_part){file->documents_fd, file->documents_path, 0, file->documents.bytes.count};
     }
     for (uint64_t i = 0; i < count; i++)
         parts[used++] = (struct foreign_part){shards[i].store.fd, shards[i].store.path, 0, shards[i].store.bytes};

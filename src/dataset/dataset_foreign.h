@@ -18,7 +18,7 @@ struct foreign_set {
     enum foreign_kind *kinds; /* of each file; with an unnamed kind, its magic tells */
     char **paths;             /* the files with the tokens, in byte order */
     uint64_t count, capacity;
-    uint64_t indexed;         /* how many of them have an index with a store section */
+    uint64_t indexed; /* how many of them have an index with a store section */
 };
 
 /* Finds the files of a name. named: the name begins with a KIND; otherwise a name whose files have no magic is
@@ -45,6 +45,10 @@ enum tokmap_status foreign_identity(const struct shard *shards, uint64_t count, 
 
 /* Returns the file of a shard without an index of ours, or NULL. */
 const struct foreign_file *foreign_of(const struct shard *shard);
+
+/* Maps the document index of a shard that foreign_shard_open() opened, if it has one; of another shard nothing. Until
+ * then it is read with pread. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status foreign_shard_map(struct shard *shard, struct tokmap_error *error);
 
 /* Finds the ends of documents in tokens [first, last) of a shard whose documents are unknown, by its EOD or BOS: writes
  * them like shard_ends(). Reads the tokens. Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TOKEN. */

@@ -287,8 +287,9 @@ static enum tokmap_status tokens_read(struct indexing *indexing, struct tokmap_e
 
 /* ---- documents that are known before the tokens are read ---- */
 
-static enum tokmap_status index_copy(struct store_index *writer, const struct foreign_index *index,
-                                     struct tokmap_error *error)
+/* Copies the ends from a document index that is mapped, because each of them is read. */
+static enum tokmap_status ends_copy(struct store_index *writer, const struct foreign_index *index,
+                                    struct tokmap_error *error)
 {
     uint64_t ends[512], used = 0;
     enum tokmap_status status = foreign_index_check(index, error);
@@ -299,6 +300,18 @@ static enum tokmap_status index_copy(struct store_index *writer, const struct fo
             used = 0;
         }
     }
+    return status;
+}
+
+static enum tokmap_status index_copy(struct store_index *writer, const struct foreign_index *index,
+                                     struct tokmap_error *error)
+{
+    struct foreign_index documents = *index;
+    enum tokmap_status status = foreign_bytes_map(&documents.bytes, error);
+    if (!status)
+        status = ends_copy(writer, &documents, error);
+    if (!index->bytes.map)
+        foreign_bytes_unmap(&documents.bytes);
     return status;
 }
 

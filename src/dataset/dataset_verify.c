@@ -131,6 +131,18 @@ static int index_fault(void *user, const struct tokmap_error *error)
     return stopped(worker->verify);
 }
 
+/* Checks the document index of a foreign file, which is mapped for that, as other indexes are. */
+static enum tokmap_status foreign_verify(const struct foreign_file *file, struct tokmap_error *error)
+{
+    struct foreign_index documents = file->documents;
+    enum tokmap_status status = foreign_bytes_map(&documents.bytes, error);
+    if (!status)
+        status = foreign_index_check(&documents, error);
+    if (!file->documents.bytes.map)
+        foreign_bytes_unmap(&documents.bytes);
+    return status;
+}
+
 static void verify_index(struct worker *worker, uint64_t number)
 {
     worker->shard = number;
@@ -139,9 +151,9 @@ static void verify_index(struct worker *worker, uint64_t number)
     struct tokmap_error fault;
     if (!file)
         (void)index_verify(&shard->index, index_fault, worker);
-    else if (file->documents.map && foreign_index_check(&file->documents, &fault))
+    else if (foreign_verify(file, &fault))
         report(worker->verify, number, false, &fault);
-    advance(worker->verify, file ? file->documents.bytes : shard->index.file_bytes);
+    advance(worker->verify, file ? file->documents.bytes.count : shard->index.file_bytes);
 }
 
 /* ---- tokens ---- */
@@ -427,7 +439,8 @@ static void prepare(struct verify *verify)
         progress->first_unit = verify->units;
         progress->readable = shard->index.token_bytes;
         const struct foreign_file *file = foreign_of(shard);
-        verify->total += (file ? file->documents.bytes : shard->index.file_bytes) + choose_blocks(shard, progress);
+        verify->total +=
+            (file ? file->documents.bytes.count : shard->index.file_bytes) + choose_blocks(shard, progress);
         verify->units += 1 + div_ceil(progress->end_block - progress->first_block, UNIT_BLOCKS) +
                          div_ceil(progress->end_mask - progress->first_mask, UNIT_BLOCKS);
         progress->index_lost = shard->index.bytes && index_was_cut(&shard->index);

@@ -29,6 +29,7 @@
 
 #define LINE 64           /* bytes of a cache line */
 #define PREFETCH_MOST 512 /* bytes of the segments of a row; those after them have time to come */
+#define SEGMENTS_READ 128 /* of a row, that are read at once with pread */
 #define REMEDY "restore this plan from a good copy, or make it again with `tokmap plan`"
 #define NOT_A_PLAN                                                                                                     \
     "this is not a tokmap plan (it does not begin with the bytes of one); name a file that `tokmap plan` wrote"
@@ -132,9 +133,15 @@ static enum tokmap_status check_header(struct plan *plan, int fd, uint64_t file_
 
 enum tokmap_status plan_open(struct plan *plan, const char *path, struct tokmap_error *error)
 {
+    return plan_open_as(plan, path, TOKMAP_READ_MAPPED, error);
+}
+
+enum tokmap_status plan_open_as(struct plan *plan, const char *path, enum tokmap_reading reading,
+                                struct tokmap_error *error)
+{
     int fd;
     struct os_stat stat;
-    *plan = (struct plan){.path = path};
+    *plan = (struct plan){.path = path, .fd = -1};
     int system = os_open(path, OS_READ_NOW, &fd);
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the plan cannot be opened");
@@ -147,9 +154,12 @@ enum tokmap_status plan_open(struct plan *plan, const char *path, struct tokmap_
     else
         status = check_header(plan, fd, stat.bytes, error);
     const void *address = NULL;
-    if (!status && (system = os_map_file(fd, stat.bytes, &address)))
+    if (!status && reading == TOKMAP_READ_PREAD)
+        plan->fd = fd;
+    else if (!status && (system = os_map_file(fd, stat.bytes, &address)))
         status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the plan cannot be mapped into memory");
-    os_close(fd);
+    if (plan->fd < 0)
+        os_close(fd);
     plan->bytes = address;
     if (!status)
         plan->segments_at = segments_offset(plan->header.rows);
@@ -160,15 +170,50 @@ void plan_close(struct plan *plan)
 {
     if (plan->bytes)
         os_unmap(plan->bytes, plan->header.file_bytes);
-    *plan = (struct plan){0};
+    else if (plan->header.file_bytes) /* it is open */
+        os_close(plan->fd);
+    *plan = (struct plan){.fd = -1};
 }
 
 /* ---- use ---- */
 
-/* Returns the number of the first segment of a row, or the number of segments for row `rows`. It is not checked. */
-static uint64_t first_of(const struct plan *plan, uint64_t row)
+/* Copies bytes [at, at + count) of the file with pread. */
+static enum tokmap_status bytes_read(const struct plan *plan, uint64_t at, void *into, size_t count,
+                                     struct tokmap_error *error)
 {
-    return row < plan->header.rows ? load32(plan->bytes + sizeof(struct plan_header) + 4 * row) : plan->header.segments;
+    size_t got = 0;
+    const int system = os_pread(plan->fd, into, count, at, &got);
+    if (system)
+        return error_set_system(error, system, plan->path, at, "the plan cannot be read");
+    if (got < count)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, plan->path, at + got,
+                         "the plan has been truncated since it was opened; " REMEDY);
+    return TOKMAP_OK;
+}
+
+/* The same, from the mapping if there is one. */
+static inline enum tokmap_status bytes_copy(const struct plan *plan, uint64_t at, void *into, size_t count,
+                                            struct tokmap_error *error)
+{
+    if (!plan->bytes)
+        return bytes_read(plan, at, into, count, error);
+    memcpy(into, plan->bytes + at, count);
+    return TOKMAP_OK;
+}
+
+/* Finds the number of the first segment of a row, and of the row after it, which is the number of segments for row
+ * `rows`. They are not checked. */
+static inline enum tokmap_status firsts_of(const struct plan *plan, uint64_t row, uint64_t *first, uint64_t *next,
+                                           struct tokmap_error *error)
+{
+    uint8_t both[8];
+    const bool last = row + 1 == plan->header.rows;
+    const enum tokmap_status status = bytes_copy(plan, sizeof(struct plan_header) + 4 * row, both, last ? 4 : 8, error);
+    if (status)
+        return status;
+    *first = load32(both);
+    *next = last ? plan->header.segments : load32(both + 4);
+    return TOKMAP_OK;
 }
 
 static uint64_t segment_at(const struct plan *plan, uint64_t number)
@@ -192,7 +237,10 @@ enum tokmap_status plan_row(const struct plan *plan, uint64_t row, uint64_t *fir
                             struct tokmap_error *error)
 {
     assert(row < plan->header.rows);
-    const uint64_t from = first_of(plan, row), to = first_of(plan, row + 1);
+    uint64_t from, to;
+    const enum tokmap_status status = firsts_of(plan, row, &from, &to, error);
+    if (status)
+        return status;
     if (from >= to || to > plan->header.segments || to - from > plan->header.row_segments || (!row && from))
         return bad_row(plan, row, error);
     *first = from;
@@ -202,13 +250,14 @@ enum tokmap_status plan_row(const struct plan *plan, uint64_t row, uint64_t *fir
 
 void plan_prefetch_row(const struct plan *plan, uint64_t row)
 {
-    __builtin_prefetch(plan->bytes + sizeof(struct plan_header) + 4 * row, 0, 3);
+    if (plan->bytes)
+        __builtin_prefetch(plan->bytes + sizeof(struct plan_header) + 4 * row, 0, 3);
 }
 
 void plan_prefetch_segments(const struct plan *plan, uint64_t row)
 {
     uint64_t first, count;
-    if (plan_row(plan, row, &first, &count, NULL))
+    if (!plan->bytes || plan_row(plan, row, &first, &count, NULL))
         return;
     const uint64_t begin = segment_at(plan, first);
     const uint64_t end = begin + min64(sizeof(struct plan_segment) * count, PREFETCH_MOST);
@@ -221,7 +270,9 @@ enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct
 {
     const struct plan_header *header = &plan->header;
     assert(number < header->segments);
-    memcpy(segment, plan->bytes + segment_at(plan, number), sizeof *segment);
+    const enum tokmap_status status = bytes_copy(plan, segment_at(plan, number), segment, sizeof *segment, error);
+    if (status)
+        return status;
     if (!segment->tokens || segment->tokens > header->seq_len || segment->first_token > header->tokens ||
         segment->tokens > header->tokens - segment->first_token || segment->ordered >= header->segments)
         return bad_segment(plan, number, error);
@@ -248,11 +299,18 @@ enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_
 {
     const uint64_t seq_len = plan->header.seq_len, all = plan->header.tokens;
     uint64_t first, sum = 0;
+    struct plan_segment read[SEGMENTS_READ];
     enum tokmap_status status = plan_row(plan, row, &first, count, error);
     if (status)
         return status;
-    const uint8_t *at = plan->bytes + segment_at(plan, first);
+    const uint8_t *at = plan->bytes ? plan->bytes + segment_at(plan, first) : NULL;
     for (uint64_t i = 0; i < *count; i++, at += sizeof(struct plan_segment)) {
+        if (!plan->bytes && i % SEGMENTS_READ == 0) {
+            const size_t bytes = (size_t)min64(*count - i, SEGMENTS_READ) * sizeof *read;
+            if ((status = bytes_read(plan, segment_at(plan, first + i), read, bytes, error)))
+                return status;
+            at = (const uint8_t *)read;
+        }
         const uint64_t begin = load64(at), held = load32(at + offsetof(struct plan_segment, tokens));
         sum += held;
         if (!held || sum > seq_len || begin > all || held > all - begin)
@@ -270,7 +328,12 @@ enum tokmap_status plan_ordered(const struct plan *plan, uint64_t i, uint64_t *n
                                 struct tokmap_error *error)
 {
     assert(i < plan->header.segments);
-    const uint64_t found = load32(plan->bytes + segment_at(plan, i) + offsetof(struct plan_segment, ordered));
+    uint8_t bytes[4];
+    const enum tokmap_status status =
+        bytes_copy(plan, segment_at(plan, i) + offsetof(struct plan_segment, ordered), bytes, sizeof bytes, error);
+    if (status)
+        return status;
+    const uint64_t found = load32(bytes);
     if (found >= plan->header.segments)
         return bad_segment(plan, i, error);
     *number = found;
@@ -307,17 +370,20 @@ enum tokmap_status plan_find(const struct plan *plan, uint64_t token, uint64_t *
 enum tokmap_status plan_row_of(const struct plan *plan, uint64_t segment, uint64_t *row, struct tokmap_error *error)
 {
     assert(segment < plan->header.segments);
-    uint64_t first = 0, last = plan->header.rows, begin, count;
+    uint64_t first = 0, last = plan->header.rows, begin, count, next;
+    enum tokmap_status status;
     while (first < last) {
         const uint64_t middle = first + (last - first) / 2;
-        if (first_of(plan, middle) <= segment)
+        if ((status = firsts_of(plan, middle, &begin, &next, error)))
+            return status;
+        if (begin <= segment)
             first = middle + 1;
         else
             last = middle;
     }
     if (!first)
         return bad_row(plan, 0, error);
-    enum tokmap_status status = plan_row(plan, first - 1, &begin, &count, error);
+    status = plan_row(plan, first - 1, &begin, &count, error);
     if (!status && (segment < begin || segment - begin >= count))
         status = bad_row(plan, first - 1, error);
     *row = first - 1;
@@ -413,6 +479,7 @@ enum tokmap_status plan_verify(const struct plan *plan, int (*progress)(void *us
 {
     const struct plan_header *header = &plan->header;
     const struct verifying verifying = {plan, progress, user, error};
+    assert(plan->bytes);
     if (hash64(plan->bytes + sizeof *header, header->file_bytes - sizeof *header) != header->body_hash)
         return CORRUPT(plan, error, sizeof *header,
                        "the hash of the rows and segments does not match their bytes; " REMEDY);

@@ -8,8 +8,12 @@
  *
  * plan_open() checks everything that can be checked at a cost that does not grow with the plan. Each use compares every
  * number with its bounds, and each answer with its neighbors, so a hostile plan results in TOKMAP_ERROR_CORRUPT, never
- * in an access outside the mapping, a row that is too long, or a segment outside the dataset. plan_verify() checks the
+ * in an access outside the file, a row that is too long, or a segment outside the dataset. plan_verify() checks the
  * rest.
+ *
+ * A plan is mapped, or read with pread: then a file that is cut while it is in use, or that its storage loses, is a
+ * status and never a signal. Nothing that was read with pread is kept, because a plan can have gigabytes; the page
+ * cache has it.
  */
 #ifndef TOKMAP_FORMAT_PLAN_FILE_H
 #define TOKMAP_FORMAT_PLAN_FILE_H
@@ -57,7 +61,8 @@ _Static_assert(sizeof(struct plan_segment) == 16, "as in FORMAT.md");
 /* An open plan. It is immutable, so any thread may use it. */
 struct plan {
     const char *path;     /* owned by the caller; must outlive the plan */
-    const uint8_t *bytes; /* the mapping of the whole file */
+    const uint8_t *bytes; /* the mapping of the whole file; NULL: it is read with pread */
+    int fd;               /* of the file, if it is read with pread */
     struct plan_header header;
     uint64_t segments_at; /* offset of the first segment */
 };
@@ -69,35 +74,39 @@ bool plan_is_file(const char *path);
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED,
  * ERROR_MEMORY. */
 enum tokmap_status plan_open(struct plan *plan, const char *path, struct tokmap_error *error);
+/* The same for a plan that is read with pread if `reading` is TOKMAP_READ_PREAD. */
+enum tokmap_status plan_open_as(struct plan *plan, const char *path, enum tokmap_reading reading,
+                                struct tokmap_error *error);
 void plan_close(struct plan *plan); /* accepts a struct that is all zero */
 
-/* Finds the segments [*first, *first + *count) of a row (< header.rows). *count is 1 to header.row_segments.
- * Statuses: OK, ERROR_CORRUPT. */
+/* Of the functions below, those that read the plan fail with ERROR_CORRUPT or, with pread, ERROR_IO or
+ * ERROR_TRUNCATED. */
+
+/* Finds the segments [*first, *first + *count) of a row (< header.rows). *count is 1 to header.row_segments. */
 enum tokmap_status plan_row(const struct plan *plan, uint64_t row, uint64_t *first, uint64_t *count,
                             struct tokmap_error *error);
 /* Prefetch what plan_row() reads of a row (< header.rows), and later, when that has come, the segments that
- * plan_row_pairs() reads. Both pass over what is corrupt. Cannot fail. */
+ * plan_row_pairs() reads. Both pass over what is corrupt, and do nothing if the plan is not mapped. Cannot fail. */
 void plan_prefetch_row(const struct plan *plan, uint64_t row);
 void plan_prefetch_segments(const struct plan *plan, uint64_t row);
 
-/* Reads a segment (< header.segments); its tokens are within the dataset's and at most seq_len. Statuses: OK,
- * ERROR_CORRUPT. */
+/* Reads a segment (< header.segments); its tokens are within the dataset's and at most seq_len. */
 enum tokmap_status plan_segment(const struct plan *plan, uint64_t number, struct plan_segment *segment,
                                 struct tokmap_error *error);
 /* Reads the segments of a row, of which `segments` has room for header.row_segments, and checks that together they have
- * at most seq_len tokens. Statuses: OK, ERROR_CORRUPT. */
+ * at most seq_len tokens. */
 enum tokmap_status plan_row_segments(const struct plan *plan, uint64_t row, struct plan_segment *segments,
                                      uint64_t *count, struct tokmap_error *error);
 /* Counts the segments of a row and their tokens, and writes the first `capacity` of them as pairs of first token and
- * tokens. Checks what plan_row_segments() checks. Statuses: OK, ERROR_CORRUPT. */
+ * tokens. Checks what plan_row_segments() checks. */
 enum tokmap_status plan_row_pairs(const struct plan *plan, uint64_t row, uint64_t *pairs, uint64_t capacity,
                                   uint64_t *count, uint64_t *tokens, struct tokmap_error *error);
-/* Finds the i-th segment by first token (i < header.segments). Statuses: OK, ERROR_CORRUPT. */
+/* Finds the i-th segment by first token (i < header.segments). */
 enum tokmap_status plan_ordered(const struct plan *plan, uint64_t i, uint64_t *number, struct plan_segment *segment,
                                 struct tokmap_error *error);
-/* Finds i such that the i-th segment by first token holds a token (< header.tokens). Statuses: OK, ERROR_CORRUPT. */
+/* Finds i such that the i-th segment by first token holds a token (< header.tokens). */
 enum tokmap_status plan_find(const struct plan *plan, uint64_t token, uint64_t *i, struct tokmap_error *error);
-/* Finds the row of a segment (< header.segments). Statuses: OK, ERROR_CORRUPT. */
+/* Finds the row of a segment (< header.segments). */
 enum tokmap_status plan_row_of(const struct plan *plan, uint64_t segment, uint64_t *row, struct tokmap_error *error);
 
 /* Computes the identity `plan 1` of a dataset whose rows a plan lists: XXH3-128 of "plan 1", two zero bytes, the
@@ -106,7 +115,8 @@ void plan_identity(const struct plan *plan, const uint8_t dataset[16], uint8_t i
 
 /* Reads the whole plan and checks the hash of the body, the padding, and that the segments hold every token exactly
  * once in rows of at most seq_len tokens. Reports the first fault. progress: may be NULL; called with the segments that
- * have been checked; a result other than 0 ends the work. Statuses: OK, ERROR_CORRUPT, ERROR_INTERRUPTED. */
+ * have been checked; a result other than 0 ends the work. The plan is mapped. Statuses: OK, ERROR_CORRUPT,
+ * ERROR_INTERRUPTED. */
 enum tokmap_status plan_verify(const struct plan *plan, int (*progress)(void *user, uint64_t done, uint64_t total),
                                void *user, struct tokmap_error *error);
 

@@ -62,8 +62,14 @@ enum tokmap_status producer_fill_row(struct tokmap_loader *loader, struct slot *
         __atomic_store_n(&loader->cold_reads, loader->cold_reads + 1, __ATOMIC_RELAXED);
     if (status)
         return status;
-    slot->places[i] = *place;
-    return describe_row(loader, slot, i, place, pieces, error);
+    struct tokmap_place *placed = &slot->places[i];
+    *placed = *place;
+    if (pieces && !place->tokens) { /* the plan could not be read when this row was looked up, but now it could */
+        placed->first_token = loader->pieces[0].first_token;
+        for (uint64_t k = 0; k < pieces; k++)
+            placed->tokens += loader->pieces[k].tokens;
+    }
+    return describe_row(loader, slot, i, placed, pieces, error);
 }
 
 enum tokmap_status producer_arrange(struct tokmap_loader *loader, struct slot *slot, uint64_t rows, uint64_t seq_len,

@@ -284,7 +284,7 @@ uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_plac
         pieces[0] = (struct row_piece){.first_token = place->first_token, .tokens = place->tokens};
         return 1;
     }
-    if (plan_row(&source->plan, place->window, &first, &count, NULL))
+    if (!source->plan.bytes || plan_row(&source->plan, place->window, &first, &count, NULL))
         return 0;
     count = min64(count, capacity);
     for (uint64_t i = 0; i < count; i++) {

@@ -92,7 +92,7 @@ enum tokmap_status run_row_pieces(const struct tokmap_run *run, const struct tok
                                   struct tokmap_error *error);
 
 /* Writes the first pieces of a row, at most `capacity` (>= 1) of them, and returns their number: for prefetching. It
- * reads no further, and passes over what is corrupt. Cannot fail. */
+ * reads no further, and passes over what is corrupt, and over plans that are read with pread. Cannot fail. */
 uint64_t run_first_pieces(const struct tokmap_run *run, const struct tokmap_place *place, struct row_piece *pieces,
                           uint64_t capacity);
 

@@ -83,7 +83,7 @@ static enum tokmap_status open_plan(const struct opening *opening, uint64_t numb
 {
     const struct source_line *line = &opening->spec->sources[number];
     struct plan *plan = &source->plan;
-    enum tokmap_status status = plan_open(plan, source->plan_path, error);
+    enum tokmap_status status = plan_open_as(plan, source->plan_path, dataset_reading(source->dataset), error);
     if (status)
         return status;
     const struct plan_header *header = &plan->header;

@@ -61,8 +61,7 @@ static void ends_try(const uint8_t *bytes, size_t count, uint64_t tokens)
 {
     struct tokmap_error error = {0};
     const uint64_t whole = count / 8;
-    const struct foreign_index index = {
-        .path = "x.ds.index", .map = bytes, .bytes = count, .count = whole, .tokens = tokens};
+    const struct foreign_index index = {.bytes = {"x.ds.index", bytes, count, -1}, .count = whole, .tokens = tokens};
     const uint64_t last = whole ? load64(bytes + 8 * (whole - 1)) : 0;
     if (datatrove_check_index("x.ds.index", count, last, tokens, &error) || !whole)
         return;

@@ -46,12 +46,12 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         return 0;
     if (bytes)
         memcpy(map, data + 8, bytes);
-    struct foreign_index index = {.path = "fuzzed.idx", .map = map, .bytes = bytes, .is_megatron = true};
+    struct foreign_index index = {.bytes = {"fuzzed.idx", map, bytes, -1}, .is_megatron = true};
     struct foreign_layout layout;
     enum tokmap_status status =
         megatron_parse(&index.megatron, "fuzzed.idx", map, bytes < 34 ? bytes : 34, bytes, &error);
     if (!status)
-        status = megatron_check_ends(&index.megatron, "fuzzed.idx", map, "fuzzed.bin", bin_bytes, &layout, &error);
+        status = megatron_check_ends(&index.megatron, &index.bytes, "fuzzed.bin", bin_bytes, &layout, &error);
     if (!status) {
         must(layout.bytes == bin_bytes && layout.tokens * element_bytes(layout.element) == bin_bytes);
         index.count = index.megatron.documents;

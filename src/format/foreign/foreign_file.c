@@ -115,23 +115,14 @@ static enum tokmap_status head_read(int fd, const char *path, uint8_t *head, siz
     return system ? error_set_system(error, system, path, 0, "the file cannot be read") : TOKMAP_OK;
 }
 
-/* Opens the document index and maps it. */
-static enum tokmap_status documents_map(struct foreign_file *file, struct os_stat *found, struct tokmap_error *error)
+/* Opens the document index. */
+static enum tokmap_status documents_open(struct foreign_file *file, struct os_stat *found, struct tokmap_error *error)
 {
-    struct foreign_index *documents = &file->documents;
-    const void *mapped = NULL;
-    enum tokmap_status status =
+    const enum tokmap_status status =
         file_open(file->documents_path, &file->documents_fd, found, "the index of the tokens", error);
-    if (status || !found->bytes)
-        return status;
-    int system = os_map_file(file->documents_fd, found->bytes, &mapped);
-    if (system)
-        return error_set_system(error, system, file->documents_path, TOKMAP_NO_OFFSET,
-                                "the index cannot be mapped; raise vm.max_map_count or ulimit -v");
-    documents->map = mapped;
-    documents->bytes = found->bytes;
-    documents->path = file->documents_path;
-    return TOKMAP_OK;
+    file->documents.bytes =
+        (struct foreign_bytes){file->documents_path, NULL, status ? 0 : found->bytes, file->documents_fd};
+    return status;
 }
 
 static enum tokmap_status open_megatron(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
@@ -143,14 +134,14 @@ static enum tokmap_status open_megatron(struct foreign_file *file, uint64_t file
     file->documents_path = path_ending(file->path, ends_in(file->path, ".bin") ? 4 : 0, ".idx");
     if (!file->documents_path)
         return error_set_memory(error, "the path of an index", strlen(file->path));
-    enum tokmap_status status = documents_map(file, &found, error);
+    enum tokmap_status status = documents_open(file, &found, error);
     if (!status)
         status = head_read(file->documents_fd, file->documents_path, head, sizeof head, &got, error);
     if (!status)
-        status = megatron_parse(&documents->megatron, file->documents_path, head, got, documents->bytes, error);
+        status = megatron_parse(&documents->megatron, file->documents_path, head, got, documents->bytes.count, error);
     if (!status)
-        status = megatron_check_ends(&documents->megatron, file->documents_path, documents->map, file->path, file_bytes,
-                                     &file->layout, error);
+        status =
+            megatron_check_ends(&documents->megatron, &documents->bytes, file->path, file_bytes, &file->layout, error);
     documents->is_megatron = true;
     documents->count = documents->megatron.documents;
     return status;
@@ -215,13 +206,15 @@ static enum tokmap_status open_datatrove(struct foreign_file *file, uint64_t fil
         file->documents_path = NULL;
         return TOKMAP_OK;
     }
-    status = documents_map(file, &found, error);
+    status = documents_open(file, &found, error);
     if (status)
         return status;
     const uint64_t whole = found.bytes / 8;
+    uint64_t last = 0;
     documents->count = whole;
-    return datatrove_check_index(file->documents_path, found.bytes,
-                                 whole ? load64(documents->map + 8 * (whole - 1)) : 0, file->layout.tokens, error);
+    if (whole)
+        status = foreign_load64(&documents->bytes, 8 * (whole - 1), &last, error);
+    return status ? status : datatrove_check_index(file->documents_path, found.bytes, last, file->layout.tokens, error);
 }
 
 static enum tokmap_status open_single(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
@@ -302,8 +295,7 @@ enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kin
 
 void foreign_close(struct foreign_file *file)
 {
-    os_unmap(file->documents.map, file->documents.bytes);
-    file->documents.map = NULL;
+    foreign_bytes_unmap(&file->documents.bytes);
     os_close(file->fd);
     os_close(file->documents_fd);
     free(file->path);

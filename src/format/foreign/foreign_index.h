@@ -8,25 +8,25 @@
 #ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_INDEX_H
 #define TOKMAP_FORMAT_FOREIGN_FOREIGN_INDEX_H
 
+#include "foreign_bytes.h"
 #include "megatron.h"
 
-/* An index in memory. It is immutable, so any thread may use it. */
+/* An index. It is immutable, so any thread may use it. */
 struct foreign_index {
-    const char *path;   /* of the index; owned by the caller */
-    const uint8_t *map; /* all its bytes; NULL if there is no index, and then `count` is 0 */
-    uint64_t bytes;
-    uint64_t count;   /* number of documents */
-    uint64_t tokens;  /* the end of the last one */
-    bool is_megatron; /* otherwise `map` has a u64 per document, its end */
+    struct foreign_bytes bytes; /* of the index; its count is 0 if there is no index, and then so is `count` */
+    uint64_t count;             /* number of documents */
+    uint64_t tokens;            /* the end of the last one */
+    bool is_megatron;           /* otherwise the index has a u64 per document, its end */
     struct megatron_index megatron;
 };
 
-/* Finds the end of a document (< count), which is at most `tokens`. Statuses: OK, ERROR_CORRUPT. */
+/* Finds the end of a document (< count), which is at most `tokens`. Statuses: OK, ERROR_CORRUPT, and, if the index is
+ * read with pread, ERROR_IO and ERROR_TRUNCATED. */
 enum tokmap_status foreign_index_end(const struct foreign_index *index, uint64_t document, uint64_t *end,
                                      struct tokmap_error *error);
 
-/* Compares every number of the index with its bounds and neighbors. Statuses: OK, ERROR_CORRUPT (with the byte of the
- * first fault). */
+/* Compares every number of the index, which is mapped, with its bounds and neighbors. Statuses: OK, ERROR_CORRUPT (with
+ * the byte of the first fault). */
 enum tokmap_status foreign_index_check(const struct foreign_index *index, struct tokmap_error *error);
 
 #endif

@@ -87,28 +87,58 @@ static uint64_t first_of(const struct megatron_index *index, const uint8_t *map,
     return load64(map + index->documents_at + 8 * document);
 }
 
-enum tokmap_status megatron_check_ends(const struct megatron_index *index, const char *path, const uint8_t *map,
+/* What megatron_check_ends() looks at. */
+struct ends {
+    uint64_t first_document, last_document; /* the first and the last number of the documents */
+    uint64_t first_pointer, last_pointer;   /* of the sequences, if there are any */
+    uint32_t last_length;
+};
+
+static enum tokmap_status ends_load(const struct megatron_index *index, const struct foreign_bytes *bytes,
+                                    struct ends *ends, struct tokmap_error *error)
+{
+    const uint64_t last = index->sequences - 1;
+    *ends = (struct ends){0};
+    enum tokmap_status status = foreign_load64(bytes, index->documents_at, &ends->first_document, error);
+    if (!status)
+        status = foreign_load64(bytes, index->documents_at + 8 * index->documents, &ends->last_document, error);
+    if (status || !index->sequences)
+        return status;
+    status = foreign_load64(bytes, index->pointers_at, &ends->first_pointer, error);
+    if (!status)
+        status = foreign_load64(bytes, index->pointers_at + 8 * last, &ends->last_pointer, error);
+    if (!status)
+        status = foreign_load32(bytes, index->lengths_at + 4 * last, &ends->last_length, error);
+    return status;
+}
+
+enum tokmap_status megatron_check_ends(const struct megatron_index *index, const struct foreign_bytes *index_bytes,
                                        const char *bin_path, uint64_t bin_bytes, struct foreign_layout *layout,
                                        struct tokmap_error *error)
 {
+    const char *path = index_bytes->path;
     const uint32_t width = element_bytes(index->element);
     const uint64_t last = index->sequences - 1;
     uint64_t bytes = 0;
-    if (first_of(index, map, 0))
+    struct ends ends;
+    const enum tokmap_status status = ends_load(index, index_bytes, &ends, error);
+    if (status)
+        return status;
+    if (ends.first_document)
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at,
                          "the first document begins at sequence %" PRIu64 " instead of 0; " REMEDY,
-                         first_of(index, map, 0));
-    if (first_of(index, map, index->documents) != index->sequences)
+                         ends.first_document);
+    if (ends.last_document != index->sequences)
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at + 8 * index->documents,
                          "the last document ends at sequence %" PRIu64 ", but the index counts %" PRIu64 "; " REMEDY,
-                         first_of(index, map, index->documents), index->sequences);
+                         ends.last_document, index->sequences);
     if (index->sequences) {
-        const uint32_t tokens = length_of(index, map, last);
-        if (pointer_of(index, map, 0))
+        const uint32_t tokens = ends.last_length;
+        if (ends.first_pointer)
             return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at,
                              "the first sequence begins at byte %" PRIu64 " of the tokens instead of 0; " REMEDY,
-                             pointer_of(index, map, 0));
-        bytes = pointer_of(index, map, last);
+                             ends.first_pointer);
+        bytes = ends.last_pointer;
         if (tokens >> 31 || bytes % width || bytes > FOREIGN_BYTES_MAX)
             return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * last,
                              "the last sequence begins at byte %" PRId64
@@ -128,12 +158,16 @@ enum tokmap_status megatron_check_ends(const struct megatron_index *index, const
     return TOKMAP_OK;
 }
 
-enum tokmap_status megatron_document_end(const struct megatron_index *index, const char *path, const uint8_t *map,
+enum tokmap_status megatron_document_end(const struct megatron_index *index, const struct foreign_bytes *bytes,
                                          uint64_t tokens, uint64_t document, uint64_t *end, struct tokmap_error *error)
 {
     assert(document < index->documents);
+    const char *path = bytes->path;
     const uint32_t width = element_bytes(index->element);
-    const uint64_t sequence = first_of(index, map, document + 1);
+    uint64_t sequence, pointer;
+    enum tokmap_status status = foreign_load64(bytes, index->documents_at + 8 * (document + 1), &sequence, error);
+    if (status)
+        return status;
     if (sequence > index->sequences)
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at + 8 * (document + 1),
                          "document %" PRIu64 " begins at sequence %" PRId64 ", but the index has %" PRIu64
@@ -143,7 +177,8 @@ enum tokmap_status megatron_document_end(const struct megatron_index *index, con
         *end = tokens;
         return TOKMAP_OK;
     }
-    const uint64_t pointer = pointer_of(index, map, sequence);
+    if ((status = foreign_load64(bytes, index->pointers_at + 8 * sequence, &pointer, error)))
+        return status;
     if (pointer % width || pointer / width > tokens)
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * sequence,
                          "sequence %" PRIu64 " begins at byte %" PRId64 " of the tokens, which is not the start of one "

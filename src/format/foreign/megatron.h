@@ -20,6 +20,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "foreign_bytes.h"
 #include "foreign_layout.h"
 #include "tokmap/tokmap.h"
 
@@ -41,20 +42,20 @@ bool megatron_is(const uint8_t *head, size_t bytes);
 enum tokmap_status megatron_parse(struct megatron_index *index, const char *path, const uint8_t *head, size_t bytes,
                                   uint64_t index_bytes, struct tokmap_error *error);
 
-/* Compares the ends of the arrays with each other and with the size of the .bin, at a cost that does not grow. map: all
- * bytes of the index. Statuses: OK, ERROR_CORRUPT (the arrays contradict each other), ERROR_TRUNCATED (the .bin has
- * another size). */
-enum tokmap_status megatron_check_ends(const struct megatron_index *index, const char *path, const uint8_t *map,
+/* Compares the ends of the arrays with each other and with the size of the .bin, at a cost that does not grow. bytes:
+ * those of the index. Statuses: OK, ERROR_CORRUPT (the arrays contradict each other), ERROR_TRUNCATED (the .bin has
+ * another size), and those of foreign_load64(). */
+enum tokmap_status megatron_check_ends(const struct megatron_index *index, const struct foreign_bytes *bytes,
                                        const char *bin_path, uint64_t bin_bytes, struct foreign_layout *layout,
                                        struct tokmap_error *error);
 
 /* Finds the end of a document (< documents), in tokens. Each number is compared with its bounds, but not with its
- * neighbors. Statuses: OK, ERROR_CORRUPT. */
-enum tokmap_status megatron_document_end(const struct megatron_index *index, const char *path, const uint8_t *map,
+ * neighbors. Statuses: OK, ERROR_CORRUPT, and those of foreign_load64(). */
+enum tokmap_status megatron_document_end(const struct megatron_index *index, const struct foreign_bytes *bytes,
                                          uint64_t tokens, uint64_t document, uint64_t *end, struct tokmap_error *error);
 
-/* Compares every number of the index: each sequence begins where the one before it ends, and documents are in order.
- * Statuses: OK, ERROR_CORRUPT (with the byte of the first fault). */
+/* Compares every number of the index, whose bytes are in memory at `map`: each sequence begins where the one before it
+ * ends, and documents are in order. Statuses: OK, ERROR_CORRUPT (with the byte of the first fault). */
 enum tokmap_status megatron_check(const struct megatron_index *index, const char *path, const uint8_t *map,
                                   struct tokmap_error *error);
 

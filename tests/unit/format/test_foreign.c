@@ -169,13 +169,14 @@ static size_t megatron_make(uint8_t map[256])
 
 static enum tokmap_status megatron_try(const uint8_t *map, size_t bytes, uint64_t bin_bytes)
 {
+    const struct foreign_bytes in_memory = {"x.idx", map, bytes, -1};
     struct megatron_index index;
     struct foreign_layout layout;
     struct tokmap_error error = {0};
     enum tokmap_status status =
         megatron_parse(&index, "x.idx", map, (size_t)min64(bytes, MEGATRON_HEAD_BYTES), bytes, &error);
     if (!status)
-        status = megatron_check_ends(&index, "x.idx", map, "x.bin", bin_bytes, &layout, &error);
+        status = megatron_check_ends(&index, &in_memory, "x.bin", bin_bytes, &layout, &error);
     if (!status)
         status = megatron_check(&index, "x.idx", map, &error);
     assert_true(!status || error.message[0]);
@@ -186,7 +187,8 @@ static void test_megatron(void **unused)
 {
     (void)unused;
     uint8_t map[256];
-    struct foreign_index index = {.path = "x.idx", .map = map, .is_megatron = true, .count = 2, .tokens = 10};
+    struct foreign_index index = {
+        .bytes = {"x.idx", map, sizeof map, -1}, .is_megatron = true, .count = 2, .tokens = 10};
     struct tokmap_error error;
     uint64_t end;
     const size_t bytes = megatron_make(map);

@@ -1,9 +1,10 @@
 /*
- * Files that are cut at any moment while they are in use. With TOKMAP_READ_PREAD each use of an index, of tokens, and
- * of a mask is a status and never a signal; what is read is the same as through a mapping. A fault in a thread of the
- * library, which a mapping can raise, reaches the program's handler.
+ * Files that are cut at any moment while they are in use. With TOKMAP_READ_PREAD each use of an index, of tokens, of a
+ * mask, of a plan, and of the document indexes of Megatron and datatrove is a status and never a signal; what is read
+ * is the same as through a mapping. A fault in a thread of the library, which a mapping can raise, reaches the
+ * program's handler.
  *
- * With TOKMAP_TEST_CUTS=N, N files are cut under readings with pread, instead of 40. With TOKMAP_TEST_MAPPED=N, files
+ * With TOKMAP_TEST_CUTS=N, N files are cut under readings with pread, instead of 52. With TOKMAP_TEST_MAPPED=N, files
  * of 90 MB are cut to nothing N times under a loader that delivers rows of 4 KiB from a mapping as fast as it can,
  * instead of 4 small ones; how many cuts end in SIGBUS is printed. TEST_SEED chooses when and where files are cut.
  */
@@ -21,6 +22,7 @@
 #include <unistd.h>
 
 #include "common/bytes.h"
+#include "format/plan_file.h"
 #include "format/shard_writer.h"
 #include "platform/os.h"
 #include "support/scratch.h"
@@ -55,11 +57,12 @@ static uint64_t number_of(const char *variable, uint64_t otherwise)
 
 /* ---- a shard with everything that an index can have ---- */
 
+static uint16_t tokens[TOKENS];
+static uint64_t ends[DOCUMENTS];
+
 static void write_shard(const char *folder, const char *name)
 {
     static const char *const columns[] = {"url", "language"};
-    static uint16_t tokens[TOKENS];
-    static uint64_t ends[DOCUMENTS];
     static uint8_t bits[TOKENS / 8];
     struct shard_writer_options options = {.width = 2,
                                            .vocabulary = 50000,
@@ -98,6 +101,68 @@ static void write_shard(const char *folder, const char *name)
     assert_int_equal(shard_writer_commit(writer, "{\"made\": \"for cuts\"}", 20, NULL, NULL), 0);
 }
 
+static void write_file(const char *folder, const char *name, const void *bytes, size_t count)
+{
+    FILE *file = fopen(in_folder(folder, name), "wb");
+    assert_non_null(file);
+    assert_int_equal(fwrite(bytes, 1, count, file), count);
+    assert_int_equal(fclose(file), 0);
+}
+
+/* Writes the same tokens and documents as Megatron and datatrove do. */
+static void write_foreign(const char *folder)
+{
+    enum { HEAD = 34, BYTES = HEAD + 12 * DOCUMENTS + 8 * (DOCUMENTS + 1) };
+    static uint8_t index[BYTES];
+    memcpy(index, "MMIDIDX\0\0\1\0\0\0\0\0\0\0\x08", 18); /* uint16 */
+    store64(index + 18, DOCUMENTS);
+    store64(index + 26, DOCUMENTS + 1);
+    uint8_t *lengths = index + HEAD, *pointers = lengths + 4 * (size_t)DOCUMENTS;
+    uint8_t *documents = pointers + 8 * (size_t)DOCUMENTS;
+    for (uint64_t d = 0; d < DOCUMENTS; d++) {
+        const uint64_t first = d ? ends[d - 1] : 0;
+        store32(lengths + 4 * d, (uint32_t)(ends[d] - first));
+        store64(pointers + 8 * d, 2 * first);
+        store64(documents + 8 * (d + 1), d + 1);
+    }
+    write_file(folder, "whole_megatron.idx", index, sizeof index);
+    write_file(folder, "whole_megatron.bin", tokens, sizeof tokens);
+    write_file(folder, "whole.ds", tokens, sizeof tokens);
+    write_file(folder, "whole.ds.index", ends, sizeof ends);
+}
+
+static struct plan_segment segment_of(void *user, uint64_t number)
+{
+    (void)user;
+    return (struct plan_segment){8 * number, 8, (uint32_t)number};
+}
+
+/* Writes a plan of the shard: rows of eight segments of eight tokens. */
+static void write_plan(const char *folder)
+{
+    static uint32_t first[DOCUMENTS / 8];
+    struct tokmap_dataset *dataset;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    int fd;
+    assert_int_equal(tokmap_dataset_open(&dataset, in_folder(folder, "whole"), NULL, NULL), 0);
+    assert_int_equal(tokmap_dataset_info(dataset, &info), 0);
+    struct plan_header header = {.identity = 1,
+                                 .tokens = TOKENS,
+                                 .seq_len = SEQ_LEN,
+                                 .rows = TOKENS / SEQ_LEN,
+                                 .segments = TOKENS / 8,
+                                 .row_segments = 8,
+                                 .documents = TOKENS / 8};
+    memcpy(header.dataset, info.content, sizeof header.dataset);
+    for (uint32_t row = 0; row < header.rows; row++)
+        first[row] = 8 * row;
+    tokmap_dataset_close(dataset);
+    write_file(folder, "whole.plan", "", 0);
+    assert_int_equal(os_open(in_folder(folder, "whole.plan"), OS_WRITE_OPEN, &fd), 0);
+    assert_int_equal(plan_write(fd, &header, first, segment_of, NULL), 0);
+    os_close(fd);
+}
+
 static int setup(void **unused)
 {
     (void)unused;
@@ -109,8 +174,11 @@ static int setup(void **unused)
         (void)(kept ? setenv("TMPDIR", kept, 1) : unsetenv("TMPDIR"));
     }
     free(kept);
-    for (uint64_t i = 0; i < folder_count; i++)
+    for (uint64_t i = 0; i < folder_count; i++) {
         write_shard(folders[i], "whole");
+        write_foreign(folders[i]);
+        write_plan(folders[i]);
+    }
     return 0;
 }
 
@@ -122,14 +190,15 @@ static int teardown(void **unused)
     return 0;
 }
 
-/* Makes the shard "data" of a folder a copy of another one. */
+/* Makes the files "data" of a folder copies of those of a shard. */
 static void restore(const char *folder, const char *shard)
 {
-    static const char *const suffixes[] = {"bin", "mask", "tmx"};
-    for (int i = 0; i < 3; i++) {
+    static const char *const endings[] = {".bin",          ".mask",         ".tmx", ".plan",
+                                          "_megatron.bin", "_megatron.idx", ".ds",  ".ds.index"};
+    for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         char from[32], to[32];
-        (void)snprintf(from, sizeof from, "%s.%s", shard, suffixes[i]);
-        (void)snprintf(to, sizeof to, "data.%s", suffixes[i]);
+        (void)snprintf(from, sizeof from, "%s%s", shard, endings[i]);
+        (void)snprintf(to, sizeof to, "data%s", endings[i]);
         (void)unlink(in_folder(folder, to));
         if (file_exists(in_folder(folder, from)))
             file_copy(in_folder(folder, from), in_folder(folder, to));
@@ -144,23 +213,34 @@ static void begun(int ready)
     NEED(write(ready, "", 1) == 1);
 }
 
+/* Opens the run of a dataset, or, of "PREFIX.plan", that of the plan of the dataset PREFIX. */
+static void open_run(struct tokmap_run **run, const char *data, enum tokmap_reading reading)
+{
+    const size_t bytes = strlen(data), plan = bytes > 5 && !strcmp(data + bytes - 5, ".plan") ? 5 : 0;
+    char text[2000];
+    (void)snprintf(text, sizeof text, "seq_len %d\nbatch %d\nseed 3\npasses 1000000\nsource a \"%.*s\"%s%s%s\n",
+                   SEQ_LEN, BATCH, (int)(bytes - plan), data, plan ? " plan \"" : "", plan ? data : "",
+                   plan ? "\"" : "");
+    NEED(!tokmap_run_parse_reading(run, text, NULL, reading, NULL));
+}
+
+/* Whether the error names a file of the dataset, whose name may begin with its kind. */
+static bool names_file(const struct tokmap_error *error, const char *data)
+{
+    const char *path = strchr(data, '/');
+    return path && !strncmp(error->path, path, strcspn(path, ","));
+}
+
 static void use_loader(const char *data, enum tokmap_reading reading, uint32_t threads, int ready)
 {
     static int32_t fields[5][BATCH * SEQ_LEN], cu_seqlens[BATCH * SEQ_LEN + 1];
-    struct tokmap_run_options options = TOKMAP_RUN_OPTIONS_INIT;
     struct tokmap_loader_options how = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_out out = TOKMAP_OUT_INIT;
     struct tokmap_batch batch = TOKMAP_BATCH_INIT;
     struct tokmap_error error;
     struct tokmap_run *run;
     struct tokmap_loader *loader;
-    options.data = data;
-    options.seq_len = SEQ_LEN;
-    options.batch = BATCH;
-    options.seed = 3;
-    options.passes = 1000000;
-    options.reading = reading;
-    NEED(!tokmap_run_make(&run, &options, NULL));
+    open_run(&run, data, reading);
     how.fields = FIELDS;
     how.threads = threads;
     how.ring_bytes = 200000;
@@ -177,9 +257,31 @@ static void use_loader(const char *data, enum tokmap_reading reading, uint32_t t
     enum tokmap_status status;
     while (!(status = tokmap_loader_next(loader, &out, NULL, &batch, &error)))
         NEED(os_clock_ns() < until);
-    NEED(status == TOKMAP_ERROR_TRUNCATED && !strncmp(error.path, data, strlen(data)));
+    NEED(status == TOKMAP_ERROR_TRUNCATED && names_file(&error, data));
     NEED(tokmap_loader_next(loader, &out, NULL, &batch, &error) == TOKMAP_ERROR_TRUNCATED);
     tokmap_loader_close(loader);
+    tokmap_run_close(run);
+}
+
+/* Locates rows of a run of a plan, and finds tokens in it. */
+static void use_run(const char *data, enum tokmap_reading reading, uint32_t threads, int ready)
+{
+    (void)threads;
+    struct tokmap_run *run;
+    struct tokmap_piece pieces[8];
+    struct tokmap_place place = {0};
+    struct tokmap_error error;
+    uint64_t state = (uint64_t)getpid(), used;
+    open_run(&run, data, reading);
+    begun(ready);
+    const uint64_t until = os_clock_ns() + USE_NS;
+    enum tokmap_status status;
+    do {
+        NEED(!tokmap_run_locate(run, random_below(&state, 1000), 0, &place, NULL));
+        status = tokmap_run_pieces(run, &place, pieces, 8, &used, &error);
+        NEED(os_clock_ns() < until);
+    } while (!status);
+    NEED(status == TOKMAP_ERROR_TRUNCATED && names_file(&error, data));
     tokmap_run_close(run);
 }
 
@@ -234,15 +336,23 @@ static void use_dataset(const char *data, enum tokmap_reading reading, uint32_t 
 
 typedef void use(const char *data, enum tokmap_reading reading, uint32_t threads, int ready);
 
-/* Runs a use of a copy of a shard in a child, and cuts data.SUFFIX under it. Returns how the child ended. */
-static int cut_under(use *used, enum tokmap_reading reading, uint32_t threads, const char *folder, const char *shard,
-                     const char *suffix, uint64_t delay_ns, uint64_t left, void (*handler)(int))
+/* What is used, and cut. */
+struct target {
+    const char *shard; /* whose files are copied */
+    const char *name;  /* of what is used, in the folder, perhaps with its kind before it */
+    const char *file;  /* that is cut */
+};
+
+/* Runs a use of a copy of a shard in a child, and cuts a file under it. Returns how the child ended. */
+static int cut_under(use *used, enum tokmap_reading reading, uint32_t threads, const char *folder,
+                     const struct target *target, uint64_t delay_ns, uint64_t left, void (*handler)(int))
 {
     int ready[2], ended = -1;
-    char byte, data[600], file[32];
-    restore(folder, shard);
-    (void)snprintf(file, sizeof file, "data.%s", suffix);
-    (void)snprintf(data, sizeof data, "%s", in_folder(folder, "data"));
+    char byte, data[600];
+    restore(folder, target->shard);
+    const char *name = target->name, *colon = strchr(name, ':');
+    const size_t kind = colon ? (size_t)(colon - name) + 1 : 0;
+    (void)snprintf(data, sizeof data, "%.*s%s", (int)kind, name, in_folder(folder, name + kind));
     assert_int_equal(pipe(ready), 0);
     (void)fflush(NULL);
     const pid_t child = fork();
@@ -256,7 +366,7 @@ static int cut_under(use *used, enum tokmap_reading reading, uint32_t threads, c
     (void)close(ready[1]);
     if (read(ready[0], &byte, 1) == 1) {
         os_sleep_ns(delay_ns);
-        assert_int_equal(truncate(in_folder(folder, file), (off_t)left), 0);
+        assert_int_equal(truncate(in_folder(folder, target->file), (off_t)left), 0);
     }
     assert_int_equal(waitpid(child, &ended, 0), child);
     (void)close(ready[0]);
@@ -269,22 +379,33 @@ static void pread_turns_every_cut_into_a_status(void **unused)
     static const struct {
         use *used;
         uint32_t threads;
-        const char *suffix;
+        struct target target;
     } kinds[] = {
-        {use_loader, 0, "tmx"}, {use_loader, 1, "tmx"},  {use_loader, 0, "bin"},
-        {use_loader, 1, "bin"}, {use_loader, 1, "mask"}, {use_dataset, 0, "tmx"},
+        {use_loader, 0, {"whole", "data", "data.tmx"}},
+        {use_loader, 1, {"whole", "data", "data.tmx"}},
+        {use_loader, 0, {"whole", "data", "data.bin"}},
+        {use_loader, 1, {"whole", "data", "data.bin"}},
+        {use_loader, 1, {"whole", "data", "data.mask"}},
+        {use_dataset, 0, {"whole", "data", "data.tmx"}},
+        {use_loader, 0, {"whole", "data.plan", "data.plan"}},
+        {use_loader, 1, {"whole", "data.plan", "data.plan"}},
+        {use_run, 0, {"whole", "data.plan", "data.plan"}},
+        {use_loader, 0, {"whole", "data_megatron", "data_megatron.idx"}},
+        {use_loader, 1, {"whole", "data_megatron", "data_megatron.idx"}},
+        {use_loader, 1, {"whole", "data_megatron", "data_megatron.bin"}},
+        {use_loader, 1, {"whole", "datatrove:data.ds,width=2", "data.ds.index"}},
     };
-    const uint64_t count = sizeof kinds / sizeof kinds[0], cuts = number_of("TOKMAP_TEST_CUTS", 40);
+    const uint64_t count = sizeof kinds / sizeof kinds[0], cuts = number_of("TOKMAP_TEST_CUTS", 52);
     uint64_t state = number_of("TEST_SEED", 77);
     for (uint64_t i = 0; i < cuts; i++) {
         const char *folder = folders[i / count % folder_count];
         /* Some cuts leave the start of the file, where the header and the first documents are. */
         const uint64_t left = random_below(&state, 2) ? 0 : random_below(&state, 20000);
-        const int ended = cut_under(kinds[i % count].used, TOKMAP_READ_PREAD, kinds[i % count].threads, folder, "whole",
-                                    kinds[i % count].suffix, random_below(&state, 5000000), left, SIG_DFL);
+        const int ended = cut_under(kinds[i % count].used, TOKMAP_READ_PREAD, kinds[i % count].threads, folder,
+                                    &kinds[i % count].target, random_below(&state, 5000000), left, SIG_DFL);
         if (ended)
-            fail_msg("cut %u, .%s in %s to %u bytes, threads %u: %s %d", (unsigned)i, kinds[i % count].suffix, folder,
-                     (unsigned)left, kinds[i % count].threads, WIFSIGNALED(ended) ? "signal" : "exit status",
+            fail_msg("cut %u, %s in %s to %u bytes, threads %u: %s %d", (unsigned)i, kinds[i % count].target.file,
+                     folder, (unsigned)left, kinds[i % count].threads, WIFSIGNALED(ended) ? "signal" : "exit status",
                      WIFSIGNALED(ended) ? WTERMSIG(ended) : WEXITSTATUS(ended));
     }
     print_message("%u cuts with pread, 0 signals\n", (unsigned)cuts);
@@ -298,16 +419,16 @@ static void pread_turns_every_cut_into_a_status(void **unused)
 /* Writes a shard without a mask, whose tokens have about `bytes` bytes. */
 static void write_large(const char *folder, const char *name, uint64_t bytes)
 {
-    static uint16_t tokens[TOKENS];
+    static uint16_t filler[TOKENS];
     struct shard_writer_options options = {
         .width = 2, .vocabulary = 50000, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID};
     struct shard_writer *writer;
     const uint64_t end = TOKENS;
     for (uint64_t i = 0; i < TOKENS; i++)
-        tokens[i] = (uint16_t)(i % 50000);
+        filler[i] = (uint16_t)(i % 50000);
     assert_int_equal(shard_writer_open(&writer, in_folder(folder, name), &options, NULL), 0);
-    for (uint64_t at = 0; at < bytes; at += sizeof tokens)
-        assert_int_equal(shard_writer_add(writer, tokens, TOKENS, &end, 1, 49999, NULL), 0);
+    for (uint64_t at = 0; at < bytes; at += sizeof filler)
+        assert_int_equal(shard_writer_add(writer, filler, TOKENS, &end, 1, 49999, NULL), 0);
     assert_int_equal(shard_writer_commit(writer, "{}", 2, NULL, NULL), 0);
 }
 
@@ -347,12 +468,13 @@ static void use_free(const char *data, enum tokmap_reading reading, uint32_t thr
 static void mapped_ends_in_a_status_or_in_SIGBUS(void **unused)
 {
     (void)unused;
+    static const struct target large = {"large", "data", "data.bin"};
     const uint64_t given = number_of("TOKMAP_TEST_MAPPED", 0), cuts = given ? given : 4;
     uint64_t state = number_of("TEST_SEED", 78), signals = 0;
     write_large(folders[0], "large", given ? 90000000 : 8000000);
     for (uint64_t i = 0; i < cuts; i++) {
         const uint32_t threads = i % 2;
-        const int ended = cut_under(use_free, TOKMAP_READ_MAPPED, threads, folders[0], "large", "bin",
+        const int ended = cut_under(use_free, TOKMAP_READ_MAPPED, threads, folders[0], &large,
                                     random_below(&state, 200000000), 0, SIG_DFL);
         signals += WIFSIGNALED(ended) && WTERMSIG(ended) == SIGBUS;
         if (ended && !(WIFSIGNALED(ended) && WTERMSIG(ended) == SIGBUS))
@@ -401,9 +523,10 @@ static void ends_as_a_program_wants(int number)
 static void a_fault_in_the_producer_reaches_the_program(void **unused)
 {
     (void)unused;
+    static const struct target index = {"whole", "data", "data.tmx"};
     for (uint32_t threads = 0; threads < 2; threads++) {
-        const int ended = cut_under(use_loader, TOKMAP_READ_MAPPED, threads, folders[0], "whole", "tmx", 1000000, 0,
-                                    ends_as_a_program_wants);
+        const int ended =
+            cut_under(use_loader, TOKMAP_READ_MAPPED, threads, folders[0], &index, 1000000, 0, ends_as_a_program_wants);
         assert_true(WIFEXITED(ended));
         assert_int_equal(WEXITSTATUS(ended), 77);
     }
