@@ -345,7 +345,10 @@ $(BUILD)/tests/inject.so: tests/fault/inject.c $(linked_from)
 # The emulated CUDA driver. Threads of its streams may still run at the end of a program, so it is never unloaded.
 $(cuda_software): $(cuda_software_objects) $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete $(if $(SANITIZE),,-Wl,-z,defs) \
-	  $(filter %.o,$^) -pthread
+	  $(filter %.o,$^) -pthread -lzstd
+# The kernel as C notices accesses on which a GPU would fault (see the source).
+$(OBJ)/tests/support/expand_cu_host.c.o: private_flags := $(if $(SANITIZE),-DEXPAND_SANITIZED,-fsanitize=alignment \
+  -fsanitize-recover=alignment)
 # Programs as users write them: they use only the public headers and the library.
 $(BUILD)/tests/consumer: $(OBJ)/tests/support/demo/demo_consumer.c.o
 $(BUILD)/tests/fault_reader: $(OBJ)/tests/fault/fault_reader.c.o

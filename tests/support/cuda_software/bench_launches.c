@@ -73,7 +73,8 @@ static void checksum_run(const void *arguments, const unsigned grid[3], const un
 }
 
 const struct kernel bench_kernels[BENCH_KERNELS] = {
-    {gpu_kernels_ptx, "gpu_gemm", sizeof(struct gpu_gemm), gemm_ranges, gemm_run, gemm_translate},
-    {gpu_kernels_ptx, "gpu_spin", sizeof(struct gpu_spin), spin_ranges, spin_run, spin_translate},
-    {gpu_kernels_ptx, "gpu_checksum", sizeof(struct gpu_checksum), checksum_ranges, checksum_run, checksum_translate},
+    {gpu_kernels_ptx, "gpu_gemm", sizeof(struct gpu_gemm), gemm_ranges, gemm_run, gemm_translate, NULL},
+    {gpu_kernels_ptx, "gpu_spin", sizeof(struct gpu_spin), spin_ranges, spin_run, spin_translate, NULL},
+    {gpu_kernels_ptx, "gpu_checksum", sizeof(struct gpu_checksum), checksum_ranges, checksum_run, checksum_translate,
+     NULL},
 };

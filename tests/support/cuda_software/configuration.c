@@ -5,10 +5,20 @@
 
 #include "software.h"
 
-static const struct configuration defaults = {
-    .devices = 1, .memory = (uint64_t)8 << 30, .pinned = UINT64_MAX, .version = 12040, .capability = 90, .numa = 0};
-struct configuration configuration = {
-    .devices = 1, .memory = (uint64_t)8 << 30, .pinned = UINT64_MAX, .version = 12040, .capability = 90, .numa = 0};
+static const struct configuration defaults = {.devices = 1,
+                                              .memory = (uint64_t)8 << 30,
+                                              .pinned = UINT64_MAX,
+                                              .version = 12040,
+                                              .capability = 90,
+                                              .numa = 0,
+                                              .registers = 48};
+struct configuration configuration = {.devices = 1,
+                                      .memory = (uint64_t)8 << 30,
+                                      .pinned = UINT64_MAX,
+                                      .version = 12040,
+                                      .capability = 90,
+                                      .numa = 0,
+                                      .registers = 48};
 static uint64_t calls_since[2][CUDA_ENTRY_COUNT]; /* the configuration was read; [1]: calls that could fail late */
 
 const char *const entry_names[CUDA_ENTRY_COUNT] = {
@@ -85,7 +95,10 @@ static bool read_word(struct configuration *into, const char *word, size_t lengt
         into->lenient |= IS("lenient");
         into->quiet |= IS("quiet");
         into->lazy |= IS("lazy");
-        return IS("stub") || IS("lenient") || IS("quiet") || IS("lazy") || !length;
+        into->pageable |= IS("pageable") || IS("host_tables");
+        into->host_tables |= IS("host_tables");
+        return IS("stub") || IS("lenient") || IS("quiet") || IS("lazy") || IS("pageable") || IS("host_tables") ||
+               !length;
     }
     if (IS("fail") || IS("late"))
         return read_fault(into, value, rest, IS("late"));
@@ -116,6 +129,8 @@ static bool read_word(struct configuration *into, const char *word, size_t lengt
         into->version = (int)number;
     else if (IS("capability"))
         into->capability = (int)number;
+    else if (IS("registers") && number && number <= 255)
+        into->registers = (unsigned)number;
     else if (IS("numa"))
         into->numa = (int)number;
     else

@@ -23,9 +23,13 @@
  *   devices=N      number of devices; default 1; 0: as a driver without a device
  *   memory=BYTES   memory of each device
  *   pinned=BYTES   host memory that can be registered or allocated in total
- *   version=N      the result of cuDriverGetVersion; default 12040
+ *   version=N      the result of cuDriverGetVersion; default 12040. cuGetProcAddress does not find functions that are
+ *                  newer. Before 12020 a kernel is loaded with its module, from then on at its first launch or by
+ *                  cuFuncLoad (the variable CUDA_MODULE_LOADING, EAGER or LAZY, changes that, as for a real driver)
  *   capability=N   compute capability, 10 * major + minor; default 90
  *   numa=N         NUMA node of the devices; -1: unknown; default 0
+ *   registers=N    of a thread of each kernel, for the occupancy; default 48
+ *   pageable       the device can access memory that is not pinned; host_tables: by the page tables of the host
  *   stub           every call reports that this is a stub library
  *   fail=NAME:N[:CODE]   the Nth call of a function, counted from 1 since the configuration was read, returns CODE
  *                        (default CUDA_ERROR_UNKNOWN) and does nothing; N+ means every call from the Nth on. At most 8

@@ -20,6 +20,18 @@ typedef struct CUevent_st *CUevent;
 typedef struct CUmod_st *CUmodule;
 typedef struct CUgraph_st *CUgraph;
 typedef struct CUfunc_st *CUfunction;
+typedef struct CUgreenCtx_st *CUgreenCtx;
+typedef struct CUdevResourceDesc_st *CUdevResourceDesc;
+typedef struct {
+    int type; /* CU_DEV_RESOURCE_TYPE_SM */
+    unsigned char internal[92];
+    struct {
+        unsigned smCount, minSmPartitionSize, smCoscheduledAlignment;
+        unsigned char unused[36];
+    } sm;
+} CUdevResource;
+enum { CU_DEV_RESOURCE_TYPE_SM = 1 };
+enum { CU_GREEN_CTX_DEFAULT_STREAM = 1 };
 
 /* Results: name, number, text. */
 #define CUDA_RESULTS(XX)                                                                                               \
@@ -41,13 +53,20 @@ typedef struct CUfunc_st *CUfunction;
     XX(CUDA_ERROR_NOT_FOUND, 500, "named symbol not found")                                                            \
     XX(CUDA_ERROR_NOT_READY, 600, "device not ready")                                                                  \
     XX(CUDA_ERROR_ILLEGAL_ADDRESS, 700, "an illegal memory access was encountered")                                    \
+    XX(CUDA_ERROR_CONTEXT_IS_DESTROYED, 709, "context is destroyed")                                                   \
     XX(CUDA_ERROR_HOST_MEMORY_ALREADY_REGISTERED, 712, "part or all of the requested memory range is already mapped")  \
     XX(CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED, 713, "pointer does not correspond to a registered memory region")        \
+    XX(CUDA_ERROR_MISALIGNED_ADDRESS, 716, "misaligned address")                                                       \
     XX(CUDA_ERROR_LAUNCH_FAILED, 719, "unspecified launch failure")                                                    \
     XX(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED, 900, "operation not permitted when stream is capturing")                 \
     XX(CUDA_ERROR_STREAM_CAPTURE_INVALIDATED, 901, "operation failed due to a previous error during capture")          \
+    XX(CUDA_ERROR_STREAM_CAPTURE_MERGE, 902, "operation would result in a merge of separate capture sequences")        \
     XX(CUDA_ERROR_STREAM_CAPTURE_ISOLATION, 905, "dependency created on uncaptured work in another stream")            \
+    XX(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT, 906,                                                                        \
+       "operation would make the legacy stream depend on a capturing blocking stream")                                 \
     XX(CUDA_ERROR_CAPTURED_EVENT, 907, "operation not permitted on an event last recorded in a capturing stream")      \
+    XX(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD, 908,                                                                    \
+       "attempt to terminate a thread-local capture sequence from another thread")                                     \
     XX(CUDA_ERROR_UNKNOWN, 999, "unknown error")
 
 enum {
@@ -79,8 +98,10 @@ enum {
     CU_DEVICE_ATTRIBUTE_PCI_DOMAIN_ID = 50,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75,
     CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76,
+    CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS = 88,
     CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM = 91,
     CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED = 99,
+    CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES = 100,
     CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID = 134
 };
 enum { CU_MEMHOSTREGISTER_PORTABLE = 1, CU_MEMHOSTREGISTER_DEVICEMAP = 2, CU_MEMHOSTREGISTER_READ_ONLY = 8 };
@@ -105,6 +126,8 @@ enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 
     XX(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *id, int bytes, CUdevice device))                               \
     XX(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                      \
     XX(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                     \
+    XX(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, (CUdevice device))                                         \
+    XX(cuCtxGetId, cuCtxGetId, (CUcontext context, unsigned long long *id))                                            \
     XX(cuCtxPushCurrent, cuCtxPushCurrent_v2, (CUcontext context))                                                     \
     XX(cuCtxPopCurrent, cuCtxPopCurrent_v2, (CUcontext *context))                                                      \
     XX(cuCtxSetCurrent, cuCtxSetCurrent, (CUcontext context))                                                          \
@@ -120,6 +143,17 @@ enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 
     XX(cuStreamCreateWithPriority, cuStreamCreateWithPriority, (CUstream *stream, unsigned flags, int priority))       \
     XX(cuStreamDestroy, cuStreamDestroy_v2, (CUstream stream))                                                         \
     XX(cuStreamGetCtx, cuStreamGetCtx, (CUstream stream, CUcontext *context))                                          \
+    XX(cuStreamGetCtx_v2, cuStreamGetCtx_v2, (CUstream stream, CUcontext *context, CUgreenCtx *green))                 \
+    XX(cuStreamGetGreenCtx, cuStreamGetGreenCtx, (CUstream stream, CUgreenCtx *green))                                 \
+    XX(cuDeviceGetDevResource, cuDeviceGetDevResource, (CUdevice device, CUdevResource *resource, int type))           \
+    XX(cuDevResourceGenerateDesc, cuDevResourceGenerateDesc,                                                           \
+       (CUdevResourceDesc *description, CUdevResource *resources, unsigned count))                                     \
+    XX(cuGreenCtxCreate, cuGreenCtxCreate,                                                                             \
+       (CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned flags))                            \
+    XX(cuGreenCtxDestroy, cuGreenCtxDestroy, (CUgreenCtx green))                                                       \
+    XX(cuGreenCtxStreamCreate, cuGreenCtxStreamCreate,                                                                 \
+       (CUstream *stream, CUgreenCtx green, unsigned flags, int priority))                                             \
+    XX(cuCtxFromGreenCtx, cuCtxFromGreenCtx, (CUcontext *context, CUgreenCtx green))                                   \
     XX(cuStreamWaitEvent, cuStreamWaitEvent, (CUstream stream, CUevent event, unsigned flags))                         \
     XX(cuStreamSynchronize, cuStreamSynchronize, (CUstream stream))                                                    \
     XX(cuStreamQuery, cuStreamQuery, (CUstream stream))                                                                \
@@ -146,8 +180,13 @@ enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 
     XX(cuPointerGetAttribute, cuPointerGetAttribute, (void *data, int attribute, CUdeviceptr address))                 \
     XX(cuModuleLoadDataEx, cuModuleLoadDataEx,                                                                         \
        (CUmodule *module, const void *image, unsigned options, int *names, void **values))                             \
+    XX(cuModuleLoadData, cuModuleLoadData, (CUmodule *module, const void *image))                                      \
+    XX(cuModuleLoadFatBinary, cuModuleLoadFatBinary, (CUmodule *module, const void *image))                            \
     XX(cuModuleUnload, cuModuleUnload, (CUmodule module))                                                              \
     XX(cuModuleGetFunction, cuModuleGetFunction, (CUfunction *function, CUmodule module, const char *name))            \
+    XX(cuFuncLoad, cuFuncLoad, (CUfunction function))                                                                  \
+    XX(cuOccupancyMaxActiveBlocksPerMultiprocessor, cuOccupancyMaxActiveBlocksPerMultiprocessor,                       \
+       (int *blocks, CUfunction function, int block_size, size_t shared_bytes))                                        \
     XX(cuLaunchKernel, cuLaunchKernel,                                                                                 \
        (CUfunction function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,    \
         unsigned block_z, unsigned shared_bytes, CUstream stream, void **parameters, void **extra))

@@ -7,11 +7,13 @@
 
 #define STACK_MOST 16
 
-struct CUctx_st contexts[DEVICES_MOST];
 bool forked;
+static CUcontext primaries[DEVICES_MOST]; /* NULL: not retained */
+static CUcontext all_contexts;            /* also those that have ended, because handles may still name them */
+static unsigned long long last_id;
 static bool initialized;
 
-__thread CUcontext current_context;
+__thread CUcontext current_context, current_handle;
 static __thread CUcontext stack[STACK_MOST];
 static __thread unsigned stack_depth;
 
@@ -30,12 +32,29 @@ CUresult enter(enum cuda_entry entry, enum needs needs)
         result = CUDA_ERROR_NOT_INITIALIZED;
     else if (!result && needs >= CONTEXT && !current_context)
         result = CUDA_ERROR_INVALID_CONTEXT;
+    else if (!result && needs >= CONTEXT && !current_context->id)
+        result = CUDA_ERROR_CONTEXT_IS_DESTROYED;
     else if (!result && breaks_capture(entry))
         result = CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED;
     else if (!result && needs == CONTEXT)
         result = current_context->failed;
     if (result)
         pthread_mutex_unlock(&big);
+    return result;
+}
+
+CUresult enter_with(enum cuda_entry entry, enum needs needs, CUstream stream, CUevent event)
+{
+    CUresult result = enter(entry, needs);
+    if (result != CUDA_ERROR_CONTEXT_IS_DESTROYED)
+        return result;
+    /* A real driver follows the pointer before it returns, or does not: both happen. */
+    pthread_mutex_lock(&big);
+    if ((uintptr_t)stream > (uintptr_t)CU_STREAM_PER_THREAD)
+        (void)stream_of(stream, entry_names[entry]);
+    if (event)
+        (void)event_of(event, entry_names[entry]);
+    pthread_mutex_unlock(&big);
     return result;
 }
 
@@ -205,6 +224,8 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
         *value = configuration.numa;
         break;
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: *value = configuration.pageable; break;
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES: *value = configuration.host_tables; break;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
@@ -227,8 +248,7 @@ CUresult cuDeviceTotalMem_v2(size_t *bytes, CUdevice device)
 
 /* ---- contexts ---- */
 
-/* Waits for everything that is enqueued on the streams of a context; the lock is released meanwhile. */
-static void await_all(CUcontext context)
+void await_all(CUcontext context)
 {
     for (CUstream stream = all_streams; stream;) {
         if (stream->context == context && !is_over(stream, stream->issued)) {
@@ -240,27 +260,39 @@ static void await_all(CUcontext context)
     }
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+/* Makes a context, or makes one again that was reset. */
+static CUresult context_make(CUcontext *context, CUdevice device)
 {
-    ENTER(cuDevicePrimaryCtxRetain, INITIALIZED);
-    if (!is_device(device))
-        return leave(CUDA_ERROR_INVALID_DEVICE);
-    CUcontext made = &contexts[device];
-    made->device = device;
-    if (!made->legacy)
+    CUcontext made = primaries[device];
+    if (!made) {
+        made = calloc(1, sizeof *made);
+        if (!made)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        *made = (struct CUctx_st){.device = device, .primary = made, .next = all_contexts};
+        primaries[device] = all_contexts = made;
+    }
+    if (!made->id) {
         made->legacy = stream_new(made, CU_STREAM_DEFAULT, 0, true);
-    if (!made->per_thread)
-        made->per_thread = stream_new(made, CU_STREAM_DEFAULT, 0, true);
-    if (!made->legacy || !made->per_thread)
-        return leave(CUDA_ERROR_OUT_OF_MEMORY);
-    counted.contexts_made += !made->retained;
+        if (!made->legacy)
+            return CUDA_ERROR_OUT_OF_MEMORY;
+        made->id = ++last_id;
+        made->failed = CUDA_SUCCESS;
+        counted.contexts_made++;
+    }
     made->retained++;
     counted.contexts++;
     *context = made;
-    return leave(CUDA_SUCCESS);
+    return CUDA_SUCCESS;
 }
 
-/* Destroys everything that is left in the context, as the real driver does, and reports it as a leak. */
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device)
+{
+    ENTER(cuDevicePrimaryCtxRetain, INITIALIZED);
+    return leave(is_device(device) ? context_make(context, device) : CUDA_ERROR_INVALID_DEVICE);
+}
+
+/* Destroys everything that is left in the context, as the real driver does, and reports it as a leak. Its handle is not
+ * used again. */
 static void context_end(CUcontext context)
 {
     await_all(context);
@@ -275,43 +307,90 @@ static void context_end(CUcontext context)
     if (context->used_bytes)
         violation("a context is released with %llu bytes of device memory that were not freed",
                   (unsigned long long)context->used_bytes);
-    context->failed = CUDA_SUCCESS;
+    streams_lost(context, true);
+    context->id = 0;
+    primaries[context->device] = NULL;
+}
+
+static CUresult context_release(CUdevice device)
+{
+    CUcontext context = primaries[device];
+    if (!context || !context->retained) {
+        violation("cuDevicePrimaryCtxRelease of a context that is not retained");
+        return CUDA_ERROR_INVALID_CONTEXT;
+    }
+    counted.contexts--;
+    if (!--context->retained)
+        context_end(context);
+    return CUDA_SUCCESS;
 }
 
 CUresult cuDevicePrimaryCtxRelease_v2(CUdevice device)
 {
     ENTER(cuDevicePrimaryCtxRelease, INITIALIZED);
-    if (!is_device(device))
-        return leave(CUDA_ERROR_INVALID_DEVICE);
-    if (!contexts[device].retained) {
-        violation("cuDevicePrimaryCtxRelease of a context that is not retained");
-        return leave(CUDA_ERROR_INVALID_CONTEXT);
-    }
-    counted.contexts--;
-    if (!--contexts[device].retained)
-        context_end(&contexts[device]);
+    return leave(is_device(device) ? context_release(device) : CUDA_ERROR_INVALID_DEVICE);
+}
+
+/* Everything in the context is gone, but it stays retained, and its handle stays valid: the next retain makes the
+ * context again, with another id. Pointers to what was in it dangle. */
+CUresult cuDevicePrimaryCtxReset_v2(CUdevice device)
+{
+    ENTER(cuDevicePrimaryCtxReset, INITIALIZED);
+    CUcontext context = is_device(device) ? primaries[device] : NULL;
+    if (!is_device(device) || !context || !context->id)
+        return leave(is_device(device) ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE);
+    if (!is_stuck(context))
+        await_all(context);
+    streams_lost(context, false);
+    streams_lost(context, true);
+    modules_lost(context);
+    memory_lost(context);
+    context->id = 0;
     return leave(CUDA_SUCCESS);
 }
 
-static bool is_context(CUcontext context, const char *call)
+static CUgreenCtx greens; /* also those that were destroyed */
+
+static CUresult check_context(CUcontext context, const char *call)
 {
-    if (context >= contexts && context < contexts + DEVICES_MOST && context->retained)
-        return true;
-    violation("%s uses a context that is not retained", call);
-    return false;
+    for (CUcontext at = all_contexts; at; at = at->next)
+        if (at == context)
+            return at->id ? CUDA_SUCCESS : CUDA_ERROR_CONTEXT_IS_DESTROYED;
+    for (CUgreenCtx green = greens; green; green = green->next)
+        if (&green->handle == context)
+            return green->destroyed || !context->primary->id ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+    violation("%s uses %p, which is not a context", call, (void *)context);
+    return CUDA_ERROR_INVALID_CONTEXT;
+}
+
+static void set_current(CUcontext context)
+{
+    current_handle = context;
+    current_context = context ? context->primary : NULL;
+}
+
+CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
+{
+    ENTER(cuCtxGetId, INITIALIZED);
+    context = context ? context : current_handle;
+    CUresult result = context ? check_context(context, "cuCtxGetId") : CUDA_ERROR_INVALID_CONTEXT;
+    if (!result)
+        *id = context->green ? context->id : context->primary->id;
+    return leave(result);
 }
 
 CUresult cuCtxPushCurrent_v2(CUcontext context)
 {
     ENTER(cuCtxPushCurrent, INITIALIZED);
-    if (!is_context(context, "cuCtxPushCurrent"))
-        return leave(CUDA_ERROR_INVALID_CONTEXT);
+    CUresult result = check_context(context, "cuCtxPushCurrent");
+    if (result)
+        return leave(result);
     if (stack_depth == STACK_MOST) {
         violation("cuCtxPushCurrent: %d contexts are pushed and none is popped", STACK_MOST);
         return leave(CUDA_ERROR_INVALID_VALUE);
     }
-    stack[stack_depth++] = current_context;
-    current_context = context;
+    stack[stack_depth++] = current_handle;
+    set_current(context);
     return leave(CUDA_SUCCESS);
 }
 
@@ -323,24 +402,24 @@ CUresult cuCtxPopCurrent_v2(CUcontext *context)
         return leave(CUDA_ERROR_INVALID_CONTEXT);
     }
     if (context)
-        *context = current_context;
-    current_context = stack[--stack_depth];
+        *context = current_handle;
+    set_current(stack[--stack_depth]);
     return leave(CUDA_SUCCESS);
 }
 
 CUresult cuCtxSetCurrent(CUcontext context)
 {
     ENTER(cuCtxSetCurrent, INITIALIZED);
-    if (context && !is_context(context, "cuCtxSetCurrent"))
-        return leave(CUDA_ERROR_INVALID_CONTEXT);
-    current_context = context;
-    return leave(CUDA_SUCCESS);
+    CUresult result = context ? check_context(context, "cuCtxSetCurrent") : CUDA_SUCCESS;
+    if (!result)
+        set_current(context);
+    return leave(result);
 }
 
 CUresult cuCtxGetCurrent(CUcontext *context)
 {
     ENTER(cuCtxGetCurrent, INITIALIZED);
-    *context = current_context;
+    *context = current_handle;
     return leave(CUDA_SUCCESS);
 }
 
@@ -365,6 +444,8 @@ CUresult cuCtxSynchronize(void)
 {
     ENTER(cuCtxSynchronize, CONTEXT);
     CUcontext context = current_context;
+    if (capture_in(context)) /* not even in the relaxed mode: what is captured cannot be waited for */
+        return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
     uint64_t clock[COLUMNS] = {0};
     counted.synchronizations++;
     for (CUstream stream = all_streams; stream; stream = stream->next)
@@ -373,4 +454,89 @@ CUresult cuCtxSynchronize(void)
     await_all(context);
     clock_join(host_clock, clock);
     return leave(context->failed);
+}
+
+/* ---- green contexts: a part of the processors, in the primary context's memory ---- */
+
+CUresult cuDeviceGetDevResource(CUdevice device, CUdevResource *resource, int type)
+{
+    ENTER(cuDeviceGetDevResource, INITIALIZED);
+    if (!is_device(device) || type != CU_DEV_RESOURCE_TYPE_SM)
+        return leave(is_device(device) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
+    memset(resource, 0, sizeof *resource);
+    resource->type = type;
+    resource->sm.smCount = 132;
+    resource->sm.minSmPartitionSize = resource->sm.smCoscheduledAlignment = 8;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuDevResourceGenerateDesc(CUdevResourceDesc *description, CUdevResource *resources, unsigned count)
+{
+    ENTER(cuDevResourceGenerateDesc, INITIALIZED);
+    if (!description || !resources || count != 1 || resources->type != CU_DEV_RESOURCE_TYPE_SM)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    static char descriptions;
+    *description = (CUdevResourceDesc)&descriptions; /* all green contexts are alike here */
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuGreenCtxCreate(CUgreenCtx *green, CUdevResourceDesc description, CUdevice device, unsigned flags)
+{
+    ENTER(cuGreenCtxCreate, INITIALIZED);
+    if (!is_device(device) || !description || flags != CU_GREEN_CTX_DEFAULT_STREAM)
+        return leave(is_device(device) ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_DEVICE);
+    CUgreenCtx made = calloc(1, sizeof *made);
+    CUcontext primary;
+    if (!made || context_make(&primary, device)) {
+        free(made);
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    }
+    made->handle = (struct CUctx_st){.device = device, .primary = primary, .green = made, .id = ++last_id};
+    made->next = greens;
+    *green = greens = made;
+    return leave(CUDA_SUCCESS);
+}
+
+static bool is_green(CUgreenCtx green, const char *call)
+{
+    for (CUgreenCtx at = greens; at; at = at->next)
+        if (at == green && !at->destroyed)
+            return true;
+    violation("%s uses %p, which is not a green context", call, (void *)green);
+    return false;
+}
+
+CUresult cuGreenCtxDestroy(CUgreenCtx green)
+{
+    ENTER(cuGreenCtxDestroy, INITIALIZED);
+    if (!is_green(green, "cuGreenCtxDestroy"))
+        return leave(CUDA_ERROR_INVALID_CONTEXT);
+    green->destroyed = true;
+    for (CUstream stream = all_streams; stream; stream = stream->next)
+        if (stream->green == green && !stream->destroyed)
+            violation("a green context is destroyed with a stream that was not");
+    return leave(context_release(green->handle.device));
+}
+
+CUresult cuCtxFromGreenCtx(CUcontext *context, CUgreenCtx green)
+{
+    ENTER(cuCtxFromGreenCtx, INITIALIZED);
+    if (!is_green(green, "cuCtxFromGreenCtx"))
+        return leave(CUDA_ERROR_INVALID_CONTEXT);
+    *context = &green->handle;
+    return leave(CUDA_SUCCESS);
+}
+
+CUresult cuGreenCtxStreamCreate(CUstream *stream, CUgreenCtx green, unsigned flags, int priority)
+{
+    ENTER(cuGreenCtxStreamCreate, INITIALIZED);
+    if (!is_green(green, "cuGreenCtxStreamCreate") || flags != CU_STREAM_NON_BLOCKING)
+        return leave(CUDA_ERROR_INVALID_VALUE);
+    *stream = stream_new(green->handle.primary, flags, priority, false);
+    if (!*stream)
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    (*stream)->green = green;
+    counted.streams++;
+    counted.streams_created++;
+    return leave(CUDA_SUCCESS);
 }

@@ -139,7 +139,9 @@ static CUresult copy_issue(const struct copy *copy, CUstream handle, CUstream *u
     CUstream stream = *used = stream_of(handle, copy->call);
     if (!stream || stream->context != current_context)
         return CUDA_ERROR_INVALID_HANDLE;
-    if (!copy->bytes || stream->capturing)
+    if (capture_implied(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (!copy->bytes || stream->capture)
         return CUDA_SUCCESS;
     stream_begin(stream);
     struct operation *operation = operation_new(OPERATION_COPY);
@@ -207,7 +209,7 @@ CUresult cuMemcpyDtoH_v2(void *into, CUdeviceptr from, size_t bytes)
 
 CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr into, const void *from, size_t bytes, CUstream stream)
 {
-    ENTER(cuMemcpyHtoDAsync, CONTEXT);
+    ENTER_WITH(cuMemcpyHtoDAsync, CONTEXT, stream, NULL);
     const struct copy copy = {"cuMemcpyHtoDAsync", ENTRY_cuMemcpyHtoDAsync, HOST_TO_DEVICE, into,
                               (uint64_t)(uintptr_t)from, bytes};
     return leave(copy_issue(&copy, stream, &stream));
@@ -215,7 +217,7 @@ CUresult cuMemcpyHtoDAsync_v2(CUdeviceptr into, const void *from, size_t bytes, 
 
 CUresult cuMemcpyDtoHAsync_v2(void *into, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    ENTER(cuMemcpyDtoHAsync, CONTEXT);
+    ENTER_WITH(cuMemcpyDtoHAsync, CONTEXT, stream, NULL);
     const struct copy copy = {"cuMemcpyDtoHAsync", ENTRY_cuMemcpyDtoHAsync, DEVICE_TO_HOST, (uint64_t)(uintptr_t)into,
                               from, bytes};
     return leave(copy_issue(&copy, stream, &stream));
@@ -223,19 +225,21 @@ CUresult cuMemcpyDtoHAsync_v2(void *into, CUdeviceptr from, size_t bytes, CUstre
 
 CUresult cuMemcpyDtoDAsync_v2(CUdeviceptr into, CUdeviceptr from, size_t bytes, CUstream stream)
 {
-    ENTER(cuMemcpyDtoDAsync, CONTEXT);
+    ENTER_WITH(cuMemcpyDtoDAsync, CONTEXT, stream, NULL);
     const struct copy copy = {"cuMemcpyDtoDAsync", ENTRY_cuMemcpyDtoDAsync, DEVICE_TO_DEVICE, into, from, bytes};
     return leave(copy_issue(&copy, stream, &stream));
 }
 
 CUresult cuMemsetD8Async(CUdeviceptr into, unsigned char value, size_t bytes, CUstream handle)
 {
-    ENTER(cuMemsetD8Async, CONTEXT);
+    ENTER_WITH(cuMemsetD8Async, CONTEXT, handle, NULL);
     CUstream stream = stream_of(handle, "cuMemsetD8Async");
     if (!stream || stream->context != current_context)
         return leave(CUDA_ERROR_INVALID_HANDLE);
+    if (capture_implied(stream))
+        return leave(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
     struct region *region = bytes ? region_for(into, bytes, "cuMemsetD8Async") : NULL;
-    if (stream->capturing)
+    if (stream->capture)
         return leave(CUDA_SUCCESS);
     if (!region)
         return leave(bytes ? CUDA_ERROR_INVALID_VALUE : CUDA_SUCCESS);

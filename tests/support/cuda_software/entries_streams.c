@@ -1,18 +1,14 @@
 /* entries_streams.c - the functions of the emulated driver for streams, events, and captures. See cuda_software.h. */
+#include <stdlib.h>
 #include <string.h>
 
 #include "entries.h"
 
-/* ---- graphs: one capture at a time; captured work is checked and then ignored ---- */
+/* ---- graphs: captured work is checked and then ignored ---- */
 
 static __thread int capture_mode;
-
-static struct {
-    CUstream stream; /* NULL: nothing is being captured */
-    int mode;
-    const void *thread; /* the thread that began it, as the address of a thread-local variable */
-    bool broken;
-} capture;
+static struct capture *captures; /* in progress */
+static uint64_t last_capture;
 
 /* Calls that a thread must not make during a capture unless its mode is relaxed. */
 static const bool unsafe[CUDA_ENTRY_COUNT] = {
@@ -26,13 +22,48 @@ static const bool unsafe[CUDA_ENTRY_COUNT] = {
 
 bool breaks_capture(enum cuda_entry entry)
 {
-    if (!capture.stream || !unsafe[entry] || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
+    bool broken = false;
+    if (!unsafe[entry] || capture_mode == CU_STREAM_CAPTURE_MODE_RELAXED)
         return false;
-    if (capture.thread == &capture_mode ? capture.mode == CU_STREAM_CAPTURE_MODE_RELAXED
-                                        : capture.mode != CU_STREAM_CAPTURE_MODE_GLOBAL)
-        return false;
-    capture.broken = true;
-    return true;
+    for (struct capture *capture = captures; capture; capture = capture->next) {
+        bool ours = capture->thread == &capture_mode;
+        bool forbids =
+            ours ? capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED
+                 : capture->mode == CU_STREAM_CAPTURE_MODE_GLOBAL && capture_mode == CU_STREAM_CAPTURE_MODE_GLOBAL;
+        capture->broken |= forbids;
+        broken |= forbids;
+    }
+    return broken;
+}
+
+bool capture_in(CUcontext context)
+{
+    bool found = false;
+    for (struct capture *capture = captures; capture; capture = capture->next) {
+        if (capture->stream->context == context)
+            found = capture->broken = true;
+    }
+    return found;
+}
+
+/* Returns whether the stream is the legacy one, and a blocking stream of its context captures. */
+static bool is_implied(CUstream stream, bool breaks)
+{
+    bool found = false;
+    for (struct capture *capture = captures; capture; capture = capture->next) {
+        const CUstream other = capture->stream;
+        if (stream != stream->context->legacy || other->context != stream->context ||
+            (other->flags & CU_STREAM_NON_BLOCKING))
+            continue;
+        found = true;
+        capture->broken |= breaks;
+    }
+    return found;
+}
+
+bool capture_implied(CUstream stream)
+{
+    return is_implied(stream, true);
 }
 
 CUresult cuThreadExchangeStreamCaptureMode(int *mode)
@@ -50,49 +81,76 @@ CUresult cuThreadExchangeStreamCaptureMode(int *mode)
 
 CUresult cuStreamBeginCapture_v2(CUstream handle, int mode)
 {
-    ENTER(cuStreamBeginCapture, CONTEXT);
+    ENTER_WITH(cuStreamBeginCapture, CONTEXT, handle, NULL);
     CUstream stream = stream_of(handle, "cuStreamBeginCapture");
     if (!stream || mode < CU_STREAM_CAPTURE_MODE_GLOBAL || mode > CU_STREAM_CAPTURE_MODE_RELAXED)
         return leave(stream ? CUDA_ERROR_INVALID_VALUE : CUDA_ERROR_INVALID_HANDLE);
-    if (stream == stream->context->legacy || capture.stream)
+    if (stream == stream->context->legacy || stream->capture)
         return leave(CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
-    capture.stream = stream;
-    capture.mode = mode;
-    capture.thread = &capture_mode;
-    capture.broken = false;
-    stream->capturing = true;
+    struct capture *made = calloc(1, sizeof *made);
+    if (!made)
+        return leave(CUDA_ERROR_OUT_OF_MEMORY);
+    *made = (struct capture){++last_capture, stream, mode, &capture_mode, false, captures};
+    captures = stream->capture = made;
     return leave(CUDA_SUCCESS);
 }
 
 CUresult cuStreamEndCapture(CUstream handle, CUgraph *graph)
 {
-    ENTER(cuStreamEndCapture, CONTEXT);
+    ENTER_WITH(cuStreamEndCapture, CONTEXT, handle, NULL);
     CUstream stream = stream_of(handle, "cuStreamEndCapture");
+    struct capture *capture = stream ? stream->capture : NULL, **at = &captures;
     *graph = NULL;
-    if (!stream || capture.stream != stream)
+    if (!capture)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    capture.stream = NULL;
-    stream->capturing = false;
-    return leave(capture.broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS);
+    if (capture->mode != CU_STREAM_CAPTURE_MODE_RELAXED && capture->thread != &capture_mode) {
+        capture->broken = true;
+        return leave(CUDA_ERROR_STREAM_CAPTURE_WRONG_THREAD);
+    }
+    CUresult result = capture->broken ? CUDA_ERROR_STREAM_CAPTURE_INVALIDATED : CUDA_SUCCESS;
+    while (*at != capture)
+        at = &(*at)->next;
+    *at = capture->next;
+    stream->capture = NULL;
+    free(capture);
+    return leave(result);
 }
 
 CUresult cuStreamIsCapturing(CUstream handle, int *status)
 {
-    ENTER(cuStreamIsCapturing, CONTEXT);
+    ENTER_WITH(cuStreamIsCapturing, CONTEXT, handle, NULL);
     CUstream stream = stream_of(handle, "cuStreamIsCapturing");
     if (!stream)
         return leave(CUDA_ERROR_INVALID_HANDLE);
-    *status = !stream->capturing ? CU_STREAM_CAPTURE_STATUS_NONE
-              : capture.broken   ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
-                                 : CU_STREAM_CAPTURE_STATUS_ACTIVE;
+    if (is_implied(stream, false))
+        return leave(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    *status = !stream->capture          ? CU_STREAM_CAPTURE_STATUS_NONE
+              : stream->capture->broken ? CU_STREAM_CAPTURE_STATUS_INVALIDATED
+                                        : CU_STREAM_CAPTURE_STATUS_ACTIVE;
     return leave(CUDA_SUCCESS);
+}
+
+/* Returns why the host cannot wait for a stream or ask about it, or 0. */
+static CUresult not_askable(CUstream stream)
+{
+    if (!stream)
+        return CUDA_ERROR_INVALID_HANDLE;
+    if (capture_implied(stream))
+        return CUDA_ERROR_STREAM_CAPTURE_IMPLICIT;
+    if (stream->capture)
+        stream->capture->broken = true;
+    return stream->capture ? CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED : CUDA_SUCCESS;
 }
 
 static CUresult stream_create(CUstream *stream, unsigned flags, int priority)
 {
     if (flags & ~(unsigned)CU_STREAM_NON_BLOCKING)
         return CUDA_ERROR_INVALID_VALUE;
+    if (current_handle->green && !(flags & CU_STREAM_NON_BLOCKING))
+        return CUDA_ERROR_INVALID_VALUE;
     *stream = stream_new(current_context, flags, priority, false);
+    if (*stream)
+        (*stream)->green = current_handle->green;
     counted.streams += *stream != NULL;
     counted.streams_created += *stream != NULL;
     return *stream ? CUDA_SUCCESS : CUDA_ERROR_OUT_OF_MEMORY;
@@ -112,7 +170,7 @@ CUresult cuStreamCreateWithPriority(CUstream *stream, unsigned flags, int priori
 
 CUresult cuStreamDestroy_v2(CUstream handle)
 {
-    ENTER(cuStreamDestroy, RELEASES);
+    ENTER_WITH(cuStreamDestroy, RELEASES, handle, NULL);
     CUstream stream = stream_of(handle, "cuStreamDestroy");
     if (!stream || stream->own)
         return leave_released(CUDA_ERROR_INVALID_HANDLE);
@@ -121,22 +179,51 @@ CUresult cuStreamDestroy_v2(CUstream handle)
     return leave_released(CUDA_SUCCESS);
 }
 
+/* Finds a stream and its green context; the default streams are those of the context that is current. */
+static CUresult green_of(CUstream handle, const char *call, CUstream *stream, CUgreenCtx *green)
+{
+    *stream = stream_of(handle, call);
+    if (!*stream)
+        return CUDA_ERROR_INVALID_HANDLE;
+    *green = (*stream)->own ? current_handle->green : (*stream)->green;
+    return *green && (*green)->destroyed ? CUDA_ERROR_CONTEXT_IS_DESTROYED : CUDA_SUCCESS;
+}
+
 CUresult cuStreamGetCtx(CUstream handle, CUcontext *context)
 {
-    ENTER(cuStreamGetCtx, CONTEXT);
-    CUstream stream = stream_of(handle, "cuStreamGetCtx");
-    if (!stream)
-        return leave(CUDA_ERROR_INVALID_HANDLE);
-    *context = stream->context;
-    return leave(CUDA_SUCCESS);
+    ENTER_WITH(cuStreamGetCtx, CONTEXT, handle, NULL);
+    CUstream stream;
+    CUgreenCtx green;
+    CUresult result = green_of(handle, "cuStreamGetCtx", &stream, &green);
+    if (!result)
+        *context = green ? &green->handle : stream->context;
+    return leave(result);
+}
+
+CUresult cuStreamGetCtx_v2(CUstream handle, CUcontext *context, CUgreenCtx *green)
+{
+    ENTER_WITH(cuStreamGetCtx_v2, CONTEXT, handle, NULL);
+    CUstream stream;
+    CUresult result = green_of(handle, "cuStreamGetCtx", &stream, green);
+    if (!result)
+        *context = stream->context;
+    return leave(result);
+}
+
+CUresult cuStreamGetGreenCtx(CUstream handle, CUgreenCtx *green)
+{
+    ENTER_WITH(cuStreamGetGreenCtx, CONTEXT, handle, NULL);
+    CUstream stream;
+    return leave(green_of(handle, "cuStreamGetGreenCtx", &stream, green));
 }
 
 CUresult cuStreamSynchronize(CUstream handle)
 {
-    ENTER(cuStreamSynchronize, CONTEXT);
+    ENTER_WITH(cuStreamSynchronize, CONTEXT, handle, NULL);
     CUstream stream = stream_of(handle, "cuStreamSynchronize");
-    if (!stream)
-        return leave(CUDA_ERROR_INVALID_HANDLE);
+    CUresult refused = not_askable(stream);
+    if (refused)
+        return leave(refused);
     uint64_t clock[COLUMNS];
     counted.synchronizations++;
     stream_begin(stream);
@@ -148,10 +235,11 @@ CUresult cuStreamSynchronize(CUstream handle)
 
 CUresult cuStreamQuery(CUstream handle)
 {
-    ENTER(cuStreamQuery, CONTEXT);
+    ENTER_WITH(cuStreamQuery, CONTEXT, handle, NULL);
     CUstream stream = stream_of(handle, "cuStreamQuery");
-    if (!stream)
-        return leave(CUDA_ERROR_INVALID_HANDLE);
+    CUresult refused = not_askable(stream);
+    if (refused)
+        return leave(refused);
     if (!is_over(stream, stream->issued)) {
         wake_sleepers();
         return leave(CUDA_ERROR_NOT_READY);
@@ -176,7 +264,7 @@ CUresult cuEventCreate(CUevent *event, unsigned flags)
 
 CUresult cuEventDestroy_v2(CUevent handle)
 {
-    ENTER(cuEventDestroy, RELEASES);
+    ENTER_WITH(cuEventDestroy, RELEASES, NULL, handle);
     CUevent event = event_of(handle, "cuEventDestroy");
     if (!event)
         return leave_released(CUDA_ERROR_INVALID_HANDLE);
@@ -188,13 +276,15 @@ CUresult cuEventDestroy_v2(CUevent handle)
 
 CUresult cuEventRecord(CUevent handle, CUstream stream_handle)
 {
-    ENTER(cuEventRecord, CONTEXT);
+    ENTER_WITH(cuEventRecord, CONTEXT, stream_handle, handle);
     CUevent event = event_of(handle, "cuEventRecord");
     CUstream stream = stream_of(stream_handle, "cuEventRecord");
     if (!event || !stream || event->context != stream->context)
         return leave(CUDA_ERROR_INVALID_HANDLE);
-    event->captured = stream->capturing;
-    if (stream->capturing)
+    if (capture_implied(stream))
+        return leave(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    event->captured = stream->capture ? stream->capture->id : 0;
+    if (stream->capture)
         return leave(CUDA_SUCCESS);
     stream_begin(stream);
     struct operation *operation = operation_new(OPERATION_RECORD);
@@ -209,22 +299,29 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle)
 
 CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flags)
 {
-    ENTER(cuStreamWaitEvent, CONTEXT);
+    ENTER_WITH(cuStreamWaitEvent, CONTEXT, stream_handle, handle);
     CUevent event = event_of(handle, "cuStreamWaitEvent");
     CUstream stream = stream_of(stream_handle, "cuStreamWaitEvent");
     if (!event || !stream)
         return leave(CUDA_ERROR_INVALID_HANDLE);
     if (flags & ~1u)
         return leave(CUDA_ERROR_INVALID_VALUE);
-    if (stream->capturing && !event->captured) {
-        capture.broken |= event->stream != NULL;
+    if (capture_implied(stream))
+        return leave(CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+    if (stream->capture && !event->captured) {
+        stream->capture->broken |= event->stream != NULL;
         return leave(event->stream ? CUDA_ERROR_STREAM_CAPTURE_ISOLATION : CUDA_SUCCESS);
     }
-    if (event->captured && !stream->capturing) {
+    if (stream->capture && event->captured != stream->capture->id) {
+        for (struct capture *capture = captures; capture; capture = capture->next)
+            capture->broken |= capture->id == event->captured || capture == stream->capture;
+        return leave(CUDA_ERROR_STREAM_CAPTURE_MERGE);
+    }
+    if (event->captured && !stream->capture) {
         violation("a stream that is not capturing waits for an event of a capture, and so becomes part of the capture");
         return leave(CUDA_ERROR_CAPTURED_EVENT);
     }
-    if (stream->capturing)
+    if (stream->capture)
         return leave(CUDA_SUCCESS);
     stream_begin(stream);
     if (event->stream)
@@ -234,7 +331,7 @@ CUresult cuStreamWaitEvent(CUstream stream_handle, CUevent handle, unsigned flag
 
 CUresult cuEventQuery(CUevent handle)
 {
-    ENTER(cuEventQuery, CONTEXT);
+    ENTER_WITH(cuEventQuery, CONTEXT, NULL, handle);
     CUevent event = event_of(handle, "cuEventQuery");
     if (!event || event->captured)
         return leave(event ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE);
@@ -248,7 +345,7 @@ CUresult cuEventQuery(CUevent handle)
 
 CUresult cuEventSynchronize(CUevent handle)
 {
-    ENTER(cuEventSynchronize, CONTEXT);
+    ENTER_WITH(cuEventSynchronize, CONTEXT, NULL, handle);
     CUevent event = event_of(handle, "cuEventSynchronize");
     if (!event || event->captured)
         return leave(event ? CUDA_ERROR_CAPTURED_EVENT : CUDA_ERROR_INVALID_HANDLE);

@@ -3,6 +3,7 @@
  * name. There are three modules: the PTX of the library, whose kernel runs as it was compiled for the host; that of the
  * benchmark (bench_launches.c); and one for the tests of the driver.
  */
+#include <stdio.h>
 #include <string.h>
 
 #include "support/expand_cu_host.h"
@@ -88,9 +89,15 @@ static void expand_run(const void *arguments, const unsigned grid[3], const unsi
     expand_cu_host(arguments, grid[0], block[0]);
 }
 
+static CUresult expand_fault(void)
+{
+    return expand_cu_host_misaligned() ? CUDA_ERROR_MISALIGNED_ADDRESS : CUDA_SUCCESS;
+}
+
 static const struct kernel kernels[] = {
-    {CUDA_SOFTWARE_IMAGE, "add", sizeof(struct cuda_software_add), add_ranges, add_run, add_translate},
-    {expand_ptx, "tokmap_expand", sizeof(struct expand_arguments), expand_ranges, expand_run, expand_translate},
+    {CUDA_SOFTWARE_IMAGE, "add", sizeof(struct cuda_software_add), add_ranges, add_run, add_translate, NULL},
+    {expand_ptx, "tokmap_expand", sizeof(struct expand_arguments), expand_ranges, expand_run, expand_translate,
+     expand_fault},
 };
 _Static_assert(sizeof(struct expand_arguments) <= ARGUMENTS_MOST, "a launch holds its arguments");
 #define OWN_KERNELS (sizeof kernels / sizeof *kernels)
@@ -101,7 +108,19 @@ static const struct kernel *kernel_at(unsigned i)
     return i < OWN_KERNELS ? &kernels[i] : &bench_kernels[i - OWN_KERNELS];
 }
 
-const struct kernel *kernel_of_image(const void *image)
+const struct kernel *kernel_of_code(const uint8_t *code, uint64_t bytes, bool is_ptx)
+{
+    char words[80];
+    for (unsigned i = 0; i < KERNELS; i++) {
+        (void)snprintf(words, sizeof words, "%s%s%s", is_ptx ? ".entry " : ".text.", kernel_at(i)->name,
+                       is_ptx ? "(" : "");
+        if (memmem(code, bytes, words, strlen(words)))
+            return kernel_at(i);
+    }
+    return NULL;
+}
+
+const struct kernel *kernel_of_image(const char *image)
 {
     for (unsigned i = 0; i < KERNELS; i++)
         if (!strcmp(kernel_at(i)->image, image))

@@ -223,6 +223,35 @@ static void await_unused(struct region *region, const char *call)
     }
 }
 
+/* Frees or unregisters a region. */
+static void release(struct region *region)
+{
+    if (region->kind == REGION_DEVICE) {
+        region->context->used_bytes -= region->bytes;
+        counted.device_allocations--;
+        counted.device_bytes -= region->bytes;
+        (void)munmap(region->mapping, region->mapping_bytes);
+    } else {
+        counted.host_registrations -= region->kind == REGION_HOST_REGISTERED;
+        counted.host_allocations -= region->kind == REGION_HOST_ALLOCATED;
+        counted.host_bytes -= region->bytes;
+        pinned_bytes -= region->bytes;
+        if (region->kind == REGION_HOST_ALLOCATED)
+            (void)munmap((void *)(uintptr_t)region->address, region->bytes);
+    }
+    bury(region);
+}
+
+void memory_lost(CUcontext context)
+{
+    for (unsigned i = 0; i < region_count;) {
+        if (regions[i]->context == context)
+            release(regions[i]); /* another one takes its place */
+        else
+            i++;
+    }
+}
+
 /* ---- device memory ---- */
 
 CUresult device_allocate(CUcontext context, uint64_t bytes, CUdeviceptr *address)
@@ -271,13 +300,9 @@ CUresult device_free(CUdeviceptr address)
             break;
         }
     }
-    region->context->used_bytes -= region->bytes;
-    counted.device_allocations--;
     counted.device_frees++;
     counted.synchronizations++;
-    counted.device_bytes -= region->bytes;
-    (void)munmap(region->mapping, region->mapping_bytes);
-    bury(region);
+    release(region);
     return CUDA_SUCCESS;
 }
 
@@ -324,12 +349,6 @@ CUresult host_unpin(void *address, enum region_kind kind)
         return kind == REGION_HOST_REGISTERED ? CUDA_ERROR_HOST_MEMORY_NOT_REGISTERED : CUDA_ERROR_INVALID_VALUE;
     }
     await_unused(region, call);
-    counted.host_registrations -= kind == REGION_HOST_REGISTERED;
-    counted.host_allocations -= kind == REGION_HOST_ALLOCATED;
-    counted.host_bytes -= region->bytes;
-    pinned_bytes -= region->bytes;
-    if (kind == REGION_HOST_ALLOCATED)
-        (void)munmap(address, region->bytes);
-    bury(region);
+    release(region);
     return CUDA_SUCCESS;
 }

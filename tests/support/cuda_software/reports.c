@@ -36,7 +36,8 @@ static const struct {
     const uint64_t *count;
 } named_counts[] = {
 #define NAMED_COUNT(name) {#name, &counted.name},
-    CUDA_SOFTWARE_COSTS(NAMED_COUNT) NAMED_COUNT(launches) NAMED_COUNT(copies) NAMED_COUNT(blocking_events) NAMED_COUNT(violations)
+    CUDA_SOFTWARE_COSTS(NAMED_COUNT) NAMED_COUNT(launches) NAMED_COUNT(copies) NAMED_COUNT(blocking_events)
+        NAMED_COUNT(violations)
 #undef NAMED_COUNT
 };
 

@@ -40,7 +40,8 @@ struct configuration {
     int devices;
     uint64_t memory, pinned;
     int version, capability, numa;
-    bool stub, lenient, quiet, lazy;
+    unsigned registers;
+    bool stub, lenient, quiet, lazy, pageable, host_tables;
     char report[512]; /* path of the report; empty: none */
     struct fault faults[FAULTS_MOST];
     unsigned fault_count;
@@ -56,12 +57,33 @@ uint64_t random_next(uint64_t *state);
 
 /* ---- state ---- */
 
+/* A primary context; or, with `green`, the handle by which a green context is used as a context. */
 struct CUctx_st {
     int device;
+    CUcontext primary; /* itself, or the primary context of a green one */
+    CUgreenCtx green;
+    unsigned long long id; /* 0: it was reset, or has ended. A context that is made again after a reset has another */
     uint64_t retained;
     CUresult failed; /* the result of every call after an operation has failed; 0: no failure */
-    CUstream legacy, per_thread;
+    CUstream legacy;
     uint64_t used_bytes;
+    struct CUctx_st *next;
+};
+
+struct CUgreenCtx_st {
+    struct CUctx_st handle;
+    bool destroyed;
+    struct CUgreenCtx_st *next;
+};
+
+/* A capture in progress. */
+struct capture {
+    uint64_t id;
+    CUstream stream;
+    int mode;
+    const void *thread; /* the thread that began it, as the address of a thread-local variable */
+    bool broken;
+    struct capture *next;
 };
 
 struct operation;
@@ -70,13 +92,15 @@ struct CUstream_st {
     CUcontext context;
     unsigned flags;
     int priority;
-    bool own; /* a legacy or per-thread default stream, which is never destroyed */
+    CUgreenCtx green;
+    bool own; /* a legacy or per-thread default stream, which no call destroys */
     bool destroyed;
+    bool lost; /* because its context was reset */
     bool held;
-    bool capturing; /* enqueued work becomes part of a graph and is not executed */
-    bool started;   /* the stream has a thread */
-    bool asleep;    /* the thread sleeps, because the queue is empty */
-    bool busy;      /* the thread executes an operation */
+    struct capture *capture; /* not NULL: enqueued work becomes part of a graph and is not executed */
+    bool started;            /* the stream has a thread */
+    bool asleep;             /* the thread sleeps, because the queue is empty */
+    bool busy;               /* the thread executes an operation */
     unsigned column;
     uint64_t issued, completed; /* numbers of operations */
     uint64_t wanted;            /* the last operation that something waits for; used if the configuration is `lazy` */
@@ -92,8 +116,9 @@ struct CUevent_st {
     CUcontext context;
     unsigned flags;
     bool destroyed;
-    bool captured;   /* its last record is part of a graph */
-    CUstream stream; /* of the last record; NULL before the first */
+    bool lost;         /* it was destroyed because its context was reset */
+    uint64_t captured; /* not 0: its last record is part of a graph, that of the capture with this number */
+    CUstream stream;   /* of the last record; NULL before the first */
     uint64_t number;
     uint64_t clock[COLUMNS];
     double time_ms;   /* when the stream reached the last record */
@@ -104,9 +129,9 @@ struct CUevent_st {
 extern pthread_mutex_t big;
 extern pthread_cond_t progress;
 extern struct cuda_software_counts counted;
-extern struct CUctx_st contexts[DEVICES_MOST];
 extern bool all_held, forked;
-extern __thread CUcontext current_context;
+/* The primary context of the context that is current, and that itself: the same, or the handle of a green context. */
+extern __thread CUcontext current_context, current_handle;
 extern CUstream all_streams;
 extern uint64_t host_clock[COLUMNS];
 extern unsigned columns_used; /* columns from here on have never had a stream */
@@ -157,6 +182,8 @@ void region_access(struct region *region, const struct range *range, CUstream st
 uint8_t *region_memory(const struct region *region, uint64_t address);
 uint64_t range_sum(const uint8_t *bytes, uint64_t offset, uint64_t count);
 
+/* Frees all memory of a context that is being reset. */
+void memory_lost(CUcontext context);
 CUresult device_allocate(CUcontext context, uint64_t bytes, CUdeviceptr *address);
 CUresult device_free(CUdeviceptr address);
 CUresult host_pin(CUcontext context, void *address, uint64_t bytes, void **allocated);
@@ -201,6 +228,13 @@ CUstream stream_new(CUcontext context, unsigned flags, int priority, bool own);
 void stream_end(CUstream stream);
 CUevent event_new(CUcontext context, unsigned flags);
 void event_end(CUevent event);
+/* Destroys the streams and events of a context that is being reset, or, with `own`, its default streams. */
+void streams_lost(CUcontext context, bool own);
+void modules_lost(CUcontext context);
+/* Waits for everything that is enqueued on the streams of a context; the lock is released meanwhile. */
+void await_all(CUcontext context);
+/* Returns whether a stream of the context cannot begin its operations, so that to wait for it would never end. */
+bool is_stuck(CUcontext context);
 /* Returns the stream of a handle; NULL and the special handles are those of the current context. Returns NULL and
  * reports a violation if the handle is invalid. */
 CUstream stream_of(CUstream handle, const char *what);
@@ -231,13 +265,21 @@ struct kernel {
     /* Runs the kernel, after translate() has replaced the device addresses in the arguments by those of the bytes. */
     void (*run)(const void *arguments, const unsigned grid[3], const unsigned block[3]);
     void (*translate)(void *arguments, uint64_t (*memory_of)(uint64_t address));
+    /* NULL, or returns the fault that the last run() of this thread has met, or 0. */
+    CUresult (*fault)(void);
 };
 
 /* The kernels of the benchmark (bench_launches.c). */
 #define BENCH_KERNELS 3
 extern const struct kernel bench_kernels[BENCH_KERNELS];
 
-const struct kernel *kernel_of_image(const void *image);
+/* Finds the kernels of an image: PTX, or a fatbin with PTX and machine code (images.c).
+ *   compiled   becomes true if the driver had to compile PTX */
+CUresult image_open(const void *image, const struct kernel **first, bool *compiled);
+/* Returns the first kernel of the image with this text, or NULL. */
+const struct kernel *kernel_of_image(const char *image);
+/* Returns the first kernel whose name is in machine code or the text of PTX, or NULL. */
+const struct kernel *kernel_of_code(const uint8_t *code, uint64_t bytes, bool is_ptx);
 const struct kernel *kernel_named(const struct kernel *first, const char *name);
 
 #endif

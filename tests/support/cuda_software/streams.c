@@ -222,6 +222,11 @@ static void perform(CUstream stream, struct operation *operation)
     pthread_mutex_unlock(&big);
     carry_out(stream, operation, longest);
     pthread_mutex_lock(&big);
+    CUresult fault = operation->kind == OPERATION_LAUNCH && operation->kernel->fault ? operation->kernel->fault() : 0;
+    if (fault) {
+        violation("%s accesses memory at an address that is not a multiple of the access", operation->kernel->name);
+        stream->context->failed = fault;
+    }
     stream->busy = false;
     counted.launches += operation->kind == OPERATION_LAUNCH;
     counted.copies += operation->kind == OPERATION_COPY;
@@ -290,22 +295,92 @@ CUstream stream_new(CUcontext context, unsigned flags, int priority, bool own)
     return stream;
 }
 
+#define LOST "%s uses %s of a context that was reset: the handle dangles, and what happens is undefined"
+
+/* ---- the default stream of each thread, handle 2 ---- */
+
+static __thread struct own {
+    CUstream stream;
+    unsigned long long context_id; /* of the stream's context when the stream was made */
+} own_streams[DEVICES_MOST];
+static pthread_key_t own_key;
+
+/* At the end of a thread. */
+static void own_streams_end(void *array)
+{
+    struct own *own = array;
+    pthread_mutex_lock(&big);
+    for (unsigned i = 0; i < DEVICES_MOST; i++)
+        if (own[i].stream && !own[i].stream->destroyed)
+            stream_end(own[i].stream);
+    pthread_mutex_unlock(&big);
+}
+
+static void make_own_key(void)
+{
+    (void)pthread_key_create(&own_key, own_streams_end);
+}
+
+static CUstream own_stream(CUcontext context)
+{
+    static pthread_once_t once = PTHREAD_ONCE_INIT;
+    struct own *own = &own_streams[context->device];
+    (void)pthread_once(&once, make_own_key);
+    if (own->stream && own->context_id == context->id)
+        return own->stream;
+    own->stream = stream_new(context, CU_STREAM_DEFAULT, 0, true);
+    own->context_id = context->id;
+    (void)pthread_setspecific(own_key, own_streams);
+    return own->stream;
+}
+
+bool is_stuck(CUcontext context)
+{
+    for (CUstream stream = all_streams; stream; stream = stream->next)
+        if (stream->context == context && stream->first && (stream->held || all_held))
+            return true;
+    return false;
+}
+
+void streams_lost(CUcontext context, bool own)
+{
+    for (CUstream stream = all_streams, next; stream; stream = next) {
+        next = stream->next;
+        if (stream->context != context || stream->own != own || stream->destroyed)
+            continue;
+        counted.streams -= !own;
+        stream->lost = !own;
+        stream_end(stream);
+    }
+    for (unsigned i = 0; i < EVENT_BUCKETS && !own; i++) {
+        for (CUevent event = event_buckets[i]; event; event = event->next) {
+            if (event->context != context || event->destroyed)
+                continue;
+            event->lost = event->destroyed = true;
+            counted.events--;
+            counted.blocking_events -= (event->flags & CU_EVENT_BLOCKING_SYNC) != 0;
+        }
+    }
+    if (own)
+        context->legacy = NULL;
+}
+
 CUstream stream_of(CUstream handle, const char *what)
 {
     if (handle == NULL || handle == CU_STREAM_LEGACY)
         return current_context ? current_context->legacy : NULL;
     if (handle == CU_STREAM_PER_THREAD)
-        return current_context ? current_context->per_thread : NULL;
+        return current_context && !current_handle->green ? own_stream(current_context) : NULL;
     for (CUstream stream = all_streams; stream; stream = stream->next) {
         if (stream != handle || stream->own)
             continue;
         if (stream->destroyed)
-            violation("%s uses a stream that was destroyed", what);
+            violation(stream->lost ? LOST : "%s uses a stream that was destroyed", what, "a stream");
         return stream->destroyed ? NULL : stream;
     }
     for (CUstream stream = past_streams; stream; stream = stream->next) {
         if (stream == handle) {
-            violation("%s uses a stream that was destroyed", what);
+            violation(stream->lost ? LOST : "%s uses a stream that was destroyed", what, "a stream");
             return NULL;
         }
     }
@@ -375,7 +450,7 @@ CUevent event_of(CUevent handle, const char *what)
         if (event != handle)
             continue;
         if (event->destroyed)
-            violation("%s uses an event that was destroyed", what);
+            violation(event->lost ? LOST : "%s uses an event that was destroyed", what, "an event");
         return event->destroyed ? NULL : event;
     }
     violation("%s uses %p, which is not an event", what, (void *)handle);

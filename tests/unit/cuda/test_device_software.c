@@ -8,6 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,8 +18,10 @@
 #include "support/cuda_software/launches.h"
 #include "support/scratch.h"
 #include "support/software_driver.h"
+#include "cuda/expand_ptx.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "staging/expand_arguments.h"
 
 #if defined(__SANITIZE_THREAD__)
 #define THREAD_SANITIZER 1
@@ -291,6 +294,282 @@ static void a_capture_refuses_what_it_forbids(void **unused)
     software_driver_is_content();
 }
 
+static int capture_status(CUstream stream)
+{
+    int status = -1;
+    fine(cu->cuStreamIsCapturing(stream, &status));
+    return status;
+}
+
+static void the_legacy_stream_is_unusable_while_a_blocking_one_captures(void **unused)
+{
+    (void)unused;
+    CUstream blocking, legacy[] = {NULL, CU_STREAM_LEGACY};
+    CUevent event = new_event();
+    CUgraph graph;
+    int status, mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
+    fine(cu->cuStreamCreate(&blocking, CU_STREAM_DEFAULT));
+    for (unsigned i = 0; i < 14; i++) {
+        CUstream asked = legacy[i % 2];
+        fine(cu->cuStreamBeginCapture(blocking, CU_STREAM_CAPTURE_MODE_RELAXED));
+        assert_int_equal(cu->cuStreamIsCapturing(asked, &status), CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        assert_int_equal(capture_status(blocking), CU_STREAM_CAPTURE_STATUS_ACTIVE); /* asking does no harm */
+        CUresult result = i / 2 == 0   ? cu->cuMemsetD8Async(device, 0, 100, asked)
+                          : i / 2 == 1 ? cu->cuEventRecord(event, asked)
+                          : i / 2 == 2 ? cu->cuStreamWaitEvent(asked, event, 0)
+                          : i / 2 == 3 ? cu->cuStreamQuery(asked)
+                          : i / 2 == 4 ? cu->cuStreamSynchronize(asked)
+                          : i / 2 == 5 ? cu->cuMemcpyHtoD(device, host, 100)
+                                       : cu->cuMemcpyHtoDAsync(device, host, 100, asked);
+        assert_int_equal(result, CUDA_ERROR_STREAM_CAPTURE_IMPLICIT);
+        assert_int_equal(cu->cuStreamEndCapture(blocking, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+        assert_int_equal(capture_status(asked), CU_STREAM_CAPTURE_STATUS_NONE);
+    }
+    /* A stream that does not wait for the legacy stream does not disturb it. */
+    fine(cu->cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_RELAXED));
+    fine(cu->cuMemsetD8Async(device, 0, 100, NULL));
+    fine(cu->cuStreamSynchronize(NULL));
+    fine(cu->cuStreamEndCapture(one, &graph));
+    fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
+    fine(cu->cuStreamDestroy(blocking));
+    fine(cu->cuEventDestroy(event));
+    software_driver_is_content();
+}
+
+static void several_captures_do_not_mix(void **unused)
+{
+    (void)unused;
+    CUevent event = new_event();
+    CUgraph graph;
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
+    fine(cu->cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_RELAXED));
+    fine(cu->cuStreamBeginCapture(two, CU_STREAM_CAPTURE_MODE_RELAXED));
+    /* What is captured cannot be waited for or asked about, in any mode. */
+    assert_int_equal(cu->cuStreamQuery(one), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_int_equal(capture_status(one), CU_STREAM_CAPTURE_STATUS_INVALIDATED);
+    assert_int_equal(capture_status(two), CU_STREAM_CAPTURE_STATUS_ACTIVE);
+    assert_int_equal(cu->cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    fine(cu->cuStreamEndCapture(two, &graph));
+    fine(cu->cuStreamBeginCapture(one, CU_STREAM_CAPTURE_MODE_RELAXED));
+    fine(cu->cuStreamBeginCapture(two, CU_STREAM_CAPTURE_MODE_RELAXED));
+    fine(cu->cuEventRecord(event, one));
+    assert_int_equal(cu->cuStreamWaitEvent(two, event, 0), CUDA_ERROR_STREAM_CAPTURE_MERGE);
+    assert_int_equal(cu->cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    assert_int_equal(cu->cuStreamEndCapture(two, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    fine(cu->cuStreamBeginCapture(two, CU_STREAM_CAPTURE_MODE_RELAXED));
+    assert_int_equal(cu->cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+    assert_int_equal(cu->cuStreamEndCapture(two, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
+    fine(cu->cuEventDestroy(event));
+    software_driver_is_content();
+}
+
+/* Enqueues on the thread's own stream while that of the main thread is held. */
+static void *on_another_thread(void *done)
+{
+    fine(cu->cuCtxPushCurrent(context));
+    fine(cu->cuMemsetD8Async(other, 3, BYTES, CU_STREAM_PER_THREAD));
+    fine(cu->cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    *(bool *)done = true;
+    fine(cu->cuCtxPopCurrent(NULL));
+    return NULL;
+}
+
+static void each_thread_has_its_own_stream(void **unused)
+{
+    (void)unused;
+    bool done = false;
+    pthread_t thread;
+    fine(cu->cuMemsetD8Async(device, 3, BYTES, CU_STREAM_PER_THREAD));
+    cu->hold_stream(CU_STREAM_PER_THREAD, 1);
+    fine(cu->cuMemsetD8Async(device, 3, BYTES, CU_STREAM_PER_THREAD));
+    assert_int_equal(pthread_create(&thread, NULL, on_another_thread, &done), 0);
+    assert_int_equal(pthread_join(thread, NULL), 0); /* with one stream for both it would never end */
+    assert_true(done);
+    assert_int_equal(cu->cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_NOT_READY);
+    cu->hold_stream(CU_STREAM_PER_THREAD, 0);
+    fine(cu->cuStreamSynchronize(CU_STREAM_PER_THREAD));
+    software_driver_is_content();
+}
+
+static void a_green_stream_has_two_contexts(void **unused)
+{
+    (void)unused;
+    CUdevResource resource;
+    CUdevResourceDesc description;
+    CUgreenCtx green, found_green;
+    CUcontext as_context, found;
+    CUstream stream;
+    uint8_t back[100];
+    fine(cu->cuDeviceGetDevResource(0, &resource, CU_DEV_RESOURCE_TYPE_SM));
+    fine(cu->cuDevResourceGenerateDesc(&description, &resource, 1));
+    fine(cu->cuGreenCtxCreate(&green, description, 0, CU_GREEN_CTX_DEFAULT_STREAM));
+    assert_int_equal(cu->cuGreenCtxStreamCreate(&stream, green, 0, 0), CUDA_ERROR_INVALID_VALUE);
+    fine(cu->cuGreenCtxStreamCreate(&stream, green, CU_STREAM_NON_BLOCKING, 0));
+    fine(cu->cuCtxFromGreenCtx(&as_context, green));
+    assert_ptr_not_equal(as_context, context);
+    fine(cu->cuStreamGetCtx(stream, &found));
+    assert_ptr_equal(found, as_context);
+    fine(cu->cuStreamGetCtx_v2(stream, &found, &found_green));
+    assert_ptr_equal(found, context);
+    assert_ptr_equal(found_green, green);
+    fine(cu->cuStreamGetCtx_v2(one, &found, &found_green));
+    assert_ptr_equal(found, context);
+    assert_null(found_green);
+    /* Memory is that of the primary context, and so are the default streams while the green context is current. */
+    fine(cu->cuMemsetD8Async(device, 9, 100, stream));
+    read_back(back, device, 100, stream);
+    assert_int_equal(back[99], 9);
+    fine(cu->cuCtxPushCurrent(as_context));
+    fine(cu->cuStreamGetCtx(NULL, &found));
+    assert_ptr_equal(found, as_context);
+    assert_int_equal(cu->cuStreamQuery(CU_STREAM_PER_THREAD), CUDA_ERROR_INVALID_HANDLE);
+    fine(cu->cuCtxPopCurrent(&found));
+    assert_ptr_equal(found, as_context);
+    fine(cu->cuStreamDestroy(stream));
+    fine(cu->cuGreenCtxDestroy(green));
+    assert_int_equal(cu->cuCtxPushCurrent(as_context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    software_driver_is_content();
+}
+
+/* Launches "add" over 16 words. */
+static void launch_add(CUfunction function)
+{
+    struct cuda_software_add add = {device, other, 16, 1};
+    void *parameters[] = {&add};
+    fine(cu->cuMemsetD8Async(other, 0, 64, one));
+    fine(cu->cuLaunchKernel(function, 1, 1, 1, 32, 1, 1, 0, one, parameters, NULL));
+    fine(cu->cuStreamSynchronize(one));
+}
+
+static void a_kernel_is_loaded_at_its_first_launch(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *words, *loading;
+        bool ask; /* by cuFuncLoad */
+        uint64_t late;
+    } cases[] = {{"quiet", NULL, false, 1},
+                 {"quiet", NULL, true, 0},
+                 {"quiet", "EAGER", false, 0},
+                 {"quiet,version=11040", NULL, false, 0},
+                 {"quiet,version=11080", "LAZY", false, 1}};
+    for (unsigned i = 0; i < sizeof cases / sizeof *cases; i++) {
+        CUmodule module;
+        CUfunction function;
+        (void)cu->configure(cases[i].words);
+        assert_int_equal(
+            cases[i].loading ? setenv("CUDA_MODULE_LOADING", cases[i].loading, 1) : unsetenv("CUDA_MODULE_LOADING"), 0);
+        cu->reset();
+        fine(cu->cuModuleLoadData(&module, CUDA_SOFTWARE_IMAGE));
+        fine(cu->cuModuleGetFunction(&function, module, "add"));
+        if (cases[i].ask)
+            fine(cu->cuFuncLoad(function));
+        launch_add(function);
+        launch_add(function);
+        assert_int_equal(cu->count("functions_loaded"), 1);
+        assert_int_equal(cu->count("late_loads"), cases[i].late);
+        assert_int_equal(cu->count("modules_compiled"), 1);
+        fine(cu->cuModuleUnload(module));
+    }
+    assert_int_equal(unsetenv("CUDA_MODULE_LOADING"), 0);
+    software_driver_is_content();
+}
+
+/* A reset destroys everything, and the handle of the context becomes valid again with the next retain: only the
+ * number of the context says that it is another. */
+static void a_reset_leaves_dangling_handles(void **unused)
+{
+    (void)unused;
+    CUcontext again;
+    CUevent event = new_event();
+    unsigned long long before = 0, after = 0;
+    fine(cu->cuCtxGetId(context, &before));
+    fine(cu->cuDevicePrimaryCtxReset(0));
+    assert_int_equal(cu->cuCtxGetId(context, &after), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    assert_int_equal(cu->cuCtxPushCurrent(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    assert_int_equal(cu->cuMemAlloc(&device, BYTES), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    software_driver_is_content();
+    assert_int_equal(cu->cuEventQuery(event), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    software_driver_complains("cuEventQuery uses an event of a context that was reset");
+    fine(cu->cuDevicePrimaryCtxRetain(&again, 0));
+    assert_ptr_equal(again, context);
+    fine(cu->cuCtxGetId(context, &after));
+    assert_true(after != before);
+    assert_int_equal(cu->cuStreamSynchronize(one), CUDA_ERROR_INVALID_HANDLE);
+    software_driver_complains("cuStreamSynchronize uses a stream of a context that was reset");
+    assert_int_equal(cu->cuMemFree(other), CUDA_ERROR_INVALID_VALUE);
+    software_driver_complains("is not an allocation any more");
+    fine(cu->cuDevicePrimaryCtxRelease(0));
+    /* for the teardown */
+    fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+    fine(cu->cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
+    fine(cu->cuMemAlloc(&device, BYTES));
+    fine(cu->cuMemAlloc(&other, BYTES));
+    fine(cu->cuMemHostRegister(host, BYTES, 0));
+}
+
+/* The kernel reads the rows of a slot 8 bytes at a time, so a GPU faults if the slot begins at an odd multiple of 4. */
+static void a_misaligned_access_is_a_fault(void **unused)
+{
+    (void)unused;
+    if (!strcmp(getenv("SANITIZE") ? getenv("SANITIZE") : "", "")) {
+        CUmodule module;
+        CUfunction function;
+        struct expand_arguments work = {
+            .inputs = other, .row_stride = 192, .count = 2, .seq_len = 64, .row_tokens = 64, .width = 2, .element = 4};
+        void *parameters[] = {&work};
+        fine(cu->cuModuleLoadData(&module, expand_ptx));
+        fine(cu->cuModuleGetFunction(&function, module, "tokmap_expand"));
+        for (unsigned shift = 0; shift < 8; shift += 4) {
+            fine(cu->cuMemcpyHtoDAsync(device, host, 1000, one));
+            work.slot = device + shift;
+            fine(cu->cuLaunchKernel(function, 1, 1, 1, 256, 1, 1, 0, one, parameters, NULL));
+            assert_int_equal(cu->cuStreamSynchronize(one), shift ? CUDA_ERROR_MISALIGNED_ADDRESS : CUDA_SUCCESS);
+        }
+        software_driver_complains("tokmap_expand accesses memory at an address that is not a multiple");
+        /* Every call fails from now on; a reset ends that. */
+        assert_int_equal(cu->cuStreamQuery(two), CUDA_ERROR_MISALIGNED_ADDRESS);
+        CUcontext again;
+        fine(cu->cuDevicePrimaryCtxReset(0));
+        fine(cu->cuDevicePrimaryCtxRetain(&again, 0));
+        fine(cu->cuDevicePrimaryCtxRelease(0));
+        fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
+        fine(cu->cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
+        fine(cu->cuMemAlloc(&device, BYTES));
+        fine(cu->cuMemAlloc(&other, BYTES));
+        fine(cu->cuMemHostRegister(host, BYTES, 0));
+    }
+}
+
+static void attributes_can_be_set(void **unused)
+{
+    (void)unused;
+    CUmodule module;
+    CUfunction function;
+    int value = -1, blocks = 0;
+    fine(cu->cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0));
+    assert_int_equal(value, 0);
+    (void)cu->configure("quiet,pageable");
+    fine(cu->cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS, 0));
+    assert_int_equal(value, 1);
+    fine(cu->cuDeviceGetAttribute(&value, CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES, 0));
+    assert_int_equal(value, 0);
+    fine(cu->cuModuleLoadData(&module, CUDA_SOFTWARE_IMAGE));
+    fine(cu->cuModuleGetFunction(&function, module, "add"));
+    static const int expected[][3] = {{48, 256, 5}, {40, 256, 6}, {32, 256, 8}, {64, 256, 4}, {32, 32, 32}};
+    for (unsigned i = 0; i < 5; i++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "quiet,registers=%d", expected[i][0]);
+        (void)cu->configure(text);
+        fine(cu->cuOccupancyMaxActiveBlocksPerMultiprocessor(&blocks, function, expected[i][1], 0));
+        assert_int_equal(blocks, expected[i][2]);
+    }
+    fine(cu->cuModuleUnload(module));
+}
+
 static void contexts_and_pointers_are_distinguished(void **unused)
 {
     (void)unused;
@@ -370,6 +649,51 @@ static void costs_are_counted(void **unused)
     assert_int_equal(cu->count("events_created"), 0);
 }
 
+static bool finds(const char *name, int version, int expected_status)
+{
+    void *entry;
+    int status = -1;
+    fine(cu->cuGetProcAddress_v2(name, &entry, version, 1, &status));
+    assert_int_equal(status, expected_status);
+    return entry != NULL;
+}
+
+/* A function that is newer than the version that is asked for is not found, and nobody may ask for a version that is
+ * newer than the driver. */
+static void entry_points_have_versions(void **unused)
+{
+    (void)unused;
+    static const int versions[] = {11030, 12000, 12040, 12050, 13000};
+    void *first = NULL, *second = NULL;
+    CUresult (*ask)(CUdevice *) = NULL;
+    CUdevice number;
+    for (unsigned driver = 0; driver < 5; driver++) {
+        char text[64];
+        (void)snprintf(text, sizeof text, "quiet,version=%d", versions[driver]);
+        (void)cu->configure(text);
+        for (unsigned asked = 0; asked <= driver; asked++) {
+            assert_int_equal(finds("cuFuncLoad", versions[asked], asked >= 2 ? 0 : 2), asked >= 2);
+            assert_int_equal(finds("cuCtxGetId", versions[asked], asked >= 1 ? 0 : 2), asked >= 1);
+            assert_int_equal(finds("cuGreenCtxStreamCreate", versions[asked], asked >= 3 ? 0 : 2), asked >= 3);
+            assert_true(finds("cuLaunchKernel", versions[asked], 0));
+        }
+        if (driver < 4)
+            assert_int_equal(cu->cuGetProcAddress_v2("cuInit", &first, versions[driver + 1], 1, NULL),
+                             CUDA_ERROR_INVALID_VALUE);
+    }
+    fine(cu->cuGetProcAddress_v2("cuStreamGetCtx", &first, 12040, 1, NULL));
+    fine(cu->cuGetProcAddress_v2("cuStreamGetCtx", &second, 12050, 1, NULL));
+    assert_memory_equal(&first, &cu->cuStreamGetCtx, sizeof first);
+    assert_memory_equal(&second, &cu->cuStreamGetCtx_v2, sizeof second);
+    software_driver_is_content();
+    fine(cu->cuGetProcAddress_v2("cuCtxGetDevice", &first, 13000, 1, NULL)); /* it has a second argument there */
+    memcpy(&ask, &first, sizeof ask);
+    assert_int_equal(ask(&number), CUDA_ERROR_INVALID_VALUE);
+    software_driver_complains("other arguments");
+    fine(cu->cuGetProcAddress_v2("cuStreamQuery", &first, 12000, 2, NULL));
+    software_driver_complains("the thread's own");
+}
+
 static void entry_points_are_found_by_their_plain_names(void **unused)
 {
     (void)unused;
@@ -378,7 +702,7 @@ static void entry_points_are_found_by_their_plain_names(void **unused)
     memcpy(&expected, &cu->cuMemAlloc, sizeof expected);
     fine(cu->cuGetProcAddress("cuMemAlloc", &entry, 11030, 0));
     assert_ptr_equal(entry, expected);
-    assert_int_equal(cu->cuGetProcAddress_v2("cuMemAlloc_v2", &entry, 12000, 0, &found), CUDA_ERROR_NOT_FOUND);
+    fine(cu->cuGetProcAddress_v2("cuMemAlloc_v2", &entry, 12000, 0, &found));
     assert_int_equal(found, 1);
     assert_null(entry);
     (void)cu->configure("quiet,missing=cuStreamQuery");
@@ -597,9 +921,17 @@ static void invalid_handles_are_found(void **unused)
     software_driver_complains("event that was destroyed");
     assert_int_equal(cu->cuStreamSynchronize((CUstream)(uintptr_t)back), CUDA_ERROR_INVALID_HANDLE);
     software_driver_complains("is not a stream");
+    /* The handle of a context that has ended is not that of the next. */
+    CUcontext ended = context;
     assert_int_equal(cu->cuDevicePrimaryCtxRelease(0), CUDA_SUCCESS);
-    fine(cu->cuDevicePrimaryCtxRetain(&context, 0));
     software_driver_complains("released with"); /* a stream and memory in it */
+    assert_int_equal(cu->cuStreamQuery(NULL), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    fine(cu->cuDevicePrimaryCtxRetain(&context, 0));
+    assert_ptr_not_equal(context, ended);
+    assert_int_equal(cu->cuStreamQuery(NULL), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    assert_int_equal(cu->cuCtxPushCurrent(ended), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    fine(cu->cuCtxPopCurrent(NULL));
+    fine(cu->cuCtxPushCurrent(context));
     fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
     fine(cu->cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
 }
@@ -647,6 +979,8 @@ static void injected_faults_happen(void **unused)
     assert_int_equal(cu->cuStreamDestroy(two), CUDA_ERROR_ILLEGAL_ADDRESS);
     fine(cu->cuDevicePrimaryCtxRelease(0)); /* the last release repairs the device */
     fine(cu->cuDevicePrimaryCtxRetain(&context, 0));
+    fine(cu->cuCtxPopCurrent(NULL));
+    fine(cu->cuCtxPushCurrent(context));
     fine(cu->cuStreamCreate(&one, CU_STREAM_NON_BLOCKING));
     fine(cu->cuStreamCreate(&two, CU_STREAM_NON_BLOCKING));
     fine(cu->cuMemAlloc(&device, BYTES));
@@ -735,6 +1069,15 @@ int main(int argc, char **argv)
         TEST(contexts_and_pointers_are_distinguished),
         TEST(costs_are_counted),
         TEST(entry_points_are_found_by_their_plain_names),
+        TEST(entry_points_have_versions),
+        TEST(the_legacy_stream_is_unusable_while_a_blocking_one_captures),
+        TEST(several_captures_do_not_mix),
+        TEST(each_thread_has_its_own_stream),
+        TEST(a_green_stream_has_two_contexts),
+        TEST(a_kernel_is_loaded_at_its_first_launch),
+        TEST(a_reset_leaves_dangling_handles),
+        TEST(a_misaligned_access_is_a_fault),
+        TEST(attributes_can_be_set),
         TEST(order_is_kept_and_missing_order_is_found),
         TEST(unordered_accesses_are_found),
         TEST(a_source_that_changes_is_found),
