@@ -302,6 +302,21 @@ static void sweep(const struct shard_commit *commit)
     free(folder);
 }
 
+/* Refuses a shard whose files could not get their saved names, because these are longer than NAME.tmx.partial. Without
+ * this check, the commit would say so, after all the work. */
+static enum tokmap_status saved_names_check(const struct shard_commit *commit, const struct index *old,
+                                            char *const saved[SHARD_FILES], struct tokmap_error *error)
+{
+    struct os_stat found;
+    for (int i = 0; i < SHARD_FILES; i++)
+        if (saved[i] && (index_has(old, i) || commit->partials[i]) && os_lstat(saved[i], &found) == ENAMETOOLONG)
+            return error_set_system(error, ENAMETOOLONG, commit->index, TOKMAP_NO_OFFSET,
+                                    "the shard exists and cannot be replaced, because its files get names that are %d "
+                                    "bytes longer meanwhile; choose a shorter name, or remove this shard first",
+                                    ID_DIGITS + 1);
+    return TOKMAP_OK;
+}
+
 enum tokmap_status shard_recover(const struct shard_commit *commit, bool leftover, struct tokmap_error *error)
 {
     struct index index;
@@ -318,6 +333,8 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, bool leftove
     for (int i = 0; i < SHARD_FILES && !status; i++)
         if (commit->names[i] && !(saved[i] = shard_saved_name(commit->names[i], index.id)))
             status = error_set_memory(error, "a path", strlen(commit->names[i]));
+    if (!status)
+        status = saved_names_check(commit, &index, saved, error);
     const bool pending = !status && is_pending(commit, &index, saved);
     if (pending)
         status = complete(commit, &index, saved, error);

@@ -49,9 +49,10 @@ char *shard_saved_name(const char *name, uint64_t id);
 enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error);
 
 /* Completes, or takes back, what a killed writer has left of the steps above. To be called before anything is written,
- * with the lock on index_partial; uses index and names. leftover: there was an index_partial of another writer.
- * Statuses: OK (also if there is no index, or none that can be read), ERROR_BUSY (another writer is at step 5 to 7, and
- * did not finish within a second), ERROR_IO, ERROR_MEMORY. */
+ * with the lock on index_partial; uses index, names, and whether there are partials. leftover: there was an
+ * index_partial of another writer. Statuses: OK (also if there is no index, or none that can be read), ERROR_BUSY
+ * (another writer is at step 5 to 7, and did not finish within a second), ERROR_IO (also if a saved name would be too
+ * long for the file system, so that the shard cannot be replaced), ERROR_MEMORY. */
 enum tokmap_status shard_recover(const struct shard_commit *commit, bool leftover, struct tokmap_error *error);
 
 /* Removes the NAME.bin and NAME.mask of a first shard of this name whose writer was killed before it renamed the index:

@@ -92,6 +92,7 @@ static enum tokmap_status check_old(struct adding *adding)
     const struct shard_commit commit = {.index = adding->old.path,
                                         .index_partial = adding->index_partial,
                                         .names = {adding->mask_path, adding->tokens_path},
+                                        .partials = {adding->mask_partial},
                                         .sync = true};
     return shard_recover(&commit, false, adding->error);
 }

@@ -31,6 +31,22 @@ holds err 'all: this is a manifest'
 tokmap info all >/dev/null
 echo text >notes
 tokmap pack -q -o notes notes
+# Long names: while a shard is replaced, its files have longer names. What is too long for that is refused before the
+# inputs are read, and the shard stays.
+name=$(printf '%234s' | tr ' ' x)
+for i in 1 2; do
+    echo "$i" >one.txt
+    tokmap pack -q --force -o "$name" one.txt
+    tokmap verify -q "$name"
+done
+rm one.txt
+equal "$(tokmap export -q "$name")" '{"text": "2\n"}'
+tokmap pack -q -o "x$name" texts
+exits 1 tokmap pack -q --force -o "x$name" no-such-input 2>err
+holds err "the shard exists and cannot be replaced"
+holds err "choose a shorter name, or remove this shard first"
+tokmap verify -q "x$name"
+equal "$(ls | grep -c 'xxxx')" 4
 # The same for train.
 mkdir vocab
 tokmap train -o vocab/tokenizer.json --vocab-size 257 texts >out
