@@ -328,6 +328,23 @@ static void a_partial_file_of_somebody_else_is_never_adopted(void **unused)
     (void)umask(mask);
 }
 
+static void new_files_have_the_mode_that_the_umask_leaves(void **unused)
+{
+    (void)unused;
+    static const mode_t masks[] = {0, 002, 022, 077};
+    static const char *const names[] = {"modes.tmx", "modes.bin", "modes.mask"};
+    for (size_t i = 0; i < sizeof masks / sizeof masks[0]; i++) {
+        const mode_t mask = umask(masks[i]);
+        MUST(version_write(in_folder(folder, "modes"), 1 + 2 * (i % 2), true, true));
+        (void)umask(mask);
+        for (size_t k = 0; k < sizeof names / sizeof names[0]; k++) {
+            struct stat found;
+            assert_int_equal(stat(in_folder(folder, names[k]), &found), 0);
+            assert_int_equal(found.st_mode & 07777, 0666 & ~masks[i]);
+        }
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -337,6 +354,7 @@ int main(void)
         cmocka_unit_test(a_folder_does_not_omit_tokens_without_an_index),
         cmocka_unit_test(an_index_that_appears_is_awaited),
         cmocka_unit_test(a_partial_file_of_somebody_else_is_never_adopted),
+        cmocka_unit_test(new_files_have_the_mode_that_the_umask_leaves),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
