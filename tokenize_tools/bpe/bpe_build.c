@@ -77,17 +77,19 @@ static void add_joins(struct bpe_model *model, const uint8_t *token, uint32_t co
 static enum tokmap_status allocate(struct bpe_model *model, const struct bpe_source *source, struct tokmap_error *error)
 {
     const uint64_t count = source->vocabulary, text = source->offsets[count];
-    model->bytes = malloc(text + 16);
-    model->offsets = malloc((count + 1) * sizeof *model->offsets);
+    model->bytes = source->own_bytes ? source->own_bytes : malloc(text + 16);
+    model->offsets = source->own_offsets ? source->own_offsets : malloc((count + 1) * sizeof *model->offsets);
     model->byte_pairs = malloc(65536 * sizeof *model->byte_pairs);
     model->joins = calloc(((uint64_t)1 << BPE_JOIN_BITS) / 64, sizeof *model->joins);
-    model->seeds = malloc((count + 1) * sizeof *model->seeds);
+    model->seeds = malloc((min64(count, BPE_SEEDS) + 1) * sizeof *model->seeds);
     if (!model->bytes || !model->offsets || !model->byte_pairs || !model->joins || !model->seeds)
         return error_set_memory(error, "a vocabulary", text + count * 64);
     memset(model->byte_pairs, 0xFF, 65536 * sizeof *model->byte_pairs);
-    memcpy(model->bytes, source->bytes, text);
+    if (!source->own_bytes)
+        memcpy(model->bytes, source->bytes, text);
+    if (!source->own_offsets)
+        memcpy(model->offsets, source->offsets, (count + 1) * sizeof *model->offsets);
     memset(model->bytes + text, 0, 16);
-    memcpy(model->offsets, source->offsets, (count + 1) * sizeof *model->offsets);
     return TOKMAP_OK;
 }
 
@@ -139,7 +141,7 @@ static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split
 static void add_seed(struct bpe_model *model, const uint8_t *bytes, uint32_t count, const uint32_t *ids,
                      size_t id_count)
 {
-    if (count > 15 || id_count > bpe_inline_ids(model->wide))
+    if (count > 15 || id_count > bpe_inline_ids(model->wide) || model->seed_count == BPE_SEEDS)
         return;
     struct bpe_entry *seed = &model->seeds[model->seed_count++];
     seed->key = bpe_key_of(bytes, count);
@@ -475,15 +477,19 @@ enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_sour
     *out = NULL;
     assert(source->offsets && source->offsets[0] == 0);
     assert(source->merges || source->whole);
-    if (source->vocabulary > BPE_IDS || source->merge_count > BPE_MERGES)
-        return error_set(error, TOKMAP_ERROR_LIMIT, source->path, TOKMAP_NO_OFFSET,
-                         "the vocabulary has %" PRIu32 " ids and %" PRIu32
-                         " merges, but at most %u ids and %u merges are "
-                         "supported",
-                         source->vocabulary, source->merge_count, BPE_IDS, BPE_MERGES);
-    struct bpe_model *model = calloc(1, sizeof *model);
-    if (!model)
-        return error_set_memory(error, "a vocabulary", sizeof *model);
+    assert(!source->own_bytes || source->own_bytes == source->bytes);
+    assert(!source->own_offsets || source->own_offsets == source->offsets);
+    const bool fits = source->vocabulary <= BPE_IDS && source->merge_count <= BPE_MERGES;
+    struct bpe_model *model = fits ? calloc(1, sizeof *model) : NULL;
+    if (!model) {
+        free(source->own_bytes);
+        free(source->own_offsets);
+        return fits ? error_set_memory(error, "a vocabulary", sizeof *model)
+                    : error_set(error, TOKMAP_ERROR_LIMIT, source->path, TOKMAP_NO_OFFSET,
+                                "the vocabulary has %" PRIu32 " ids and %" PRIu32
+                                " merges, but at most %u ids and %u merges are supported",
+                                source->vocabulary, source->merge_count, BPE_IDS, BPE_MERGES);
+    }
     model->merge = bpe_merge;
     model->vocabulary = source->vocabulary;
     model->wide = source->vocabulary > 65536;

@@ -49,6 +49,7 @@
 #include "platform/os.h"
 
 #define BUCKET_BITS 19                  /* 32 MiB */
+_Static_assert(BPE_SEEDS == UINT32_C(2) << BUCKET_BITS, "a bucket holds two entries");
 #define STORE_UNITS ((uint64_t)1 << 21) /* 8 MiB */
 #define LONGEST_KEPT 2048               /* bytes: web pages have lists without spaces, the same on each page */
 

@@ -26,6 +26,7 @@
 #define BPE_IDS (1u << 21)          /* ids are below it */
 #define BPE_MERGES ((1u << 22) - 1) /* ranks are below it */
 #define BPE_NONE UINT32_MAX         /* no id, no rank */
+#define BPE_SEEDS (1u << 20)        /* entries of the first cache (bpe_encode.c), so more seeds would be useless */
 
 /* One entry of a list of merges: the ids `left` and `right`, side by side, become the id `result`. */
 struct bpe_merge {

@@ -87,7 +87,7 @@ static enum tokmap_status read_defined(struct sp_builder *builder)
 
 static void add_seed(struct bpe_model *head, const uint8_t *text, uint32_t bytes, const uint32_t *ids, size_t count)
 {
-    if (bytes > 15 || count > bpe_inline_ids(head->wide))
+    if (bytes > 15 || count > bpe_inline_ids(head->wide) || head->seed_count == BPE_SEEDS)
         return;
     struct bpe_entry *seed = &head->seeds[head->seed_count++];
     seed->key = bpe_key_of(text, bytes);
@@ -105,7 +105,7 @@ static enum tokmap_status merge_tokens(struct sp_builder *builder)
     for (uint32_t id = 0; id < source->vocabulary; id++)
         longest = (uint32_t)max64(longest, sp_text_bytes(builder, id));
     uint32_t *ids = malloc(((size_t)longest + 1) * sizeof *ids);
-    model->head.seeds = malloc(((size_t)source->vocabulary + 1) * sizeof *model->head.seeds);
+    model->head.seeds = malloc(((size_t)min64(source->vocabulary, BPE_SEEDS) + 1) * sizeof *model->head.seeds);
     model->wholes = malloc(((size_t)source->vocabulary + 1) * sizeof *model->wholes);
     bool good = ids && model->head.seeds && model->wholes;
     model->whole_bytes = source->ignore_merges && model->byte_fallback;

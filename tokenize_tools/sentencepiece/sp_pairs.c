@@ -156,27 +156,25 @@ static uint32_t order_by_score(const struct sp_builder *builder, uint32_t *order
     return count;
 }
 
-struct score_pair {
-    uint32_t left, right, rank;
-};
-
-/* The pairs that have been found so far. They take memory as they are found: a file has few for each byte of text. */
+/* The pairs that have been found so far, each as left << 43 | right << 22 | rank, like a slot of the table. They take
+ * memory as they are found: a file has few for each byte of text. */
 struct score_pairs {
-    struct score_pair *pairs;
+    uint64_t *pairs;
     size_t count, room;
 };
+_Static_assert(BPE_IDS == UINT32_C(1) << 21 && BPE_MERGES < UINT32_C(1) << 22, "a pair and its rank fit 64 bits");
 
-static bool score_pair_add(struct score_pairs *all, struct score_pair pair)
+static bool score_pair_add(struct score_pairs *all, uint32_t left, uint32_t right, uint32_t rank)
 {
     if (all->count == all->room) {
         const size_t room = all->room ? all->room + all->room / 2 : 1024;
-        struct score_pair *grown = realloc(all->pairs, room * sizeof *grown);
+        uint64_t *grown = realloc(all->pairs, room * sizeof *grown);
         if (!grown)
             return false;
         all->pairs = grown;
         all->room = room;
     }
-    all->pairs[all->count++] = pair;
+    all->pairs[all->count++] = bpe_pair_key(left, right) << 22 | rank;
     return true;
 }
 
@@ -198,7 +196,7 @@ static enum tokmap_status pairs_of(const struct pairing *pairing, uint32_t id, u
             sp_border_note(builder, text, at, bytes);
         if (pairs->count == BPE_MERGES)
             return too_many(builder, (uint64_t)BPE_MERGES + 1);
-        if (!score_pair_add(pairs, (struct score_pair){left, right, rank}))
+        if (!score_pair_add(pairs, left, right, rank))
             return sp_no_memory(builder);
     }
     return TOKMAP_OK;
@@ -249,7 +247,8 @@ static enum tokmap_status add_scored(struct pairing *pairing)
     if (!status)
         status = table_new(builder, all.count);
     for (size_t i = 0; i < all.count && !status; i++)
-        (void)bpe_pair_add(&model->head, all.pairs[i].left, all.pairs[i].right, all.pairs[i].rank);
+        (void)bpe_pair_add(&model->head, (uint32_t)(all.pairs[i] >> 43), (uint32_t)(all.pairs[i] >> 22) & (BPE_IDS - 1),
+                           (uint32_t)all.pairs[i] & BPE_MERGES);
     if (!equals) {
         free(model->priorities);
         model->priorities = NULL;

@@ -50,6 +50,7 @@ enum tokmap_status normalizer_state_init(struct normalizer_state *state, const s
     assert(normalizer->count <= NORMALIZER_STEPS_MOST);
     memset(state, 0, sizeof *state);
     state->normalizer = normalizer;
+    state->room = UINT64_MAX;
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < normalizer->count && !status; i++)
         if (normalizer->steps[i].regex)
@@ -94,9 +95,18 @@ static bool note(struct text_edits *trace, const struct bytes_buffer *into, size
     return !trace || text_edits_add(trace, (struct text_edit){into->count, into->count + made, from, to});
 }
 
-/* Replaces the step's literal pattern. Returns false if memory is lacking. */
-static bool replace_literal(const struct normalizer_step *step, struct bytes_buffer *into, struct text_edits *trace,
-                            struct text *text)
+/* Returns whether a buffer may grow by `more` bytes. Where it may not, the state has no room any more. */
+static bool has_room(struct normalizer_state *state, const struct bytes_buffer *into, size_t more)
+{
+    if (into->count <= state->room && more <= state->room - into->count)
+        return true;
+    state->room = 0;
+    return false;
+}
+
+/* Replaces the step's literal pattern. Returns false if memory or room is lacking. */
+static bool replace_literal(struct normalizer_state *state, const struct normalizer_step *step,
+                            struct bytes_buffer *into, struct text_edits *trace, struct text *text)
 {
     const uint8_t *at = text->bytes, *end = at + text->count;
     const uint8_t *found = memmem(at, text->count, step->pattern, step->pattern_bytes);
@@ -104,7 +114,8 @@ static bool replace_literal(const struct normalizer_step *step, struct bytes_buf
         return true;
     for (; found; found = memmem(at, (size_t)(end - at), step->pattern, step->pattern_bytes)) {
         const size_t from = (size_t)(found - text->bytes);
-        if (!bytes_append(into, at, (size_t)(found - at)) ||
+        if (!has_room(state, into, (size_t)(found - at) + step->content_bytes) ||
+            !bytes_append(into, at, (size_t)(found - at)) ||
             !note(trace, into, step->content_bytes, from, from + step->pattern_bytes) ||
             !bytes_append(into, step->content, step->content_bytes))
             return false;
@@ -116,9 +127,16 @@ static bool replace_literal(const struct normalizer_step *step, struct bytes_buf
     return true;
 }
 
-static enum tokmap_status replace_matches(const struct normalizer_step *step, struct regex_state *regex,
-                                          struct bytes_buffer *into, struct text_edits *trace, struct text *text,
-                                          struct tokmap_error *error)
+static enum tokmap_status no_room(const struct normalizer_state *state, size_t count, struct tokmap_error *error)
+{
+    return state->room ? error_set_memory(error, "normalized text", count)
+                       : error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                                   "the normalizer makes too many bytes of its input");
+}
+
+static enum tokmap_status replace_matches(struct normalizer_state *state, const struct normalizer_step *step,
+                                          struct regex_state *regex, struct bytes_buffer *into,
+                                          struct text_edits *trace, struct text *text, struct tokmap_error *error)
 {
     size_t done = 0, from, to;
     enum regex_found found = REGEX_END;
@@ -126,7 +144,8 @@ static enum tokmap_status replace_matches(const struct normalizer_step *step, st
         return TOKMAP_OK;
     bool good = regex_begin(regex, text->bytes, text->count, false);
     while (good && (found = regex_next(regex, &from, &to)) == REGEX_MATCH) {
-        good = bytes_append(into, text->bytes + done, from - done) &&
+        good = has_room(state, into, from - done + step->content_bytes) &&
+               bytes_append(into, text->bytes + done, from - done) &&
                note(trace, into, step->content_bytes, from, to) &&
                bytes_append(into, step->content, step->content_bytes);
         done = to;
@@ -139,7 +158,7 @@ static enum tokmap_status replace_matches(const struct normalizer_step *step, st
                          "of %zu bytes; shorten the document or skip it",
                          text->count);
     if (!good || !bytes_append(into, text->bytes + done, text->count - done))
-        return error_set_memory(error, "normalized text", text->count);
+        return no_room(state, text->count, error);
     *text = (struct text){into->bytes, into->count};
     return TOKMAP_OK;
 }
@@ -223,7 +242,8 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
             break;
         case NORMALIZE_PREPEND:
             if (now.count) {
-                good = note(trace, into, step->content_bytes, 0, 0) &&
+                good = has_room(state, into, step->content_bytes + now.count) &&
+                       note(trace, into, step->content_bytes, 0, 0) &&
                        bytes_append(into, step->content, step->content_bytes) &&
                        bytes_append(into, now.bytes, now.count);
                 now = (struct text){into->bytes, into->count};
@@ -232,15 +252,17 @@ enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t 
         case NORMALIZE_REPLACE:
         default:
             if (step->regex) {
-                const enum tokmap_status status = replace_matches(step, state->regexes[i], into, trace, &now, error);
+                const enum tokmap_status status =
+                    replace_matches(state, step, state->regexes[i], into, trace, &now, error);
                 if (status)
                     return status;
             } else {
-                good = replace_literal(step, into, trace, &now);
+                good = replace_literal(state, step, into, trace, &now);
             }
         }
-        if (!good)
-            return error_set_memory(error, "normalized text", now.count);
+        if (!good || !has_room(state, into, 0))
+            return no_room(state, now.count, error);
+        state->room -= state->room == UINT64_MAX ? 0 : into->count;
     }
     *made = now.bytes;
     *made_count = now.count;

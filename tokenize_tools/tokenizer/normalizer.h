@@ -39,6 +39,8 @@ struct normalizer_state {
     struct nfc_scratch nfc;
     struct bytes_buffer made[2]; /* a step reads one buffer and writes the other */
     struct regex_state *regexes[NORMALIZER_STEPS_MOST];
+    uint64_t room; /* set by the caller: bytes that all calls together may still make; UINT64_MAX, the default: any
+                      number */
     struct text_edits *trace; /* set by the caller: NORMALIZER_STEPS_MOST lists, into which normalizer_run writes what
                                  each step changed; NULL: it does not, which is the default */
 };
@@ -54,7 +56,7 @@ void normalizer_trim(struct normalizer_state *state);
 
 /* Normalizes `count` bytes of valid UTF-8. *made is the text itself if no step changes it; otherwise it is valid until
  * the next call with this state. Statuses: OK, ERROR_LIMIT (a pattern needs too many steps or too much memory for this
- * text), ERROR_MEMORY. */
+ * text, or the steps would make more bytes than state->room), ERROR_MEMORY. */
 enum tokmap_status normalizer_run(struct normalizer_state *state, const uint8_t *text, size_t count,
                                   const uint8_t **made, size_t *made_count, struct tokmap_error *error);
 

@@ -17,7 +17,7 @@
 
 struct building {
     struct pipeline_parts *parts;
-    const struct hf_model *model;
+    struct hf_model *model;
     uint8_t *bytes;
     uint32_t *offsets;
     struct bpe_merge *merges;
@@ -54,7 +54,7 @@ static enum tokmap_status texts_build(struct building *building)
             building->error, TOKMAP_ERROR_LIMIT, building->path, TOKMAP_NO_OFFSET,
             "the tokens of the vocabulary have %zu bytes, but tokmap can read at most 4 GiB; use a smaller vocabulary",
             total - 1);
-    building->bytes = malloc(total);
+    building->bytes = malloc(total + 16);
     building->offsets = malloc(((size_t)parts->vocabulary + 1) * sizeof *building->offsets);
     if (!building->bytes || !building->offsets)
         return error_set_memory(building->error, "a vocabulary", total);
@@ -183,7 +183,7 @@ enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct 
     return status;
 }
 
-enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct hf_model *model,
+enum tokmap_status byte_level_build(struct pipeline_parts *parts, struct hf_model *model,
                                     const struct split_rules *rules, const char *path, struct tokmap_error *error)
 {
     struct building building = {.parts = parts, .model = model, .path = path, .error = error};
@@ -196,12 +196,16 @@ enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct h
         status = merges_build(&building);
     if (!status)
         status = bytes_check(&building, &source.lacks_bytes);
-    source.bytes = building.bytes;
-    source.offsets = building.offsets;
+    source.bytes = source.own_bytes = building.bytes;
+    source.offsets = source.own_offsets = building.offsets;
     source.merges = building.merges;
     source.merge_count = building.merge_count;
-    if (!status)
+    if (!status) {
+        hf_model_shed(model);
+        building.bytes = NULL;
+        building.offsets = NULL;
         status = bpe_model_build(&made, &source, error);
+    }
     if (!status)
         status = byte_level_fingerprint(parts->fingerprint, made, source.merges, source.merge_count, source.whole,
                                         parts->added, error);

@@ -12,9 +12,10 @@
 
 /* Makes the engine of `parts` from a model, and sets parts->texts, parts->ids_per_byte_most and parts->fingerprint
  * (of the model alone). The caller has set parts->added and parts->vocabulary. rules: how the engine's scanner
- * splits text; path: the file, for messages. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT,
+ * splits text; path: the file, for messages. The model's tables are freed as soon as the engine has what they hold, so
+ * that a large file needs less memory. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT,
  * ERROR_MEMORY. */
-enum tokmap_status byte_level_build(struct pipeline_parts *parts, const struct hf_model *model,
+enum tokmap_status byte_level_build(struct pipeline_parts *parts, struct hf_model *model,
                                     const struct split_rules *rules, const char *path, struct tokmap_error *error);
 
 /* Computes the fingerprint of a model: the same for the same tokens, ids and merges, whichever format they were read

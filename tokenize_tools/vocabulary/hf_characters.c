@@ -219,7 +219,7 @@ static bool empty_token_add(struct json_file *file, const struct hf_model *model
     return true;
 }
 
-bool hf_characters_join(struct json_file *file, const struct hf_model *model, const struct hf_splits *splits,
+bool hf_characters_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits,
                         bool plain, struct pipeline_parts *parts)
 {
     static const struct bpe_merge no_merges[1];
@@ -245,6 +245,7 @@ bool hf_characters_join(struct json_file *file, const struct hf_model *model, co
         source.offsets = offsets;
         hash_source(hash, &source);
         hash128_store(hash_state_128(hash), parts->fingerprint);
+        text_table_free(&model->vocabulary); /* its texts have been copied, and a large one takes much memory */
         if (plain && normalized_first(parts))
             source.prefix = source.prefix == SP_PREFIX_ALWAYS ? SP_PREFIX_NEVER : source.prefix;
         else if (plain)

@@ -10,6 +10,7 @@
 #include "hf_file.h"
 
 #include <assert.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -25,7 +26,8 @@
 #include "tokenizer/pipeline.h"
 #include "vocabulary_name.h"
 
-#define ADDED_MOST (1u << 20) /* entries of "added_tokens" */
+#define ADDED_MOST (1u << 20)               /* entries of "added_tokens" */
+#define NORMALIZED_FREE (UINT64_C(4) << 20) /* see normalized_most() */
 
 struct reading {
     struct json_file file;
@@ -127,6 +129,13 @@ static bool added_parse(struct reading *reading)
     return !file->scan.fault.reason;
 }
 
+/* The most bytes that the normalizer may make of all added tokens. Otherwise a short file could need memory without
+ * limit: Replace "a" by 60,000 bytes, and tokens of many a's. */
+static uint64_t normalized_most(const struct json_file *file)
+{
+    return (uint64_t)(file->scan.end - file->scan.start) / 2 + NORMALIZED_FREE;
+}
+
 /* Sets *made to the normalized form of a token's text: the text itself, or a copy in the file's memory. */
 static bool added_normalize(struct reading *reading, struct normalizer_state *state, const struct added_token *token,
                             const uint8_t **made, uint32_t *made_bytes)
@@ -139,6 +148,12 @@ static bool added_normalize(struct reading *reading, struct normalizer_state *st
     if (!token->normalized || !reading->parts.normalizer.count)
         return true;
     file->status = normalizer_run(state, token->text, token->bytes, &normal, &bytes, file->error);
+    if (file->status == TOKMAP_ERROR_LIMIT && !state->room)
+        file->status = error_set(file->error, TOKMAP_ERROR_LIMIT, file->path, TOKMAP_NO_OFFSET,
+                                 "the normalizer would make more than %" PRIu64
+                                 " bytes of the added tokens, which is the most for a file of this size; remove added "
+                                 "tokens, or set their \"normalized\" to false",
+                                 normalized_most(file));
     if (file->status || normal == token->text)
         return !file->status;
     uint8_t *copy = text_arena_alloc(&file->arena, bytes + 1);
@@ -158,6 +173,7 @@ static bool added_decoded(struct reading *reading)
     struct json_file *file = &reading->file;
     struct normalizer_state state;
     file->status = normalizer_state_init(&state, &reading->parts.normalizer, file->error);
+    state.room = normalized_most(file);
     for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
         struct added_token *token = &reading->added[i];
         (void)added_normalize(reading, &state, token, &token->decoded, &token->decoded_bytes);
@@ -247,6 +263,7 @@ static bool added_build(struct reading *reading)
     struct pipeline_parts *parts = &reading->parts;
     struct normalizer_state state;
     file->status = normalizer_state_init(&state, &parts->normalizer, file->error);
+    state.room = normalized_most(file);
     for (uint32_t i = 0; i < reading->added_count && !file->status; i++) {
         struct added_token *token = &reading->added[i];
         (void)added_normalize(reading, &state, token, &token->match, &token->match_bytes);

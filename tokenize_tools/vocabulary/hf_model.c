@@ -18,11 +18,18 @@
 #define BYTES_A_TOKEN 64 /* of the file, for a token and its merge: an estimate, by which the table is allocated */
 _Static_assert(TEXT_TABLE_MOST == BPE_IDS, "a table holds a token for every id");
 
-void hf_model_free(struct hf_model *model)
+void hf_model_shed(struct hf_model *model)
 {
     text_table_free(&model->vocabulary);
     free(model->merges);
     bytes_free(&model->results);
+    model->merges = NULL;
+    model->merge_count = model->merge_room = 0;
+}
+
+void hf_model_free(struct hf_model *model)
+{
+    hf_model_shed(model);
     memset(model, 0, sizeof *model);
 }
 

@@ -26,6 +26,8 @@ struct hf_model {
 };
 /* Frees the memory of the model and zeroes it. */
 void hf_model_free(struct hf_model *model);
+/* Frees the vocabulary and the merges, which are most of the memory; the other fields stay. */
+void hf_model_shed(struct hf_model *model);
 
 /* The functions below return false if they refuse the file; json_file_status(file) is then the reason. */
 

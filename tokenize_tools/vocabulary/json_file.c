@@ -30,17 +30,25 @@ uint8_t *text_arena_alloc(struct text_arena *arena, size_t bytes)
 {
     struct text_block *block = arena->blocks;
     if (!block || block->room - block->used < bytes) {
-        const size_t room = bytes > BLOCK_BYTES ? bytes : BLOCK_BYTES;
+        const bool alone = bytes > BLOCK_BYTES / 8; /* so that at most an eighth of a block stays unused */
+        const size_t room = alone ? bytes : BLOCK_BYTES;
         block = room < SIZE_MAX / 2 ? malloc(sizeof *block + room) : NULL;
         if (!block)
             return NULL;
-        block->next = arena->blocks;
         block->used = 0;
         block->room = room;
-        arena->blocks = block;
+        struct text_block **after = alone && arena->blocks ? &arena->blocks->next : &arena->blocks;
+        block->next = *after;
+        *after = block;
     }
     block->used += bytes;
     return block->bytes + block->used - bytes;
+}
+
+void text_arena_shrink(struct text_arena *arena, const uint8_t *end, size_t bytes)
+{
+    if (arena->blocks && arena->blocks->bytes + arena->blocks->used == end)
+        arena->blocks->used -= bytes;
 }
 
 bool json_file_begin(struct json_file *file, const char *path, const char *text, size_t count,
@@ -82,6 +90,7 @@ bool json_file_decode(struct json_file *file, const struct json_string *string, 
     memcpy(decoded, string->bytes, string->count);
     *bytes = (const uint8_t *)decoded;
     *count = json_unescape(decoded, string->count, &lone, &first);
+    text_arena_shrink(&file->arena, (const uint8_t *)decoded + string->count, string->count - *count);
     return !lone ||
            json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                             "the string before this position contains half of a surrogate pair (\\ud800 to \\udfff); "

@@ -14,7 +14,11 @@
  *     merges.txt in it, or for its only *.tiktoken file.
  * options: NULL for the defaults. On failure *tokenizer is NULL. Statuses: OK, ERROR_NOT_FOUND, ERROR_FORMAT,
  * ERROR_UNSUPPORTED, ERROR_ARGUMENT (an option that this format does not have, or one that a rank file needs),
- * ERROR_LIMIT, ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
+ * ERROR_LIMIT, ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY.
+ *
+ * It takes at most VOCABULARY_MEMORY (vocabulary_file.h) times the size of the file in memory, and
+ * VOCABULARY_MEMORY_FREE more, because the number of ids, merges, and added tokens is limited, and because texts and
+ * tables are freed as soon as the next form of the vocabulary has been built of them. */
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
                                    const struct tokenizer_options *options, struct tokmap_error *error);
 
