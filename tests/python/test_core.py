@@ -333,9 +333,20 @@ class BadInput(WithData):
         self.raises(ValueError, lambda: run.loader(device="cuda:x", framework="dlpack"))
         self.raises(ValueError, lambda: run.loader(framework="keras"), "keras", "torch")
         self.raises(tokmap.RangeError, lambda: self.run_of(lookahead=0).loader(framework="dlpack"), "lookahead")
-        self.raises(tokmap.NoDeviceError, lambda: run.loader(device="cuda:0", framework="dlpack", fields="inputs"), "GPU")
         self.raises(ValueError, lambda: run.loader(framework="dlpack").next(stream=5), "stream")
         self.raises(ValueError, lambda: run.loader(framework="dlpack").next(stream="x"), "stream")
+
+    def test_no_driver(self):
+        """In another process, with a driver that does not exist, because this machine may have a GPU."""
+        said = python("""
+import sys, tokmap
+try:
+    tokmap.Run(data=sys.argv[1], seq_len=48, batch=6).loader(device="cuda:0", framework="dlpack", fields="inputs")
+except tokmap.NoDeviceError as problem:
+    print(problem)
+""", self.prefix, TOKMAP_CUDA_DRIVER="/no/such/libcuda.so.1")
+        self.assertIn("GPU", said)
+        self.assertIn("/no/such/libcuda.so.1", said)
 
     def test_outputs(self):
         run = self.run_of()
