@@ -30,11 +30,35 @@ static void await_failed_context(void)
             await_over(stream, stream->issued);
 }
 
+/* Waits for everything that is enqueued in the context, as the real driver does to free memory, whoever uses it. While
+ * a test holds streams it does not, because that would never end. */
+static void await_context(void)
+{
+    uint64_t clock[COLUMNS] = {0};
+    bool held = all_held;
+    for (CUstream stream = all_streams; stream; stream = stream->next) {
+        held |= stream->held;
+        if (stream->context == current_context)
+            clock_join(clock, stream->clock);
+    }
+    for (CUstream stream = all_streams; stream && !held;) {
+        bool waits = stream->context == current_context && !is_over(stream, stream->issued);
+        if (waits)
+            await_over(stream, stream->issued);
+        stream = waits ? all_streams : stream->next; /* the list may have changed meanwhile */
+    }
+    if (!held)
+        clock_join(host_clock, clock);
+}
+
 CUresult cuMemFree_v2(CUdeviceptr address)
 {
     ENTER(cuMemFree, RELEASES);
     await_failed_context();
-    return leave_released(device_free(address));
+    CUresult result = device_free(address); /* first, because freeing memory that is in use is a fault of the caller */
+    if (address && !result)
+        await_context();
+    return leave_released(result);
 }
 
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned flags)

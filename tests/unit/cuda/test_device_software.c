@@ -568,6 +568,47 @@ static void attributes_can_be_set(void **unused)
         assert_int_equal(blocks, expected[i][2]);
     }
     fine(cu->cuModuleUnload(module));
+/* To wait for the whole context conflicts with a capture in it, whatever the modes are. */
+static void a_context_cannot_be_waited_for_during_a_capture(void **unused)
+{
+    (void)unused;
+    CUgraph graph;
+    int mode = CU_STREAM_CAPTURE_MODE_RELAXED;
+    fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
+    for (int i = CU_STREAM_CAPTURE_MODE_GLOBAL; i <= CU_STREAM_CAPTURE_MODE_RELAXED; i++) {
+        CUdeviceptr memory;
+        fine(cu->cuMemAlloc(&memory, 1));
+        fine(cu->cuStreamBeginCapture(one, i));
+        fine(cu->cuMemFree(memory)); /* waits, too, but conflicts with nothing */
+        fine(cu->cuStreamEndCapture(one, &graph));
+        fine(cu->cuStreamBeginCapture(one, i));
+        assert_int_equal(cu->cuCtxSynchronize(), CUDA_ERROR_STREAM_CAPTURE_UNSUPPORTED);
+        assert_int_equal(cu->cuStreamEndCapture(one, &graph), CUDA_ERROR_STREAM_CAPTURE_INVALIDATED);
+    }
+    fine(cu->cuThreadExchangeStreamCaptureMode(&mode));
+    software_driver_is_content();
+}
+
+/* A free waits for all streams of the context, so what is enqueued later comes after everything. */
+static void a_free_waits_for_all_streams(void **unused)
+{
+    (void)unused;
+    CUdeviceptr memory;
+    fine(cu->cuMemAlloc(&memory, 1));
+    (void)cu->configure("quiet,delay=2000,seed=3");
+    fine(cu->cuMemsetD8Async(device, 1, BYTES, one));
+    fine(cu->cuMemsetD8Async(other, 2, BYTES, two));
+    fine(cu->cuMemFree(memory));
+    fine(cu->cuStreamQuery(one));
+    fine(cu->cuStreamQuery(two));
+    fine(cu->cuMemcpyDtoDAsync(device, other, BYTES, one));
+    fine(cu->cuStreamSynchronize(one));
+    cu->hold_stream(two, 1); /* which never ends, so the free does not wait */
+    fine(cu->cuMemAlloc(&memory, 1));
+    fine(cu->cuMemsetD8Async(other, 3, BYTES, two));
+    fine(cu->cuMemFree(memory));
+    cu->hold_stream(two, 0);
+    fine(cu->cuStreamSynchronize(two));
 }
 
 static void contexts_and_pointers_are_distinguished(void **unused)
@@ -1066,6 +1107,8 @@ int main(int argc, char **argv)
         TEST(a_lazy_stream_runs_only_what_is_waited_for),
         TEST(a_kernel_runs_when_the_stream_reaches_it),
         TEST(a_capture_refuses_what_it_forbids),
+        TEST(a_context_cannot_be_waited_for_during_a_capture),
+        TEST(a_free_waits_for_all_streams),
         TEST(contexts_and_pointers_are_distinguished),
         TEST(costs_are_counted),
         TEST(entry_points_are_found_by_their_plain_names),
