@@ -250,8 +250,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_cuda_stream_new(const cha
 TOKMAP_API void tokmap_cuda_stream_free(const char *device, struct CUstream_st *stream);
 
 /* Makes work that is enqueued on the stream `waiting` from now on run after the work that is enqueued on the stream
- * `on` now. Returns without waiting for either. Statuses: OK, ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_ARGUMENT,
- * ERROR_MEMORY. */
+ * `on` now. Returns without waiting for either. Statuses: OK, ERROR_NO_DEVICE, ERROR_DEVICE, ERROR_ARGUMENT (also if
+ * `waiting` is capturing a graph and `on` is not; the capture stays valid), ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_cuda_stream_wait(const char *device, struct CUstream_st *waiting,
                                                                         struct CUstream_st *on,
                                                                         struct tokmap_error *error);

@@ -166,16 +166,38 @@ void tokmap_cuda_stream_free(const char *device, struct CUstream_st *stream)
     cuda_device_close(&gpu); /* the use that tokmap_cuda_stream_new() left open */
 }
 
+/* Whether `waiting` is capturing a graph and `on` is not. A graph cannot wait for work outside of it, and the attempt
+ * would invalidate the capture. Asking does not. */
+static int leaves_capture(const struct cuda_driver *driver, struct CUstream_st *waiting, struct CUstream_st *on,
+                          bool *leaves)
+{
+    int waiting_captures = 0, on_captures = 0, result = 0;
+    if (driver->stream_is_capturing && !(result = driver->stream_is_capturing(waiting, &waiting_captures)) &&
+        waiting_captures)
+        result = driver->stream_is_capturing(on, &on_captures);
+    *leaves = waiting_captures && !on_captures;
+    return result;
+}
+
 enum tokmap_status tokmap_cuda_stream_wait(const char *device, struct CUstream_st *waiting, struct CUstream_st *on,
                                            struct tokmap_error *error)
 {
     struct cuda_device gpu;
     struct cuda_entered entered;
     struct CUevent_st *event = NULL;
+    bool leaves = false;
     enum tokmap_status status = enter(&gpu, &entered, device, error);
     if (status)
         return status;
-    int result = gpu.driver->event_create(&event, CUDA_EVENT_DISABLE_TIMING);
+    int result = leaves_capture(gpu.driver, waiting, on, &leaves);
+    if (!result && leaves) {
+        (void)leave(&gpu, &entered, 0, false, "", NULL);
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the stream that is to wait is capturing a graph, and the stream that it would wait for is "
+                         "not; make it wait before the capture begins");
+    }
+    if (!result)
+        result = gpu.driver->event_create(&event, CUDA_EVENT_DISABLE_TIMING);
     if (!result) {
         result = gpu.driver->event_record(event, on);
         if (!result)

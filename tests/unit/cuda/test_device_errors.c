@@ -693,6 +693,13 @@ static void wrong_streams_and_outputs_are_refused(void **unused)
         assert_int_equal(driver->cuCtxPushCurrent(context), 0);
         assert_int_equal(driver->cuStreamBeginCapture((CUstream)other, CU_STREAM_CAPTURE_MODE_RELAXED), 0);
         next_refuses(consumer.loader, &consumer.out, other, "captur", "graph");
+        /* A graph cannot wait for work outside of it, and the attempt would spoil the capture. */
+        struct tokmap_error error = {0};
+        struct CUstream_st *const outside[] = {NULL, (struct CUstream_st *)1, (struct CUstream_st *)2};
+        for (int i = 0; i < 3; i++)
+            assert_int_equal(tokmap_cuda_stream_wait("cuda:1", other, outside[i], &error), TOKMAP_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, "capturing a graph"));
+        assert_int_equal(error.device, 0);
         assert_int_equal(driver->cuStreamEndCapture((CUstream)other, &graph), 0);
         assert_int_equal(driver->cuCtxPopCurrent(NULL), 0);
         assert_int_equal(driver->cuDevicePrimaryCtxRelease(1), 0);
