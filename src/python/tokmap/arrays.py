@@ -9,6 +9,7 @@ from functools import partial
 
 from .dlpack import BYTES, Array, sweep
 from .errors import ArgumentError, NoDeviceError, OutputError, TokmapError
+from .streams import owns, stream_handle
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -17,7 +18,7 @@ if TYPE_CHECKING:
     import torch
 
     from .device import Pool
-    from .hints import AnyArray
+    from .hints import AnyArray, Stream
 
 
 def _dtype_name(dtype: Any) -> tuple[str | None, str | None]:
@@ -169,9 +170,13 @@ class Arrays:
         """The stream on which the next arrays are written."""
         return 0
 
-    def use_stream(self, stream: int, new: bool) -> int:
-        """Sets that stream, for new arrays or for the caller's."""
-        return _no_stream(stream)
+    def use_stream(self, stream: Stream, new: bool) -> int:
+        """Sets that stream, for new arrays or for the caller's. Returns its handle."""
+        return _no_stream(stream_handle(stream))
+
+    def order(self, arrays: list[AnyArray], stream: int) -> None:
+        """Called before the library writes to arrays of the caller, on a stream: makes it wait for earlier uses of the
+        arrays on other streams, as far as they are known."""
 
     def written(self, arrays: list[AnyArray], stream: int) -> None:
         """Called after the library has written to arrays of the caller, on a stream."""
@@ -232,6 +237,9 @@ class TorchArrays(Arrays):
             torch.cuda.init()  # type: ignore[no-untyped-call]
         self.device_name = device
         self._device = torch.device(device)
+        # A private function of torch, which makes no object for each batch. Not every version has it.
+        self._raw_stream = getattr(torch._C, "_cuda_getCurrentRawStream", None)
+        self._written: tuple[int, list[AnyArray]] = 0, []  # the last outputs of the caller, and their stream
 
     def _dtype(self, code: str) -> torch.dtype:
         found: torch.dtype | None = getattr(self._torch, code, None)
@@ -266,16 +274,32 @@ class TorchArrays(Arrays):
     def stream(self) -> int:
         if self._device.type == "cpu":
             return 0
-        stream: int = self._torch.cuda.current_stream(self._device).cuda_stream
+        stream: int = self._raw_stream(self._device.index) if self._raw_stream is not None else \
+            self._torch.cuda.current_stream(self._device).cuda_stream
         return stream
 
-    def use_stream(self, stream: int, new: bool) -> int:
+    def use_stream(self, stream: Stream, new: bool) -> int:
+        handle = stream_handle(stream)
         if self._device.type == "cpu":
-            return _no_stream(stream)
-        if new and stream != self.stream():
+            return _no_stream(handle)
+        if new and handle != self.stream():
             raise ArgumentError("torch allocates new tensors for its current stream: select the other stream with "
                                 "torch.cuda.stream(), or pass your own tensors as out=")
-        return stream
+        return handle
+
+    def order(self, arrays: list[AnyArray], stream: int) -> None:
+        last, written = self._written
+        if (last or 1) != (stream or 1) and not {array.data_ptr() for array in arrays}.isdisjoint(
+                array.data_ptr() for array in written):
+            from .device import order
+            order(self.device_name, stream, last)
+
+    def written(self, arrays: list[AnyArray], stream: int) -> None:
+        if self._device.type != "cpu":
+            self._written = stream, arrays
+
+    def close(self) -> None:
+        self._written = 0, []
 
 
 class OwnArrays(Arrays):
@@ -292,9 +316,14 @@ class OwnArrays(Arrays):
         self.close()
         self.device_name, self._pool = device, Pool(device)
 
-    def use_stream(self, stream: int, new: bool) -> int:
-        self._stream = stream if self._pool is not None else _no_stream(stream)
-        return stream
+    def use_stream(self, stream: Stream, new: bool) -> int:
+        handle = stream_handle(stream)
+        if self._pool is None:
+            return _no_stream(handle)
+        if owns(stream):
+            self._pool.keep(handle, stream)
+        self._stream = handle
+        return handle
 
     def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
         count = _bytes(shape, code)
@@ -344,7 +373,20 @@ class OwnArrays(Arrays):
             raise _wrong(field, "device", self.device_name, found.device)
 
     def stream(self) -> int:
-        return self.use_stream(0, True)
+        self._stream = 0
+        return 0
+
+    def order(self, arrays: list[AnyArray], stream: int) -> None:
+        if self._pool is None:
+            return
+        waited = {stream or 1}
+        for array in arrays:
+            # Our arrays know the stream of the last batch. Others name the one on which they may still be read.
+            last = array.stream if isinstance(array, Array) else array.__cuda_array_interface__.get("stream", stream)
+            if last is not None and (last or 1) not in waited:
+                from .device import order
+                waited.add(last or 1)
+                order(self.device_name, stream, last)
 
     def written(self, arrays: list[AnyArray], stream: int) -> None:
         # Readers of these arrays must wait for that stream.

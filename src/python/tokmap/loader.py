@@ -10,11 +10,11 @@ from . import _library as c
 from . import launcher
 from ._library import check, failure, lib
 from .arrays import choose
-from .errors import ArgumentError, CursorError, End, EndedError, OutputError
+from .errors import ArgumentError, ClosedError, CursorError, End, EndedError, OutputError
 from .fields import TOKEN_FIELDS, field_bits, parse_fields
 from .handles import LoaderHandle, new
 from .opened_run import OpenedRun, Place, Shown
-from .reader import _SETTLES, Reader, exclusive
+from .reader import _SETTLES, Reader, exclusive, exiting
 from .records import NamedTuple
 from .state import cursor_of_state, cursor_text, state_of_cursor
 from .tokenizer import Tokenizer
@@ -138,18 +138,6 @@ class LoaderDevice(NamedTuple):
 
 #: The longest wait in the library before Python can handle a signal such as Ctrl-C.
 _WAIT_NS = 50_000_000
-
-
-def _stream_handle(stream: Stream) -> int:
-    """The handle of a CUDA stream, given as a number or as a stream object of torch, CuPy, or Numba."""
-    for name in ("cuda_stream", "ptr", "handle"):
-        found = getattr(stream, name, None)
-        if found is not None:
-            stream = getattr(found, "value", found)
-            break
-    if not isinstance(stream, int):
-        raise ArgumentError(f"stream is {stream!r}: pass a CUDA stream, or its handle as a number")
-    return stream
 
 
 def _deadline_ns(seconds: float | None) -> int:
@@ -528,6 +516,7 @@ class Loader(Reader):
                 if self._last is made:  # Python before 3.11 handles signals between any two instructions
                     self._last = before
                 self._returning = 0
+            self._stop_at_exit()
             raise
 
     __next__ = next  # not a function that calls it, which would be another place to be interrupted at
@@ -545,11 +534,13 @@ class Loader(Reader):
         if pending is not None and pending[0] is not last[0] and pending[0][0].row_tokens:
             return self._fetch_interrupted(out)
         while not lib.tokmap_loader_wait(handle, _WAIT_NS):
-            pass  # Python handles signals between two calls
+            if exiting():  # Python handles signals between two calls
+                del handle  # because the exception refers to this frame
+                raise ClosedError("the loader is closed, because the program ends")
         if last[1] >= self._phase_end:
             self._enter_phase()
         arrays, outputs = self._arrays, self._out
-        stream = arrays.stream() if stream is None else arrays.use_stream(_stream_handle(stream), out is None)
+        stream = arrays.stream() if stream is None else arrays.use_stream(stream, out is None)
         if out is None:
             pointer, written = arrays.pointer, []
             for name, make in self._makers:
@@ -558,6 +549,7 @@ class Loader(Reader):
                 setattr(outputs, name, pointer(array))
         else:
             written = self._check_out(out)
+            arrays.order(written, stream)
         batch = self._batches[last[0] is self._batches[0]]
         batch[0].row_tokens = 0  # the library sets it: until then the call has not delivered
         self._pending = batch, written, out is not None, stream
@@ -815,7 +807,10 @@ class Loader(Reader):
     @exclusive
     def close(self) -> None:
         """Stops the producer thread and frees its memory. A second close has no effect. Batches that were delivered
-        stay valid."""
+        stay valid. The end of the program closes a loader that is still open."""
+        self._finish()
+
+    def _finish(self) -> None:
         with self._query_lock:
             if self._in_query:
                 raise self._interrupted()

@@ -1,6 +1,7 @@
 """What Loader and RunDataset share: a loader of the library, which one thread at a time uses, and how it ends."""
 from __future__ import annotations
 
+import atexit
 import os
 import weakref
 from _thread import RLock, get_ident
@@ -64,6 +65,12 @@ class Reader:
             raise ClosedError(f"the {self._name} is closed")
         return handle
 
+    def _stop_at_exit(self) -> None:
+        """Called where a method has failed. If that is because the program ends, other threads than the one that ends
+        it stop here, as Python stops daemon threads, and print nothing."""
+        while _exiting and _exiting != get_ident():
+            sleep(3600)
+
     def _renew(self) -> None:
         """In a child after fork(): the threads that had the locks exist in the parent only."""
         if not self._lock._is_owned():  # type: ignore[attr-defined]
@@ -74,7 +81,18 @@ class Reader:
     @exclusive
     def close(self) -> None:
         """Frees the loader's memory. A second close has no effect. The run stays open."""
+        self._finish()
+
+    def _finish(self) -> None:
         self._handle = None
+
+    def _end(self, seconds: float) -> None:
+        """Closes at the end of the program. Leaves it if another thread does not come out of a method in time."""
+        if self._lock.acquire(timeout=seconds):
+            try:
+                self._finish()
+            finally:
+                self._lock.release()
 
     __del__ = drop_handle
 
@@ -88,3 +106,26 @@ def _after_fork() -> None:
 
 
 os.register_at_fork(after_in_child=_after_fork)
+
+_exiting = 0  # the thread that ends the program
+#: Seconds that the end of a program waits for a thread that is inside a method.
+_EXIT_S = 2.0
+
+
+def exiting() -> bool:
+    """Whether the program is ending. Then nothing may wait."""
+    return _exiting != 0
+
+
+def _at_exit() -> None:
+    """Closes what is still open when the program ends: a loader in a cycle, in a daemon thread, or in an extension
+    would otherwise keep its own thread inside the GPU's driver while the driver ends."""
+    global _exiting
+    _exiting = get_ident()
+    for reader in list(_readers):
+        reader._end(_EXIT_S)
+
+
+# Functions that are registered later run earlier, so those of the program still find its loaders open. The driver's own
+# run after all of Python's.
+atexit.register(_at_exit)

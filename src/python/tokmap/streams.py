@@ -1,0 +1,51 @@
+"""CUDA streams as the caller passes them: numbers, and the objects of torch, CuPy, Numba, and cuda.core.
+
+A handle is the address of the driver's stream. 0 and 1 are the legacy default stream, and 2 is the default stream of
+the thread.
+"""
+from __future__ import annotations
+
+from operator import index
+
+from .errors import ArgumentError
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .hints import Stream
+
+
+def _member(stream: Any) -> Any:
+    """What a stream object says about its handle."""
+    for name in ("cuda_stream", "ptr"):  # torch; CuPy
+        found = getattr(stream, name, None)
+        if found is not None:
+            return found
+    protocol = getattr(stream, "__cuda_stream__", None)  # (version, handle); a property in its first version
+    if protocol is not None:
+        return (protocol() if callable(protocol) else protocol)[1]
+    found = getattr(stream, "handle", None)  # Numba, where its value is None for the default stream
+    return stream if found is None else (found.value or 0) if hasattr(found, "value") else found
+
+
+def stream_handle(stream: Stream) -> int:
+    """The handle of a CUDA stream, given as a number or as an object that has one: of torch, CuPy, Numba, cuda.core, or
+    cuda.bindings, or any with __cuda_stream__."""
+    handle = None
+    try:
+        found = _member(stream)
+        # A CUstream of cuda.bindings has int(), but no index. Numbers with fractions have as_integer_ratio().
+        handle = int(found) if hasattr(found, "__int__") and not hasattr(found, "as_integer_ratio") else index(found)
+    except (TypeError, ValueError, IndexError, KeyError):
+        pass
+    if handle is None or isinstance(stream, bool) or not 0 <= handle < 2 ** 64:
+        raise ArgumentError(f"stream is {stream!r}: pass a CUDA stream, or its handle as a number")
+    return handle
+
+
+def owns(stream: Stream) -> bool:
+    """Whether the object certainly owns its stream, which then lives as long as the object: the class Stream of torch
+    and CuPy. A handle as a number does not, and neither does an ExternalStream."""
+    kind = type(stream)
+    return kind.__name__ == "Stream" and kind.__module__.split(".")[0] in ("torch", "cupy")
