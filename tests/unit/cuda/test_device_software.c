@@ -568,6 +568,8 @@ static void attributes_can_be_set(void **unused)
         assert_int_equal(blocks, expected[i][2]);
     }
     fine(cu->cuModuleUnload(module));
+}
+
 /* To wait for the whole context conflicts with a capture in it, whatever the modes are. */
 static void a_context_cannot_be_waited_for_during_a_capture(void **unused)
 {
