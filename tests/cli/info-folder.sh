@@ -34,6 +34,21 @@ exits 1 tokmap info data >out 2>err
 holds out "data/ranks                           cannot be opened"
 holds out "data/twice "
 holds err "data/ranks.bin: the file is 0 bytes long"
+# Tokens without their index are an error, in the folder and below it, and no list without them.
+mkdir -p short/below several/below
+cp data/bytes.bin short/lost.bin
+for folder in short short/below several several/below; do cp data/bytes.bin data/bytes.tmx "$folder/"; done
+cp data/more/ranks.* several/
+for options in '' --json; do
+    exits 1 tokmap info short $options >out 2>err
+    holds err "short/lost.bin: the folder has shards, and this file has the name of a shard's tokens"
+    [ ! -s out ]
+done
+tokmap info several >out
+holds out "several/below"
+mv short/lost.bin several/below/
+exits 1 tokmap info several >out 2>err
+holds err "several/below/lost.bin: the folder has shards"
 # Shards that agree.
 tokmap info data/more >out
 holds out "dataset           data/more"

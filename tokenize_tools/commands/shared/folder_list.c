@@ -11,15 +11,25 @@
 #include "target.h"
 #include "text/path.h"
 
+/* Returns whether a folder was refused because its shards differ. That error names the index of a shard; a .bin whose
+ * index is missing is ERROR_MISMATCH as well, but then the error names the .bin, and nothing may be listed in its
+ * place. */
+static bool shards_differ(const struct tokmap_error *why)
+{
+    const size_t bytes = strlen(why->path);
+    return why->status == TOKMAP_ERROR_MISMATCH && bytes > 4 && !strcmp(why->path + bytes - 4, ".tmx");
+}
+
 bool folder_is_several(const char *name)
 {
     struct os_stat found;
     struct tokmap_dataset *dataset = NULL;
+    struct tokmap_error why = {0};
     if (os_stat(name, &found) || found.kind != OS_KIND_FOLDER)
         return false;
-    const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, NULL);
+    const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, &why);
     tokmap_dataset_close(dataset);
-    return status == TOKMAP_ERROR_MISMATCH;
+    return status && shards_differ(&why);
 }
 
 /* ---- the names ---- */
@@ -123,7 +133,7 @@ static void opened_list(struct listing *listing, const char *name, const struct 
 static void refused_list(struct listing *listing, const char *name, const struct tokmap_error *why)
 {
     /* A subfolder may be several datasets, like the folder itself: that is not a fault. */
-    const bool several = why->status == TOKMAP_ERROR_MISMATCH;
+    const bool several = shards_differ(why);
     char text[sizeof why->path + sizeof why->message + 256];
     const char *reason = several ? "several datasets; list them with 'tokmap info'" : "cannot be opened";
     if (listing->as_json) {
