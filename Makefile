@@ -371,7 +371,7 @@ test: ## run every test that needs no GPU (installs what is missing first)
 	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh
 	+@$(sub_make) test-run
 test-gpu: ## run the tests of the device path on a real GPU (without a GPU they are skipped with the reason)
-	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh
+	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh gpu
 	+@TOKMAP_TEST_GPU=1 $(sub_make) TESTS='gpu/*' test-run
 test-run: harness
 	@$(test_environment) TESTS='$(TESTS)' sh tests/support/run_tests.sh

@@ -1,18 +1,47 @@
 #!/bin/sh
-# test_gpu.sh: the tests of the device path on a real GPU; `make test-gpu` runs them. They are the program that also
-# runs on the emulated driver (tests/unit/cuda/test_device.c). The driver compiles the kernel's PTX for the GPU, and
-# every output of every field is compared with that of the host, byte for byte. Where compute-sanitizer is installed, a
-# few cases are repeated under its memory checks.
+# test_gpu.sh: the tests of the device path on a real GPU; `make test-gpu` runs them. In a tree that is built (make
+# harness) it can also be run alone, without make, network, or root: sh tests/gpu/test_gpu.sh
+#
+# The tests are the program that also runs on the emulated driver (tests/unit/cuda/test_device.c). The driver compiles
+# the kernel's PTX for the GPU, or takes its machine code, and every output of every field is compared with that of the
+# host, byte for byte. Where compute-sanitizer is installed, a few cases are repeated under its memory checks. Where
+# Python with PyTorch is installed, tests/gpu/test_gpu.py follows. Everything together ends within 5 minutes: the random
+# tests stop when their share of the time is over, and say how many cases they ran.
 #
 # Skipped, with the reason, if TOKMAP_TEST_GPU is not set (make test-gpu sets it) or the machine has no GPU.
+# TOKMAP_TEST_GPU=emulator runs the same list on the emulated driver, with fewer cases, and counts what would be slow.
 set -u
+cd "${TOP:-$(dirname "$0")/../..}" || exit 1
+alone=${BUILD_DIR:-}
+BUILD_DIR=${BUILD_DIR:-$(pwd)/${BUILD:-build}}
+if [ -z "$alone" ]; then
+    TOKMAP_TEST_GPU=${TOKMAP_TEST_GPU:-1}
+    TMPDIR=$(mktemp -d) || exit 1
+    export BUILD_DIR TMPDIR TOKMAP_TEST_GPU
+    trap 'rm -rf "$TMPDIR"' EXIT
+fi
 if [ -z "${TOKMAP_TEST_GPU:-}" ]; then
     echo "the tests on a real GPU are run only by: make test-gpu"
     exit 77
 fi
 program=$BUILD_DIR/tests/test_device
-unset TOKMAP_CUDA_DRIVER CMOCKA_MESSAGE_OUTPUT
-[ -x "$program" ] || { echo "test_device has not been built: cmocka is missing" && exit 77; }
+unset TOKMAP_CUDA_DRIVER TOKMAP_CUDA_SOFTWARE CMOCKA_MESSAGE_OUTPUT
+[ -x "$program" ] || { echo "test_device has not been built: make harness; it needs cmocka" && exit 77; }
+few=100 many=1000
+if [ "$TOKMAP_TEST_GPU" = emulator ]; then
+    export TOKMAP_CUDA_DRIVER="$BUILD_DIR/tests/cuda_software/libcuda.so.1" TOKMAP_CUDA_SOFTWARE="report=$TMPDIR/report"
+    few=10 many=40
+fi
+passed=0 failed=0 skipped=0
+# result STATUS NAME LOG: prints one line. STATUS 77: skipped.
+result() {
+    case $1 in
+    0) passed=$((passed + 1)) && echo "ok - $2" ;;
+    77) skipped=$((skipped + 1)) && echo "ok - $2 # SKIP $(tail -n 1 "$3")" ;;
+    *) failed=$((failed + 1)) && tail -n 40 "$3" && echo "not ok - $2" ;;
+    esac
+}
+cases_of() { sed -n 's/.*\(^\| \)\([0-9]* random cases\).*/\2/p' "$1" | tail -n 1; }
 
 "$program" 'a_missing_device*' >"$TMPDIR/first" 2>&1
 case $? in
@@ -20,26 +49,33 @@ case $? in
 0) ;;
 *) cat "$TMPDIR/first" && exit 1 ;;
 esac
-failed=0
-for cases in 100 1000; do
-    if DEVICE_CASES=$cases "$program" >"$TMPDIR/all" 2>&1; then
-        echo "ok - $cases cases on the device"
-    else
-        tail -n 40 "$TMPDIR/all"
-        echo "not ok - $cases cases on the device"
-        failed=1
-    fi
+# Few cases first, so that what is wrong everywhere shows at once.
+for cases in $few $many; do
+    DEVICE_CASES=$cases DEVICE_SECONDS=60 "$program" >"$TMPDIR/all" 2>&1
+    result $? "$(cases_of "$TMPDIR/all") on the device" "$TMPDIR/all"
 done
 PATH=$PATH:/usr/local/cuda/bin
-for tool in memcheck initcheck; do
-    if ! command -v compute-sanitizer >/dev/null; then
-        echo "ok - $tool # SKIP compute-sanitizer is not installed"
-    elif DEVICE_CASES=15 compute-sanitizer --tool $tool --error-exitcode 9 "$program" >"$TMPDIR/$tool" 2>&1; then
-        echo "ok - $tool finds nothing"
-    else
-        tail -n 40 "$TMPDIR/$tool"
-        echo "not ok - $tool finds nothing"
-        failed=1
+# A test gives ordinary memory as an output, and the driver's answer is an error on purpose: memcheck would report it.
+for tool in 'memcheck --report-api-errors no' initcheck; do
+    name=${tool%% *}
+    echo "compute-sanitizer is not installed, or no GPU is used" >"$TMPDIR/$name"
+    status=77
+    if command -v compute-sanitizer >/dev/null && [ "$TOKMAP_TEST_GPU" != emulator ]; then
+        DEVICE_CASES=15 DEVICE_SECONDS=30 timeout -k 5 90 compute-sanitizer --tool $tool --error-exitcode 9 "$program" \
+            >"$TMPDIR/$name" 2>&1
+        status=$?
     fi
+    result $status "$name finds nothing" "$TMPDIR/$name"
 done
-exit $failed
+if [ "$TOKMAP_TEST_GPU" = emulator ]; then
+    sort -u "$TMPDIR/report" | grep '^contexts_made' >"$TMPDIR/made"
+    [ "$(cat "$TMPDIR/made")" = 'contexts_made 1' ]
+    result $? "a program makes one context" "$TMPDIR/made"
+elif [ -e tests/gpu/test_gpu.py ]; then
+    PYTHONPATH=$(pwd)/src/python TOKMAP_LIBRARY=$BUILD_DIR/lib/libtokmap.so.0 timeout -k 5 150 "${PYTHON:-python3}" tests/gpu/test_gpu.py >"$TMPDIR/python" 2>&1
+    status=$?
+    cat "$TMPDIR/python"
+    result $status "Python on the device" "$TMPDIR/python"
+fi
+echo "$passed passed, $failed failed, $skipped skipped"
+[ $failed = 0 ]

@@ -5,7 +5,7 @@
 # $CPPFLAGS says where else headers are.
 #
 # With the argument "build" it installs only what building cannot do without. If all of that is there, it needs no root,
-# and only names what is missing besides.
+# and only names what is missing besides. With "gpu" the same, and what the tests on a GPU cannot do without.
 #
 #   needed   Parts of tokmap cannot be built or tested without it. If it cannot be installed, the exit status is 2.
 #   useful   Tests that use it are skipped without it. If it cannot be installed, one line says so.
@@ -45,13 +45,15 @@ optional_headers() {
     header bzlib.h libbz2-dev
     header lzma.h liblzma-dev
 }
-if [ "${1:-}" = build ] && [ -z "$needed" ]; then
+[ "${1:-}" != gpu ] || header cmocka.h libcmocka-dev
+case ${1:-} in build | gpu) only=yes ;; *) only= ;; esac
+if [ -n "$only" ] && [ -z "$needed" ]; then
     optional_headers
     [ -z "$needed" ] || echo "tokmap: going on without these packages, which it can use: $(echo $needed)"
     exit 0
 fi
 optional_headers
-if [ "${1:-}" = build ]; then
+if [ -n "$only" ]; then
     useful=
 else
     header cmocka.h libcmocka-dev

@@ -22,6 +22,14 @@
 
 static bool real;
 static const struct cuda_driver *table; /* for calls that the library does not offer */
+static struct CUctx_st *kept;           /* the primary context of device 0 */
+static unsigned other_contexts;         /* that the current test makes besides */
+
+/* Registered with atexit(). */
+static void release_kept(void)
+{
+    (void)table->primary_release(0);
+}
 
 bool device_begin(char why[800])
 {
@@ -34,10 +42,20 @@ bool device_begin(char why[800])
             abort();
         (void)driver->configure("");
     }
-    if (!cuda_driver_open(&table, &error))
-        return true;
-    (void)snprintf(why, 800, "%s", error.message);
-    return false;
+    if (cuda_driver_open(&table, &error)) {
+        (void)snprintf(why, 800, "%s", error.message);
+        return false;
+    }
+    /* A real driver takes 0.1 to 0.4 s to make a primary context. So the program retains it once, not in each case. */
+    int result = table->primary_retain(&kept, 0);
+    if (result || atexit(release_kept)) {
+        (void)cuda_driver_error(table, TOKMAP_ERROR_DEVICE, result, &error, "opening the primary context of the GPU");
+        (void)snprintf(why, 800, "%s", error.message);
+        return false;
+    }
+    if (!real)
+        software_driver()->reset();
+    return true;
 }
 
 bool device_is_real(void)
@@ -60,8 +78,17 @@ void device_is_clean(void)
 {
     if (real)
         return;
+    const uint64_t made = software_driver()->count("contexts_made");
     software_driver_is_content();
-    software_driver_is_empty();
+    software_driver_is_empty_but(1);
+    if (made != other_contexts)
+        fail_msg("%llu contexts were made besides that of the program", (unsigned long long)made);
+    other_contexts = 0;
+}
+
+void device_makes_contexts(unsigned count)
+{
+    other_contexts += count;
 }
 
 /* ---- outputs ---- */

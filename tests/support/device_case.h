@@ -17,8 +17,11 @@ bool device_begin(char why[800]);
 bool device_is_real(void);
 /* Configures the emulated driver with words of TOKMAP_CUDA_SOFTWARE. Does nothing on a real GPU. */
 void device_configure(const char *format, ...) __attribute__((format(printf, 1, 2)));
-/* Fails the cmocka test if the emulated driver has found a violation, or if something in it was not freed. */
+/* Fails the cmocka test if the emulated driver has found a violation, if something in it was not freed, or if a context
+ * was made: the program keeps that of device 0 until its end. */
 void device_is_clean(void);
+/* The current test makes so many contexts on other devices. */
+void device_makes_contexts(unsigned count);
 
 struct device_case {
     const struct tokmap_run *run;

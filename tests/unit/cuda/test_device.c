@@ -22,6 +22,8 @@
 static char folder[512];
 static struct made wide, narrow;
 static unsigned cases; /* number of cases of each random test; smaller under sanitizers */
+static uint64_t until; /* by os_clock_ns(); no further case begins after it. 0: no limit */
+static uint64_t ran;   /* cases */
 
 static int setup(void **unused)
 {
@@ -33,12 +35,23 @@ static int setup(void **unused)
     const char *sanitizer = getenv("SANITIZE");
     const char *given = getenv("DEVICE_CASES");
     cases = given ? (unsigned)strtoul(given, NULL, 10) : sanitizer && *sanitizer ? 25 : 100;
+    const char *seconds = getenv("DEVICE_SECONDS");
+    until = seconds ? os_clock_ns() + strtoull(seconds, NULL, 10) * 1000000000 : 0;
     return 0;
+}
+
+/* Returns whether case i of `most` is to be run, and counts it. */
+static bool is_next(unsigned i, unsigned most)
+{
+    bool next = i < most && (!until || os_clock_ns() < until);
+    ran += next;
+    return next;
 }
 
 static int teardown(void **unused)
 {
     (void)unused;
+    print_message("%llu random cases\n", (unsigned long long)ran);
     made_free(&wide);
     made_free(&narrow);
     scratch_remove(folder);
@@ -88,7 +101,8 @@ static void every_batch_equals_that_of_the_host(void **unused)
     (void)unused;
     static const unsigned delays[] = {0, 30, 300};
     uint64_t batches = 0;
-    for (unsigned seed = 1; seed <= cases; seed++) {
+    unsigned seed = 1;
+    for (; is_next(seed - 1, cases); seed++) {
         struct device_case test;
         char text[400];
         device_configure("seed=%u,delay=%u", seed, delays[seed % 3]);
@@ -98,7 +112,7 @@ static void every_batch_equals_that_of_the_host(void **unused)
         assert_int_equal(test.stats.host_expanded, 0);
         device_is_clean();
     }
-    assert_true(batches > cases * 4);
+    assert_true(seed > 1 && batches > (seed - 1) * 4);
 }
 
 static void without_the_kernel_the_host_expands(void **unused)
@@ -108,7 +122,7 @@ static void without_the_kernel_the_host_expands(void **unused)
                                            "fail=cuModuleGetFunction:1+:500"};
     if (device_is_real())
         skip();
-    for (unsigned seed = 1; seed <= cases / 3; seed++) {
+    for (unsigned seed = 1; is_next(seed - 1, cases / 3); seed++) {
         struct device_case test;
         char text[400];
         device_configure("seed=%u,delay=%u,%s", seed, seed % 3 * 100, refusals[seed % 3]);
@@ -242,7 +256,7 @@ static void several_loaders_work_at_once(void **unused)
 {
     (void)unused;
     enum { LOADERS = 4 };
-    for (unsigned round = 0; round < cases / 10; round++) {
+    for (unsigned round = 0; is_next(round, cases / 10); round++) {
         struct threaded *all = calloc(LOADERS, sizeof *all);
         struct tokmap_run *runs[LOADERS];
         device_configure("seed=%u,delay=%u", round, round % 2 * 200);
@@ -304,6 +318,7 @@ static void the_requested_device_is_used(void **unused)
     device_configure("devices=2,delay=50");
     device_case_random(&test, 77, "narrow.list", "wide.list", ignored);
     test.options.device = "cuda:1";
+    device_makes_contexts(1);
     test.options.rank = 0;
     test.options.world = 1;
     test.streams = 2;
@@ -687,7 +702,7 @@ static void a_capturing_stream_is_refused(void **unused)
 static void closing_at_any_moment(void **unused)
 {
     (void)unused;
-    for (unsigned turn = 0; turn < cases; turn++) {
+    for (unsigned turn = 0; is_next(turn, cases); turn++) {
         struct opened opened;
         device_configure("seed=%u,delay=%u", turn, turn % 4 * 150);
         open_one(&opened, LONG_RUN, turn % 5 != 0, turn % 3 ? 0 : 8192);
