@@ -7,7 +7,6 @@
 
 #include "cli/cli.h"
 #include "common/error.h"
-#include "cuda/expand_ptx.h"
 #include "gpu_kernels_ptx.h"
 #include "tokmap/cuda.h"
 
@@ -32,10 +31,11 @@ static int load_kernels(struct gpu *gpu)
         result = driver->module_get_function(&gpu->checksum, gpu->module, "gpu_checksum");
     if (result)
         return gpu_check(gpu, result, "loading the benchmark's kernels");
-    result = driver->module_load(&gpu->expand_module, expand_ptx, 0, NULL, NULL);
-    if (!result)
-        result = driver->module_get_function(&gpu->expand, gpu->expand_module, "tokmap_expand");
-    return gpu_check(gpu, result, "loading the library's kernel");
+    char reason[CUDA_KERNEL_REASON];
+    gpu->expand = cuda_kernel_take(&gpu->device, reason);
+    if (!gpu->expand)
+        cli_say(gpu->bench->program, "%s", reason);
+    return gpu->expand ? CLI_DONE : CLI_FAILED;
 }
 
 const char *gpu_reason(const struct tokmap_error *error)
@@ -84,8 +84,7 @@ void gpu_close(struct gpu *gpu)
     }
     if (gpu->module)
         (void)gpu->driver->module_unload(gpu->module);
-    if (gpu->expand_module)
-        (void)gpu->driver->module_unload(gpu->expand_module);
+    cuda_kernel_release(gpu->expand, false);
     cuda_leave(&gpu->device, &gpu->entered);
     cuda_device_close(&gpu->device);
     gpu->open = false;
@@ -145,7 +144,7 @@ int gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work)
 int gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work)
 {
     struct expand_arguments arguments = *work;
-    return gpu_launch(gpu, gpu->expand, expand_blocks(work, (uint32_t)gpu->processors), EXPAND_BLOCK, &arguments);
+    return gpu_launch(gpu, gpu->expand->function, expand_blocks(work, gpu->expand->held), EXPAND_BLOCK, &arguments);
 }
 
 int gpu_timer_new(struct gpu *gpu, struct gpu_timer *timer)

@@ -9,7 +9,7 @@
 #ifndef TOKMAP_BENCH_HARNESS_GPU_H
 #define TOKMAP_BENCH_HARNESS_GPU_H
 
-#include "cuda/cuda_device.h"
+#include "cuda/cuda_kernel.h"
 #include "gpu_kernels.h"
 #include "harness.h"
 #include "staging/expand_arguments.h"
@@ -22,9 +22,9 @@ struct gpu {
     bool open;
     char name[16];  /* "cuda:0" */
     int processors; /* multiprocessors */
-    struct CUmod_st *module, *expand_module;
+    struct CUmod_st *module;
     struct CUfunc_st *gemm, *spin, *checksum; /* the benchmark's kernels */
-    struct CUfunc_st *expand;                 /* the library's kernel */
+    const struct cuda_kernel *expand;         /* the library's kernel */
     struct CUstream_st *stream;
 };
 

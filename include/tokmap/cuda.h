@@ -44,7 +44,13 @@
  *
  *   Context. All work happens in the primary context of the device, which the CUDA runtime and PyTorch use, too. The
  *   context that is current on the calling thread is the same after each call as before. A program that resets the
- *   device (cudaDeviceReset) must close its loaders and free its streams and memory of this library first.
+ *   device (cudaDeviceReset) should close its loaders and free its streams and memory of this library first. A loader
+ *   that is still open then can only be closed, which makes no call that uses the lost context.
+ *
+ *   Kernel. One kernel expands the batches of all loaders on a device. The library contains it as machine code for
+ *   capability 8, 9, and 10, which drivers for CUDA 13 and later load at once. Older drivers and drivers of other GPUs
+ *   compile it when the first loader is opened, in 0.1 to 0.3 s, and keep the result in a cache. A driver that accepts
+ *   neither form leaves the work to the host: see tokmap_loader_device().
  *
  *   Memory. A loader holds page-locked host memory, which the operating system cannot swap out, and GPU memory of the
  *   same size: see ring_bytes in tokmap.h. Where the host expands the batches, it holds more of the former and none of
@@ -53,12 +59,14 @@
  *
  *   Fork. A process that was forked after CUDA was first used cannot use CUDA; that is a rule of the driver. Functions
  *   that open a device return TOKMAP_ERROR_NO_DEVICE in it, and tokmap_loader_next() of a loader that the parent opened
- *   returns TOKMAP_ERROR_ARGUMENT. Closing such a loader in the child is safe and does not touch the GPU.
+ *   returns TOKMAP_ERROR_ARGUMENT. Closing such a loader in the child is safe and does not touch the GPU or the
+ *   page-locked memory.
  *
  *   Graphs. A CUDA graph of the training step can read the outputs, because their addresses may stay the same. Call
  *   next() before each launch of the graph. A call with a stream that is capturing is refused with
- *   TOKMAP_ERROR_ARGUMENT, because each launch of the graph would deliver the same batch again. A loader does not
- *   disturb a capture on another stream.
+ *   TOKMAP_ERROR_ARGUMENT, because each launch of the graph would deliver the same batch again. So is one with the
+ *   legacy default stream while a stream that waits for it is capturing. A loader does not disturb a capture on another
+ *   stream.
  *
  *   Faults. After a kernel of the program has accessed invalid memory, every call of the driver in this process fails.
  *   The loader then returns TOKMAP_ERROR_DEVICE, although the fault is not its own.
@@ -71,7 +79,9 @@
  *   - `device` is "cuda:N" for GPU N, counted from 0 among the GPUs that the process may use (CUDA_VISIBLE_DEVICES). Or
  *     it is "cuda" for the GPU of the context that is current on the calling thread; without a context that is GPU 0.
  *   - A stream is a CUstream or cudaStream_t, which are both struct CUstream_st *. It must belong to the primary
- *     context of the device. NULL is the device's legacy default stream.
+ *     context of the device; a stream of a green context does, with drivers for CUDA 12.5 and later. NULL is the
+ *     device's legacy default stream, also in a program that is compiled with --default-stream per-thread: such a
+ *     program passes cudaStreamPerThread, whose value is 2.
  *   - After TOKMAP_ERROR_DEVICE, and after TOKMAP_ERROR_NO_DEVICE or TOKMAP_ERROR_MEMORY from the driver, error.device
  *     is the driver's result. In all other cases it is 0.
  *
@@ -85,6 +95,9 @@
  *     is not found: the kernel writes to whatever is at that address now, or faults.
  *   - A reader of the outputs on another stream than the one passed to next() is in no order with the loader. Use
  *     tokmap_cuda_stream_wait(), or an event, in both directions: before it reads, and before the next call.
+ *   - batch.rows of a loader on a GPU points into page-locked memory, which the next call hands back to the producer. A
+ *     copy from it that is only enqueued (cudaMemcpyAsync) races with that: wait for the copy before the next call, or
+ *     request TOKMAP_ROWS.
  *   - A struct whose size is not set is TOKMAP_ERROR_ARGUMENT.
  */
 #ifndef TOKMAP_CUDA_H
@@ -183,6 +196,8 @@ struct tokmap_loader_device {
     uint64_t pinned_bytes; /* page-locked host memory */
     uint64_t device_bytes; /* GPU memory */
     char reason[256];      /* why the GPU does not expand; "" if it does */
+    int coherent;          /* 1: the GPU reads all memory of the host through the host's page tables, as in GH200 and
+                              GB200, so it could read batches in place. Only reported: the loader copies them */
 };
 
 /* Fills *info. Statuses: OK, ERROR_ARGUMENT. */

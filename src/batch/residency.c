@@ -67,7 +67,8 @@ static enum tokmap_status open_source(struct residency_source *source, const str
     source->populated_bytes = (source->views.pages + 63) / 64 * 8;
     if (os_memory_new(source->populated_bytes, false, &bits))
         return error_set_memory(error, "the table of pages", source->populated_bytes);
-    os_memory_zero_on_fork(bits, source->populated_bytes); /* a child has none of the populated pages of its parent */
+    /* A child has none of the populated pages of its parent. */
+    (void)os_memory_zero_on_fork(bits, source->populated_bytes);
     source->populated = bits;
     return TOKMAP_OK;
 }
@@ -285,7 +286,7 @@ void residency_forget(struct residency_source *source)
     void *fresh;
     if (!source->populated || os_memory_new(source->populated_bytes, false, &fresh))
         return;
-    os_memory_zero_on_fork(fresh, source->populated_bytes);
+    (void)os_memory_zero_on_fork(fresh, source->populated_bytes);
     os_memory_free(source->populated, source->populated_bytes);
     source->populated = fresh;
 }

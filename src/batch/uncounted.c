@@ -119,7 +119,8 @@ static void map_mask(const struct uncounted *uncounted, struct mask_view *view)
         os_memory_free(populated, neighborhoods(view));
         return;
     }
-    os_memory_zero_on_fork(populated, neighborhoods(view)); /* a child has none of the populated pages of its parent */
+    /* A child has none of the populated pages of its parent. */
+    (void)os_memory_zero_on_fork(populated, neighborhoods(view));
     view->populated = populated;
     view->map = map;
 }

@@ -72,11 +72,11 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "cuda_device.h"
-#include "expand_ptx.h"
+#include "cuda_kernel.h"
 #include "platform/os.h"
 
-/* Rings of at least this many bytes get huge pages: below, the time to clear the pages exceeds what they save. */
-#define HUGE_FROM ((uint64_t)16 << 20)
+/* Rings of at least this many bytes get huge pages: a smaller one does not fill a page. */
+#define HUGE_FROM ((uint64_t)2 << 20)
 #define BOUNCES 4
 #define CHECKED_OUTPUTS 16
 #define OUTPUTS 8     /* how many outputs a batch can have */
@@ -98,11 +98,11 @@ struct bounce {
 struct backend_cuda {
     struct backend head;
     struct cuda_device device;
-    int node;       /* the host's NUMA node near the GPU; -1: unknown */
-    int processors; /* multiprocessors of the GPU */
-    struct CUmod_st *module;
-    struct CUfunc_st *kernel; /* NULL: the host expands */
-    char reason[256];         /* why the kernel is not used, else "" */
+    uint64_t context;                 /* the number of its context; 0: unknown */
+    int node;                         /* the host's NUMA node near the GPU; -1: unknown */
+    bool coherent;                    /* the GPU reads memory of the host as the host does */
+    const struct cuda_kernel *kernel; /* NULL: the host expands */
+    char reason[CUDA_KERNEL_REASON];  /* why the kernel is not used, else "" */
     const struct expand_kernels *host_kernels;
     uint64_t output_bytes; /* most bytes of all outputs of a batch */
 
@@ -141,7 +141,8 @@ static enum tokmap_status pin(const struct backend_cuda *cuda, uint64_t bytes, s
         os_memory_prefer_node(pinned->memory, bytes, cuda->node);
         /* If a child shared a page with us, our next write would move us to a copy, and the GPU would continue to read
          * the old page. */
-        os_memory_zero_on_fork(pinned->memory, bytes);
+        if (!os_memory_zero_on_fork(pinned->memory, bytes))
+            os_memory_not_in_child(pinned->memory, bytes);
         pinned->bytes = bytes;
         pinned->registered = !driver->host_register(pinned->memory, bytes, CUDA_HOST_PORTABLE);
         if (pinned->registered)
@@ -163,14 +164,15 @@ static enum tokmap_status pin(const struct backend_cuda *cuda, uint64_t bytes, s
     return TOKMAP_OK;
 }
 
-static void unpin(const struct backend_cuda *cuda, struct pinned *pinned, bool forked)
+/* lost: the context does not exist any more, and with it neither do the registration and the driver's own memory. */
+static void unpin(const struct backend_cuda *cuda, struct pinned *pinned, bool lost)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     if (pinned->registered) {
-        if (!forked)
+        if (!lost)
             (void)driver->host_unregister(pinned->memory);
         os_memory_free(pinned->memory, pinned->bytes);
-    } else if (pinned->memory && !forked) {
+    } else if (pinned->memory && !lost) {
         (void)driver->host_free(pinned->memory);
     }
     memset(pinned, 0, sizeof *pinned);
@@ -330,7 +332,11 @@ static enum tokmap_status check_stream(const struct backend_cuda *cuda, struct C
     int handle = -1;
     if (cuda_stream_is_default(stream))
         return TOKMAP_OK;
-    int result = driver->stream_get_ctx(stream, &context);
+    /* A green context is a part of the device inside the primary context. Its streams are as good as others, but only
+     * the newer form of the question names the primary context for them. */
+    struct CUgreenCtx_st *green = NULL;
+    int result = driver->stream_get_both_ctx ? driver->stream_get_both_ctx(stream, &context, &green)
+                                             : driver->stream_get_ctx(stream, &context);
     if (result)
         return call_failed(cuda, result, error, "finding the context of the stream");
     if (context == cuda->device.context)
@@ -352,23 +358,27 @@ static enum tokmap_status check_stream(const struct backend_cuda *cuda, struct C
 }
 
 /* Refuses a stream that is capturing a graph. Work that is enqueued on it becomes part of the graph: the event that it
- * records would pull the copy stream into the capture, and every launch of the graph would deliver the same batch. */
+ * records would pull the copy stream into the capture, and every launch of the graph would deliver the same batch. The
+ * legacy default stream itself cannot capture, but while another stream that is ordered with it does, work on it is
+ * refused and invalidates that capture. To ask does not. */
 static enum tokmap_status check_capture(const struct backend_cuda *cuda, struct CUstream_st *stream,
                                         struct tokmap_error *error)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     int capturing = 0;
-    /* The legacy default stream (NULL or 1) cannot capture; the default stream of each thread (2) can. */
-    if ((uintptr_t)stream <= 1 || !driver->stream_is_capturing)
+    if (!driver->stream_is_capturing)
         return TOKMAP_OK;
     int result = driver->stream_is_capturing(stream, &capturing);
-    if (result)
+    if (result == CUDA_STREAM_CAPTURE_IMPLICIT)
+        capturing = 1;
+    else if (result)
         return call_failed(cuda, result, error, "finding out whether the stream is capturing a graph");
     return !capturing ? TOKMAP_OK
                       : error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                                  "the stream is capturing a graph, and each launch of that graph would deliver the "
+                                  "the stream is capturing a graph%s, and each launch of that graph would deliver the "
                                   "same batch; call tokmap_loader_next() before each launch of the graph, with outputs "
-                                  "that the graph reads");
+                                  "that the graph reads",
+                                  result ? " through another stream, because it is the legacy default stream" : "");
 }
 
 /* Checks that an output is memory of this device. Writing to other memory would be a fault on the GPU, after which this
@@ -454,7 +464,7 @@ static int expand_on_device(struct backend_cuda *cuda, uint32_t slot, const stru
     if (!result)
         result = order_after_copy(cuda, slot, stream);
     if (!result)
-        result = driver->launch_kernel(cuda->kernel, expand_blocks(&arguments, (uint32_t)cuda->processors), 1, 1,
+        result = driver->launch_kernel(cuda->kernel->function, expand_blocks(&arguments, cuda->kernel->held), 1, 1,
                                        EXPAND_BLOCK, 1, 1, 0, stream, parameters, NULL);
     if (result)
         return result;
@@ -575,6 +585,7 @@ static void cuda_facts(const struct backend *backend, struct backend_facts *fact
     facts->device = cuda->device.ordinal;
     facts->numa_node = cuda->node;
     facts->kernel = cuda->kernel != NULL;
+    facts->coherent = cuda->coherent;
     facts->reason = cuda->reason;
     facts->pinned_bytes = cuda->slots_memory.bytes + cuda->bounces_memory.bytes;
     facts->device_bytes = cuda->twins ? cuda->slots * cuda->slot_bytes : 0;
@@ -583,39 +594,6 @@ static void cuda_facts(const struct backend *backend, struct backend_facts *fact
 }
 
 /* ---- opening and closing ---- */
-
-/* Loads the kernel from its PTX, which the driver compiles. A failure is not an error: the host expands then, and
- * cuda->reason says why. */
-static void load_kernel(struct backend_cuda *cuda)
-{
-    const struct cuda_driver *driver = cuda->device.driver;
-    char log[512] = "";
-    int names[] = {CUDA_JIT_ERROR_LOG, CUDA_JIT_ERROR_LOG_BYTES};
-    void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};
-    const char *name = NULL, *doing = "load";
-    int result = driver->module_load(&cuda->module, expand_ptx, 2, names, values);
-    if (result)
-        cuda->module = NULL;
-    if (!result) {
-        doing = "find";
-        result = driver->module_get_function(&cuda->kernel, cuda->module, "tokmap_expand");
-    }
-    /* Some drivers load a function only at its first launch, which would delay the first next(). */
-    if (!result && driver->func_load) {
-        doing = "prepare";
-        result = driver->func_load(cuda->kernel);
-    }
-    if (!result)
-        result = driver->device_get_attribute(&cuda->processors, CUDA_DEVICE_MULTIPROCESSORS, cuda->device.handle);
-    if (!result)
-        return;
-    cuda->kernel = NULL;
-    if (driver->get_error_name(result, &name) || !name)
-        name = "an error without a name";
-    log[strcspn(log, "\n")] = '\0';
-    (void)snprintf(cuda->reason, sizeof cuda->reason, "the driver cannot %s the kernel: %.60s (%d)%s%.140s", doing,
-                   name, result, log[0] ? ": " : "", log);
-}
 
 /* Waits until the GPU has read every slot and every twin. The copy stream waits for the consumers' streams, so that one
  * event remains to be waited for, and the host sleeps meanwhile. Errors are ignored: they mean that the context is
@@ -640,12 +618,25 @@ static void drain(const struct backend_cuda *cuda)
             (void)driver->event_synchronize(cuda->expanded[i]);
 }
 
+/* The program has reset the device, or the driver has ended with the process, while the loader was open. The driver's
+ * objects are gone, and their handles may be those of others by now, so only memory of the host is freed. */
+static void free_lost(struct backend_cuda *cuda)
+{
+    unpin(cuda, &cuda->slots_memory, true);
+    unpin(cuda, &cuda->bounces_memory, true);
+    cuda_kernel_release(cuda->kernel, true);
+    cuda_device_close(&cuda->device); /* a reset does not end the uses of the primary context */
+}
+
 /* Waits for everything that is enqueued, then frees all objects of the driver. */
 static void free_device_objects(struct backend_cuda *cuda)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     struct cuda_entered entered;
-    bool inside = !cuda_enter(&cuda->device, &entered);
+    if (!cuda_context_exists(&cuda->device, cuda->context) || cuda_enter(&cuda->device, &entered)) {
+        free_lost(cuda);
+        return;
+    }
     if (cuda->stream)
         drain(cuda);
     for (uint32_t i = 0; cuda->copied && i < 2 * cuda->slots; i++)
@@ -663,22 +654,18 @@ static void free_device_objects(struct backend_cuda *cuda)
         (void)driver->mem_free(cuda->twins);
     unpin(cuda, &cuda->slots_memory, false);
     unpin(cuda, &cuda->bounces_memory, false);
-    if (cuda->module)
-        (void)driver->module_unload(cuda->module);
-    if (inside)
-        cuda_leave(&cuda->device, &entered);
+    cuda_kernel_release(cuda->kernel, false);
+    cuda_leave(&cuda->device, &entered);
     cuda_device_close(&cuda->device);
 }
 
 static void cuda_close(struct backend *backend, bool forked)
 {
     struct backend_cuda *cuda = (struct backend_cuda *)backend;
-    if (forked) {
-        unpin(cuda, &cuda->slots_memory, true);
-        unpin(cuda, &cuda->bounces_memory, true);
-    } else if (cuda->device.context) {
+    /* A forked child leaves everything as it is. The pinned memory may not be mapped in it, so by now its addresses may
+     * be those of something else. */
+    if (!forked && cuda->device.context)
         free_device_objects(cuda);
-    }
     free(cuda->copied);
     free(cuda);
 }
@@ -709,7 +696,9 @@ enum tokmap_status backend_cuda_open(struct backend **backend, const char *devic
         return status;
     }
     cuda->node = cuda_device_node(&cuda->device);
-    load_kernel(cuda);
+    cuda->context = cuda_context_number(&cuda->device);
+    cuda->coherent = cuda_device_reads_host(&cuda->device);
+    cuda->kernel = cuda_kernel_take(&cuda->device, cuda->reason);
     cuda_leave(&cuda->device, &entered);
     *backend = &cuda->head;
     return TOKMAP_OK;

@@ -106,13 +106,43 @@ int cuda_device_node(const struct cuda_device *device)
 {
     const struct cuda_driver *driver = device->driver;
     int node, domain, bus, slot;
-    if (!driver->device_get_attribute(&node, CUDA_DEVICE_HOST_NUMA, device->handle))
+    /* Drivers answer -1 where the firmware does not say; the kernel may know more. */
+    if (!driver->device_get_attribute(&node, CUDA_DEVICE_HOST_NUMA, device->handle) && node >= 0)
         return node;
     if (driver->device_get_attribute(&domain, CUDA_DEVICE_PCI_DOMAIN, device->handle) ||
         driver->device_get_attribute(&bus, CUDA_DEVICE_PCI_BUS, device->handle) ||
         driver->device_get_attribute(&slot, CUDA_DEVICE_PCI_DEVICE, device->handle))
         return -1;
     return os_pci_node((unsigned)domain, (unsigned)bus, (unsigned)slot);
+}
+
+uint64_t cuda_context_number(const struct cuda_device *device)
+{
+    unsigned long long number = 0;
+    assert(device->context);
+    return device->driver->ctx_get_id && !device->driver->ctx_get_id(device->context, &number) ? number : 0;
+}
+
+bool cuda_context_exists(const struct cuda_device *device, uint64_t number)
+{
+    unsigned long long now = 0;
+    if (!number)
+        return true;
+    int result = device->driver->ctx_get_id(device->context, &now);
+    if (!result)
+        return now == number;
+    return result != CUDA_CONTEXT_IS_DESTROYED && result != CUDA_INVALID_CONTEXT && result != CUDA_DEINITIALIZED;
+}
+
+bool cuda_device_reads_host(const struct cuda_device *device)
+{
+    const int needed[] = {CUDA_DEVICE_PAGEABLE_ACCESS, CUDA_DEVICE_HOST_PAGE_TABLES};
+    for (size_t i = 0; i < 2; i++) {
+        int value = 0;
+        if (device->driver->device_get_attribute(&value, needed[i], device->handle) || !value)
+            return false;
+    }
+    return true;
 }
 
 /* The context that cuda_stay() made current on this thread. */

@@ -49,6 +49,19 @@ void cuda_device_close(const struct cuda_device *device);
 /* Returns the number of the host's NUMA node that is nearest to the device, or -1 if it is unknown. */
 int cuda_device_node(const struct cuda_device *device);
 
+/* Returns a number that the context of an open device has for as long as it exists, and that no other context of this
+ * process ever has. 0: the context was destroyed, by a reset of the device or by the end of the driver; or the driver
+ * is older than CUDA 12.0 and has no such numbers. */
+uint64_t cuda_context_number(const struct cuda_device *device);
+
+/* Returns whether the context of an open device is still the one that had this number; true if the number is 0, or if
+ * the driver cannot say, as after a fault on the device. */
+bool cuda_context_exists(const struct cuda_device *device, uint64_t number);
+
+/* Returns whether the device reads all memory of the host through the host's page tables, coherently, as GPUs do that
+ * share a package with the processor. */
+bool cuda_device_reads_host(const struct cuda_device *device);
+
 /* Makes the context of an open device current. Returns the driver's result; 0 is success. */
 int cuda_enter(const struct cuda_device *device, struct cuda_entered *entered);
 

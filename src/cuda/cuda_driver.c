@@ -71,6 +71,22 @@ static enum tokmap_status no_device(int (*get_name)(int, const char **), int res
             reason, sizeof reason,
             "the driver finds no device; if the machine has one, check it with nvidia-smi, and if the program "
             "runs in a container, start that with access to the GPU");
+    else if (result == CUDA_SYSTEM_NOT_READY)
+        (void)snprintf(reason, sizeof reason,
+                       "the GPUs of this machine are not ready (%d); where NVSwitch connects them, NVIDIA's fabric "
+                       "manager has to run, in the version of the driver: systemctl status nvidia-fabricmanager says "
+                       "why it does not",
+                       result);
+    else if (result == CUDA_SYSTEM_DRIVER_MISMATCH)
+        (void)snprintf(reason, sizeof reason,
+                       "the driver's library and its kernel module have different versions (%d), as after an update; "
+                       "restart the machine, and if the program runs in a container, start that again",
+                       result);
+    else if (result == CUDA_COMPAT_NOT_SUPPORTED)
+        (void)snprintf(reason, sizeof reason,
+                       "the library that was found is of the forward compatibility package (cuda-compat), which this "
+                       "GPU does not support (%d); remove its folder from LD_LIBRARY_PATH, or uninstall the package",
+                       result);
     else if (result == CUDA_NOT_INITIALIZED)
         (void)snprintf(reason, sizeof reason,
                        "the driver cannot be used in a process that was forked after CUDA was first used; start worker "
@@ -96,6 +112,9 @@ static const char *fill_table(struct cuda_driver *driver, void *handle)
     for (size_t i = 0; i < sizeof entries / sizeof entries[0]; i++) {
         void *found = NULL;
         int result = 1, status = 0;
+        /* 11030 stands for all versions up to that one. */
+        if (!entries[i].need && entries[i].version > 11030 && entries[i].version > driver->version)
+            continue;
         if (get)
             result = get(entries[i].name, &found, entries[i].version, LEGACY_STREAM, &status);
         else if (get_before)
@@ -114,11 +133,14 @@ static const char *fill_table(struct cuda_driver *driver, void *handle)
 static enum tokmap_status load(struct loaded *loaded, struct tokmap_error *error)
 {
     struct cuda_driver *driver = &loaded->driver;
+    void *symbol = os_library_symbol(loaded->handle, "cuDriverGetVersion");
+    int (*get_version)(int *version) = NULL;
+    memcpy(&get_version, &symbol, sizeof get_version);
     os_library_path(loaded->handle, driver->path, sizeof driver->path);
-    const char *missing = fill_table(driver, loaded->handle);
+    int result = get_version ? get_version(&driver->version) : 0;
+    const char *missing = result ? NULL : fill_table(driver, loaded->handle);
     if (missing)
         return no_driver(error, "the driver is too old and must be updated; it does not have the function ", missing);
-    int result = driver->driver_get_version(&driver->version);
     return result ? no_device(driver->get_error_name, result, error) : TOKMAP_OK;
 }
 

@@ -18,6 +18,7 @@
 #include "tokmap/tokmap.h"
 
 struct CUctx_st;
+struct CUgreenCtx_st;
 struct CUstream_st;
 struct CUevent_st;
 struct CUmod_st;
@@ -28,12 +29,18 @@ enum {
     CUDA_INVALID_VALUE = 1,
     CUDA_OUT_OF_MEMORY = 2,
     CUDA_NOT_INITIALIZED = 3,
+    CUDA_DEINITIALIZED = 4,
     CUDA_STUB_LIBRARY = 34,
     CUDA_NO_DEVICE = 100,
     CUDA_NOT_READY = 600,
+    CUDA_INVALID_CONTEXT = 201,
     CUDA_CONTEXT_IS_DESTROYED = 709,
     CUDA_STREAM_CAPTURE_FIRST = 900, /* from here to 908: the stream or the thread is capturing a graph */
-    CUDA_STREAM_CAPTURE_LAST = 908
+    CUDA_STREAM_CAPTURE_LAST = 908,
+    CUDA_STREAM_CAPTURE_IMPLICIT = 906, /* on the legacy default stream, while a stream that waits for it captures */
+    CUDA_SYSTEM_NOT_READY = 802,
+    CUDA_SYSTEM_DRIVER_MISMATCH = 803,
+    CUDA_COMPAT_NOT_SUPPORTED = 804
 };
 
 /* Flags and attributes, with the driver's numbers. */
@@ -54,6 +61,8 @@ enum {
     CUDA_DEVICE_PCI_DOMAIN = 50,
     CUDA_DEVICE_CAPABILITY_MAJOR = 75,
     CUDA_DEVICE_CAPABILITY_MINOR = 76,
+    CUDA_DEVICE_PAGEABLE_ACCESS = 88,
+    CUDA_DEVICE_HOST_PAGE_TABLES = 100,
     CUDA_DEVICE_HOST_NUMA = 134
 };
 
@@ -62,7 +71,8 @@ enum {
  *   field       of struct cuda_driver
  *   name        for cuGetProcAddress
  *   decorated   the symbol in the library, for dlsym
- *   version     the CUDA version that introduced this signature, 1000 * major + 10 * minor
+ *   version     the CUDA version that introduced this signature, 1000 * major + 10 * minor. An optional function is
+ *               NULL with drivers before it: they may have another signature by that name
  * Device addresses are 64-bit numbers, devices are ints. */
 #define CUDA_DRIVER_MAP(XX)                                                                                            \
     XX(1, init, "cuInit", "cuInit", 11030, (unsigned flags))                                                           \
@@ -82,6 +92,7 @@ enum {
     XX(1, ctx_pop, "cuCtxPopCurrent", "cuCtxPopCurrent_v2", 11030, (struct CUctx_st **context))                        \
     XX(1, ctx_set_current, "cuCtxSetCurrent", "cuCtxSetCurrent", 11030, (struct CUctx_st *context))                    \
     XX(1, ctx_get_current, "cuCtxGetCurrent", "cuCtxGetCurrent", 11030, (struct CUctx_st **context))                   \
+    XX(0, ctx_get_id, "cuCtxGetId", "cuCtxGetId", 12000, (struct CUctx_st *context, unsigned long long *id))           \
     XX(1, ctx_get_device, "cuCtxGetDevice", "cuCtxGetDevice", 11030, (int *device))                                    \
     XX(1, ctx_synchronize, "cuCtxSynchronize", "cuCtxSynchronize", 11030, (void))                                      \
     XX(1, ctx_priority_range, "cuCtxGetStreamPriorityRange", "cuCtxGetStreamPriorityRange", 11030,                     \
@@ -90,6 +101,8 @@ enum {
        (int *mode))                                                                                                    \
     XX(1, stream_get_ctx, "cuStreamGetCtx", "cuStreamGetCtx", 11030,                                                   \
        (struct CUstream_st *stream, struct CUctx_st **context))                                                        \
+    XX(0, stream_get_both_ctx, "cuStreamGetCtx", "cuStreamGetCtx_v2", 12050,                                           \
+       (struct CUstream_st *stream, struct CUctx_st **context, struct CUgreenCtx_st **green))                          \
     XX(0, stream_is_capturing, "cuStreamIsCapturing", "cuStreamIsCapturing", 11030,                                    \
        (struct CUstream_st *stream, int *capturing))                                                                   \
     XX(1, stream_create, "cuStreamCreate", "cuStreamCreate", 11030, (struct CUstream_st **stream, unsigned flags))     \
@@ -133,6 +146,9 @@ enum {
     XX(1, module_get_function, "cuModuleGetFunction", "cuModuleGetFunction", 11030,                                    \
        (struct CUfunc_st **function, struct CUmod_st *module, const char *name))                                       \
     XX(0, func_load, "cuFuncLoad", "cuFuncLoad", 12040, (struct CUfunc_st *function))                                  \
+    XX(0, max_active_blocks, "cuOccupancyMaxActiveBlocksPerMultiprocessor",                                            \
+       "cuOccupancyMaxActiveBlocksPerMultiprocessor", 11030,                                                           \
+       (int *blocks, struct CUfunc_st *function, int block, size_t shared_bytes))                                      \
     XX(1, launch_kernel, "cuLaunchKernel", "cuLaunchKernel", 11030,                                                    \
        (struct CUfunc_st *function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x,               \
         unsigned block_y, unsigned block_z, unsigned shared_bytes, struct CUstream_st *stream, void **arguments,       \

@@ -124,32 +124,47 @@ INLINE struct piece piece_of(const struct division *division, const struct itera
     return piece;
 }
 
-/* Loads the tokens of a piece and, if targets are requested, the token after it. */
+/* Loads one token. */
+INLINE uint32_t load_token(uint64_t at, uint32_t width)
+{
+    return width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
+}
+
+/* Loads the tokens of a piece and, if targets are requested, the token after it. A GPU waits at the first use of what
+ * it loads, so both loads are issued before either is used: the piece then waits for memory once, not twice. */
 INLINE void load_tokens(const struct expand_arguments *work, const struct piece *piece, uint32_t width,
                         uint32_t elements, uint64_t tokens[5])
 {
-    uint64_t at = work->slot + piece->row * work->row_stride + (uint64_t)piece->from * width;
-    uint32_t done = 0, wanted = piece->count + (work->targets != 0);
-    if (piece->whole && piece->from % elements == 0) {
-        if (width * elements == 16) {
-            struct four read = *AT(const struct four, at);
-            tokens[0] = read.x, tokens[1] = read.y, tokens[2] = read.z, tokens[3] = read.w;
-        } else if (width == 4) {
-            struct two read = *AT(const struct two, at);
-            tokens[0] = read.x, tokens[1] = read.y;
-        } else if (elements == 4) {
-            struct two read = *AT(const struct two, at);
-            tokens[0] = read.x & 0xffff, tokens[1] = read.x >> 16;
-            tokens[2] = read.y & 0xffff, tokens[3] = read.y >> 16;
-        } else {
-            uint32_t read = *AT(const uint32_t, at);
-            tokens[0] = read & 0xffff, tokens[1] = read >> 16;
-        }
-        done = elements;
+    const uint64_t at = work->slot + piece->row * work->row_stride + (uint64_t)piece->from * width;
+    const uint32_t ahead = work->targets != 0;
+    if (!piece->whole || piece->from % elements) {
+        for (uint32_t k = 0; k <= elements; k++)
+            if (k < piece->count + ahead)
+                tokens[k] = load_token(at + k * width, width);
+        return;
     }
-    for (uint32_t k = 0; k <= elements; k++)
-        if (k >= done && k < wanted)
-            tokens[k] = width == 4 ? *AT(const uint32_t, at + k * 4) : *AT(const uint16_t, at + k * 2);
+    struct four read = {0, 0, 0, 0};
+    uint32_t after = 0;
+    if (width * elements == 16) {
+        read = *AT(const struct four, at);
+    } else if (width * elements == 8) {
+        const struct two half = *AT(const struct two, at);
+        read.x = half.x, read.y = half.y;
+    } else {
+        read.x = *AT(const uint32_t, at);
+    }
+    if (ahead)
+        after = load_token(at + width * elements, width);
+    if (width == 4) {
+        tokens[0] = read.x, tokens[1] = read.y;
+        if (elements == 4)
+            tokens[2] = read.z, tokens[3] = read.w;
+    } else {
+        tokens[0] = read.x & 0xffff, tokens[1] = read.x >> 16;
+        if (elements == 4)
+            tokens[2] = read.y & 0xffff, tokens[3] = read.y >> 16;
+    }
+    tokens[elements] = after;
 }
 
 /* Writes the elements of a piece to the output that begins at address `base`. */
@@ -398,7 +413,14 @@ INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, 
 }
 
 #ifdef __CUDACC__
-extern "C" __global__ void __launch_bounds__(EXPAND_BLOCK) tokmap_expand(struct expand_arguments work)
+/* How many blocks a multiprocessor can hold follows from the registers that a thread uses. The compiler's own choice
+ * spills registers on some GPUs. With these bounds it spills on none; tests/lint looks. */
+#if __CUDA_ARCH__ >= 800 && __CUDA_ARCH__ < 1200
+#define BLOCKS_HELD 5
+#else
+#define BLOCKS_HELD EXPAND_BLOCKS_HELD
+#endif
+extern "C" __global__ void __launch_bounds__(EXPAND_BLOCK, BLOCKS_HELD) tokmap_expand(struct expand_arguments work)
 {
     expand_thread(&work, blockIdx.x * EXPAND_BLOCK + threadIdx.x, gridDim.x * EXPAND_BLOCK);
 }

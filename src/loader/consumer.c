@@ -482,6 +482,7 @@ enum tokmap_status tokmap_loader_device(const struct tokmap_loader *loader, stru
     found.device = facts.device;
     found.numa_node = facts.numa_node;
     found.kernel = facts.kernel;
+    found.coherent = facts.coherent;
     found.pinned_bytes = facts.pinned_bytes;
     found.device_bytes = facts.device_bytes;
     for (size_t i = 0; i + 1 < sizeof found.reason && facts.reason[i]; i++)

@@ -394,7 +394,8 @@ enum tokmap_status loader_mark_process(struct tokmap_loader *loader, bool pool, 
         return TOKMAP_OK;
     if (os_memory_new(os_page_bytes(), false, &loader->fork_canary))
         return error_set_memory(error, "a loader", os_page_bytes());
-    os_memory_zero_on_fork(loader->fork_canary, os_page_bytes());
+    if (!os_memory_zero_on_fork(loader->fork_canary, os_page_bytes()))
+        loader->process = os_process_id(); /* each look takes a system call then */
     *(char *)loader->fork_canary = 1;
     return TOKMAP_OK;
 }

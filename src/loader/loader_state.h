@@ -84,6 +84,7 @@ struct tokmap_loader {
      * paused, so a move may not write them even for a moment. */
     struct os_thread *producer; /* NULL: next() fills slots itself. For the thread that calls next() */
     void *fork_canary; /* a byte that is 1, and 0 in a child after fork(); NULL if a child may use the loader */
+    uint32_t process;  /* 0, or the process that opened the loader, where the kernel does not clear that byte */
 
     /* Shared by both threads: the producer works in turns, see producer_pause(). */
     uint32_t turns_begun; /* turns that the caller's thread has asked for, less the first one */
@@ -115,6 +116,8 @@ static inline struct trace_header loader_trace_header(const struct tokmap_loader
  * neither the producer thread nor the GPU of its parent. */
 static inline bool loader_is_forked(const struct tokmap_loader *loader)
 {
+    if (loader->process)
+        return loader->process != os_process_id();
     return loader->fork_canary && !*(const volatile char *)loader->fork_canary;
 }
 

@@ -140,12 +140,16 @@ int os_map_populate(const void *address, uint64_t bytes);
  * reports every page as present to a process that neither owns the file nor may write it. */
 bool os_map_resident(const void *address, uint64_t bytes);
 
-/* Makes anonymous, zeroed memory, of which only touched pages occupy RAM. huge: asks for huge pages. os_memory_free()
- * frees it. */
+/* Makes anonymous, zeroed memory, of which only touched pages occupy RAM. huge: asks for huge pages, of 2 MiB, and
+ * begins at a multiple of that. os_memory_free() frees it. */
 int os_memory_new(uint64_t bytes, bool huge, void **address);
 void os_memory_free(void *address, uint64_t bytes); /* accepts NULL */
-/* Makes memory of os_memory_new() zero again in a child after fork(). A hint. */
-void os_memory_zero_on_fork(void *address, uint64_t bytes);
+/* Makes memory of os_memory_new() zero again in a child after fork(). Returns false if the kernel cannot do that: it
+ * is older than 4.14, or a sandbox. */
+bool os_memory_zero_on_fork(void *address, uint64_t bytes);
+/* Keeps memory of os_memory_new() out of a child after fork(): there nothing is mapped at its addresses, until the
+ * child maps something of its own. A hint. */
+void os_memory_not_in_child(void *address, uint64_t bytes);
 
 /* The NUMA node nearest to a PCI device; -1 if it is unknown or if the machine has only one node. */
 int os_pci_node(unsigned domain, unsigned bus, unsigned device);
@@ -176,6 +180,7 @@ uint64_t os_memory_resident_peak(void); /* the most that it has used so far, 0 i
 uint64_t os_storage_bytes_read(void);
 /* Fills at most 256 bytes with random numbers of the kernel. Never waits: EAGAIN shortly after the machine's start. */
 int os_random(void *into, size_t count);
+uint32_t os_process_id(void);           /* a child after fork() has another one than its parent */
 bool os_is_terminal(int fd);
 uint32_t os_terminal_columns(int fd); /* 80 if unknown */
 bool os_is_root(void);

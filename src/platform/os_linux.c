@@ -640,11 +640,19 @@ int os_memory_new(uint64_t bytes, bool huge, void **address)
     *address = NULL;
     if (!bytes || bytes > SIZE_MAX / 2)
         return ENOMEM;
-    void *found = mmap(NULL, (size_t)bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (found == MAP_FAILED)
+    /* For huge pages, what is before their first boundary and after the end is released again. */
+    const size_t page = os_page_bytes(), length = ((size_t)bytes + page - 1) & ~(page - 1);
+    const size_t reserved = length + (huge ? HUGE_PAGE : 0);
+    char *base = mmap(NULL, reserved, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    if (base == MAP_FAILED)
         return errno;
+    char *found = huge ? (char *)(((uintptr_t)base + HUGE_PAGE - 1) & ~(uintptr_t)(HUGE_PAGE - 1)) : base;
+    if (found > base)
+        munmap(base, (size_t)(found - base));
+    if (base + reserved > found + length)
+        munmap(found + length, (size_t)(base + reserved - (found + length)));
     if (huge)
-        (void)madvise(found, (size_t)bytes, MADV_HUGEPAGE);
+        (void)madvise(found, length, MADV_HUGEPAGE);
     *address = found;
     return 0;
 }
@@ -655,9 +663,14 @@ void os_memory_free(void *address, uint64_t bytes)
         munmap(address, (size_t)bytes);
 }
 
-void os_memory_zero_on_fork(void *address, uint64_t bytes)
+bool os_memory_zero_on_fork(void *address, uint64_t bytes)
 {
-    (void)madvise(address, (size_t)bytes, MADV_WIPEONFORK);
+    return !madvise(address, (size_t)bytes, MADV_WIPEONFORK);
+}
+
+void os_memory_not_in_child(void *address, uint64_t bytes)
+{
+    (void)madvise(address, (size_t)bytes, MADV_DONTFORK);
 }
 
 /* The number at the start of a small file of the kernel; UINT64_MAX if there is no number ("max") or no file. */

@@ -140,6 +140,11 @@ uint32_t os_terminal_columns(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
 }
 
+uint32_t os_process_id(void)
+{
+    return (uint32_t)getpid();
+}
+
 bool os_is_root(void)
 {
     return geteuid() == 0;

@@ -52,8 +52,7 @@ struct expand_arguments {
 };
 
 /* The threads of a block, and how many blocks every kind of multiprocessor can hold at once: that many leave 64
- * registers for each thread, and the kernel needs at most 58. All blocks of a launch then run at the same time; no
- * block is left over to run alone at the end. */
+ * registers for each thread, which is what the kernel is compiled for. Some hold more; the driver knows. */
 #define EXPAND_BLOCK 256
 #define EXPAND_BLOCKS_HELD 4
 
@@ -75,11 +74,13 @@ static inline uint64_t expand_at_most(uint64_t rows, uint64_t pieces, uint64_t m
     return rows < most / pieces ? rows * pieces : most;
 }
 
-/* Returns the number of blocks of EXPAND_BLOCK threads with which a device of `processors` multiprocessors expands this
- * batch fastest. Any number from 1 on produces the same outputs: of n threads each takes every n-th piece. */
-static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32_t processors)
+/* Returns the number of blocks of EXPAND_BLOCK threads with which a device expands this batch fastest.
+ *   held   how many of these blocks the device holds at once, on all its multiprocessors together; at least 1. With
+ *          no more than that, all blocks of the launch run at the same time, and none is left to run alone at the end
+ * Any number from 1 on produces the same outputs: of n threads each takes every n-th piece. */
+static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32_t held)
 {
-    uint64_t blocks = (processors ? processors : 1) * (uint64_t)EXPAND_BLOCKS_HELD, most = blocks * EXPAND_BLOCK;
+    uint64_t blocks = held ? held : 1, most = blocks * EXPAND_BLOCK;
     uint64_t pieces = expand_at_most(work->count, expand_row_pieces(work->seq_len, work->element), most);
     uint64_t raw = work->rows ? expand_at_most(work->count, expand_row_pieces(work->row_tokens, work->width), most) : 0;
     uint64_t ahead = work->targets_ahead ? work->seq_len * (work->row_tokens - work->seq_len) : 0;

@@ -461,14 +461,14 @@ if [ -n "$kernels" ] && ! command -v ptxas >/dev/null 2>&1; then
 elif [ -n "$kernels" ]; then
     for text in $kernels; do
         for architecture in $(nvcc --list-gpu-code); do
-            ptxas -arch="$architecture" -o /dev/null "$text" 2>&1 | sed "s|^|$text, $architecture: |"
+            ptxas -warn-spills -arch="$architecture" -o /dev/null "$text" 2>&1 | sed "s|^|$text, $architecture: |"
         done
     done | rule "kernels are assembled for every GPU"
     version=$(nvcc --version | sed -n 's/.*, \(V[0-9.]*\).*/\1/p')
     if [ "$(grep -lF "$version" $kernels)" = "$kernels" ]; then
         {
             ${MAKE:-make} -s ptx PTX_ROOT="$scratch/ptx" BUILD="$scratch" 2>&1
-            for text in $kernels; do
+            for text in $kernels $(grep '\.fatbin$' "$scratch/all"); do
                 cmp "$text" "$scratch/ptx/$text" 2>&1
             done
         } | rule "kernels are what make ptx makes"

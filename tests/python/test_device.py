@@ -61,6 +61,14 @@ print("kernel" if reached.kernel else reached.reason)
                 if "fail" in software:
                     self.assertIn("CUDA_ERROR_INVALID_PTX", said)
 
+    def test_coherent(self):
+        said = self.program("""
+for device in ("cuda", "cpu"):
+    with run.loader(device=device, framework="dlpack" if device == "cuda" else "numpy") as loader:
+        print(loader.delivery().coherent)
+""", "pageable,host_tables")
+        self.assertEqual(said, "True\nFalse\n")
+
     def test_gpus(self):
         said = self.program("print([(gpu.number, gpu.capability) for gpu in tokmap.gpus()])", "devices=2,capability=80")
         self.assertEqual(said, "[(0, (8, 0)), (1, (8, 0))]\n")

@@ -239,7 +239,8 @@ class CudaDeviceInfo(Structure):
 
 class LoaderDevice(Structure):
     _fields_ = [("size", c_size_t), ("device", c_int), ("numa_node", c_int), ("kernel", c_int),
-                ("pinned_bytes", c_uint64), ("device_bytes", c_uint64), ("reason", c_char * 256)]
+                ("pinned_bytes", c_uint64), ("device_bytes", c_uint64), ("reason", c_char * 256),
+                ("coherent", c_int)]
 
 
 #: The structs by their names in C, for the test of their layouts.

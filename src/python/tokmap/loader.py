@@ -124,7 +124,8 @@ class LoaderDevice(NamedTuple):
     """How a loader delivers: the members of struct tokmap_loader_device in cuda.h, and to whom.
 
     device is None for a loader that delivers on the host. part says which part of every global batch the loader
-    delivers, and where rank and world come from: "rank 1 of 2 from torch.distributed"."""
+    delivers, and where rank and world come from: "rank 1 of 2 from torch.distributed". coherent says whether the GPU
+    could read batches in the host's memory in place, as those of GH200 and GB200 can; the loader copies them."""
     device: int | None
     numa_node: int
     kernel: bool
@@ -134,6 +135,7 @@ class LoaderDevice(NamedTuple):
     rank: int
     world: int
     part: str
+    coherent: bool
 
 
 #: The longest wait in the library before Python can handle a signal such as Ctrl-C.
@@ -791,7 +793,7 @@ class Loader(Reader):
         self._query(lib.tokmap_loader_device, found)
         return LoaderDevice(None if found.device < 0 else found.device, found.numa_node, bool(found.kernel),
                             found.pinned_bytes, found.device_bytes, found.reason.decode("utf-8", "replace"),
-                            self.rank, self.world, str(self._part))
+                            self.rank, self.world, str(self._part), bool(found.coherent))
 
     def _query(self, function: Callable[[LoaderHandle, Any], int], found: Any) -> None:
         with self._query_lock:

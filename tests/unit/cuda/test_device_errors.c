@@ -235,7 +235,9 @@ static void a_missing_driver_is_reported(void **unused)
     no_device("CUDA_VISIBLE_DEVICES is \"\"", CUDA_ERROR_NO_DEVICE);
     unsetenv("CUDA_VISIBLE_DEVICES");
     configure("fail=cuInit:1+:802");
-    no_device("does not start", 802);
+    no_device("fabric manager", 802);
+    configure("fail=cuInit:1+:805");
+    no_device("does not start", 805);
     /* A loader on the host works all the same. */
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_loader *loader;
@@ -393,6 +395,7 @@ static void each_call_fails_once_while_batches_flow(void **unused)
     (void)unused;
     static const char *const calls[] = {
         "cuCtxGetCurrent",   "cuCtxPushCurrent", "cuEventSynchronize",    "cuStreamWaitEvent",
+        "cuCtxSetCurrent",   "cuEventCreate",
         "cuMemcpyHtoDAsync", "cuEventRecord",    "cuEventQuery",          "cuLaunchKernel",
         "cuStreamGetCtx",    "cuStreamQuery",    "cuPointerGetAttribute", "cuThreadExchangeStreamCaptureMode"};
     unsigned failures = 0;
@@ -582,7 +585,7 @@ static void collect(struct tokmap_loader *loader, const char *device, enum tokma
 static void without_the_kernel_the_host_expands(void **unused)
 {
     (void)unused;
-    static const char *const words[] = {"", "fail=cuModuleLoadDataEx:1:222", "fail=cuModuleGetFunction:1:500"};
+    static const char *const words[] = {"", "fail=cuModuleLoadDataEx:1+:222", "fail=cuModuleGetFunction:1+:500"};
     for (uint32_t threads = 0; threads < 2; threads++) {
         for (unsigned type = 0; type < 2; type++) {
             struct tokmap_loader_options options = device_options(threads);
@@ -640,7 +643,7 @@ static void out_of_memory_is_a_status(void **unused)
     refused(&options, TOKMAP_ERROR_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, "GPU memory");
     assert_int_equal(tokmap_cuda_memory_new("cuda:0", 1 << 20, &memory, NULL), TOKMAP_ERROR_MEMORY);
     assert_null(memory);
-    configure("pinned=4096,fail=cuModuleLoadDataEx:1:222");
+    configure("pinned=4096,fail=cuModuleLoadDataEx:1+:222");
     refused(&options, TOKMAP_ERROR_MEMORY, CUDA_ERROR_OUT_OF_MEMORY, "page-locking");
     /* Where the driver cannot register the loader's memory, the driver allocates it. */
     configure("fail=cuMemHostRegister:1+:801");
