@@ -7,8 +7,6 @@ import json, os, shutil
 
 from rounds import BUILD_DIR, Skip, Wrong
 
-NUMBER_MOST = {"memory": 600, "system": 220, "eintr": 160, "short": 60}
-
 
 def _prepare(round_):
     library = os.path.join(BUILD_DIR, "tests", "inject.so")
@@ -27,6 +25,15 @@ def _prepare(round_):
     return library
 
 
+def _environment(round_, library, kind, *words):
+    """Which call of a command fails, as inject.c wants it, and its number; the command runs once to count its calls."""
+    environment = {"LD_PRELOAD": library, "INJECT_KIND": kind}
+    _, wanted, _ = round_.tokmap(*words, statuses=(0,), environment={
+        **environment, "INJECT_NUMBER": str(10**9), "INJECT_COUNT": round_.path(".calls")})
+    number = 1 + round_.random.randrange(max(1, int(round_.read(".calls"))))
+    return {**environment, "INJECT_NUMBER": str(number)}, number, wanted
+
+
 def _read(round_, prefix):
     return [round_.read(prefix + ending) for ending in (".bin", ".tmx")]
 
@@ -41,16 +48,17 @@ def _content(round_, prefix):
     return json.loads(out)["content"]
 
 
-def _pack(round_, kind, number, environment, replaced):
+def _pack(round_, kind, library, replaced):
+    threads = str(1 + round_.random.randrange(3))
+    words = ("pack", "-q", "--force", "--threads", threads, "-o", "d", "new.txt")
+    environment, number, _ = _environment(round_, library, kind, *words)
     old, new = _content(round_, "old"), _content(round_, "new")
     for name in os.listdir(round_.folder):
         if name.startswith("d."):
             os.remove(round_.path(name))
     for ending in (".bin", ".tmx") if replaced else ():
         shutil.copy(round_.path("old" + ending), round_.path("d" + ending))
-    threads = str(1 + round_.random.randrange(3))
-    status, _, said = round_.tokmap("pack", "-q", "--force", "--threads", threads, "-o", "d", "new.txt",
-                                    environment=environment)
+    status, _, said = round_.tokmap(*words, environment=environment)
     if status == 0 and _read(round_, "d") != _read(round_, "new"):
         raise Wrong(f"{kind} {number}: pack succeeded, but its shard is not the new one")
     if status and not said.strip():
@@ -69,17 +77,15 @@ def _fail(round_, kinds):
     library = _prepare(round_)
     for _ in range(25):
         kind = round_.random.choice(kinds)
-        number = round_.random.randrange(1, NUMBER_MOST[kind])
-        environment = {"LD_PRELOAD": library, "INJECT_KIND": kind, "INJECT_NUMBER": str(number)}
         chosen = round_.random.randrange(8)
         if chosen < 3:
-            _pack(round_, kind, number, environment, chosen > 0)
+            _pack(round_, kind, library, chosen > 0)
             continue
         words = (("verify", "new"), ("info", "new"), ("info", "--json", "a.run"), ("audit", "--ranks", "2", "a.run"),
                  ("tokenizer", "v.json"), ("encode", "-t", "v.json", "new.txt"), ("show", "new", "--document", "0"),
                  ("train", "-q", "--force", "--vocab-size", "300", "-o", "w", "new.txt"),
                  ("export", "--force", "-o", "exported", "new"))[round_.random.randrange(9)]
-        _, wanted, _ = round_.tokmap(*words, statuses=(0,))
+        environment, number, wanted = _environment(round_, library, kind, *words)
         status, got, said = round_.tokmap(*words, environment=environment)
         # Times differ from run to run.
         if status == 0 and words[0] in ("encode", "show") and got != wanted:
