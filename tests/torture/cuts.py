@@ -24,9 +24,9 @@ except tokmap.TokmapError as error:
 
 
 def python(round_):
-    """With `reading` pread, a file that is cut is an error of next(), never a signal."""
+    """With `reading` pread, a file that is cut is an error of next(), never a signal, and never other tokens."""
     environment, random = python_with_tokmap(), round_.random
-    round_.write("text.jsonl", "".join('{"text": "%s"}\n' % ("w" * random.randrange(1, 200)) for _ in range(3000)))
+    round_.write("text.jsonl", "".join('{"text": "%s"}\n' % ("w" * random.randrange(1, 60)) for _ in range(20000)))
     for ending in (".bin", ".tmx"):
         for threads in (0, 1):
             round_.tokmap("pack", "-q", "--force", "-o", "d", "text.jsonl", statuses=(0,))
@@ -37,6 +37,8 @@ def python(round_):
             if ran.returncode:
                 raise Wrong(f"d{ending} was cut, threads {threads}: exit status {ran.returncode}: "
                             f"{ran.stderr[-1500:].decode(errors='replace')}")
+            if ending == ".bin" and not ran.stdout.startswith(b"error"):
+                raise Wrong(f"d{ending} was cut, threads {threads}, and all of its tokens were delivered")
             round_.count("cuts")
 
 

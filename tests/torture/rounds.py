@@ -54,6 +54,9 @@ class Round:
         except FileNotFoundError:
             return None
 
+    def seconds_left(self):
+        return max(0.0, self.end - time.monotonic())
+
     def check_time(self):
         if self.limit is not None and time.monotonic() >= self.limit:
             raise Ended

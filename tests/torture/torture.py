@@ -21,6 +21,8 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 import attacks_here, collisions, cuts, faults, json_lines, kills, records, replacements, terminals, texts, vocabularies
 from rounds import Ended, Round, Skip, Wrong
 
+FAILURES_MOST = 5  # failed rounds, after which an attack ends
+
 # Name, share of the time, what it does.
 ATTACKS = (
     ("hf-variants", 3, attacks_here.hf_variants),       # random tokenizer.json files against Hugging Face tokenizers
@@ -83,7 +85,7 @@ class Torture:
     def _choose(self):
         """The attack whose round is next, or None if the time is over."""
         now = time.monotonic()
-        ready = [attack for attack in self.attacks if attack.skipped is None and
+        ready = [attack for attack in self.attacks if attack.skipped is None and attack.failed < FAILURES_MOST and
                  (not attack.next or (attack.rounds and now + 1.1 * attack.longest <= self.end))]
         # Rounds of one attack run at once only if there is no other attack.
         ready = [attack for attack in ready if not attack.begun] or [attack for attack in ready if attack.rounds]
