@@ -10,7 +10,7 @@ import os, sys, tokmap
 path, at, reading, threads = sys.argv[1], int(sys.argv[2]), sys.argv[3], int(sys.argv[4])
 seen = 0
 try:
-    run = tokmap.Run("a.run", reading=reading)
+    run = tokmap.Run(data="d", seq_len=64, batch=8, passes=3, reading=reading)
     with run.loader(threads=threads, fields="inputs targets position_ids", framework="dlpack") as loader:
         for batch in loader:
             seen += 1
@@ -18,8 +18,8 @@ try:
                 os.truncate(path, at)
             if seen == 2000:
                 break
-except tokmap.TokmapError as error:
-    print("error", error)
+except tokmap.TruncatedError as error:
+    print("truncated", error)
 """
 
 
@@ -30,14 +30,13 @@ def python(round_):
     for ending in (".bin", ".tmx"):
         for threads in (0, 1):
             round_.tokmap("pack", "-q", "--force", "-o", "d", "text.jsonl", statuses=(0,))
-            round_.write("a.run", "seq_len 64\nbatch 8\nsource web d\npasses 3\n")
             size = os.path.getsize(round_.path("d" + ending))
             ran = subprocess.run([sys.executable, "-c", CUTTER, "d" + ending, str(random.randrange(size)), "pread",
                                   str(threads)], cwd=round_.folder, env=environment, capture_output=True, timeout=300)
             if ran.returncode:
                 raise Wrong(f"d{ending} was cut, threads {threads}: exit status {ran.returncode}: "
                             f"{ran.stderr[-1500:].decode(errors='replace')}")
-            if ending == ".bin" and not ran.stdout.startswith(b"error"):
+            if ending == ".bin" and not ran.stdout.startswith(b"truncated"):
                 raise Wrong(f"d{ending} was cut, threads {threads}, and all of its tokens were delivered")
             round_.count("cuts")
 
