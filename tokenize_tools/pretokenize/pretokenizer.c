@@ -57,6 +57,13 @@ enum tokmap_status pretokenizer_state_init(struct pretokenizer_state *state, con
     return status;
 }
 
+void pretokenizer_document(struct pretokenizer_state *state)
+{
+    for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++)
+        if (state->regexes[i])
+            regex_document(state->regexes[i]);
+}
+
 void pretokenizer_state_stop(struct pretokenizer_state *state, bool (*stop)(void *user), void *user)
 {
     for (uint32_t i = 0; i < PRETOKENIZER_STEPS_MOST; i++)
@@ -288,7 +295,7 @@ static bool find_matches(struct joiner *j, size_t count)
         state->status =
             error_set(state->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                       "the tokenizer's split pattern '%.*s' needs too many steps or too much memory at byte "
-                      "%zu of a text of %zu bytes; shorten the document or skip it",
+                      "%zu of a text of %zu bytes; shorten the document or skip it, or use a simpler pattern",
                       shown, pattern, from, count);
     }
     if (found != REGEX_END)

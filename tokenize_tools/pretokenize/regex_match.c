@@ -22,11 +22,18 @@
  * within one start of a match, and without reporting the count. So each place gets STEPS_FREE steps at first, which are
  * enough for nearly every match. Where they are not, the place is tried again with 16 times as many, and so on, and
  * each try is charged. A match may take STEPS_MATCH steps and STEPS_BYTE for each byte of the text, and all matches of
- * a text together may be charged STEPS_TEXT and 4 * STEPS_BYTE for each byte. Steps that are many for a short text are
- * charged several times, since they are the slow ones: a step may be a run of "a*" over the text. Measured: a step
- * takes 1 to 100 ns. \s*[\r\n]+ takes 1 to 10 steps for each space of a run. The quadratic \d{1,3}(?=(?:\d{3})*(?!\d))
- * is charged 7e8 steps for 100,000 digits and takes 0.8 s; 10^6 digits end at the limit after 1.6 s, where they took 80
- * s.
+ * a document together may be charged STEPS_TEXT and 4 * STEPS_BYTE for each byte. Steps that are many for a short text
+ * are charged several times.
+ *
+ * A step may be a run of "a*" over the text, which PCRE2 does not count: a*b|. reads each letter of a run of a's once
+ * for each letter. So a place is tried with the WINDOW characters after it first, as a partial match; if PCRE2 needs
+ * to see more, or more than STEPS_FREE steps, a second translation of the pattern is used, in which "a*" has a callout
+ * at each end. The callouts charge themselves and the characters between them, RUN characters like one step, because a
+ * run takes some 0.3 ns a character. So each place costs a constant, and the charges are limited for the document.
+ *
+ * Measured: a step takes 1 to 10 ns. \s*[\r\n]+ takes 1 to 10 steps for each space of a run. The quadratic
+ * \d{1,3}(?=(?:\d{3})*(?!\d)) is charged 7e8 steps for 100,000 digits and takes 0.8 s; 10^6 digits end at the limit
+ * after 1.6 s, where they took 80 s.
  *
  * Cost: one table lookup per character for the kinds, then PCRE2's search. PCRE2 compiles the pattern to machine code
  * where it can (JIT). This is still much slower than the scanners; it is for patterns that they do not implement, and
@@ -78,6 +85,10 @@ void regex_state_free(struct regex_state *state)
 {
 }
 
+void regex_document(struct regex_state *state)
+{
+}
+
 bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped)
 {
     return false;
@@ -119,12 +130,18 @@ void regex_trim(struct regex_state *state)
 #define STEPS_MATCH UINT64_C(10000000)
 #define STEPS_BYTE 16u
 #define STEPS_TEXT UINT64_C(1000000000)
-#define PLACES ((size_t)16384) /* that one search passes over */
+#define PLACES ((size_t)256)     /* that one search passes over */
+#define WINDOW ((size_t)128)     /* characters after its last place that it sees */
+#define RUN 8u                   /* characters of a window that are charged like one step */
+#define LOOK (UINT64_C(1) << 24) /* steps between two looks at `stop` */
+#define CALLOUT 2u               /* steps that a callout is charged */
 #define PATTERN_SHOWN 80u
 
+enum { RUN_BEGINS = 1, RUN_ENDS = 2 }; /* callouts */
+
 struct regex {
-    pcre2_code *code;
-    bool jit; /* compiled to machine code */
+    pcre2_code *code, *counted; /* counted: with callouts */
+    bool jit;                   /* both compiled to machine code */
     char text[PATTERN_SHOWN];
     int text_bytes;
     struct regex_kinds kinds;
@@ -141,30 +158,85 @@ struct regex_state {
     pcre2_match_data *data;
     pcre2_match_context *context;
     pcre2_jit_stack *stack;
-    uint64_t charged; /* steps, for the current text */
+    uint64_t charged, allowed; /* steps, for the current document */
+    size_t counted_at;         /* where the last callout was */
+    uint64_t look_at;          /* the charge from which on a callout looks at `stop` */
+    bool stopped;              /* inside of a match */
     bool (*stop)(void *user);
     void *user;
 };
+
+/* The bytes of a quantifier without an upper limit, with its "?" or "+"; 0: there is none. */
+static size_t unbounded(const uint8_t *text, size_t count)
+{
+    size_t at = 1;
+    if (!count || (*text != '*' && *text != '+' && *text != '{'))
+        return 0;
+    if (*text == '{') {
+        while (at < count && text[at] >= '0' && text[at] <= '9')
+            at++;
+        if (count - at < 2 || text[at] != ',' || text[at + 1] != '}')
+            return 0;
+        at += 2;
+    }
+    return at + (at < count && (text[at] == '?' || text[at] == '+'));
+}
+
+/* Copies a translated pattern, in which each character is a class, and puts callouts at both ends of each class that
+ * is repeated without an upper limit. Returns false if memory is lacking. */
+static bool add_callouts(struct bytes_buffer *into, const struct bytes_buffer *text)
+{
+    static const char begins[] = "(?C1)", ends[] = "(?C2)";
+    _Static_assert(RUN_BEGINS == 1 && RUN_ENDS == 2, "the numbers of the callouts");
+    bool good = true;
+    for (size_t at = 0, next; at < text->count && good; at = next) {
+        const uint8_t *class = text->bytes + at, *end = memchr(class, ']', text->count - at);
+        next = at + 1;
+        if (*class == '[' && end)
+            next = (size_t)(end - text->bytes) + 1;
+        const size_t repeated = *class == '[' ? unbounded(text->bytes + next, text->count - next) : 0;
+        next += repeated;
+        good = (!repeated || bytes_append(into, begins, sizeof begins - 1)) && bytes_append(into, class, next - at) &&
+               (!repeated || bytes_append(into, ends, sizeof ends - 1));
+    }
+    return good;
+}
+
+static pcre2_code *compile_text(const struct bytes_buffer *text, int *code, bool *memory)
+{
+    PCRE2_SIZE offset;
+    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    *memory = context != NULL;
+    if (!context)
+        return NULL;
+    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    pcre2_code *made =
+        pcre2_compile(text->bytes, text->count, PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT, code, &offset, context);
+    pcre2_compile_context_free(context);
+    return made;
+}
 
 static enum tokmap_status compile(struct regex *regex, const struct bytes_buffer *text, const char *path,
                                   const char *field, struct tokmap_error *error)
 {
     int code;
-    PCRE2_SIZE offset;
-    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
-    if (!context)
+    bool memory;
+    struct bytes_buffer counted = {NULL, 0, 0};
+    regex->code = compile_text(text, &code, &memory);
+    if (regex->code && (memory = add_callouts(&counted, text)))
+        regex->counted = compile_text(&counted, &code, &memory);
+    bytes_free(&counted);
+    if (!memory)
         return error_set_memory(error, "a pattern", text->count);
-    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    regex->code =
-        pcre2_compile(text->bytes, text->count, PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT, &code, &offset, context);
-    pcre2_compile_context_free(context);
-    if (!regex->code) {
+    if (!regex->code || !regex->counted) {
         PCRE2_UCHAR reason[160];
         pcre2_get_error_message(code, reason, sizeof reason);
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET, "%s: PCRE2 rejects the pattern: %s",
                          field, (const char *)reason);
     }
-    regex->jit = pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE) == 0; /* otherwise slower, with the same matches */
+    regex->jit =
+        pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0 && /* otherwise slower */
+        pcre2_jit_compile(regex->counted, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
     return TOKMAP_OK;
 }
 
@@ -210,6 +282,7 @@ void regex_free(struct regex *regex)
 {
     if (regex) {
         pcre2_code_free(regex->code);
+        pcre2_code_free(regex->counted);
         regex_kinds_free(&regex->kinds);
     }
     free(regex);
@@ -219,6 +292,23 @@ bool regex_may_be_empty(const struct regex *regex)
 {
     uint32_t may = 1;
     return pcre2_pattern_info(regex->code, PCRE2_INFO_MATCHEMPTY, &may) != 0 || may;
+}
+
+/* Called by PCRE2 at both ends of a run: charges its characters. Where PCRE2 returns to a shorter run, only the
+ * difference is charged. */
+static int count_callout(pcre2_callout_block *block, void *user)
+{
+    struct regex_state *state = user;
+    const size_t now = block->current_position, before = state->counted_at;
+    state->counted_at = now;
+    state->charged += CALLOUT;
+    if (block->callout_number == RUN_ENDS)
+        state->charged += (now > before ? now - before : before - now) / RUN;
+    if (state->charged >= state->look_at && state->stop) {
+        state->look_at = state->charged + LOOK;
+        state->stopped = state->stop(state->user);
+    }
+    return state->stopped ? PCRE2_ERROR_CALLOUT : state->charged > state->allowed ? PCRE2_ERROR_MATCHLIMIT : 0;
 }
 
 enum tokmap_status regex_state_new(struct regex_state **state, const struct regex *regex, struct tokmap_error *error)
@@ -237,6 +327,8 @@ enum tokmap_status regex_state_new(struct regex_state **state, const struct rege
     }
     pcre2_set_heap_limit(made->context, STACK_MOST >> 10);
     pcre2_set_depth_limit(made->context, UINT32_MAX);
+    pcre2_set_callout(made->context, count_callout, made);
+    regex_document(made);
     if (made->stack)
         pcre2_jit_stack_assign(made->context, NULL, made->stack);
     *state = made;
@@ -254,13 +346,20 @@ void regex_state_free(struct regex_state *state)
     free(state);
 }
 
+void regex_document(struct regex_state *state)
+{
+    state->charged = state->look_at = 0;
+    state->allowed = STEPS_TEXT;
+}
+
 bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, bool mapped)
 {
     assert(text || !count);
     state->text = text;
     state->kinds.count = state->at = state->known = state->known_byte = 0;
     state->last_end = SIZE_MAX;
-    state->charged = 0;
+    state->stopped = false;
+    state->allowed += 4 * STEPS_BYTE * (uint64_t)count;
     const bool good = mapped ? regex_kinds_of_bytes(&state->regex->kinds, text, count, &state->kinds)
                              : regex_kinds_of_text(&state->regex->kinds, text, count, &state->kinds);
     state->bytes = state->kinds.count == count;
@@ -279,16 +378,21 @@ static size_t byte_of(struct regex_state *state, size_t place)
     return state->known_byte;
 }
 
-/* Searches for a match that begins at place `at` or after it, up to `last`, with a limit of steps for each place. */
-static int search(struct regex_state *state, size_t at, size_t last, uint64_t steps)
+/* Searches for a match that begins at place `at` or after it, up to `last`, with a limit of steps for each place. If
+ * PCRE2 must see more than `window` places after the last one, the result is PCRE2_ERROR_PARTIAL. */
+static int search(struct regex_state *state, size_t at, size_t last, uint64_t steps, size_t window)
 {
     static const uint8_t nothing[1];
-    const pcre2_code *code = state->regex->code;
-    const uint8_t *kinds = state->kinds.count ? state->kinds.bytes : nothing;
+    const size_t count = state->kinds.count, end = window < count - last ? last + window : count;
+    const uint8_t *kinds = count ? state->kinds.bytes : nothing;
+    const bool counts = steps > STEPS_FREE || window > WINDOW;
+    const pcre2_code *code = counts ? state->regex->counted : state->regex->code;
+    const uint32_t partial = end < count ? PCRE2_PARTIAL_HARD : 0;
+    state->counted_at = at;
     pcre2_set_match_limit(state->context, (uint32_t)min64(steps, UINT32_MAX));
     pcre2_set_offset_limit(state->context, last);
-    return state->regex->jit ? pcre2_jit_match(code, kinds, state->kinds.count, at, 0, state->data, state->context)
-                             : pcre2_match(code, kinds, state->kinds.count, at, 0, state->data, state->context);
+    return state->regex->jit ? pcre2_jit_match(code, kinds, end, at, partial, state->data, state->context)
+                             : pcre2_match(code, kinds, end, at, partial, state->data, state->context);
 }
 
 /* What a try with so many steps is charged: more than its steps if they are many for the text's length. */
@@ -297,23 +401,28 @@ static uint64_t charge_of(const struct regex_state *state, uint64_t steps)
     return steps * (1 + steps / (STEPS_TRIED + STEPS_BYTE * (uint64_t)state->kinds.count));
 }
 
-/* Tries a match at one place, for which STEPS_FREE are not enough. */
+/* Tries a match at one place, for which STEPS_FREE steps, or WINDOW characters, are not enough. */
 static int search_hard(struct regex_state *state, size_t at)
 {
+    const size_t left = state->kinds.count - at;
     const uint64_t most = STEPS_MATCH + STEPS_BYTE * (uint64_t)state->kinds.count;
-    const uint64_t most_charged = STEPS_TEXT + 4 * STEPS_BYTE * (uint64_t)state->kinds.count;
-    int found = PCRE2_ERROR_MATCHLIMIT;
-    for (uint64_t steps = STEPS_FREE; found == PCRE2_ERROR_MATCHLIMIT && steps < most;) {
-        /* The steps of the try that fails, at most a sixteenth of those of the try that follows. */
-        state->charged += charge_of(state, steps);
-        steps = min64(steps * STEPS_MORE, most);
-        if (state->charged > most_charged)
+    uint64_t steps = STEPS_FREE, window = WINDOW;
+    for (;;) {
+        const int found = search(state, at, at, steps, (size_t)window);
+        if (found == PCRE2_ERROR_PARTIAL) {
+            window = min64(4 * window, left);
+            state->charged += STEPS_FREE;
+        } else if (found == PCRE2_ERROR_MATCHLIMIT && steps < most) {
+            state->charged += charge_of(state, steps); /* at most a sixteenth of those of the try that follows */
+            steps = min64(steps * STEPS_MORE, most);
+        } else {
+            if (found != PCRE2_ERROR_MATCHLIMIT && steps > STEPS_FREE)
+                state->charged += charge_of(state, steps) / 4;
             return found;
-        found = search(state, at, at, steps);
-        if (found != PCRE2_ERROR_MATCHLIMIT && steps > STEPS_FREE * STEPS_MORE)
-            state->charged += charge_of(state, steps) / 4;
+        }
+        if (state->charged > state->allowed)
+            return PCRE2_ERROR_MATCHLIMIT;
     }
-    return found;
 }
 
 /* Searches the next PLACES places from state->at on. If there is no match, state->at moves on, at most one place past
@@ -321,15 +430,18 @@ static int search_hard(struct regex_state *state, size_t at)
 static int search_some(struct regex_state *state)
 {
     const size_t last = min64(state->at + PLACES - 1, state->kinds.count);
-    int found = search(state, state->at, last, STEPS_FREE);
-    if (found != PCRE2_ERROR_MATCHLIMIT) {
+    int found = search(state, state->at, last, STEPS_FREE, WINDOW);
+    if (found != PCRE2_ERROR_MATCHLIMIT && found != PCRE2_ERROR_PARTIAL) {
         state->at = found == PCRE2_ERROR_NOMATCH ? last + 1 : state->at;
         return found;
     }
-    /* Some place needs more steps. PCRE2 does not report which. */
-    while ((found = search(state, state->at, state->at, STEPS_FREE)) == PCRE2_ERROR_NOMATCH && state->at < last)
-        state->at++;
-    if (found == PCRE2_ERROR_MATCHLIMIT)
+    if (found == PCRE2_ERROR_PARTIAL)
+        state->at = pcre2_get_ovector_pointer(state->data)[0]; /* at the places before it there is no match */
+    else /* some place needs more steps; PCRE2 does not report which */
+        while ((found = search(state, state->at, state->at, STEPS_FREE, WINDOW)) == PCRE2_ERROR_NOMATCH &&
+               state->at < last)
+            state->at++;
+    if (found == PCRE2_ERROR_MATCHLIMIT || found == PCRE2_ERROR_PARTIAL)
         found = search_hard(state, state->at);
     if (found == PCRE2_ERROR_NOMATCH)
         state->at++;
@@ -339,8 +451,9 @@ static int search_some(struct regex_state *state)
 enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to)
 {
     while (state->at <= state->kinds.count) {
-        const bool stopped = state->stop && state->stop(state->user);
+        bool stopped = state->stop && state->stop(state->user);
         const int found = stopped ? 0 : search_some(state);
+        stopped |= state->stopped;
         if (found == PCRE2_ERROR_NOMATCH)
             continue;
         if (stopped || found < 0) {
@@ -380,5 +493,6 @@ uint64_t regex_charged(const struct regex_state *state)
 void regex_trim(struct regex_state *state)
 {
     bytes_trim(&state->kinds);
+    regex_document(state);
 }
 #endif

@@ -34,6 +34,10 @@ enum tokmap_status regex_state_new(struct regex_state **state, const struct rege
 /* `state` may be NULL. */
 void regex_state_free(struct regex_state *state);
 
+/* Begins a document, of which the texts that follow are parts: what their searches may cost is limited together, by the
+ * bytes of these texts and a constant. A new state has begun one. */
+void regex_document(struct regex_state *state);
+
 /* Starts to match a text, `count` bytes of valid UTF-8 that must stay until the last match. If `mapped`, the pattern
  * sees the characters that represent the text's bytes (byte_alphabet.h) instead of the text's characters. Returns false
  * if memory is lacking. */
@@ -42,9 +46,9 @@ bool regex_begin(struct regex_state *state, const uint8_t *text, size_t count, b
 enum regex_found { REGEX_END, REGEX_MATCH, REGEX_FAILED, REGEX_STOPPED };
 /* Finds the next match, text[*from] up to, not including, text[*to]. Matches are in order and do not overlap; a match
  * may be empty, but not at the end of the previous match. Returns REGEX_MATCH; REGEX_END if no match is left;
- * REGEX_STOPPED if state_stop asked for it; or REGEX_FAILED if the pattern needs more steps or memory for this text
- * than is allowed (see regex_match.c; 32 MiB). After REGEX_STOPPED and REGEX_FAILED, *from is the byte where the search
- * stands, and the text cannot be continued. */
+ * REGEX_STOPPED if state_stop asked for it; or REGEX_FAILED if the pattern needs more steps for the document, or more
+ * memory for this text, than is allowed (see regex_match.c; 32 MiB). After REGEX_STOPPED and REGEX_FAILED, *from is the
+ * byte where the search stands, and the text cannot be continued. */
 enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to);
 
 /* Makes regex_next() look at `stop` at least once a second or so; if it returns true, the search ends with
@@ -54,10 +58,11 @@ void regex_state_stop(struct regex_state *state, bool (*stop)(void *user), void 
 /* For messages: the pattern's first bytes, not ended by a 0. */
 const char *regex_text(const struct regex *regex, int *bytes);
 
-/* For tests: how many steps the searches of the current text were charged for. */
+/* For tests: how many steps the searches of the current document were charged for. */
 uint64_t regex_charged(const struct regex_state *state);
 
-/* To be called between documents: frees memory that an unusually long document needed. */
+/* To be called between documents: frees memory that an unusually long document needed, and does what regex_document()
+ * does. */
 void regex_trim(struct regex_state *state);
 
 #endif

@@ -67,6 +67,13 @@ void normalizer_state_free(struct normalizer_state *state)
         regex_state_free(state->regexes[i]);
 }
 
+void normalizer_document(struct normalizer_state *state)
+{
+    for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)
+        if (state->regexes[i])
+            regex_document(state->regexes[i]);
+}
+
 void normalizer_state_stop(struct normalizer_state *state, bool (*stop)(void *user), void *user)
 {
     for (uint32_t i = 0; i < NORMALIZER_STEPS_MOST; i++)

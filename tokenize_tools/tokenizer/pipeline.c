@@ -213,10 +213,20 @@ static size_t stretch_bytes(const struct pipeline *pipeline, const uint8_t *text
     return left;
 }
 
+/* Begins the account of what patterns may cost. */
+static void begin_document(struct pipeline_state *own)
+{
+    if (own->pipeline->parts.normalizer.count)
+        normalizer_document(&own->normalizer);
+    if (own->pipeline->parts.pretokenizer.count)
+        pretokenizer_document(&own->pretokenizer);
+}
+
 static enum tokmap_status encode_document(struct pipeline_state *own, const struct tokenizer_text *text, bool resumed)
 {
     const uint8_t *bytes = (const uint8_t *)text->bytes;
     enum tokmap_status status = TOKMAP_OK;
+    begin_document(own);
     for (size_t at = 0, count; at < text->count && !status; at += count) {
         count = stretch_bytes(own->pipeline, bytes + at, (size_t)text->count - at);
         own->done = at;
@@ -308,6 +318,7 @@ static enum tokmap_status encode_marks(struct pipeline_state *own, const struct 
 {
     const uint8_t *bytes = (const uint8_t *)text->bytes;
     uint64_t at = 0;
+    begin_document(own);
     for (uint64_t i = 0; i < mark_count; i++) {
         const struct tokenizer_mark *mark = &marks[i];
         const struct added_token *token = added_tokens_by_id(own->pipeline->parts.added, mark->id);
@@ -430,6 +441,7 @@ static bool pipeline_measure(struct tokenizer_state *state, const char *text, ui
     if (own->pipeline->parts.pretokenizer.count) {
         own->pretokenizer.emit = ignore_piece;
         own->pretokenizer.error = &unused;
+        pretokenizer_document(&own->pretokenizer);
         (void)pretokenizer_run(&own->pretokenizer, (const uint8_t *)text, count);
         own->pretokenizer.emit = encode_piece;
         count = 0;

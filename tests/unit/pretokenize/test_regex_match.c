@@ -299,6 +299,7 @@ static enum regex_found search(const char *unit, size_t count, char last, size_t
     for (size_t i = 0; i < count; i++)
         text[i] = unit[i % bytes];
     text[count] = last;
+    regex_document(limited_state);
     assert_true(regex_begin(limited_state, (const uint8_t *)text, count + 1, false));
     for (*matches = 0; (found = regex_next(limited_state, at, &to)) == REGEX_MATCH;)
         ++*matches;
@@ -349,6 +350,80 @@ static void patterns_that_backtrack_end(void **state)
     limited_close();
 }
 
+/* A step may read a run of the text, and a place may need few of them. */
+static void runs_of_characters_are_counted(void **state)
+{
+    size_t matches, at;
+    (void)state;
+    limited_open("a*b|."); /* each place reads all letters after it */
+    assert_int_equal(search("a", 20000, '!', &matches, &at), REGEX_END);
+    assert_int_equal(matches, 20001);
+    assert_true(regex_charged(limited_state) > 20000 / 2 * 19000 / 8);
+    assert_int_equal(search("a", 2000000, '!', &matches, &at), REGEX_FAILED);
+    assert_int_equal(matches, at);
+    assert_true(regex_charged(limited_state) < 2000000000);
+    limited_close();
+    limited_open("(?:a*b|.)*"); /* so does one match, in each of its steps */
+    assert_int_equal(search("a", 20000, '!', &matches, &at), REGEX_END);
+    assert_int_equal(search("a", 2000000, '!', &matches, &at), REGEX_FAILED);
+    assert_int_equal(matches, 0);
+    limited_close();
+}
+
+/* Texts of one document have one limit, which grows with their bytes. */
+static void documents_have_one_limit(void **state)
+{
+    static char text[40001];
+    size_t from, to, texts = 0;
+    enum regex_found found = REGEX_END;
+    (void)state;
+    memset(text, '1', sizeof text);
+    limited_open("\\d{1,3}(?=(?:\\d{3})*(?!\\d))"); /* quadratic */
+    for (; texts < 1000 && found == REGEX_END; texts++) {
+        assert_true(regex_begin(limited_state, (const uint8_t *)text, sizeof text, false));
+        while ((found = regex_next(limited_state, &from, &to)) == REGEX_MATCH)
+            continue;
+    }
+    assert_int_equal(found, REGEX_FAILED);
+    assert_true(texts > 1 && regex_charged(limited_state) < 2000000000);
+    regex_document(limited_state); /* the next one has its own */
+    assert_int_equal(regex_charged(limited_state), 0);
+    assert_true(regex_begin(limited_state, (const uint8_t *)text, sizeof text, false));
+    while ((found = regex_next(limited_state, &from, &to)) == REGEX_MATCH)
+        continue;
+    assert_int_equal(found, REGEX_END);
+    limited_close();
+}
+
+/* Matches that need more of the text than a search sees at first are those of a search that sees all of it. */
+static void windows_do_not_matter(void **state)
+{
+    static const char *const longs[] = {"a*b|.", "a+(?=b)|b|\\s+(?!\\S)|\\s+", "(?<=a)b+|a+$|\\s*[\\r\\n]+|\\S"};
+    (void)state;
+    for (size_t i = 0; i < sizeof longs / sizeof *longs; i++) {
+        limited_open(longs[i]);
+        for (size_t run = 100; run < 400; run++) {
+            char text[1000];
+            size_t from, to, done = 0;
+            memset(text, 'a', run);
+            memset(text + run, 'b', 200);
+            memset(text + run + 200, ' ', run);
+            text[2 * run + 200] = run & 1 ? '\n' : 'a';
+            assert_true(regex_begin(limited_state, (const uint8_t *)text, 2 * run + 201, false));
+            while (regex_next(limited_state, &from, &to) == REGEX_MATCH) {
+                if (i == 0) /* the run with its first b, and single characters */
+                    assert_true(to == (from ? from + 1 : run + 1));
+                if (i == 1) /* the run, each b, and the spaces without the last before a letter */
+                    assert_true(from == done && (from >= run || to == run) &&
+                                (from < run + 200 || run & 1 || to >= 2 * run + 199));
+                done = to;
+            }
+            assert_true(done == 2 * run + 201 - (run & 1) || i != 0); /* "." is no line feed */
+        }
+        limited_close();
+    }
+}
+
 static bool stop_later(void *user)
 {
     return !(*(size_t *)user)--;
@@ -366,6 +441,12 @@ static void searches_stop(void **state)
     assert_int_equal(search("x", 1000000, 'x', &matches, &at), REGEX_STOPPED);
     assert_true(at > 0 && at < 1000000);
     limited_close();
+    limited_open("(?:a*b|.)*");
+    regex_state_stop(limited_state, stop_later, &looks);
+    looks = 3; /* one look before the only match, and the others inside of it */
+    assert_int_equal(search("a", 1000000, '!', &matches, &at), REGEX_STOPPED);
+    assert_int_equal(matches, 0);
+    limited_close();
 }
 
 int main(void)
@@ -376,6 +457,9 @@ int main(void)
                                        cmocka_unit_test(kinds),
                                        cmocka_unit_test(known_patterns_stay_below_the_limits),
                                        cmocka_unit_test(patterns_that_backtrack_end),
+                                       cmocka_unit_test(runs_of_characters_are_counted),
+                                       cmocka_unit_test(documents_have_one_limit),
+                                       cmocka_unit_test(windows_do_not_matter),
                                        cmocka_unit_test(searches_stop)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
