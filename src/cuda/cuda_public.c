@@ -114,9 +114,12 @@ void tokmap_cuda_memory_free(const char *device, void *memory)
 {
     struct cuda_device gpu;
     struct cuda_entered entered;
+    unsigned type;
     if (!memory || enter(&gpu, &entered, device, NULL))
         return;
-    (void)gpu.driver->mem_free((uintptr_t)memory);
+    /* A reset of the device has freed the memory already. */
+    if (!gpu.driver->pointer_get_attribute(&type, CUDA_POINTER_MEMORY_TYPE, (uintptr_t)memory))
+        (void)gpu.driver->mem_free((uintptr_t)memory);
     (void)leave(&gpu, &entered, 0, false, "", NULL);
     cuda_device_close(&gpu); /* the use that tokmap_cuda_memory_new() left open */
 }

@@ -422,6 +422,21 @@ print("done")
                 self.assertEqual((ran.returncode, ran.stdout), (0, "done\n"), ran.stderr)
                 self.assertEqual(ran.stderr, "")
 
+    def test_a_device_that_was_reset(self):
+        """Closing what was on it ends cleanly, and what is opened afterwards works."""
+        self.program("""
+driver = ctypes.CDLL(os.environ["TOKMAP_CUDA_DRIVER"])
+loader = run.loader(device="cuda", framework="dlpack")
+batch, lent = loader.next(), loader.next()
+lent.inputs._share(None)
+del lent
+assert driver.cuDevicePrimaryCtxReset_v2(0) == 0
+loader.close()
+del batch
+with run.loader(device="cuda", framework="dlpack") as again, run.loader(framework="dlpack") as host:
+    assert again.next().inputs.tolist() == host.next().inputs.tolist()
+""", "delay=50")
+
     def test_functions_that_run_at_the_end(self):
         """Those of the program run first, and still have their loader."""
         said = self.program("""

@@ -48,7 +48,7 @@ class Phase(_PhaseStep, total=False):
     batch: int
     seq_len: int
 
-#: A CUDA stream of torch, CuPy, or Numba, or its handle.
+#: A CUDA stream of torch, CuPy, Numba, or cuda.core, any object with __cuda_stream__, or its handle.
 Stream = Any
 #: A loader's array: a torch.Tensor, a numpy.ndarray, or a tokmap.Array, as the loader's arguments chose.
 AnyArray = Any

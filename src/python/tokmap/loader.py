@@ -314,7 +314,8 @@ class Loader(Reader):
     len(loader) is the number of batches from the first step of the run to its end.
 
     Any thread may call any method; calls run one at a time. A signal handler may call state_dict() and stats(). A child
-    after fork() cannot use the loader and must open its own.
+    after fork() cannot use the loader and must open its own. A loader that is open at the end of the program is closed
+    then.
     """
 
     fields: tuple[str, ...]
@@ -492,8 +493,9 @@ class Loader(Reader):
 
         out     where to write instead of new arrays: what out() returned, or a mapping or object with an array for each
                 field. The batch then refers to these arrays. Passing the same arrays every time suits a CUDA graph
-        stream  the CUDA stream that the outputs are enqueued on; by default torch's current stream, or the device's
-                default stream
+        stream  the CUDA stream that the outputs are enqueued on: of torch, CuPy, Numba, or cuda.core, any object with
+                __cuda_stream__, or a handle; by default torch's current stream, or the device's default stream. If it
+                is another one than that of the last batch in the same out, it waits for the work on that one
         """
         before = made = None
         try:
