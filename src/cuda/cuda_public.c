@@ -117,8 +117,8 @@ void tokmap_cuda_memory_free(const char *device, void *memory)
     unsigned type;
     if (!memory || enter(&gpu, &entered, device, NULL))
         return;
-    /* A reset of the device has freed the memory already. */
-    if (!gpu.driver->pointer_get_attribute(&type, CUDA_POINTER_MEMORY_TYPE, (uintptr_t)memory))
+    /* A reset of the device has freed the memory already, and its address is not known any more. */
+    if (gpu.driver->pointer_get_attribute(&type, CUDA_POINTER_MEMORY_TYPE, (uintptr_t)memory) != CUDA_INVALID_VALUE)
         (void)gpu.driver->mem_free((uintptr_t)memory);
     (void)leave(&gpu, &entered, 0, false, "", NULL);
     cuda_device_close(&gpu); /* the use that tokmap_cuda_memory_new() left open */
