@@ -370,7 +370,7 @@ deps: ## install with apt what building and testing need (without questions; doe
 test: ## run every test that needs no GPU (installs what is missing first)
 	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh
 	+@$(sub_make) test-run
-test-gpu: ## run the tests of the device path on a real GPU, in 5 minutes (in a built tree also: sh tests/gpu/test_gpu.sh)
+test-gpu: ## run the tests of the device path on a real GPU (in a built tree also: sh tests/gpu/test_gpu.sh)
 	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh gpu
 	+@TOKMAP_TEST_GPU=1 $(sub_make) TESTS='gpu/*' test-run
 test-run: harness

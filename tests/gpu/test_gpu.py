@@ -1,5 +1,5 @@
 """The Python package on a real GPU, with the frameworks that are installed: what the emulated driver and the stand-ins
-of tests/python/stand_ins.py cannot show. tests/gpu/python.sh runs it. With TOKMAP_CUDA_DRIVER=PATH of the emulated
+of tests/python/stand_ins.py cannot show. test_gpu.sh runs it with $PYTHON. With TOKMAP_CUDA_DRIVER=PATH of the emulated
 driver the tests that need no framework run on that. Prints TAP.
 """
 import ctypes
