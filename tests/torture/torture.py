@@ -6,8 +6,8 @@ SEED=M ONLY=NAME SECONDS=1` repeats the round of seed M. What a failed round lef
 As many rounds run at once as there are processors, of different attacks while there are any. The next one is always of
 the attack that has had the least of its share of the time, so each attack has a part of any time, and short ones have
 more rounds. No round begins that would end after the time, judging by the earlier ones of its attack; each attack has
-one round in any case. Attacks that measure time compare processor time of two commands, which is hardly disturbed by
-others.
+one round in any case, and ends after five that failed. Attacks that measure time compare processor time of two
+commands, which is hardly disturbed by others.
 
 The last line is "N passed, N failed, N skipped": a round that found nothing wrong is passed, and an attack that cannot
 run here is skipped with the reason. Above it, a line for each attack says what its rounds have done.
