@@ -22,7 +22,7 @@ def _member(stream: Any) -> Any:
         found = getattr(stream, name, None)
         if found is not None:
             return found
-    protocol = getattr(stream, "__cuda_stream__", None)  # (version, handle); a property in its first version
+    protocol: Any = getattr(stream, "__cuda_stream__", None)  # (version, handle); at first a property
     if protocol is not None:
         return (protocol() if callable(protocol) else protocol)[1]
     found = getattr(stream, "handle", None)  # Numba, where its value is None for the default stream
