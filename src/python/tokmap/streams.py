@@ -24,7 +24,8 @@ def _member(stream: Any) -> Any:
             return found
     protocol: Any = getattr(stream, "__cuda_stream__", None)  # (version, handle); at first a property
     if protocol is not None:
-        return (protocol() if callable(protocol) else protocol)[1]
+        said: Any = protocol() if callable(protocol) else protocol
+        return said[1]
     found = getattr(stream, "handle", None)  # Numba, where its value is None for the default stream
     return stream if found is None else (found.value or 0) if hasattr(found, "value") else found
 
