@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_mutants.sh: shows that the tests of the device path find the faults that they are meant to find. A mutant is a
-# copy of one source file into which sed inserts one fault. The program test_device, linked with that copy, must fail in
-# its first run and print words that belong to the fault. A sed pattern that no longer matches its source fails the
+# copy of one source file into which sed inserts one fault. The program test_device (or test_device_driver, for what only
+# newer drivers have), linked with that copy, must fail in its first run and print words that belong to the fault. A sed pattern that no longer matches its source fails the
 # test, too. Mutants are compiled without assertions, because it is the tests that must find the faults.
 #
 # BUILD, CC, CPPFLAGS, CFLAGS, LDFLAGS and LIBS come from the Makefile. MUTANTS="NAME ..." tries only these mutants.
@@ -23,16 +23,18 @@ mkdir -p "$folder/cuda_software" || exit 1
 ln -s ../../cuda_software/libcuda.so.1 "$folder/cuda_software/libcuda.so.1" || exit 1
 flags="-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itests -pthread -fno-strict-aliasing -w ${CPPFLAGS:-} -O1"
 
-for file in tests/unit/cuda/test_device tests/support/device_case tests/support/software_driver tests/support/made \
+for file in tests/unit/cuda/test_device tests/unit/cuda/test_device_driver tests/support/device_case tests/support/software_driver tests/support/made \
     tests/support/scratch src/platform/process_linux; do
     ${CC:-cc} $flags -c "$file.c" -o "$folder/$(basename "$file").o" || exit 1
 done
 
+# Which program a mutant is linked with: test_device, or test_device_driver, of which all tests run.
+with=test_device
 # link NAME OBJECT...
 link() {
     output=$folder/$1
     shift
-    ${CC:-cc} ${LDFLAGS:-} -o "$output" "$folder/test_device.o" "$folder/device_case.o" "$folder/software_driver.o" \
+    ${CC:-cc} ${LDFLAGS:-} -o "$output" "$folder/$with.o" "$folder/device_case.o" "$folder/software_driver.o" \
         "$folder/made.o" "$folder/scratch.o" "$folder/process_linux.o" "$@" "$BUILD/lib/libtokmap.a" -pthread -lzstd -lcmocka -ldl ${LIBS:-} -lm
 }
 
@@ -43,6 +45,10 @@ tests='a_device_may_be_as_late_as_the_calls_allow no_slot_is_filled_too_early a_
 run() {
     failed=0
     : >"$folder/$1.log"
+    if [ $with = test_device_driver ]; then
+        CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 300 "$folder/$1" >>"$folder/$1.log" 2>&1 </dev/null
+        return $?
+    fi
     for test in $tests; do
         CMOCKA_MESSAGE_OUTPUT=TAP timeout -k 5 300 "$folder/$1" "$test" >>"$folder/$1.log" 2>&1 </dev/null
         status=$?
@@ -158,6 +164,37 @@ mutant registration_leaks $cuda 's/(void)driver->host_unregister(pinned->memory)
 mutant context_leaks $cuda 's/cuda_device_close(&cuda->device);/;/' 'contexts'
 mutant event_used_after_its_end $cuda \
     's/(void)driver->event_destroy(cuda->copied\[i\]);/& (void)driver->event_synchronize(cuda->copied[i]);/' 'event that was destroyed'
+# ---- what newer drivers have, and what they do to a program that does not expect it (test_device_driver) ----
+with=test_device_driver
+link unchanged_driver && run unchanged_driver
+status=$?
+if [ $status = 0 ]; then
+    echo "ok - test_device_driver passes without a fault"
+else
+    echo "not ok - test_device_driver fails without a fault, with status $status: $(tail -n 20 "$folder/unchanged_driver.log")"
+    exit 1
+fi
+kernel=src/cuda/cuda_kernel.c
+mutant module_for_each_loader $kernel \
+    's/struct shared \*found = context ? find(device->driver, context, NULL) : NULL;/struct shared *found = NULL; context = 0;/' \
+    'not ok .* loaders_share_one_module'
+mutant machine_code_not_used $kernel 's/images\[\] = {expand_fatbin, expand_ptx}/images[] = {expand_ptx, expand_ptx}/' \
+    'not ok .* the_driver_compiles_only_where_it_must'
+mutant kernel_loaded_by_its_first_launch $kernel \
+    's/driver->func_load ? driver->func_load(fresh->kernel.function) : launch_once(driver, fresh->kernel.function);/0;/' \
+    'not ok .* the_first_batch_loads_nothing'
+mutant blocks_not_asked_for $kernel 's/blocks < 1)/blocks < 1 || 1)/' 'not ok .* a_launch_fills_the_device'
+mutant green_stream_not_known src/cuda/backend_cuda.c \
+    's/int result = driver->stream_get_both_ctx ? /int result = 0 ? /' 'not ok .* streams_of_green_contexts_are_accepted'
+mutant legacy_stream_not_asked $cuda 's/if (!driver->stream_is_capturing)/if ((uintptr_t)stream <= 1 || !driver->stream_is_capturing)/' \
+    'not ok .* a_capture_keeps_off_the_legacy_stream'
+mutant reset_not_noticed src/cuda/cuda_device.c 's/        return now == number;/        return true;/; s/return result != CUDA_CONTEXT_IS_DESTROYED .*/return true;/' \
+    'not ok .* a_loader_survives_a_reset'
+mutant kernel_reads_at_an_odd_address $cuda \
+    's/arguments.slot = cuda->twins + slot \* cuda->slot_bytes;/arguments.slot = cuda->twins + slot * cuda->slot_bytes + 4;/' \
+    'not a multiple of the access|MISALIGNED|716'
+mutant coherence_half_asked src/cuda/cuda_device.c 's/{CUDA_DEVICE_PAGEABLE_ACCESS, CUDA_DEVICE_HOST_PAGE_TABLES}/{CUDA_DEVICE_PAGEABLE_ACCESS, CUDA_DEVICE_PAGEABLE_ACCESS}/' \
+    'not ok .* a_loader_reports_coherent_memory'
 
 wait
 cat "$folder"/*.result
