@@ -71,9 +71,8 @@
  *       often than every 50 microseconds, and in a batch after each 128 KiB of tokens. Both failures are statuses. What
  *       remains is a file that is truncated between that comparison and the copies that follow it. A loader that waits
  *       for the training step is hardly ever in there. One that delivers rows of 4 KiB as fast as it can often is: of
- *       40 cuts to nothing of a file of 90 MB, 28 ended in SIGBUS, and of 200 cuts on a machine with much else to do, 95.
- *       (A comparison for each row made 5 of those 28, but took 35% of the rate; the comparisons as they are
- *       take less than 1%.)
+ *       40 cuts to nothing of a file of 90 MB, 28 ended in SIGBUS, and of 200 cuts on a busy machine, 95. (A comparison
+ *       for each row made that 5 of 40, but took 35% of the rate; the comparisons as they are take less than 1%.)
  *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
  *     - With TOKMAP_READ_MAPPED, indexes (.tmx) of more than 16 KiB, the document indexes of other projects' files, and
  *       plans are read through mappings. So an index that is truncated can raise SIGBUS in every function that looks up
