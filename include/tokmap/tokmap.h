@@ -893,9 +893,12 @@ struct tokmap_place {
                              of a plan, may have fewer tokens, and padding follows them */
 };
 
-/* Computes which window row `row` of step `step` contains, in constant time and without reading a file. Skipped steps
- * have places too: those that the step would have had. tokmap_run_delivers() tells them apart.
- * Statuses: OK, ERROR_RANGE (the run does not have the step or the row), ERROR_ARGUMENT. */
+/* Computes which window row `row` of step `step` contains, in constant time and without reading a file, except a row of
+ * the plan if the source has one. Skipped steps have places too: those that the step would have had.
+ * tokmap_run_delivers() tells them apart. Where a plan contradicts itself, first_token and tokens are 0, and
+ * tokmap_run_pieces() reports why.
+ * Statuses: OK, ERROR_RANGE (the run does not have the step or the row), ERROR_IO or ERROR_TRUNCATED (the plan cannot
+ * be read), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step,
                                                                   uint64_t row, struct tokmap_place *place,
                                                                   struct tokmap_error *error);
@@ -914,7 +917,8 @@ struct tokmap_piece {
  *   pieces    receives the first `capacity` of them; NULL if the capacity is 0
  *   used      receives their number
  * Any thread may call it. Statuses: OK, ERROR_LIMIT (there are more than `capacity`: call it again with room for
- * *used), ERROR_CORRUPT (the plan contradicts itself), ERROR_ARGUMENT. */
+ * *used), ERROR_CORRUPT (the plan contradicts itself), ERROR_IO or ERROR_TRUNCATED (it cannot be read),
+ * ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_pieces(const struct tokmap_run *run,
                                                                   const struct tokmap_place *place,
                                                                   struct tokmap_piece *pieces, uint64_t capacity,
@@ -928,7 +932,8 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_pieces(const struct t
  *             ends the search with ERROR_INTERRUPTED
  *   user      passed to found()
  * The time depends on the number of epochs and of windows found, not on the size of the dataset.
- * Statuses: OK, ERROR_RANGE, ERROR_INTERRUPTED, ERROR_ARGUMENT. */
+ * Statuses: OK, ERROR_RANGE, ERROR_INTERRUPTED, ERROR_IO or ERROR_TRUNCATED (a plan cannot be read), ERROR_CORRUPT (it
+ * contradicts itself), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
 tokmap_run_find(const struct tokmap_run *run, uint64_t source, uint64_t first_token, uint64_t count,
                 uint64_t first_step, uint64_t end_step, int (*found)(void *user, const struct tokmap_place *place),

@@ -78,19 +78,28 @@ static void fill_window(const struct tokmap_run *run, const struct run_source *s
     place->tokens = run->spec.tail_pad ? min64(window, source->tokens - place->first_token) : window;
 }
 
-void run_place_tokens(const struct tokmap_run *run, struct tokmap_place *place)
+/* A plan that is corrupt there is no failure. */
+static enum tokmap_status place_tokens(const struct tokmap_run *run, struct tokmap_place *place,
+                                       struct tokmap_error *error)
 {
     uint64_t pair[2], count, tokens;
     if (place->source == TOKMAP_NO_SOURCE)
-        return;
+        return TOKMAP_OK;
     const struct run_source *source = &run->sources.of[place->source];
     if (!source->plan_path)
-        return;
+        return TOKMAP_OK;
     place->first_token = place->tokens = 0;
-    if (plan_row_pairs(&source->plan, place->window, pair, 1, &count, &tokens, NULL))
-        return;
+    const enum tokmap_status status = plan_row_pairs(&source->plan, place->window, pair, 1, &count, &tokens, error);
+    if (status)
+        return status == TOKMAP_ERROR_CORRUPT ? TOKMAP_OK : status;
     place->first_token = pair[0];
     place->tokens = tokens;
+    return TOKMAP_OK;
+}
+
+void run_place_tokens(const struct tokmap_run *run, struct tokmap_place *place)
+{
+    (void)place_tokens(run, place, NULL);
 }
 
 void run_plan_prefetch(const struct tokmap_run *run, const struct tokmap_place *place)
@@ -107,16 +116,17 @@ bool run_has_plans(const struct tokmap_run *run)
     return false;
 }
 
-void run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch, const struct mixture_span *stretch,
-                    struct tokmap_place *place)
+enum tokmap_status run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch,
+                                  const struct mixture_span *stretch, struct tokmap_place *place,
+                                  struct tokmap_error *error)
 {
     const struct run_source *source = &run->sources.of[epoch->source];
     place->source = epoch->source;
     place->epoch = epoch->epoch;
     if (source->plan_path)
-        run_place_tokens(run, place);
-    else
-        fill_window(run, source, stretch, epoch->shift, place);
+        return place_tokens(run, place, error);
+    fill_window(run, source, stretch, epoch->shift, place);
+    return TOKMAP_OK;
 }
 
 /* ---- forward ---- */
@@ -216,8 +226,8 @@ enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_
         return error_set(error, TOKMAP_ERROR_RANGE, run->path, TOKMAP_NO_OFFSET,
                          "row %" PRIu64 " does not exist: %s has %" PRIu64 " rows, counted from 0", row,
                          phases->count == 1 ? "a step of the run" : "that step", rows);
-    run_walk_place(walk, step, row, place);
-    return TOKMAP_OK;
+    run_walk_window(walk, step, row, place);
+    return place_tokens(run, place, error);
 }
 
 enum tokmap_status tokmap_run_locate(const struct tokmap_run *run, uint64_t step, uint64_t row,

@@ -69,8 +69,8 @@ void run_place_tokens(const struct tokmap_run *run, struct tokmap_place *place);
 /* Whether a source of the run draws rows of a plan. Otherwise run_walk_window() does everything. */
 bool run_has_plans(const struct tokmap_run *run);
 
-/* Does the same as run_walk_place() for any step and row. Statuses: OK, ERROR_RANGE (the run has no such step or row).
- */
+/* Does the same as run_walk_place() for any step and row, and fails if a plan cannot be read. Statuses: OK, ERROR_RANGE
+ * (the run has no such step or row), ERROR_IO, ERROR_TRUNCATED. */
 enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,
                                    struct tokmap_error *error);
 
@@ -78,9 +78,11 @@ enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_
 void run_epoch_init(struct walk_epoch *epoch, const struct tokmap_run *run, const struct mixture_span *stretch,
                     const struct leaf *leaf, uint64_t number);
 
-/* Sets the source, epoch, first token, and tokens of a place whose other members are set. Cannot fail. */
-void run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch, const struct mixture_span *stretch,
-                    struct tokmap_place *place);
+/* Sets the source, epoch, first token, and tokens of a place whose other members are set. Statuses: OK (also if the
+ * plan is corrupt there), ERROR_IO, ERROR_TRUNCATED (the plan cannot be read). */
+enum tokmap_status run_fill_place(const struct tokmap_run *run, const struct walk_epoch *epoch,
+                                  const struct mixture_span *stretch, struct tokmap_place *place,
+                                  struct tokmap_error *error);
 
 /* Reports what a row is made of, from a place of this run: pieces[0] to pieces[*count - 1], one after another. A window
  * is one piece, which may continue with the dataset's first token. A row of a plan is its segments, in their order. A

@@ -88,7 +88,9 @@ static enum tokmap_status search_window(struct search *search, uint64_t window)
         row = permutation_inverse(&rows, row);
     }
     struct tokmap_place place = {.step = step, .row = row, .draw = draw, .window = window};
-    run_fill_place(run, &search->epoch, search->stretch, &place);
+    const enum tokmap_status status = run_fill_place(run, &search->epoch, search->stretch, &place, search->error);
+    if (status)
+        return status;
     return search->found(search->user, &place) ? interrupted(search) : TOKMAP_OK;
 }
 
