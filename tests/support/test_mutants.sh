@@ -1,8 +1,9 @@
 #!/bin/sh
 # test_mutants.sh: shows that the tests of the device path find the faults that they are meant to find. A mutant is a
-# copy of one source file into which sed inserts one fault. The program test_device (or test_device_driver, for what only
-# newer drivers have), linked with that copy, must fail in its first run and print words that belong to the fault. A sed pattern that no longer matches its source fails the
-# test, too. Mutants are compiled without assertions, because it is the tests that must find the faults.
+# copy of one source file into which sed inserts one fault. The program test_device, linked with that copy, must fail in
+# its first run and print words that belong to the fault. (For what only newer drivers have it is test_device_driver.) A
+# sed pattern that no longer matches its source fails the test, too. Mutants are compiled without assertions, because it
+# is the tests that must find the faults.
 #
 # BUILD, CC, CPPFLAGS, CFLAGS, LDFLAGS and LIBS come from the Makefile. MUTANTS="NAME ..." tries only these mutants.
 set -u
@@ -23,8 +24,8 @@ mkdir -p "$folder/cuda_software" || exit 1
 ln -s ../../cuda_software/libcuda.so.1 "$folder/cuda_software/libcuda.so.1" || exit 1
 flags="-std=gnu11 -D_GNU_SOURCE -D_FILE_OFFSET_BITS=64 -Iinclude -Isrc -Itests -pthread -fno-strict-aliasing -w ${CPPFLAGS:-} -O1"
 
-for file in tests/unit/cuda/test_device tests/unit/cuda/test_device_driver tests/support/device_case tests/support/software_driver tests/support/made \
-    tests/support/scratch src/platform/process_linux; do
+for file in tests/unit/cuda/test_device tests/unit/cuda/test_device_driver tests/support/device_case \
+    tests/support/software_driver tests/support/made tests/support/scratch src/platform/process_linux; do
     ${CC:-cc} $flags -c "$file.c" -o "$folder/$(basename "$file").o" || exit 1
 done
 
