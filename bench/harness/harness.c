@@ -131,6 +131,7 @@ static const struct {
     {"steal_percent", BETTER_LESS},
     {"load_average", BETTER_LESS},
     {"amplification", BETTER_LESS},
+    {"work_per_byte", BETTER_LESS},
     {"ratio", BETTER_MORE},
     {"equal", BETTER_MORE},
     {"kernel", BETTER_MORE},

@@ -1,0 +1,335 @@
+/*
+ * case_hostile.c - the work that hostile input costs for each of its bytes, counted and not timed, for an input and for
+ * one of the same kind with four times as many bytes.
+ *
+ * Work that is linear in the input has the ratio 1, work that is quadratic has the ratio 4. The case fails if a ratio
+ * is more than RATIO_MOST. What is counted is the same on every machine, because keys of tables follow from a seed.
+ *     Example: 4,096 texts of 16 bytes that all have one hash. In a table without a key, each is found after all texts
+ *     before it: 2,048 slots for each text, so 128 for each byte; with 16,384 texts 512 for each byte, which is the
+ *     ratio 4. With a key a text costs one or two slots, however many texts there are.
+ */
+#include "cases.h"
+
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "bpe/bpe_model.h"
+#include "bpe/text_places.h"
+#include "cli/cli.h"
+#include "platform/table_key.h"
+#include "pretokenize/regex_match.h"
+#include "tokenizer/added_tokens.h"
+#include "vocabulary/text_table.h"
+
+#define RATIO_MOST 2.0
+#define TEXT_BYTES 16
+#define KEY_SEED 1
+#define PAIR_BYTES 8 /* two ids, which take at least that in a file */
+#define SIDE_MOST 256
+#define IDS_FROM 300
+#define IDS_TO (BPE_IDS / 4)
+
+/* What one input costs. */
+struct cost {
+    uint64_t work;  /* counted steps */
+    uint64_t bytes; /* of the input */
+};
+
+/* Measures one input. size: its texts, the ids on each side of its pairs, or its bytes. Returns CLI_DONE, or CLI_FAILED
+ * after a message. *skipped: this build cannot measure it. */
+typedef int cost_function(struct bench *bench, size_t size, struct cost *cost, bool *skipped);
+
+/* ---- texts whose hashes collide ---- */
+
+/* Writes `count` texts that differ in their first half. The hash of a text is a product of the second half and the rest
+ * (table_hash()), so whoever knows the key chooses a second half with which one factor is 0, and then all texts have
+ * the hash 0. One half of the texts is made for a key that another table has, the other half for a table without a key.
+ */
+static uint8_t *texts_make(size_t count)
+{
+    uint8_t *texts = malloc(count * TEXT_BYTES);
+    table_key_fix(KEY_SEED);
+    const struct table_key known = table_key_new();
+    for (size_t i = 0; texts && i < count; i++) {
+        const uint64_t halves[2] = {(i + 1) * 0x2545F4914F6CDD1Du, i % 2 ? known.low : 0};
+        memcpy(texts + i * TEXT_BYTES, halves, TEXT_BYTES);
+    }
+    return texts;
+}
+
+/* While a vocabulary's file is read. */
+static int text_table_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    struct text_table table = {.count = 0};
+    uint8_t *texts = texts_make(size);
+    bool good = texts != NULL;
+    (void)skipped;
+    for (size_t i = 0; good && i < size; i++)
+        good = text_table_add(&table, texts + i * TEXT_BYTES, TEXT_BYTES, (uint32_t)i) == TEXT_ADDED;
+    *cost = (struct cost){table.passed + size, size * TEXT_BYTES};
+    text_table_free(&table);
+    free(texts);
+    return good ? CLI_DONE : bench_no_memory(bench);
+}
+
+/* While a model is built. */
+static int text_places_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    struct text_places table = {.places = NULL};
+    uint8_t *texts = texts_make(size);
+    uint32_t *offsets = malloc((size + 1) * sizeof *offsets);
+    const bool good = texts && offsets && text_places_new(&table, size);
+    (void)skipped;
+    for (size_t i = 0; good && i <= size; i++)
+        offsets[i] = (uint32_t)(i * TEXT_BYTES);
+    for (size_t i = 0; good && i < size; i++)
+        (void)text_places_add(&table, texts, offsets, (uint32_t)i);
+    *cost = (struct cost){table.passed + size, size * TEXT_BYTES};
+    text_places_free(&table);
+    free(offsets);
+    free(texts);
+    return good ? CLI_DONE : bench_no_memory(bench);
+}
+
+/* ---- pairs that collide ---- */
+
+struct choice {
+    uint64_t product;
+    uint32_t id;
+};
+
+static int by_product(const void *a, const void *b)
+{
+    const struct choice *left = a, *right = b;
+    return left->product < right->product ? -1 : left->product > right->product;
+}
+
+/* Chooses the ids whose product with the factor of a table's hash is smallest, so that they select neighboring slots,
+ * and their sums do, too. shift: the place of the id in the key of a pair. Returns false if memory ran out. */
+static bool ids_choose(uint32_t *ids, size_t count, uint32_t shift, uint64_t factor)
+{
+    struct choice *choices = malloc((IDS_TO - IDS_FROM) * sizeof *choices);
+    if (!choices)
+        return false;
+    for (uint32_t id = IDS_FROM; id < IDS_TO; id++)
+        choices[id - IDS_FROM] = (struct choice){((uint64_t)id << shift) * factor, id};
+    qsort(choices, IDS_TO - IDS_FROM, sizeof *choices, by_product);
+    for (size_t i = 0; i < count; i++)
+        ids[i] = choices[i].id;
+    free(choices);
+    return true;
+}
+
+/* All pairs of `size` left and `size` right ids, made for the first key of the table that they are added to. */
+static int pairs_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    struct bpe_model model = {.pairs = NULL};
+    uint32_t left[SIDE_MOST], right[SIDE_MOST];
+    const size_t pairs = size * size;
+    (void)skipped;
+    table_key_fix(KEY_SEED);
+    const uint64_t known = table_key_new().low | 1;
+    table_key_fix(KEY_SEED);
+    if (!ids_choose(left, size, 21, known) || !ids_choose(right, size, 0, known) || !bpe_pairs_new(&model, 2 * pairs))
+        return bench_no_memory(bench);
+    uint64_t work = pairs, factor = model.pair_factor;
+    for (uint32_t i = 0; i < pairs; i++) {
+        uint64_t before = model.pair_passed;
+        (void)bpe_pair_add(&model, left[i / size], right[i % size], i);
+        if (factor != model.pair_factor) { /* another key was drawn, and all pairs were added again */
+            factor = model.pair_factor;
+            before = 0;
+            work += model.pair_count;
+        }
+        work += model.pair_passed - before;
+    }
+    *cost = (struct cost){work, pairs * PAIR_BYTES};
+    bpe_pairs_free(&model);
+    return CLI_DONE;
+}
+
+/* ---- added tokens ---- */
+
+static struct added_token token_of(const char *text, size_t bytes, uint32_t id)
+{
+    return (struct added_token){.text = (const uint8_t *)text,
+                                .match = (const uint8_t *)text,
+                                .bytes = (uint32_t)bytes,
+                                .match_bytes = (uint32_t)bytes,
+                                .id = id};
+}
+
+/* Splits a text at the tokens. */
+static int split_cost(struct bench *bench, const struct added_token *tokens, size_t count, const char *text,
+                      size_t bytes, struct cost *cost)
+{
+    struct added_tokens *added;
+    struct added_split split;
+    struct added_part part;
+    struct tokmap_error error = {0};
+    if (added_tokens_new(&added, tokens, count, NULL, &error))
+        return bench_failed(bench, &error);
+    added_split_begin(&split, added, ADDED_RAW, true, (const uint8_t *)text, bytes);
+    while (added_split_next(&split, &part))
+        continue;
+    *cost = (struct cost){split.search.steps, bytes};
+    const enum tokmap_status status = added_split_end(&split, &error);
+    added_tokens_free(added);
+    return status ? bench_failed(bench, &error) : CLI_DONE;
+}
+
+/* A text of one letter, which at each place looks like a long token up to its last byte. both: the letter is a token,
+ * too, so that the search starts again at each place. */
+static int letters_cost(struct bench *bench, size_t size, bool both, struct cost *cost)
+{
+    const size_t bytes = size / 4;
+    char *text = malloc(size), *token = malloc(bytes + 1);
+    int result = CLI_FAILED;
+    if (text && token) {
+        memset(text, 'a', size);
+        memset(token, 'a', bytes);
+        token[bytes] = 'b';
+        const struct added_token tokens[] = {token_of(token, bytes + 1, 0), token_of(token, 1, 1)};
+        result = split_cost(bench, tokens, both ? 2 : 1, text, size, cost);
+    } else {
+        (void)bench_no_memory(bench);
+    }
+    free(token);
+    free(text);
+    return result;
+}
+
+static int added_long_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    (void)skipped;
+    return letters_cost(bench, size, false, cost);
+}
+
+static int added_letters_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    (void)skipped;
+    return letters_cost(bench, size, true, cost);
+}
+
+/* A run of spaces, each of which is a token that takes the spaces after it. */
+static int added_spaces_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    struct added_token space = token_of(" ", 1, 0);
+    char *text = malloc(size);
+    (void)skipped;
+    if (!text)
+        return bench_no_memory(bench);
+    memset(text, ' ', size);
+    space.rstrip = true;
+    const int result = split_cost(bench, &space, 1, text, size, cost);
+    free(text);
+    return result;
+}
+
+/* ---- patterns ---- */
+
+/* Matches a text of one byte, repeated. What the searches are charged for is limited for each document, so a pattern
+ * that is too expensive ends with REGEX_FAILED. */
+static int regex_cost(struct bench *bench, const char *pattern, char byte, size_t size, struct cost *cost,
+                      bool *skipped)
+{
+    struct regex *regex = NULL;
+    struct regex_state *state = NULL;
+    struct tokmap_error error = {0};
+    size_t from, to, matches = 0;
+    enum tokmap_status status = regex_new(&regex, pattern, strlen(pattern), REGEX_ONIGURUMA, NULL, "pattern", &error);
+    *skipped = status == TOKMAP_ERROR_UNSUPPORTED && strstr(error.message, "PCRE2");
+    if (*skipped)
+        return CLI_DONE;
+    if (!status)
+        status = regex_state_new(&state, regex, &error);
+    char *text = malloc(size);
+    if (text)
+        memset(text, byte, size);
+    const bool begun = !status && text && regex_begin(state, (const uint8_t *)text, size, false);
+    while (begun && regex_next(state, &from, &to) == REGEX_MATCH)
+        matches++;
+    if (begun)
+        *cost = (struct cost){regex_charged(state) + matches, size};
+    regex_state_free(state);
+    regex_free(regex);
+    free(text);
+    if (status)
+        return bench_failed(bench, &error);
+    return begun ? CLI_DONE : bench_no_memory(bench);
+}
+
+/* A pattern that vocabularies have, on text for which other ways of matching it are quadratic. */
+static int pattern_usual_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    return regex_cost(bench, "[^\\r\\n\\p{L}\\p{N}]?\\p{L}+|\\s*[\\r\\n]+|\\s+(?!\\S)|\\s+", ' ', size, cost, skipped);
+}
+
+/* A quadratic pattern: for each group of digits it reads all digits after it. The limit of a document ends the larger
+ * input, and does not yet end the smaller one. */
+static int pattern_quadratic_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    return regex_cost(bench, "\\d{1,3}(?=(?:\\d{3})*(?!\\d))", '1', size, cost, skipped);
+}
+
+/* ---- the rows ---- */
+
+static const struct {
+    const char *metric;
+    size_t size; /* of the smaller input */
+    size_t more; /* the larger one has that many times the size, and so four times the bytes */
+    cost_function *cost;
+} rows[] = {
+    {"text_table_work_per_byte", 4096, 4, text_table_cost},
+    {"text_places_work_per_byte", 4096, 4, text_places_cost},
+    {"pairs_work_per_byte", SIDE_MOST / 2, 2, pairs_cost},
+    {"added_long_work_per_byte", 65536, 4, added_long_cost},
+    {"added_letters_work_per_byte", 65536, 4, added_letters_cost},
+    {"added_spaces_work_per_byte", 65536, 4, added_spaces_cost},
+    {"pattern_usual_work_per_byte", 65536, 4, pattern_usual_cost},
+    {"pattern_quadratic_work_per_byte", 65536, 4, pattern_quadratic_cost},
+};
+#define ROWS (sizeof rows / sizeof rows[0])
+
+/* Measures both inputs of a row, and prints it. *grows: the ratio is more than RATIO_MOST. */
+static int row_run(struct bench *bench, size_t row, bool *grows)
+{
+    double work[2] = {0, 0};
+    bool skipped = false;
+    for (size_t i = 0; i < 2; i++) {
+        struct cost cost = {0, 1};
+        const int result = rows[row].cost(bench, i ? rows[row].size * rows[row].more : rows[row].size, &cost, &skipped);
+        if (result)
+            return result;
+        work[i] = (double)cost.work / (double)cost.bytes;
+    }
+    if (skipped) {
+        cli_say(bench->program, "%s is skipped, because this build has no PCRE2", rows[row].metric);
+        return CLI_DONE;
+    }
+    bench_value(bench, rows[row].metric, "steps/byte", work[1], work[0]);
+    *grows = work[1] > RATIO_MOST * work[0];
+    if (*grows)
+        cli_say(bench->program,
+                "%s: %.4g steps for each byte, and %.4g with four times the bytes; the work is not linear in the "
+                "input. Find what has changed in the search or in the table",
+                rows[row].metric, work[0], work[1]);
+    return CLI_DONE;
+}
+
+static int run(struct bench *bench)
+{
+    int result = CLI_DONE;
+    bool any = false;
+    for (size_t row = 0; row < ROWS && !result && !bench_stopped(); row++) {
+        bool grows = false;
+        result = row_run(bench, row, &grows);
+        any |= grows;
+    }
+    table_key_fix(0);
+    return result || any || bench_stopped() ? CLI_FAILED : CLI_DONE;
+}
+
+const struct bench_case case_hostile = {"hostile", "work per byte of hostile input, counted, at two sizes", run};
