@@ -127,6 +127,8 @@ static int expand_open(struct bench *bench, struct expand_case *it)
     it->output_bytes = max64(sizes[it->sizes - 1] * 8, it->slot_bytes);
     int result = gpu_open(bench, &it->gpu);
     if (!result)
+        result = gpu_take_expand(&it->gpu);
+    if (!result)
         result = gpu_timer_new(&it->gpu, &it->timer);
     if (!result)
         result = gpu_memory_new(&it->gpu, it->slot_bytes, &it->slot);

@@ -29,9 +29,13 @@ static int load_kernels(struct gpu *gpu)
         result = driver->module_get_function(&gpu->spin, gpu->module, "gpu_spin");
     if (!result)
         result = driver->module_get_function(&gpu->checksum, gpu->module, "gpu_checksum");
-    if (result)
-        return gpu_check(gpu, result, "loading the benchmark's kernels");
+    return gpu_check(gpu, result, "loading the benchmark's kernels");
+}
+
+int gpu_take_expand(struct gpu *gpu)
+{
     char reason[CUDA_KERNEL_REASON];
+    assert(gpu->open && !gpu->expand);
     gpu->expand = cuda_kernel_take(&gpu->device, reason);
     if (!gpu->expand)
         cli_say(gpu->bench->program, "%s", reason);
@@ -144,6 +148,7 @@ int gpu_launch_checksum(struct gpu *gpu, const struct gpu_checksum *work)
 int gpu_launch_expand(struct gpu *gpu, const struct expand_arguments *work)
 {
     struct expand_arguments arguments = *work;
+    assert(gpu->expand);
     return gpu_launch(gpu, gpu->expand->function, expand_blocks(work, gpu->expand->held), EXPAND_BLOCK, &arguments);
 }
 

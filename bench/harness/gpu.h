@@ -24,13 +24,17 @@ struct gpu {
     int processors; /* multiprocessors */
     struct CUmod_st *module;
     struct CUfunc_st *gemm, *spin, *checksum; /* the benchmark's kernels */
-    const struct cuda_kernel *expand;         /* the library's kernel */
+    const struct cuda_kernel *expand;         /* the library's kernel, or NULL */
     struct CUstream_st *stream;
 };
 
 /* Opens the device that --device names, or the first one. If it cannot be used, the message says "no GPU" and the
  * reason. Call gpu_close() in either case. */
 int gpu_open(struct bench *bench, struct gpu *gpu);
+/* Loads the library's kernel, which gpu_launch_expand() needs. A loader shares it from then on, so a case that measures
+ * how a loader loads it does not call this. Call it once after gpu_open(). If no form of the kernel can be loaded, the
+ * message has the driver's reason. */
+int gpu_take_expand(struct gpu *gpu);
 /* Waits for the work on the stream, then releases everything. Accepts a gpu that is not open. */
 void gpu_close(struct gpu *gpu);
 /* Returns the reason inside an error with the status ERROR_NO_DEVICE; it is valid as long as the error. */

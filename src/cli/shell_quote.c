@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "common/visible.h"
+#include "messages.h"
 
 static char *append(char *to, const char *text)
 {
@@ -21,8 +22,10 @@ char *cli_shell_quote(const char *path)
     if (!visible_all(path, count))
         return NULL;
     char *text = malloc(4 * count + 5); /* a quote becomes '\'' */
-    if (!text)
+    if (!text) {
+        cli_output_lost();
         return NULL;
+    }
     char *to = text;
     if (!plain)
         *to++ = '\'';

@@ -64,7 +64,7 @@ print("kernel" if reached.kernel else reached.reason)
     def test_coherent(self):
         said = self.program("""
 for device in ("cuda", "cpu"):
-    with run.loader(device=device, framework="dlpack" if device == "cuda" else "numpy") as loader:
+    with run.loader(device=device, framework="dlpack") as loader:
         print(loader.delivery().coherent)
 """, "pageable,host_tables")
         self.assertEqual(said, "True\nFalse\n")

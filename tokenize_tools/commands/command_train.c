@@ -89,6 +89,8 @@ static void next_print(const struct training_command *training)
         path = strndup(training->prefix, folder);
     else
         path = path_join("", 0, training->prefix, strlen(training->prefix), ".json");
+    if (!path)
+        cli_output_lost();
     char *quoted = path ? cli_shell_quote(path) : NULL;
     if (quoted)
         printf("\nnext:\n  tokmap tokenizer %s\n  tokmap pack -t %s%s -o PREFIX INPUT...\n", quoted, quoted,

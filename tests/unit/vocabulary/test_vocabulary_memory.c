@@ -105,17 +105,24 @@ void free(void *memory)
     __libc_free(memory);
 }
 
+/* The kernel maps and unmaps whole pages, whatever the length. */
+static size_t in_pages(size_t bytes)
+{
+    const size_t page = (size_t)sysconf(_SC_PAGESIZE);
+    return (bytes + page - 1) / page * page;
+}
+
 void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t offset)
 {
     void *made = (void *)syscall(SYS_mmap, address, bytes, protection, flags, fd, offset);
     if (made != MAP_FAILED)
-        count(bytes);
+        count(in_pages(bytes));
     return made;
 }
 
 int munmap(void *address, size_t bytes)
 {
-    alive -= bytes;
+    alive -= in_pages(bytes);
     return (int)syscall(SYS_munmap, address, bytes);
 }
 

@@ -188,9 +188,7 @@ static void next_print(const struct pack_report *report)
     char *name = cli_shell_quote(report->prefix), seq_len[32] = "";
     if (report->result->tokens > SEQ_LEN)
         (void)snprintf(seq_len, sizeof seq_len, " --seq-len %d", SEQ_LEN);
-    if (!name)
-        cli_output_lost();
-    else
+    if (name)
         printf("\nnext:\n  tokmap info %s%s\n  tokmap show %s --document 0%s\n", name, seq_len, name,
                report->tokenizer ? "" : " --ids");
     free(name);
