@@ -10,8 +10,6 @@
  */
 #include "cases.h"
 
-#include <math.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
