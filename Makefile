@@ -266,14 +266,14 @@ $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_obje
   $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
 	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
-# The cases `tokenize` and `parquet` call the tokenizers and the reader of Parquet directly, because measuring the
-# command would include reading and printing. Here the reader has no codec but zstd, whose library is needed anyway:
-# with all of them tokmap-bench would start more slowly.
+# The cases `tokenize`, `parquet`, and `hostile` call tokenizers, the reader of Parquet, and the trainer's table of words
+# directly, because measuring the command would include reading and printing. Here the reader has no codec but zstd,
+# whose library is needed anyway: with all of them tokmap-bench would start more slowly.
 bench_codec := $(OBJ)/bench/parquet_codec_of_bench.c.o
 $(bench_codec): tokenize_tools/corpus/parquet_codec.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(filter-out -DHAVE_%,$(c_flags)) $(room_flags) -c $< -o $@
 bench_tool_objects := $(tokenizer_objects) $(bench_codec) $(call \
-  objects,tokenize_tools/corpus/file_type.c tokenize_tools/corpus/name_list.c) \
+  objects,tokenize_tools/corpus/file_type.c tokenize_tools/corpus/name_list.c tokenize_tools/train/train_pieces.c) \
   $(filter-out %/parquet_documents.c.o %/parquet_codec.c.o, \
   $(filter $(OBJ)/tokenize_tools/corpus/parquet_%,$(tool_objects)))
 $(BUILD)/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects) \

@@ -1,6 +1,6 @@
 /*
  * case_hostile.c - the work that hostile input costs for each of its bytes, counted and not timed, for an input and for
- * one of the same kind with four times as many bytes.
+ * one of the same kind with four times as many bytes; or for an ordinary input and a hostile one of the same size.
  *
  * Work that is linear in the input has the ratio 1, work that is quadratic has the ratio 4. The case fails if a ratio
  * is more than RATIO_MOST. What is counted is the same on every machine, because keys of tables follow from a seed.
@@ -19,11 +19,13 @@
 #include "platform/table_key.h"
 #include "pretokenize/regex_match.h"
 #include "tokenizer/added_tokens.h"
+#include "train/train_pieces.h"
 #include "vocabulary/text_table.h"
 
 #define RATIO_MOST 2.0
 #define TEXT_BYTES 16
 #define KEY_SEED 1
+#define WORD_BYTES 8 /* a space and 7 letters */
 #define PAIR_BYTES 8 /* two ids, which take at least that in a file */
 #define SIDE_MOST 256
 #define IDS_FROM 300
@@ -89,6 +91,63 @@ static int text_places_cost(struct bench *bench, size_t size, struct cost *cost,
     free(offsets);
     free(texts);
     return good ? CLI_DONE : bench_no_memory(bench);
+}
+
+/* ---- words that collide ---- */
+
+/* The next word; if words collide, one whose hash would begin with eight zero bits if the table had the known key. */
+static void word_next(uint8_t word[WORD_BYTES], uint64_t *state, struct table_key known, bool collide)
+{
+    uint64_t low;
+    do {
+        *state = *state * 6364136223846793005u + 1442695040888963407u;
+        word[0] = ' ';
+        for (uint64_t i = 1, rest = *state >> 16; i < WORD_BYTES; i++, rest /= 26)
+            word[i] = (uint8_t)('a' + rest % 26);
+        memcpy(&low, word, sizeof low);
+    } while (collide && table_mix(known, low, (uint64_t)WORD_BYTES << 56) >> 56);
+}
+
+static int words_cost(struct bench *bench, size_t size, bool collide, struct cost *cost)
+{
+    struct train_budget budget = {UINT64_MAX, 0};
+    struct train_pieces *pieces = NULL;
+    struct train_counter *counter = NULL;
+    struct train_totals totals = {.passed = 0};
+    struct tokmap_error error = {0};
+    uint64_t state = 1;
+    uint8_t word[WORD_BYTES];
+    table_key_fix(KEY_SEED);
+    const struct table_key known = table_key_new();
+    enum tokmap_status status = train_pieces_new(&pieces, &budget, &error);
+    if (!status)
+        status = train_counter_new(&counter, pieces, split_rules_named("gpt2"), &error);
+    for (size_t i = 0; i < size && !status; i++) {
+        word_next(word, &state, known, collide);
+        status = train_counter_text(counter, word, sizeof word, &error);
+    }
+    if (!status)
+        status = train_counter_finish(counter, &error);
+    train_counter_free(counter);
+    if (!status)
+        train_pieces_totals(pieces, &totals);
+    train_pieces_free(pieces);
+    *cost = (struct cost){totals.passed + size, size * WORD_BYTES};
+    return status ? bench_failed(bench, &error) : CLI_DONE;
+}
+
+/* While a vocabulary is trained. The table of a thread has a fixed size, so how full it is decides about the work, and
+ * colliding words are compared with as many ordinary ones. */
+static int train_words_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    (void)skipped;
+    return words_cost(bench, size, true, cost);
+}
+
+static int ordinary_words_cost(struct bench *bench, size_t size, struct cost *cost, bool *skipped)
+{
+    (void)skipped;
+    return words_cost(bench, size, false, cost);
 }
 
 /* ---- pairs that collide ---- */
@@ -277,17 +336,19 @@ static int pattern_quadratic_cost(struct bench *bench, size_t size, struct cost 
 static const struct {
     const char *metric;
     size_t size; /* of the smaller input */
-    size_t more; /* the larger one has that many times the size, and so four times the bytes */
+    size_t more; /* the larger one has that many times the size, and so four times the bytes; 1: both have the size */
     cost_function *cost;
+    cost_function *ordinary; /* of the first input if both have one size; otherwise NULL */
 } rows[] = {
-    {"text_table_work_per_byte", 4096, 4, text_table_cost},
-    {"text_places_work_per_byte", 4096, 4, text_places_cost},
-    {"pairs_work_per_byte", SIDE_MOST / 2, 2, pairs_cost},
-    {"added_long_work_per_byte", 65536, 4, added_long_cost},
-    {"added_letters_work_per_byte", 65536, 4, added_letters_cost},
-    {"added_spaces_work_per_byte", 65536, 4, added_spaces_cost},
-    {"pattern_usual_work_per_byte", 65536, 4, pattern_usual_cost},
-    {"pattern_quadratic_work_per_byte", 65536, 4, pattern_quadratic_cost},
+    {"train_words_work_per_byte", 32768, 1, train_words_cost, ordinary_words_cost},
+    {"text_table_work_per_byte", 4096, 4, text_table_cost, NULL},
+    {"text_places_work_per_byte", 4096, 4, text_places_cost, NULL},
+    {"pairs_work_per_byte", SIDE_MOST / 2, 2, pairs_cost, NULL},
+    {"added_long_work_per_byte", 65536, 4, added_long_cost, NULL},
+    {"added_letters_work_per_byte", 65536, 4, added_letters_cost, NULL},
+    {"added_spaces_work_per_byte", 65536, 4, added_spaces_cost, NULL},
+    {"pattern_usual_work_per_byte", 65536, 4, pattern_usual_cost, NULL},
+    {"pattern_quadratic_work_per_byte", 65536, 4, pattern_quadratic_cost, NULL},
 };
 #define ROWS (sizeof rows / sizeof rows[0])
 
@@ -298,7 +359,8 @@ static int row_run(struct bench *bench, size_t row, bool *grows)
     bool skipped = false;
     for (size_t i = 0; i < 2; i++) {
         struct cost cost = {0, 1};
-        const int result = rows[row].cost(bench, i ? rows[row].size * rows[row].more : rows[row].size, &cost, &skipped);
+        cost_function *const measure = !i && rows[row].ordinary ? rows[row].ordinary : rows[row].cost;
+        const int result = measure(bench, i ? rows[row].size * rows[row].more : rows[row].size, &cost, &skipped);
         if (result)
             return result;
         work[i] = (double)cost.work / (double)cost.bytes;
@@ -311,9 +373,10 @@ static int row_run(struct bench *bench, size_t row, bool *grows)
     *grows = work[1] > RATIO_MOST * work[0];
     if (*grows)
         cli_say(bench->program,
-                "%s: %.4g steps for each byte, and %.4g with four times the bytes; the work is not linear in the "
-                "input. Find what has changed in the search or in the table",
-                rows[row].metric, work[0], work[1]);
+                "%s: %.4g steps for each byte, and %.4g %s; the work is not linear in the input. Find what has changed "
+                "in the search or in the table",
+                rows[row].metric, work[0], work[1],
+                rows[row].ordinary ? "if the input is hostile" : "with four times the bytes");
     return CLI_DONE;
 }
 

@@ -3,7 +3,7 @@
 
 tokmap-bench hostile --json >rows 2>err || { cat err >&2; exit 1; }
 json rows
-set -- text_table text_places pairs added_long added_letters added_spaces
+set -- train_words text_table text_places pairs added_long added_letters added_spaces
 case $(tokmap --version --json) in
 *'"pcre2": true'*) set -- "$@" pattern_usual pattern_quadratic ;;
 *) holds err 'pattern_usual_work_per_byte is skipped, because this build has no PCRE2' ;;

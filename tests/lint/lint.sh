@@ -88,7 +88,7 @@ tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ src/for
 tokenize_tools tokenize_tools/commands+
 bench/harness src/cli+ src/cuda+ src/format+ tokenize_tools/vocabulary+
 bench/peers bench/harness+
-bench/cases bench/peers+ src/order tokenize_tools/corpus
+bench/cases bench/peers+ src/order tokenize_tools/corpus tokenize_tools/train
 bench bench/cases+
 ARROWS
 # Only rooms whose line names src/platform/process.h itself may include it, because the library must not use signals and
