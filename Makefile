@@ -266,9 +266,9 @@ $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_obje
   $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
 	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
-# The cases `tokenize`, `parquet`, and `hostile` call tokenizers, the reader of Parquet, and the trainer's table of words
-# directly, because measuring the command would include reading and printing. Here the reader has no codec but zstd,
-# whose library is needed anyway: with all of them tokmap-bench would start more slowly.
+# The cases `tokenize`, `parquet`, and `hostile` call tokenizers, the reader of Parquet, and the trainer's table of
+# words directly, because measuring the command would include reading and printing. Here the reader has no codec but
+# zstd, whose library is needed anyway: with all of them tokmap-bench would start more slowly.
 bench_codec := $(OBJ)/bench/parquet_codec_of_bench.c.o
 $(bench_codec): tokenize_tools/corpus/parquet_codec.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(filter-out -DHAVE_%,$(c_flags)) $(room_flags) -c $< -o $@
