@@ -34,7 +34,7 @@ ATTACKS = (
     ("parquet", 2, attacks_here.parquet),               # random Parquet files against pyarrow
     ("warc", 1, attacks_here.warc),                     # random WARC files against warcio
     ("foreign", 1, attacks_here.foreign),               # other projects' token files against their own readers
-    ("fuzz", 6, attacks_here.fuzz),                     # the harnesses with libFuzzer and sanitizers, if built
+    ("fuzz", 18, attacks_here.fuzz),                    # the harnesses with libFuzzer and sanitizers, if built
     ("indexes", 3, attacks_here.indexes),               # hostile indexes with right checksums
     ("readers", 4, attacks_here.readers),               # the other readers of files, with mutated bytes
     ("vocabularies", 3, vocabularies.mutated),          # vocabularies whose JSON is mutated as a tree

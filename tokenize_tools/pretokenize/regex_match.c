@@ -32,8 +32,8 @@
  * run takes some 0.3 ns a character. So each place costs a constant, and the charges are limited for the document.
  *
  * Measured: a step takes 1 to 10 ns. \s*[\r\n]+ takes 1 to 10 steps for each space of a run. The quadratic
- * \d{1,3}(?=(?:\d{3})*(?!\d)) is charged 7e8 steps for 100,000 digits and takes 0.8 s; 10^6 digits end at the limit
- * after 1.6 s, where they took 80 s.
+ * \d{1,3}(?=(?:\d{3})*(?!\d)) takes 1.4 s for 100,000 digits on a quiet machine and 3.3 s on a busy one; 10^6 digits
+ * end at the limit after 6.3 s on the busy one, where they took 80 s.
  *
  * Cost: one table lookup per character for the kinds, then PCRE2's search. PCRE2 compiles the pattern to machine code
  * where it can (JIT). This is still much slower than the scanners; it is for patterns that they do not implement, and
