@@ -390,12 +390,12 @@ asan: ## run the tests with the address and undefined behavior sanitizers
 ubsan: ## run the tests with the undefined behavior sanitizer alone
 	+@$(sub_make) BUILD=$(BUILD)/ubsan SANITIZE=undefined test-run
 tsan_tests := test_os test_signals test_sp_threads test_two_threads test_synthetic test_corpus test_train \
-  test_residency test_gather* test_device* test_*ring* test_*loader* test_*verify* test_*pack* test_*dataset* \
-  cli/audit-* cli/bench-check cli/encode-flow cli/export-* cli/index-* cli/merge-* cli/pack-* cli/plan-* cli/replay-* \
-  cli/run-* cli/train-* cli/verify-*
+  test_residency test_gather* test_device* test_*ring* test_*loader* test_*verify* test_*pack* test_*dataset*
+TSAN_COMMANDS := cli/audit-* cli/bench-check cli/encode-flow cli/export-* cli/index-* cli/merge-* cli/pack-* \
+  cli/plan-* cli/replay-* cli/run-* cli/train-* cli/verify-*
 tsan: ## run the tests that use threads with the thread sanitizer
 	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread \
-	  TESTS='$(or $(TESTS),$(tsan_tests))' test-run
+	  TESTS='$(or $(TESTS),$(tsan_tests) $(TSAN_COMMANDS))' test-run
 
 FUZZ_SECONDS ?= 60
 fuzz: ## fuzz each reader for FUZZ_SECONDS (60; 0: only build) with libFuzzer, or with seeded mutation without clang
