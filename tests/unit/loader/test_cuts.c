@@ -287,6 +287,35 @@ static void use_run(const char *data, enum tokmap_reading reading, uint32_t thre
     tokmap_run_close(run);
 }
 
+static int count_found(void *user, const struct tokmap_place *place)
+{
+    (void)place;
+    ++*(uint64_t *)user;
+    return 0;
+}
+
+/* The same search each time, so each must find as many rows as the first, or report the cut. */
+static void use_find(const char *data, enum tokmap_reading reading, uint32_t threads, int ready)
+{
+    (void)threads;
+    struct tokmap_run *run;
+    struct tokmap_error error;
+    uint64_t first = 0, found;
+    open_run(&run, data, reading);
+    NEED(!tokmap_run_find(run, 0, 0, 20 * SEQ_LEN, 0, 50, count_found, &first, &error));
+    begun(ready);
+    const uint64_t until = os_clock_ns() + USE_NS;
+    enum tokmap_status status;
+    do {
+        found = 0;
+        status = tokmap_run_find(run, 0, 0, 20 * SEQ_LEN, 0, 50, count_found, &found, &error);
+        NEED(status || found == first);
+        NEED(os_clock_ns() < until);
+    } while (!status);
+    NEED(first && status == TOKMAP_ERROR_TRUNCATED && names_file(&error, data));
+    tokmap_run_close(run);
+}
+
 /* Uses of a document, from everything that an index has. */
 static enum tokmap_status use_document(const struct tokmap_dataset *dataset, uint64_t number, uint64_t *sum,
                                        struct tokmap_error *error)
@@ -392,12 +421,13 @@ static void pread_turns_every_cut_into_a_status(void **unused)
         {use_loader, 0, {"whole", "data.plan", "data.plan"}},
         {use_loader, 1, {"whole", "data.plan", "data.plan"}},
         {use_run, 0, {"whole", "data.plan", "data.plan"}},
+        {use_find, 0, {"whole", "data.plan", "data.plan"}},
         {use_loader, 0, {"whole", "data_megatron", "data_megatron.idx"}},
         {use_loader, 1, {"whole", "data_megatron", "data_megatron.idx"}},
         {use_loader, 1, {"whole", "data_megatron", "data_megatron.bin"}},
         {use_loader, 1, {"whole", "datatrove:data.ds,width=2", "data.ds.index"}},
     };
-    const uint64_t count = sizeof kinds / sizeof kinds[0], cuts = number_of("TOKMAP_TEST_CUTS", 52);
+    const uint64_t count = sizeof kinds / sizeof kinds[0], cuts = number_of("TOKMAP_TEST_CUTS", 56);
     uint64_t state = number_of("TEST_SEED", 77);
     for (uint64_t i = 0; i < cuts; i++) {
         const char *folder = folders[i / count % folder_count];
