@@ -477,6 +477,7 @@ static void a_loader_survives_the_driver(void **unused)
     push_primary(&context);
     struct tokmap_loader *loader = open_loader(1);
     await_full(loader);
+    assert_int_equal(driver->cuCtxSynchronize(), 0); /* a driver that is gone has ended what the device did */
     configure("fail=cuCtxGetId:1+:4");
     driver->reset();
     tokmap_loader_close(loader);
