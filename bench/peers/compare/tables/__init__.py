@@ -1,0 +1,1 @@
+"""The tables of `tokmap-bench compare`, one module each, with a function measure(report, tokens, options)."""

@@ -1,0 +1,259 @@
+"""The table of loaders: random windows of the same tokens from every system, warm and cold.
+
+Each row is measured three times in different ways.
+
+- Its contents. The first batches in the orders `sequential` and `list` are compared with the file, row by row. Rows of
+  a system with only an order of its own are searched for in the file.
+- Warm. The file is in the page cache, all systems are open at the same time, each in its own process, and they take
+  turns (A B, B A) of --seconds. Each has delivered for half a turn before its first value.
+- Cold and alone. No other system is open. Its files are dropped from the page cache, a new process opens the loader,
+  and it delivers for --seconds, but not more windows than leave most of the file cold: a page that came with an earlier
+  window would make the next one warm, which does not happen in data that is larger than memory. This gives the time
+  from process start to the first batch, the cold rate, and what was read from storage. The loader then delivers for
+  --seconds again, warm, which gives memory and processes. At last it is closed and opened at its state again.
+
+A system delivers `list` (random windows, the same for all) if it can, otherwise its own random order.
+"""
+import os
+
+import driver
+import measure as m
+import setup
+from report import Absent
+
+NAME = "loaders"
+REPEATS, SECONDS = 5, 1.0
+CHECKED = 16  # batches whose rows are compared
+SEARCHED = 8  # rows that are searched for
+READAHEAD = 128 << 10  # bytes: the kernel's default
+WARM_METRICS = (("next_p50_us", "us", "p50"), ("next_p99_us", "us", "p99"), ("next_p999_us", "us", "p999"),
+                ("next_max_us", "us", "max"))
+
+
+class Row:
+    """A row: its label, its system, the Python it runs in, and the options of open(). values holds what was measured,
+    by metric; lost says why it cannot be measured any more."""
+
+    def __init__(self, label, system, python, more):
+        self.label, self.system, self.python, self.more = label, system, python, more
+        self.values, self.lost, self.pickled = {}, None, None
+
+    def add(self, metric, value):
+        self.values.setdefault(metric, []).append(value)
+
+    def driver(self, options, tokens):
+        return driver.Driver(options, self.python, self.system, tokens, self.more)
+
+    @property
+    def order(self):
+        """The order in which it is measured."""
+        return next(order for order in ("list", "own", "sequential") if order in self.system.ORDERS)
+
+
+def rows_of(report, options, tokens):
+    """All rows that can be had; the others are reported as absent."""
+    found, environments = [], setup.Setup(options, report)
+    for system in setup.systems(options):
+        try:
+            python = environments.python_of(system)
+            folder = os.path.join(tokens.work, system.NAME)
+            more = system.prepare(options, folder) if hasattr(system, "prepare") else {}
+        except Absent as problem:
+            for label in system.ROWS:
+                report.absent(NAME, label, problem)
+            continue
+        found += [Row(label, system, python, {**chosen, **more}) for label, chosen in system.ROWS.items()]
+    return found
+
+
+class Table:
+    """The measurement of some rows."""
+
+    def __init__(self, report, tokens, options, rows):
+        self.report, self.tokens, self.options, self.rows = report, tokens, options, rows
+        self.repeats, self.seconds = options.repeats or REPEATS, options.seconds or SECONDS
+        self.done, self.total = 0, len(rows) * (2 + 2 * self.repeats)
+        self.files = list(dict.fromkeys([tokens.path, *getattr(options, "data_files", [])]))
+
+    def step(self, text):
+        self.report.progress(self.done, self.total, text)
+        self.done += 1
+
+    def attempt(self, row, what, function, *arguments):
+        """Calls the function. A row that fails is absent from then on; another one is not affected."""
+        if row.lost is None:
+            try:
+                return function(row, *arguments)
+            except (Absent, driver.Failed) as problem:
+                row.lost = str(problem) if isinstance(problem, Absent) else f"{what}: {problem}"
+                row.values = {}
+        return None
+
+    # ---- its contents ----
+
+    def check(self, row):
+        """Compares the first batches with the file. Reports the verdict and what the system says about itself."""
+        with row.driver(self.options, self.tokens) as it:
+            about = it.about()
+            shown = ", ".join(f"{name} {value}" for name, value in row.more.items() if not name.startswith("_"))
+            it.convert()
+            verdicts = [self._check_order(row, it, order) for order in ("sequential", "list", "own")
+                        if order in row.system.ORDERS]
+            row.pickled = it.pickled()
+        self.report.about(row.label, f"{about}; order {row.order}{'; ' + shown if shown else ''}")
+        wrong = [text for verdict, text in verdicts if verdict is False]
+        if wrong:
+            self.report.equal(NAME, row.label, False, wrong[0])
+        else:
+            known = any(verdict for verdict, _ in verdicts)
+            self.report.equal(NAME, row.label, True if known else None, "; ".join(text for _, text in verdicts))
+
+    def _check_order(self, row, it, order):
+        sums = [tuple(pair) for pair in it.open(order)["sums"]]
+        found = it.take(CHECKED - 1, SEARCHED if order == "own" else 0)
+        sums += [tuple(pair) for pair in found["sums"]]
+        it.close_loader()
+        disjoint = getattr(row.system, "DISJOINT", False)
+        if found["shifted"]:
+            return False, f"order {order}: in {found['shifted']} rows the targets are not the next tokens of the inputs"
+        if order == "own":
+            missing = found["places"].count(-1)
+            if missing:
+                return False, f"its own order: {missing} of {len(found['places'])} rows do not occur in the data"
+            return None, f"its own order: {len(found['places'])} rows were found in the data"
+        wanted = self.tokens.row_sums(self.tokens.first_windows(order, len(sums), disjoint), disjoint)
+        difference = m.first_difference(sums, wanted, self.tokens.rows)
+        if difference:
+            return False, f"order {order}: {difference}"
+        return True, f"order {order}: {len(sums)} rows, checksum {m.checksum(sums)}"
+
+    # ---- warm ----
+
+    def warm(self):
+        opened = {}
+        m.warm(self.files)
+        for row in self.rows:
+            self.step(f"warming {row.label}")
+            self.attempt(row, "it failed while it was opened", self._warm_open, opened)
+        for _, row in m.turns(self.rows, self.repeats):
+            self.step(f"warm: {row.label}")
+            self.attempt(row, "it failed while it delivered", self._warm_turn, opened)
+        for it in opened.values():
+            it.close()
+
+    def _warm_open(self, row, opened):
+        it = opened[row] = row.driver(self.options, self.tokens)
+        it.open(row.order)
+        it.run(self.seconds / 2)
+
+    def _warm_turn(self, row, opened):
+        found = opened[row].run(self.seconds)
+        row.add("tokens_per_s", found["tokens"] / found["seconds"])
+        row.add("cpu_s_per_mtok", found["cpu_s"] / found["tokens"] * 1e6)
+        for metric, _, name in WARM_METRICS:
+            row.add(metric, found[name])
+
+    # ---- cold and alone ----
+
+    def alone(self):
+        for _, row in m.turns(self.rows, self.repeats):
+            self.step(f"cold: {row.label}")
+            self.attempt(row, "it failed while it ran alone", self._alone_turn)
+
+    def _alone_turn(self, row):
+        own = os.path.join(self.tokens.work, row.system.NAME)
+        data = [*self.files, own]
+        left = m.evict(data)
+        before, most = m.shared_bytes(), [0]
+
+        def watch():
+            most[0] = max(most[0], m.shared_bytes() - before)
+        with row.driver(self.options, self.tokens) as it:
+            found = it.open(row.order)
+            row.add("start_ms", 1e3 * found["start_s"])
+            read = m.read_bytes(m.tree(it.pid))
+            found = it.run(self.seconds, watch, most=self.cold_batches())
+            pids = m.tree(it.pid)
+            if left < 0.05:
+                row.add("cold_tokens_per_s", found["tokens"] / found["seconds"])
+                row.add("cold_cpu_s_per_mtok", found["cpu_s"] / found["tokens"] * 1e6)
+                row.add("amplification", (m.read_bytes(pids) - read) / (found["tokens"] * self.tokens.width))
+            it.run(self.seconds / 2, watch)
+            pids = m.tree(it.pid)
+            row.add("memory_mib", m.memory_bytes(pids, data) / 2 ** 20)
+            row.add("processes", len(pids))
+            watch()
+            row.add("shared_mib", most[0] / 2 ** 20)
+            self._resume(row, it)
+        self.left = max(left, getattr(self, "left", 0))
+
+    def cold_batches(self):
+        """The most batches of a cold turn: even if each window brings READAHEAD bytes with it, half of the file stays
+        cold."""
+        return max(1, self.tokens.count * self.tokens.width // (2 * READAHEAD * self.tokens.rows))
+
+    def _resume(self, row, it):
+        state = it.state()
+        if state["state"] is None:
+            return
+        wanted = it.take(1)["sums"]
+        it.close_loader()
+        found = it.open(row.order, resume=state["state"])
+        row.add("resume_ms", 1e3 * (found["open_s"] + found["first_s"]))
+        row.add("state_bytes", state["bytes"])
+        row.add("resume_other_rows", sum(one != two for one, two in zip(found["sums"], wanted)))
+
+    # ---- results ----
+
+    UNITS = (("tokens_per_s", "tokens/s", "more"), ("cold_tokens_per_s", "tokens/s", "more"),
+             ("cpu_s_per_mtok", "s/Mtoken", "less"), ("cold_cpu_s_per_mtok", "s/Mtoken", "less"),
+             *((metric, unit, "less") for metric, unit, _ in WARM_METRICS),
+             ("start_ms", "ms", "less"), ("resume_ms", "ms", "less"), ("resume_other_rows", "rows", "less"),
+             ("state_bytes", "bytes", "less"), ("memory_mib", "MiB", "less"), ("processes", "processes", "less"),
+             ("amplification", "times", "less"), ("shared_mib", "MiB", "less"))
+
+    def results(self):
+        for row in self.rows:
+            if row.lost is not None:
+                self.report.absent(NAME, row.label, row.lost)
+                continue
+            for metric, unit, better in self.UNITS:
+                self.report.row(NAME, row.label, metric, unit, better, row.values.get(metric, []))
+            if row.pickled is not None:
+                self.report.row(NAME, row.label, "pickled_bytes", "bytes", "less", row.pickled)
+        if getattr(self, "left", 0) >= 0.05:
+            self.report.note(f"No cold figures: {100 * self.left:.0f}% of the data stayed in the page cache, as on a "
+                             f"file system in memory, or because another program has it open.")
+        self.report.note(f"Warm: {self.repeats} interleaved turns of {self.seconds:g} s after {self.seconds / 2:g} s "
+                         f"of warm-up. Cold: {self.repeats} new processes, at most {self.cold_batches():,} batches "
+                         f"each. Memory is the proportional set size of all processes, without the mapped data.")
+        self.report.answer(self.answer())
+
+    def answer(self):
+        """How tokmap compares with the best other row, warm and cold."""
+        present = [row for row in self.rows if row.lost is None]
+        if not present or present[0].system.NAME != "tokmap":
+            return "tokmap itself could not be measured; its row says why."
+        if len(present) == 1:
+            return "No other system could be had here; the rows say why."
+        warm = m.against(present, "tokens_per_s", "from memory")
+        cold = m.against(present, "cold_tokens_per_s", "from storage")
+        return " ".join(sentence for sentence in (warm, cold) if sentence)
+
+
+def measure(report, tokens, options):
+    """The table of all systems."""
+    if tokens is None:
+        raise Absent("the table loaders needs --data and --bin")
+    measure_rows(report, tokens, options, rows_of(report, options, tokens))
+
+
+def measure_rows(report, tokens, options, rows):
+    """The table of these rows, the first of which is tokmap."""
+    table = Table(report, tokens, options, rows)
+    for row in rows:
+        table.step(f"checking {row.label}")
+        table.attempt(row, "it failed while it was checked", table.check)
+    table.warm()
+    table.alone()
+    table.results()
