@@ -2,7 +2,8 @@
 
     python3 bench/peers/compare TABLE --data NAME --bin FILE --width 2 --count N [OPTION]...
 
-TABLE is a file of the folder tables. Each has a function measure(report, tokens, options). The options are those of
+TABLE is a file of the folder tables. Each has a function measure(report, tokens, options), and perhaps
+add_arguments(parser) for options of its own. The options are those of
 tokmap-bench, in the same words, and those of main() below.
 """
 import argparse
@@ -38,6 +39,9 @@ def arguments(known):
     parser.add_argument("--tokmap", default="tokmap", help="path of the command tokmap")
     parser.add_argument("--package", default="", help="folder that contains the Python package tokmap")
     parser.add_argument("--llmc", default="", help="a checkout of llm.c, whose loader is then built and measured")
+    if sys.argv[1:2] and sys.argv[1] in known:
+        # A table may have options of its own.
+        getattr(importlib.import_module(f"tables.{sys.argv[1]}"), "add_arguments", lambda _: None)(parser)
     return parser.parse_args()
 
 

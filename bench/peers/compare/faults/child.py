@@ -1,0 +1,211 @@
+"""Runs loaders in child processes of its own, for the fault matrix.
+
+    python child.py MODULE        MODULE is that of a system, such as systems.torch_memmap
+
+Imports the module once. Then each line of standard input is a job, a JSON object, which runs in a process that is
+forked for it, the leader of a group of its own. Standard output has a line when a job starts, {"job": J, "pid": P}, and
+one when it ends, {"job": J, "exit": status, or minus the signal}; the first line of all says {"ready": true, "about":
+..., "orders": [...]} or {"absent": REASON}. What happens in a job is appended to its file `events`, a JSON object per
+line, at once, so that nothing is lost with a process that dies:
+
+    {"opened": seconds}           {"rows": [names], "s": seconds of next()}      {"paused": batch}
+    {"saved": batch}              {"full": text} when a state cannot be saved     {"end": batches}
+    {"hits": how often the rule has struck, at the end}
+    {"error": type, "text": its text, "errno": number or null, "when": "open" or "batch N"}
+
+A job has: job, events, tokens (of Tokens), folder, and optionally convert (true: only convert), order, rank, world,
+options, batches (how many are read), resume and save (files of the state), every (batches between states),
+pause ([batch, file]: before that batch, wait until the file exists), sleep (seconds after each batch), first (the
+number of the first batch), rule (of the preloaded library shim.c: [kind, name, from, to, seconds]) and rule_at (the
+batch before which it begins, or -1: before opening), file_limit (bytes that a file may have).
+"""
+
+from __future__ import annotations
+
+import array
+import ctypes
+import importlib
+import json
+import os
+import pickle
+import resource
+import select
+import signal
+import sys
+import time
+
+if __name__ == "__main__":
+    sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+
+from faults import places  # noqa: E402
+from measure import wide  # noqa: E402
+from tokens import Tokens  # noqa: E402
+
+KINDS = {"eio": 1, "short": 2, "stall": 3}  # of shim.c
+
+# ---- in the job's process ----
+
+
+class Events:
+    def __init__(self, path):
+        self.descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_APPEND, 0o600)
+        self.shim = None
+
+    def begin_fault(self, rule):
+        """Begins a fault of shim.c, which is preloaded."""
+        kind, name, begin, end, seconds = rule
+        self.shim = ctypes.CDLL(None)
+        self.shim.tokmap_faults_hits.restype = ctypes.c_longlong
+        self.shim.tokmap_faults_rule(KINDS[kind], name.encode(), ctypes.c_longlong(begin), ctypes.c_longlong(end),
+                                     ctypes.c_double(seconds))
+
+    def say(self, **event):
+        os.write(self.descriptor, (json.dumps(event) + "\n").encode())
+
+
+def names_of(reader, inputs, targets, seq_len):
+    one, two = array.array("q", wide(inputs)), array.array("q", wide(targets))
+    return [reader.name(one[at:at + seq_len], two[at:at + seq_len]) for at in range(0, len(one), seq_len)]
+
+
+def save(state, path, events, batch):
+    """Saves a state as a careful program does: in a new file, which takes the place of the old one when it is
+    complete."""
+    if state is None:
+        return
+    try:
+        with open(path + ".new", "wb") as file:
+            pickle.dump(state, file)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(path + ".new", path)
+        events.say(saved=batch)
+    except OSError as problem:
+        events.say(full=str(problem))
+
+
+def load(path):
+    if not path or not os.path.exists(path):
+        return None
+    with open(path, "rb") as file:
+        return pickle.load(file)
+
+
+def deliver(module, job, reader, events, where):
+    tokens = Tokens(**job["tokens"])
+    if job.get("convert"):
+        if hasattr(module, "convert"):
+            module.convert(tokens, job["folder"])
+        return
+    begun = time.monotonic()
+    opened = module.open(tokens, job["folder"], order=job.get("order", "sequential"), rank=job.get("rank", 0),
+                         world=job.get("world", 1), resume=load(job.get("resume")), **job.get("options", {}))
+    events.say(opened=time.monotonic() - begun)
+    pause = job.get("pause") or [-1, ""]
+    batch = job.get("first", 0)
+    while batch < job["batches"]:
+        where[0] = f"batch {batch}"
+        if batch == pause[0]:
+            events.say(paused=batch)
+            while not os.path.exists(pause[1]):
+                time.sleep(0.002)
+        if batch == job.get("rule_at"):
+            events.begin_fault(job["rule"])
+        begun = time.monotonic()
+        try:
+            inputs, targets = opened.next()
+        except StopIteration:
+            break
+        events.say(rows=names_of(reader, inputs, targets, tokens.seq_len), s=time.monotonic() - begun)
+        batch += 1
+        if job.get("save") and batch % job["every"] == 0:
+            save(opened.state(), job["save"], events, batch)
+        if job.get("sleep"):
+            time.sleep(job["sleep"])
+    where[0] = "closing"
+    opened.close()
+    events.say(end=batch)
+
+
+def run_job(module, job, reader):
+    """The status that the process of a job exits with: 0 also if the loader failed with an exception."""
+    os.setsid()
+    os.dup2(2, 1)  # what a package prints
+    events = Events(job["events"])
+    where = ["open"]
+    if "file_limit" in job:  # Python ignores the signal, so a write fails with EFBIG
+        resource.setrlimit(resource.RLIMIT_FSIZE, (job["file_limit"], resource.RLIM_INFINITY))
+    if "rule" in job and job["rule_at"] < 0:
+        events.begin_fault(job["rule"])
+    try:
+        deliver(module, job, reader, events, where)
+    except BaseException as problem:  # whatever it is, it is the answer to the question what happens
+        text = str(problem) or repr(problem)
+        name = getattr(problem, "filename", None)
+        if name and str(name) not in text:
+            text += f" ({name})"
+        events.say(error=type(problem).__name__, text=text[:2000], errno=getattr(problem, "errno", None), when=where[0])
+        if isinstance(problem, (KeyboardInterrupt, SystemExit)):
+            return 1
+    finally:
+        if events.shim:
+            events.say(hits=events.shim.tokmap_faults_hits())
+    return 0
+
+
+# ---- in the first process ----
+
+
+def reap(jobs, say):
+    while jobs:
+        pid, status = os.waitpid(-1, os.WNOHANG)
+        if not pid:
+            return
+        if pid in jobs:
+            say(job=jobs.pop(pid), exit=os.waitstatus_to_exitcode(status))
+
+
+def serve(module, say):
+    jobs, readers, waiting = {}, {}, b""
+    while True:
+        ready, _, _ = select.select([0], [], [], 0.005 if jobs else None)
+        if ready:
+            got = os.read(0, 1 << 16)
+            if not got:
+                break
+            waiting += got
+        while b"\n" in waiting:
+            line, waiting = waiting.split(b"\n", 1)
+            job = json.loads(line)
+            count = job["tokens"]["count"]
+            if count not in readers:
+                readers[count] = places.Reader(count)
+            pid = os.fork()
+            if not pid:
+                os._exit(run_job(module, job, readers[count]))
+            jobs[pid] = job["job"]
+            say(job=job["job"], pid=pid)
+        reap(jobs, say)
+    for pid in jobs:
+        os.kill(pid, signal.SIGKILL)
+
+
+def main():
+    out = os.dup(1)
+    os.dup2(2, 1)
+
+    def say(**line):
+        os.write(out, (json.dumps(line) + "\n").encode())
+
+    try:
+        module = importlib.import_module(sys.argv[1])
+        about = module.about() if hasattr(module, "about") else sys.argv[1]
+    except BaseException as problem:  # SystemExit, too: a package that cannot be had is a reason and nothing else
+        say(absent=f"{type(problem).__name__}: {problem}")
+        return
+    say(ready=True, about=str(about), orders=list(getattr(module, "ORDERS", ("own",))))
+    serve(module, say)
+
+
+if __name__ == "__main__":
+    main()
