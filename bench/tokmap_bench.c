@@ -17,13 +17,14 @@
 #include "harness/machine.h"
 #include "harness/made_files.h"
 #include "harness/operand.h"
+#include "peers/scripts.h"
 #include "platform/process.h"
 #include "tokmap/cuda.h"
 
 static const struct bench_case *const cases[] = {
-    &case_check, &case_limits,   &case_order,   &case_slice,  &case_loader, &case_open, &case_train,
-    &case_pack,  &case_plan,     &case_sources, &case_trace,  &case_verify, &case_h2d,  &case_expand,
-    &case_race,  &case_tokenize, &case_parquet, &case_writer, &case_hostile};
+    &case_check, &case_limits,   &case_order,   &case_slice,  &case_loader,  &case_open,   &case_train,
+    &case_pack,  &case_plan,     &case_sources, &case_trace,  &case_verify,  &case_h2d,    &case_expand,
+    &case_race,  &case_tokenize, &case_parquet, &case_writer, &case_compare, &case_hostile};
 #define CASES (sizeof cases / sizeof cases[0])
 
 static const char details[] =
@@ -44,6 +45,7 @@ static const char details[] =
     "  tokmap-bench loader data/web\n"
     "  tokmap-bench train --device 0 data/web\n"
     "  tokmap-bench tokenize prose.txt -t gpt2/tokenizer.json\n"
+    "  tokmap-bench compare data/web\n"
     "  tokmap-bench all\n"
     "\n"
     "The cases tokenize and parquet need a text in a real language that does not repeat itself. tokmap-bench(1) says "
@@ -107,7 +109,7 @@ static int run_all(struct bench *bench, const struct arguments *given)
     for (size_t i = 0; i < CASES && !bench_stopped(); i++) {
         if (cases[i] == &case_tokenize || cases[i] == &case_parquet) /* they need a text */
             continue;
-        if (cases[i] == &case_hostile) /* it says nothing about the machine or the dataset */
+        if (cases[i] == &case_hostile || cases[i] == &case_compare) /* not about tokmap's parts on this machine */
             continue;
         if (cases[i] == &case_check && !bench->options.run_file && !bench->options.batch_given)
             continue;
@@ -159,8 +161,8 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
 /* Refuses what a case cannot measure. Returns -1, or CLI_MISUSED after a message. */
 static int files_check(const struct cli_command *command, const struct bench *bench, const struct bench_case *chosen)
 {
-    static const struct bench_case *const readers[] = {&case_limits, &case_slice, &case_loader, &case_open,
-                                                       &case_verify};
+    static const struct bench_case *const readers[] = {&case_limits, &case_slice,  &case_loader,
+                                                       &case_open,   &case_verify, &case_compare};
     const char *name = bench->options.dataset;
     bool reads = false;
     for (size_t i = 0; i < sizeof readers / sizeof readers[0]; i++)
@@ -217,6 +219,8 @@ static int options_check(const struct cli_command *command, const struct bench_o
         return cli_misused(command, "--step-ms must be more than 0 and at most 60000");
     if (!options->batch_tokens)
         return cli_misused(command, "--batch-tokens must be at least 1");
+    if (!(options->patience >= 0.1 && options->patience <= 1e6))
+        return cli_misused(command, "--patience must be from 0.1 to 1000000");
     if (options->device > 1023)
         return cli_misused(command, "--device must be at most 1023");
     if (!options->batches || options->batches > (uint64_t)1 << 40)
@@ -246,10 +250,21 @@ static int run_request(const struct cli_command *command, const char **operands,
     const struct bench_case *chosen = case_named(command, operands[0], &result);
     if (result)
         return result;
+    if (chosen == &case_compare) { /* TABLE and DATA, either of which may be left out */
+        const int system = os_program_path(bench->self, sizeof bench->self);
+        if (system)
+            return bench_failed_system(bench, system, NULL, "The path of this program cannot be found.");
+        if (count > 1 && scripts_have_table(bench, operands[1])) {
+            bench->options.table = operands[1];
+            operands++;
+            count--;
+        }
+    }
     if (count > 2)
         return cli_misused(command, "give one case and at most one run file or dataset, not also '%s'", operands[2]);
     result = options_check(command, &bench->options);
-    if (result < 0 && (chosen == &case_tokenize || chosen == &case_parquet))
+    if (result < 0 &&
+        (chosen == &case_tokenize || chosen == &case_parquet || (chosen == &case_compare && compare_reads_text(bench))))
         bench->options.dataset = count > 1 ? operands[1] : NULL;
     else if (result < 0)
         result = operand_resolve(command, bench, count > 1 ? operands[1] : NULL);
@@ -292,7 +307,8 @@ int main(int argc, char **argv)
                                 .batch_tokens = 16384,
                                 .batches = 1000000,
                                 .copy_bytes = (uint64_t)256 << 20,
-                                .text_bytes = (uint64_t)256 << 20};
+                                .text_bytes = (uint64_t)256 << 20,
+                                .patience = 3600};
     if (argc > 2 && !strcmp(argv[1], CHILD_MARK)) { /* a copy of the command, started by it */
         o->child = argv[2];
         argv[2] = argv[0];
@@ -348,8 +364,20 @@ int main(int argc, char **argv)
          "measure documents of 4 KB only; some peers cannot encode the whole text in one call", NULL},
         {0, "against", CLI_TEXT, &o->against, NULL, "NAMES",
          "also measure these peers (gigatoken, fastokens, tiktoken, tokenizers) and compare their ids", NULL},
-        {0, "venv", CLI_TEXT, &o->venv, NULL, "FOLDER", "Python environment that contains the peers", NULL},
-        {0, "peers", CLI_TEXT, &o->peers, NULL, "FOLDER", "the folder bench/peers of the source tree", NULL},
+        CLI_HEADING("Other systems: compare, and tokenize --against"),
+        {0, "peers", CLI_TEXT, &o->peers, NULL, "NAMES",
+         "compare: measure only these systems, such as torch,grain (default: all)", NULL},
+        {0, "venv", CLI_TEXT, &o->venv, NULL, "FOLDER",
+         "Python environment of the systems; compare makes it (default: build/peers-venv of the source tree, else "
+         "tokmap/peers in $XDG_CACHE_HOME)",
+         NULL},
+        {0, "offline", CLI_FLAG, &o->offline, NULL, NULL, "compare: install nothing; measure what is there", NULL},
+        {0, "llmc", CLI_TEXT, &o->llmc, NULL, "FOLDER", "compare: a checkout of llm.c, whose loader is measured too",
+         NULL},
+        {0, "patience", CLI_REAL, &o->patience, NULL, "S",
+         "compare: end a script that prints nothing for so long (default 3600)", NULL},
+        {0, "peers-folder", CLI_TEXT, &o->peers_folder, NULL, "FOLDER",
+         "where the scripts are: bench/peers of the source tree, or share/tokmap/peers", NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &o->json, NULL, NULL, "print one JSON object per line instead of a table", NULL},
         {0, "list", CLI_FLAG, &request.list, NULL, NULL, "list the cases", NULL},

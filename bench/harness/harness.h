@@ -59,7 +59,14 @@ struct bench_options {
     uint64_t copy_bytes;                              /* h2d, expand: the largest copy */
     uint64_t text_bytes;                              /* pack */
     const char *tokenizer, *pattern, *special_tokens; /* tokenize: as in the command tokmap */
-    const char *against, *venv, *peers;               /* tokenize: other tokenizers */
+    const char *against;      /* tokenize: other tokenizers */
+    const char *venv;         /* tokenize, compare: the Python environment of other systems */
+    const char *peers_folder; /* tokenize, compare: where the scripts are that run them */
+    const char *peers;        /* compare: the systems, with commas between them */
+    const char *llmc;         /* compare: a checkout of llm.c */
+    const char *table;        /* compare: what the command line names, or NULL */
+    bool offline;             /* compare: install nothing */
+    double patience;          /* compare: seconds that a script may be silent */
     bool documents;       /* tokenize: measure documents only, not the whole text in one call */
     const char *child;    /* what a copy of this program measures for its parent; NULL in the parent */
     const char *dataset;  /* the operand, or the dataset of the run file that is the operand; NULL: there is no operand.

@@ -14,6 +14,7 @@
 
 struct made_files {
     char id[32];
+    char tree[BENCH_PATH]; /* the folder of made_tree(), or "" */
     char **paths;
     size_t count, capacity;
 };
@@ -72,6 +73,14 @@ int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH])
     return system ? bench_failed_system(bench, system, path, "The folder cannot be created.") : result;
 }
 
+int made_tree(struct bench *bench, const char *name, char path[BENCH_PATH])
+{
+    const int result = made_folder(bench, name, path);
+    if (!result)
+        (void)snprintf(bench->made->tree, sizeof bench->made->tree, "%s", path);
+    return result;
+}
+
 int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
 {
     static const char *const endings[] = {".bin", ".tmx", ".mask"}; /* a shard need not have the last */
@@ -84,8 +93,38 @@ int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH])
     return result;
 }
 
+struct removal {
+    const char *folder;
+    unsigned depth;
+};
+
+static void folder_empty(const char *path, unsigned depth);
+
+static int entry_remove(void *user, const char *name)
+{
+    const struct removal *removal = user;
+    char path[BENCH_PATH];
+    if (snprintf(path, sizeof path, "%s/%s", removal->folder, name) >= BENCH_PATH)
+        return 0;                    /* too long for us; the folder then stays */
+    if (os_unlink(path) == EISDIR) { /* links are removed, not followed */
+        folder_empty(path, removal->depth + 1);
+        (void)os_remove_folder(path);
+    }
+    return 0;
+}
+
+/* Removes what a folder contains, down to a depth that no converted data has. */
+static void folder_empty(const char *path, unsigned depth)
+{
+    struct removal removal = {path, depth};
+    if (depth < 32)
+        (void)os_folder_list(path, entry_remove, &removal);
+}
+
 static void remove_at(struct made_files *made, size_t i, bool keep)
 {
+    if (!keep && !strcmp(made->paths[i], made->tree))
+        folder_empty(made->tree, 0);
     if (!keep && os_unlink(made->paths[i]) == EISDIR)
         (void)os_remove_folder(made->paths[i]);
     free(made->paths[i]);

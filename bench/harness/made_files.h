@@ -18,6 +18,8 @@ int made_add(struct bench *bench, const char *path);
 int made_file(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* The same for a folder, which is created. Its files are registered after it. */
 int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH]);
+/* The same for a folder that is removed with everything in it, whoever made that. There is at most one. */
+int made_tree(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Writes the prefix of a shard, and registers PREFIX.bin and PREFIX.tmx for removal. */
 int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH]);
 

@@ -14,7 +14,7 @@
 #include "harness/child.h"
 #include "harness/made_files.h"
 #include "platform/os.h"
-#include "text/path.h"
+#include "scripts.h"
 
 /* The peers that encode.py can run. Slow ones get only a part of the text: their rate does not depend on its length. */
 static const struct {
@@ -49,18 +49,16 @@ static int peer_add(struct bench *bench, struct peers *peers, const char *name, 
     return CLI_MISUSED;
 }
 
-/* Finds encode.py: in the folder of --peers, else in the source tree, assuming that this program is in its build
- * folder. */
 static int script_find(struct bench *bench, struct peers *peers)
 {
-    const char *folder = bench->options.peers;
+    char folder[BENCH_PATH];
     struct os_stat stat;
-    const int length = folder ? snprintf(peers->script, BENCH_PATH, "%s/encode.py", folder)
-                              : snprintf(peers->script, BENCH_PATH, "%.*s../../bench/peers/encode.py",
-                                         (int)path_folder_bytes(bench->self), bench->self);
+    const int result = scripts_folder(bench, folder);
+    if (result)
+        return result;
+    const int length = snprintf(peers->script, BENCH_PATH, "%s/encode.py", folder);
     if (length < 0 || length >= BENCH_PATH || os_stat(peers->script, &stat)) {
-        cli_say(bench->program, "%s does not exist; name the folder bench/peers of the source tree with --peers",
-                peers->script);
+        cli_say(bench->program, "%s does not exist; name its folder with --peers-folder", peers->script);
         return CLI_FAILED;
     }
     return CLI_DONE;

@@ -51,8 +51,13 @@ struct os_child {
 /* Starts the program at `path`. arguments: its argv, from its name to a NULL. The child gets the signal mask that this
  * process had when it started. If the program cannot be run, returns the errno. */
 int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output);
+/* The same, with its standard output to be read and its standard error written to the descriptor `errors`. */
+int os_child_start_logged(struct os_child *child, const char *path, const char *const *arguments, int errors);
 /* Asks the child to end (SIGTERM). os_child_wait() is still necessary. */
 void os_child_stop(const struct os_child *child);
+/* Asks the child to end, and ends it (SIGKILL) if it still runs after `ns`. os_child_wait() is still necessary; it does
+ * not wait then. Signals do not shorten the time, so that a child can remove what it has made. */
+void os_child_end(const struct os_child *child, uint64_t ns);
 /* Waits for the child's end, closes `output`, and stores its exit status, or 128 plus the signal that ended it. Returns
  * EINTR, once, if a signal has been caught: the caller may stop the child, and then waits again. */
 int os_child_wait(struct os_child *child, int *exit_status);

@@ -121,9 +121,9 @@ void os_pipe_broken(void)
 
 /* ---- other programs ---- */
 
-/* output: becomes the child's standard output; -1: the child keeps ours. */
+/* output, errors: become the child's standard output and standard error; -1: the child keeps ours. */
 static int spawn(pid_t *id, const char *path, const posix_spawnattr_t *attributes, const char *const *arguments,
-                 int output)
+                 int output, int errors)
 {
     extern char **environ;
     posix_spawn_file_actions_t actions;
@@ -132,13 +132,16 @@ static int spawn(pid_t *id, const char *path, const posix_spawnattr_t *attribute
         return system;
     if (output >= 0)
         system = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
+    if (!system && errors >= 0)
+        system = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
     if (!system) /* posix_spawn only reads the arguments, although its type does not say so */
         system = posix_spawn(id, path, &actions, attributes, (char *const *)(uintptr_t)arguments, environ);
     (void)posix_spawn_file_actions_destroy(&actions);
     return system;
 }
 
-int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output)
+static int child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
+                       int errors)
 {
     int ends[2] = {-1, -1};
     pid_t id = 0;
@@ -154,7 +157,7 @@ int os_child_start(struct os_child *child, const char *path, const char *const *
             (void)posix_spawnattr_setsigmask(&attributes, &before);
             (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
         }
-        system = spawn(&id, path, &attributes, arguments, ends[1]);
+        system = spawn(&id, path, &attributes, arguments, ends[1], errors);
         (void)posix_spawnattr_destroy(&attributes);
     }
     if (read_output)
@@ -169,9 +172,36 @@ int os_child_start(struct os_child *child, const char *path, const char *const *
     return 0;
 }
 
+int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output)
+{
+    return child_start(child, path, arguments, read_output, -1);
+}
+
+int os_child_start_logged(struct os_child *child, const char *path, const char *const *arguments, int errors)
+{
+    assert(errors >= 0);
+    return child_start(child, path, arguments, true, errors);
+}
+
 void os_child_stop(const struct os_child *child)
 {
     (void)kill((pid_t)child->id, SIGTERM);
+}
+
+void os_child_end(const struct os_child *child, uint64_t ns)
+{
+    const uint64_t started = os_clock_ns();
+    os_child_stop(child);
+    for (;;) {
+        siginfo_t ended;
+        memset(&ended, 0, sizeof ended);
+        if (waitid(P_PID, (id_t)child->id, &ended, WEXITED | WNOHANG | WNOWAIT) || ended.si_pid)
+            return;
+        if (os_clock_ns() - started >= ns)
+            break;
+        (void)nanosleep(&(struct timespec){.tv_nsec = 10000000}, NULL);
+    }
+    (void)kill((pid_t)child->id, SIGKILL);
 }
 
 /* Waits until the child has ended, without reaping it. EINTR if a signal is caught before. */

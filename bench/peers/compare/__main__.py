@@ -22,6 +22,7 @@ def arguments(known):
     parser.add_argument("--data", help="the tokmap dataset")
     parser.add_argument("--run", help="the run file that named the dataset, if there was one")
     parser.add_argument("--bin", help="the same tokens in one flat file")
+    parser.add_argument("--files", help="a text with the paths of the dataset's own files of tokens, a line each")
     parser.add_argument("--width", type=int, default=2, help="bytes per token in that file")
     parser.add_argument("--count", type=int, help="tokens in that file (default: all)")
     parser.add_argument("--eod", type=int, help="the token at the end of each document")
@@ -67,8 +68,22 @@ def failed(text):
     return 1
 
 
+def lines_of(path):
+    """The lines of a text file."""
+    if not path:
+        return []
+    with open(path, encoding="utf-8", errors="surrogateescape") as file:
+        return file.read().splitlines()
+
+
 def stopped(number, frame):
+    """Ends the program, which removes what it made; a second signal does not interrupt that."""
+    for one in ENDING:
+        signal.signal(one, signal.SIG_IGN)
     raise SystemExit(128 + number)
+
+
+ENDING = (signal.SIGTERM, signal.SIGHUP, signal.SIGINT)
 
 
 def main():
@@ -79,10 +94,11 @@ def main():
     import setup
     from report import Absent, Report
     options = arguments(setup.names_in("tables"))
-    for number in (signal.SIGTERM, signal.SIGHUP, signal.SIGINT):
+    for number in ENDING:
         signal.signal(number, stopped)
     made = None if options.work else tempfile.mkdtemp(prefix="tokmap-compare-")
     options.work = os.path.abspath(options.work or made)
+    options.data_files = lines_of(options.files)
     report = Report(lines)
     try:
         tokens = tokens_of(options, failed)

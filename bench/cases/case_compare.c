@@ -1,0 +1,93 @@
+/*
+ * case_compare.c - tokmap beside other systems, on the same tokens, in the same minutes.
+ *
+ * The scripts in bench/peers/compare run the systems and print what they measured, line by line. This case finds or
+ * makes the tokens, starts the script of a table, and prints the table.
+ */
+#include "cases.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "harness/dataset_make.h"
+#include "peers/flat_tokens.h"
+#include "peers/scripts.h"
+#include "peers/wide.h"
+
+/* What a table reads; one that is not listed here reads a dataset. */
+enum reads { READS_DATASET, READS_TEXT, READS_NOTHING };
+static const struct {
+    const char *table;
+    enum reads reads;
+} tables[] = {{"pack", READS_TEXT}, {"start", READS_NOTHING}, {"survival", READS_NOTHING}};
+
+static enum reads reads_of(const struct bench *bench)
+{
+    for (size_t i = 0; bench->options.table && i < sizeof tables / sizeof tables[0]; i++)
+        if (!strcmp(bench->options.table, tables[i].table))
+            return tables[i].reads;
+    return READS_DATASET;
+}
+
+bool compare_reads_text(const struct bench *bench)
+{
+    return reads_of(bench) == READS_TEXT;
+}
+
+static int dataset_arguments(struct bench *bench, struct flat_tokens *flat, struct script_arguments *arguments)
+{
+    const char *name;
+    int result = dataset_name(bench, &name);
+    if (!result)
+        result = flat_tokens_open(bench, flat);
+    if (result)
+        return result;
+    scripts_text(arguments, "--data", name);
+    scripts_text(arguments, "--run", bench->options.run_file);
+    scripts_text(arguments, "--bin", flat->path);
+    scripts_text(arguments, "--files", flat->files);
+    scripts_number(arguments, "--width", flat->width);
+    scripts_number(arguments, "--count", flat->tokens);
+    if (flat->eod != TOKMAP_NO_ID)
+        scripts_number(arguments, "--eod", flat->eod);
+    return CLI_DONE;
+}
+
+struct comparison {
+    struct bench *bench;
+    struct wide *wide;
+};
+
+static int line_take(void *user, const struct script_line *line)
+{
+    const struct comparison *comparison = user;
+    return wide_line(comparison->bench, comparison->wide, line);
+}
+
+static int run(struct bench *bench)
+{
+    static struct flat_tokens flat;
+    static struct script_arguments arguments;
+    const char *table = bench->options.table ? bench->options.table : "loaders";
+    struct comparison comparison = {bench, wide_new()};
+    int result = comparison.wide ? CLI_DONE : bench_no_memory(bench);
+    if (!result && reads_of(bench) == READS_TEXT) {
+        scripts_text(&arguments, "--text", bench->options.dataset);
+        scripts_text(&arguments, "--tokenizer", bench->options.tokenizer);
+    } else if (!result && (reads_of(bench) == READS_DATASET || bench->options.dataset)) {
+        result = dataset_arguments(bench, &flat, &arguments);
+    }
+    if (!result)
+        result = scripts_run(bench, table, &arguments, line_take, &comparison);
+    if (comparison.wide && !bench_stopped()) {
+        wide_print(bench, comparison.wide); /* after a failure, what was measured until then */
+        if (wide_check(bench, comparison.wide))
+            result = CLI_FAILED;
+    }
+    wide_free(comparison.wide);
+    return result;
+}
+
+const struct bench_case case_compare = {
+    "compare", "tokmap beside other loaders on the same tokens; [TABLE] [DATA], --peers, --venv, --offline", run};

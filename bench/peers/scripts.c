@@ -1,0 +1,218 @@
+/* scripts.c - see scripts.h. */
+#include "scripts.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "harness/made_files.h"
+#include "harness/script.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+/* The words with which lines begin, and how many fields follow. */
+static const struct {
+    const char *word;
+    size_t fields;
+} words[] = {{"row", 6},  {"absent", 3}, {"equal", 4},    {"about", 2},
+             {"cell", 4}, {"note", 1},   {"progress", 3}, {"answer", 1}};
+
+/* ---- where the scripts are ---- */
+
+/* Writes FOLDER/NAME of a folder that is relative to that of this program. Returns whether it exists. */
+static bool beside(const struct bench *bench, const char *relative, char path[BENCH_PATH])
+{
+    struct os_stat stat;
+    const int length = snprintf(path, BENCH_PATH, "%.*s%s", (int)path_folder_bytes(bench->self), bench->self, relative);
+    return length > 0 && length < BENCH_PATH && !os_stat(path, &stat);
+}
+
+int scripts_folder(struct bench *bench, char path[BENCH_PATH])
+{
+    const char *folder = bench->options.peers_folder;
+    if (!folder && (beside(bench, "../../bench/peers", path) || beside(bench, "../share/tokmap/peers", path)))
+        return CLI_DONE;
+    struct os_stat stat;
+    const int length = folder ? snprintf(path, BENCH_PATH, "%s", folder) : 0;
+    if (folder && length < BENCH_PATH && !os_stat(folder, &stat))
+        return CLI_DONE;
+    if (folder)
+        cli_say(bench->program, "--peers-folder: %s does not exist", folder);
+    else
+        cli_say(bench->program, "the scripts of other systems were not found beside this program; name their folder "
+                                "(bench/peers of the source tree, or share/tokmap/peers) with --peers-folder");
+    return CLI_FAILED;
+}
+
+bool scripts_have_table(struct bench *bench, const char *word)
+{
+    char path[BENCH_PATH + 320];
+    struct os_stat stat;
+    const char *folder = bench->options.peers_folder;
+    if (strspn(word, "abcdefghijklmnopqrstuvwxyz_") != strlen(word) || strlen(word) > 32)
+        return false;
+    if (folder)
+        (void)snprintf(path, BENCH_PATH, "%s", folder);
+    else if (!beside(bench, "../../bench/peers", path) && !beside(bench, "../share/tokmap/peers", path))
+        return false;
+    (void)snprintf(path + strlen(path), 320, "/compare/tables/%s.py", word);
+    return !os_stat(path, &stat);
+}
+
+/* ---- arguments ---- */
+
+static void argument_add(struct script_arguments *arguments, const char *word)
+{
+    assert(arguments->count < SCRIPT_ARGUMENTS_MAX);
+    arguments->list[arguments->count++] = word;
+}
+
+void scripts_text(struct script_arguments *arguments, const char *option, const char *value)
+{
+    if (!value)
+        return;
+    argument_add(arguments, option);
+    argument_add(arguments, value);
+}
+
+void scripts_number(struct script_arguments *arguments, const char *option, uint64_t value)
+{
+    assert(arguments->number_count < sizeof arguments->numbers / sizeof arguments->numbers[0]);
+    char *text = arguments->numbers[arguments->number_count++];
+    (void)snprintf(text, sizeof arguments->numbers[0], "%" PRIu64, value);
+    scripts_text(arguments, option, text);
+}
+
+void scripts_real(struct script_arguments *arguments, const char *option, double value)
+{
+    assert(arguments->number_count < sizeof arguments->numbers / sizeof arguments->numbers[0]);
+    char *text = arguments->numbers[arguments->number_count++];
+    (void)snprintf(text, sizeof arguments->numbers[0], "%g", value);
+    scripts_text(arguments, option, text);
+}
+
+/* The paths that arguments point to. */
+struct places {
+    char scripts[BENCH_PATH], compare[BENCH_PATH + 16], work[BENCH_PATH], tokmap[BENCH_PATH], package[BENCH_PATH];
+};
+
+static int places_find(struct bench *bench, struct places *places)
+{
+    int result = scripts_folder(bench, places->scripts);
+    if (!result)
+        result = made_tree(bench, "work", places->work);
+    if (result)
+        return result;
+    (void)snprintf(places->compare, sizeof places->compare, "%s/compare", places->scripts);
+    if (!beside(bench, "tokmap", places->tokmap)) {
+        cli_say(bench->program, "the command tokmap is not in the folder of this program, where it is expected");
+        return CLI_FAILED;
+    }
+    if (!beside(bench, "../../src/python", places->package))
+        places->package[0] = '\0';
+    return CLI_DONE;
+}
+
+static void common_arguments(const struct bench *bench, const struct places *places, struct script_arguments *all)
+{
+    const struct bench_options *o = &bench->options;
+    scripts_text(all, "--work", places->work);
+    scripts_text(all, "--tokmap", places->tokmap);
+    scripts_text(all, "--package", places->package);
+    scripts_number(all, "--seq-len", o->seq_len);
+    scripts_number(all, "--rows", o->rows);
+    scripts_number(all, "--seed", o->seed);
+    scripts_number(all, "--repeats", o->repeats);
+    scripts_real(all, "--seconds", o->seconds);
+    scripts_text(all, "--peers", o->peers);
+    scripts_text(all, "--venv", o->venv);
+    scripts_text(all, "--llmc", o->llmc);
+    if (o->offline)
+        argument_add(all, "--offline");
+}
+
+/* ---- lines ---- */
+
+struct reading {
+    struct bench *bench;
+    const char *table;
+    script_line_fn *line;
+    void *user;
+    struct cli_progress progress;
+    char what[128];
+};
+
+static void progress_show(struct reading *reading, const struct script_line *line)
+{
+    uint64_t done = 0, total = 0;
+    (void)cli_parse_number(line->fields[1], &done);
+    (void)cli_parse_number(line->fields[2], &total);
+    (void)snprintf(reading->what, sizeof reading->what, "%s", line->fields[3]);
+    reading->progress.total = total;
+    cli_progress_update(&reading->progress, done);
+}
+
+/* Cuts a line at its tabs. Returns false if it is not one of the protocol. */
+static bool line_cut(char *text, struct script_line *line)
+{
+    *line = (struct script_line){.fields = {text}, .count = 1};
+    for (char *tab; (tab = strchr(text, '\t')) != NULL; text = tab + 1) {
+        if (line->count > SCRIPT_FIELDS)
+            return false;
+        *tab = '\0';
+        line->fields[line->count++] = tab + 1;
+    }
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if (!strcmp(line->fields[0], words[i].word))
+            return line->count == words[i].fields + 1;
+    return false;
+}
+
+static int line_take(void *user, char *text)
+{
+    struct reading *reading = user;
+    struct script_line line;
+    char first[80];
+    (void)snprintf(first, sizeof first, "%s", text);
+    if (!line_cut(text, &line)) {
+        cli_progress_clear(&reading->progress);
+        cli_say(reading->bench->program, "the script of the table %s printed a line that is not a result: %s",
+                reading->table, first);
+        return CLI_FAILED;
+    }
+    if (!strcmp(line.fields[0], "progress")) {
+        progress_show(reading, &line);
+        return CLI_DONE;
+    }
+    return reading->line(reading->user, &line);
+}
+
+int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line,
+                void *user)
+{
+    struct places places;
+    int result = places_find(bench, &places);
+    if (result)
+        return result;
+    struct script_arguments all = {.list = {"env", "python3", places.compare, table}, .count = 4};
+    for (size_t i = 0; i < arguments->count; i++)
+        argument_add(&all, arguments->list[i]);
+    common_arguments(bench, &places, &all);
+    struct reading reading = {.bench = bench, .table = table, .line = line, .user = user};
+    char name[64];
+    (void)snprintf(name, sizeof name, "the script of the table %.32s", table);
+    const struct script script = {.name = name,
+                                  .path = "/usr/bin/env",
+                                  .arguments = all.list,
+                                  .line = line_take,
+                                  .user = &reading,
+                                  .silence = bench->options.patience};
+    cli_progress_start(&reading.progress, reading.what, 0, bench->options.json);
+    reading.progress.unit = "steps";
+    result = script_run(bench, &script);
+    cli_progress_end(&reading.progress);
+    return result;
+}
