@@ -9,7 +9,8 @@
 # tests stop when their share of the time is over, and say how many cases they ran.
 #
 # Skipped, with the reason, if TOKMAP_TEST_GPU is not set (make test-gpu sets it) or the machine has no GPU.
-# TOKMAP_TEST_GPU=emulator runs the same list on the emulated driver, with fewer cases, and counts what would be slow.
+# TOKMAP_TEST_GPU=emulator runs the same list on the emulated driver, with fewer cases and with stand-ins for the
+# frameworks of Python, and counts what would be slow.
 set -u
 cd "${TOP:-$(dirname "$0")/../..}" || exit 1
 alone=${BUILD_DIR:-}
@@ -72,6 +73,7 @@ if [ "$TOKMAP_TEST_GPU" = emulator ]; then
     [ "$(cat "$TMPDIR/made")" = 'contexts_made 1' ]
     result $? "a program makes one context" "$TMPDIR/made"
 fi
+[ "$TOKMAP_TEST_GPU" != emulator ] || export TOKMAP_TEST_STAND_INS=1 TOKMAP_CUDA_SOFTWARE=lazy
 PYTHONPATH=$(pwd)/src/python TOKMAP_LIBRARY=$BUILD_DIR/lib/libtokmap.so.0 timeout -k 5 150 \
     "${PYTHON:-python3}" tests/gpu/test_gpu.py >"$TMPDIR/python" 2>&1
 status=$?

@@ -85,7 +85,10 @@ for raw_stream in (True, False):
                         wanted.append(flat(h.targets))
                         del b
                     assert [driver.read(copy, 48 * 6 * 8, stream.cuda_stream) for copy in copies] == wanted
+            from tokmap.streams import owns
             other = torch.cuda.Stream()
+            external = torch.cuda.Stream(other.cuda_stream, stream_id=other.cuda_stream)  # get_stream_from_external()
+            assert owns(other) and not owns(external)
             assert "current stream" in refused(tokmap.ArgumentError, lambda: there.next(stream=other))
 for device in ("cuda:1", torch.device("cuda", 1)):
     assert "only 1 GPUs" in refused(tokmap.NoDeviceError, lambda: run.loader(device=device, dtype=torch.int64))
@@ -273,6 +276,13 @@ with run.loader(device="cuda", framework="dlpack") as there, run.loader(framewor
         assert stream_handle(stream) == handle and not owns(stream), stream
         b = there.next(stream=stream)
         assert b.inputs.stream == handle and b.inputs.tolist() == here.next().inputs.tolist()
+    cupy = stand_ins.cupy_on(driver)
+    theirs = cupy.cuda.Stream()
+    assert owns(theirs) and owns(cupy.cuda.Stream.from_external(theirs)) and not owns(cupy.cuda.ExternalStream(handle))
+    given = cupy.cuda.Stream.from_external(stand_ins.CoreStream(handle))  # which may be destroyed before this object
+    assert stream_handle(given) == handle and not owns(given)
+    assert there.next(stream=given).inputs.tolist() == here.next().inputs.tolist()
+    assert handle not in there._arrays._pool._kept
     for default in (0, 1, 2, stand_ins.NumbaStream(None), stand_ins.NumbaStream(2), stand_ins.CUstream(0)):
         assert there.next(stream=default).inputs.tolist() == here.next().inputs.tolist()
     class Broken:

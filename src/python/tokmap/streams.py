@@ -47,6 +47,14 @@ def stream_handle(stream: Stream) -> int:
 
 def owns(stream: Stream) -> bool:
     """Whether the object certainly owns its stream, which then lives as long as the object: the class Stream of torch
-    and CuPy. A handle as a number does not, and neither does an ExternalStream."""
-    kind = type(stream)
-    return kind.__name__ == "Stream" and kind.__module__.split(".")[0] in ("torch", "cupy")
+    and CuPy, unless it was made for a stream that something else owns. Such a stream has its handle as its stream_id in
+    torch (get_stream_from_external()), and refers to the other object in CuPy (from_external()). A handle as a number
+    owns nothing, and neither does an ExternalStream."""
+    kind: Any = type(stream)
+    if kind.__name__ != "Stream":
+        return False
+    framework, found = kind.__module__.split(".")[0], stream
+    if framework == "torch":
+        return bool(getattr(found, "stream_id", stream_handle(found)) != stream_handle(found))
+    other = getattr(found, "_foreign_stream_ref", None)
+    return framework == "cupy" and (other is None or owns(other))

@@ -124,6 +124,7 @@ enum { CU_STREAM_CAPTURE_MODE_GLOBAL = 0, CU_STREAM_CAPTURE_MODE_THREAD_LOCAL = 
     XX(cuDeviceGetAttribute, cuDeviceGetAttribute, (int *value, int attribute, CUdevice device))                       \
     XX(cuDeviceTotalMem, cuDeviceTotalMem_v2, (size_t *bytes, CUdevice device))                                        \
     XX(cuDeviceGetPCIBusId, cuDeviceGetPCIBusId, (char *id, int bytes, CUdevice device))                               \
+    XX(cuDeviceGetUuid, cuDeviceGetUuid_v2, (unsigned char uuid[16], CUdevice device))                                 \
     XX(cuDevicePrimaryCtxRetain, cuDevicePrimaryCtxRetain, (CUcontext *context, CUdevice device))                      \
     XX(cuDevicePrimaryCtxRelease, cuDevicePrimaryCtxRelease_v2, (CUdevice device))                                     \
     XX(cuDevicePrimaryCtxReset, cuDevicePrimaryCtxReset_v2, (CUdevice device))                                         \

@@ -191,6 +191,16 @@ CUresult cuDeviceGetPCIBusId(char *id, int bytes, CUdevice device)
     return leave(CUDA_SUCCESS);
 }
 
+CUresult cuDeviceGetUuid_v2(unsigned char uuid[16], CUdevice device)
+{
+    ENTER(cuDeviceGetUuid, INITIALIZED);
+    if (!is_device(device))
+        return leave(CUDA_ERROR_INVALID_DEVICE);
+    memset(uuid, 0xe0, 15);
+    uuid[15] = (unsigned char)device;
+    return leave(CUDA_SUCCESS);
+}
+
 CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
 {
     ENTER(cuDeviceGetAttribute, INITIALIZED);
@@ -224,8 +234,12 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice device)
     case CU_DEVICE_ATTRIBUTE_HOST_NUMA_ID:
         *value = configuration.numa;
         break;
-    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS: *value = configuration.pageable; break;
-    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES: *value = configuration.host_tables; break;
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS:
+        *value = configuration.pageable;
+        break;
+    case CU_DEVICE_ATTRIBUTE_PAGEABLE_MEMORY_ACCESS_USES_HOST_PAGE_TABLES:
+        *value = configuration.host_tables;
+        break;
     case CU_DEVICE_ATTRIBUTE_UNIFIED_ADDRESSING:
     case CU_DEVICE_ATTRIBUTE_CAN_USE_HOST_POINTER_FOR_REGISTERED_MEM:
     case CU_DEVICE_ATTRIBUTE_HOST_REGISTER_SUPPORTED:
@@ -394,16 +408,23 @@ CUresult cuCtxPushCurrent_v2(CUcontext context)
     return leave(CUDA_SUCCESS);
 }
 
+/* What is below the current context on the thread's stack becomes current. A context that was set without a push is at
+ * the bottom of the stack, with nothing below. */
+static void pop(void)
+{
+    set_current(stack_depth ? stack[--stack_depth] : NULL);
+}
+
 CUresult cuCtxPopCurrent_v2(CUcontext *context)
 {
     ENTER(cuCtxPopCurrent, INITIALIZED);
-    if (!stack_depth) {
-        violation("cuCtxPopCurrent: nothing was pushed");
+    if (!stack_depth && !current_handle) {
+        violation("cuCtxPopCurrent: no context is current");
         return leave(CUDA_ERROR_INVALID_CONTEXT);
     }
     if (context)
         *context = current_handle;
-    set_current(stack[--stack_depth]);
+    pop();
     return leave(CUDA_SUCCESS);
 }
 
@@ -411,8 +432,10 @@ CUresult cuCtxSetCurrent(CUcontext context)
 {
     ENTER(cuCtxSetCurrent, INITIALIZED);
     CUresult result = context ? check_context(context, "cuCtxSetCurrent") : CUDA_SUCCESS;
-    if (!result)
+    if (!result && context)
         set_current(context);
+    else if (!result)
+        pop();
     return leave(result);
 }
 
