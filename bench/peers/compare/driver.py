@@ -11,6 +11,10 @@ standard library; everything else is imported in open(), convert(), and about(),
                 "sequential"  window 0, 1, 2, ...
                 "list"        exactly the windows of tokens.order(), repeated at its end
                 "own"         an order of its own, random where the system can do that
+    orders_of(options) -> orders
+                (optional) those of ORDERS that it has with these options of open(), a value of ROWS
+    STITCHED    True if it shuffles documents and continues a row in the next of them, so that a row is one piece of the
+                data only where its documents end at no `eod` (default False)
     DISJOINT    True if it cuts windows of S + 1 tokens that share none (default False: they overlap by one token)
     VENV        True if its packages conflict with those of others, so that it gets an environment of its own
     prepare(options, folder) -> dict
@@ -377,7 +381,8 @@ class _Session:
             for one, two in measure.rows_of(inputs, targets, self.tokens.seq_len):
                 shifted += one[8:] != two[:-8]
                 if len(found) < places:
-                    found.append(self.tokens.find(array.array("q", one + two[-8:])))
+                    stitched = getattr(self.system, "STITCHED", False)
+                    found.append(self.tokens.find(array.array("q", one + two[-8:]), stitched))
             sums += measure.row_sums(inputs, targets, self.tokens.seq_len)
         return {"sums": sums, "places": found, "shifted": shifted}
 

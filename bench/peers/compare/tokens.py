@@ -92,8 +92,13 @@ class Tokens:
                 sums.append((zlib.crc32(wide[:-8]), zlib.crc32(wide[8:])))
         return sums
 
-    def find(self, row):
-        """The index of the token at which these S + 1 tokens (an array.array "q") first occur, or -1."""
+    def find(self, row, stitched=False):
+        """The index of the token at which these S + 1 tokens (an array.array "q") first occur, or -1. With `stitched`
+        the row may continue in another document after each `eod`: then each of its pieces has to occur."""
+        if stitched and self.eod in row[:-1]:
+            ends = sorted({i + 1 for i, token in enumerate(row) if token == self.eod} | {len(row)})
+            found = [self.find(row[first:end]) for first, end in zip([0, *ends], ends)]
+            return -1 if -1 in found else found[0]
         try:
             wanted = array.array(CODES[self.width], row).tobytes()
         except (OverflowError, ValueError):

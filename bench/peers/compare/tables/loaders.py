@@ -45,9 +45,14 @@ class Row:
         return driver.Driver(options, self.python, self.system, tokens, self.more)
 
     @property
+    def orders(self):
+        """The orders that the system has with these options."""
+        return self.system.orders_of(self.more) if hasattr(self.system, "orders_of") else self.system.ORDERS
+
+    @property
     def order(self):
         """The order in which it is measured."""
-        return next(order for order in ("list", "own", "sequential") if order in self.system.ORDERS)
+        return next(order for order in ("list", "own", "sequential") if order in self.orders)
 
 
 def rows_of(report, options, tokens):
@@ -98,7 +103,7 @@ class Table:
             shown = ", ".join(f"{name} {value}" for name, value in row.more.items() if not name.startswith("_"))
             it.convert()
             verdicts = [self._check_order(row, it, order) for order in ("sequential", "list", "own")
-                        if order in row.system.ORDERS]
+                        if order in row.orders]
             row.pickled = it.pickled()
         self.report.about(row.label, f"{about}; order {row.order}{'; ' + shown if shown else ''}")
         wrong = [text for verdict, text in verdicts if verdict is False]

@@ -1,0 +1,78 @@
+"""TFRecord, read with the package tfrecord, which needs no TensorFlow."""
+import os
+
+from report import Absent
+from systems import _common
+
+NAME = "tfrecord"
+PACKAGES = ["numpy", "torch", "tfrecord"]
+ORDERS = ("sequential", "own")
+ROWS = {"TFRecord/0": {}, "TFRecord/2+persistent": {"workers": 2}}
+BUFFER = 1024
+
+
+def orders_of(options):
+    """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
+    return (f"ownworkerstfrecord {version('tfrecord')}, not TensorFlow's reader; an Example for each window, with the "
+            f"S + 1 tokens as bytes; TFRecordDataset in a DataLoader; random order: shuffle_queue_size={BUFFER}, so "
+            "rows stay near their neighbors; checksums of records are not compared by this package; it has no state "
+            "to resume from")
+
+
+def convert(tokens, folder):
+    def write(new):
+        from tfrecord.tools import tfrecord2idx
+        from tfrecord.writer import TFRecordWriter
+        path = os.path.join(new, "tokens.tfrecord")
+        writer = TFRecordWriter(path)
+        for window in _common.windows(tokens):
+            writer.write({"tokens": (window.tobytes(), "byte")})
+        writer.close()
+        tfrecord2idx.create_index(path, os.path.join(new, "tokens.index"))
+    _common.convert(tokens, folder, write)
+
+
+class Decoded:
+    """Makes an array of an Example."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def __call__(self, features):
+        import numpy
+        return numpy.frombuffer(features["tokens"], self.dtype)
+
+
+def rows_of(windows):
+    import numpy
+    import torch
+    return torch.from_numpy(numpy.stack(windows).astype("<i8"))
+
+
+class Loader(_common.Epochs):
+    def __init__(self, tokens, path, order, workers):
+        import numpy
+        import torch
+        from tfrecord.torch.dataset import TFRecordDataset
+        if order == "own":
+            numpy.random.seed(1)
+        # Without an index a pass begins at the first record; with one, each worker reads its own part of the file.
+        index = os.path.join(path, "tokens.index") if workers else None
+        data = TFRecordDataset(os.path.join(path, "tokens.tfrecord"), index, {"tokens": "byte"},
+                               shuffle_queue_size=BUFFER if order == "own" else None, transform=Decoded(tokens.dtype))
+        more = {"num_workers": workers, "persistent_workers": True} if workers else {}
+        super().__init__(torch.utils.data.DataLoader(data, batch_size=tokens.rows, drop_last=True, collate_fn=rows_of,
+                                                     **more))
+
+    def next(self):
+        batch = self.take()
+        return batch[:, :-1], batch[:, 1:]
+
+    def state(self):
+        return None
+
+
+def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0):
+    if world > 1:
+        raise Absent("it has no split by rank")
+    return Loader(tokens, _common.place(tokens, folder), order, workers)

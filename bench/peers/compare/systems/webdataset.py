@@ -1,0 +1,74 @@
+"""WebDataset: tar files of windows."""
+import os
+
+from report import Absent
+from systems import _common
+
+NAME = "webdataset"
+PACKAGES = ["numpy", "torch", "webdataset"]
+ORDERS = ("sequential", "own")
+ROWS = {"WebDataset/0": {}, "WebDataset/2+persistent": {"workers": 2}}
+SHARD_BYTES, BUFFER = 64 << 20, 1000
+
+
+def orders_of(options):
+    """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
+    return (f"ownworkerswebdataset {webdataset.__version__}; tar files of about {SHARD_BYTES >> 20} MiB (at least 8), "
+            "a member is a window of S + 1 tokens; WebDataset().shuffle().map().batched() inside a WebLoader; random "
+            f"order: tar files in random order and a buffer of {BUFFER} samples, so rows stay near their neighbors; "
+            "it has no state to resume from")
+
+
+def convert(tokens, folder):
+    def write(new):
+        import webdataset
+        size, count = (tokens.seq_len + 1) * tokens.width, tokens.windows()
+        shard = max(1, min(SHARD_BYTES // size, (count + 7) // 8))
+        with webdataset.ShardWriter(os.path.join(new, "tokens-%06d.tar"), maxcount=shard, maxsize=1 << 62,
+                                    verbose=0) as writer:
+            for number, window in enumerate(_common.windows(tokens)):
+                writer.write({"__key__": f"{number:012}", "tokens": window.tobytes()})
+    _common.convert(tokens, folder, write)
+
+
+class Decoded:
+    """Makes an array of a sample."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def __call__(self, sample):
+        import numpy
+        return numpy.frombuffer(sample["tokens"], self.dtype)
+
+
+def rows_of(windows):
+    import numpy
+    import torch
+    return torch.from_numpy(numpy.stack(windows).astype("<i8"))
+
+
+class Loader(_common.Epochs):
+    def __init__(self, tokens, path, order, workers):
+        import webdataset
+        shards = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".tar"))
+        own = order == "own"
+        data = webdataset.WebDataset(shards, shardshuffle=len(shards) if own else False, seed=1 if own else None)
+        if own:
+            data = data.shuffle(BUFFER, initial=BUFFER, seed=1)
+        data = data.map(Decoded(tokens.dtype)).batched(tokens.rows, collation_fn=rows_of, partial=False)
+        more = {"persistent_workers": True} if workers else {}
+        super().__init__(webdataset.WebLoader(data, batch_size=None, num_workers=workers, **more))
+
+    def next(self):
+        batch = self.take()
+        return batch[:, :-1], batch[:, 1:]
+
+    def state(self):
+        return None
+
+
+def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0):
+    if world > 1:
+        raise Absent("its split by node takes rank and world from torch's process group")
+    return Loader(tokens, _common.place(tokens, folder), order, workers)
