@@ -180,8 +180,8 @@ man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/man/*.1))
 man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 
-.PHONY: all lib wheel wheel-files tools bench units fuzzers harness deps test test-run test-gpu demo demo-run lint \
-  asan ubsan tsan fuzz fuzz-run torture ptx install uninstall clean help force
+.PHONY: all lib wheel wheel-files tools bench measure units fuzzers harness deps test test-run test-gpu demo demo-run \
+  lint asan ubsan tsan fuzz fuzz-run torture ptx install uninstall clean help force
 
 all: lib tools bench ## build everything that needs no GPU (the default)
 	$(if $(loud),$(if $(filter all,$(or $(MAKECMDGOALS),all)),@printf '%s\n' 'tokmap is built: $(built); $(summary)'))
@@ -375,6 +375,9 @@ test-gpu: ## run the tests of the device path on a real GPU (in a built tree als
 	+@TOKMAP_TEST_GPU=1 $(sub_make) TESTS='gpu/*' test-run
 test-run: harness
 	@$(test_environment) TESTS='$(TESTS)' sh tests/support/run_tests.sh
+
+measure: all ## measure every figure of bench/RESULTS.md and README.md and write them (about an hour on a quiet machine)
+	@BUILD='$(BUILD)' PYTHON='$(PYTHON)' CC='$(CC)' bash bench/measure/measure.sh
 
 demo: ## go from text found on this machine to batches and check every step (needs no root if it can be built)
 	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh build

@@ -1,0 +1,105 @@
+#!/usr/bin/env bash
+# measure.sh: measures every figure of bench/RESULTS.md and of README.md's five numbers, and writes both pages.
+#
+#     make measure [ONLY="STEP..."] [BUSY=mark] [TEXTS=FOLDER] [VOCABULARIES=FOLDER] [DIR=FOLDER] [OFFLINE=1]
+#
+# ONLY          measures these steps; the others keep the results that bench/results has. ONLY=none only writes the
+#               pages.
+# BUSY=mark     measures on a busy machine, too; the pages then say how busy it was. Otherwise that is refused.
+# TEXTS         the folder with prose.txt, code.txt, mixed.txt, and cjk.txt (default: $BUILD/measure/texts, where
+#               texts.py makes them from Debian packages).
+# VOCABULARIES  the folder with gpt2/tokenizer.json and others; without it, steps that need a vocabulary are left out.
+# DIR           where datasets are created (default: $BUILD/measure); it should be on the storage to be measured.
+# OFFLINE=1     downloads nothing: neither packages for texts nor other systems for comparisons.
+#
+# Each step leaves in bench/results what the command printed (STEP.json), its messages (STEP.log), and the command
+# (STEP.command). A step that fails does not stop the others: the pages say "not measured", and why.
+set -u
+export LC_ALL=C
+build=${BUILD:-build} python=${PYTHON:-python3}
+here=bench/measure results=bench/results
+bench=$build/bin/tokmap-bench
+folder=${DIR:-$build/measure}
+texts=${TEXTS:-$build/measure/texts}
+words=" ${ONLY:-} "
+say() { printf 'measure: %s\n' "$*" >&2; }
+mkdir -p "$results" "$folder" || exit 1
+[ -x "$bench" ] || { say "$bench does not exist; run make"; exit 1; }
+command -v "$python" >/dev/null || { say "python3 is missing; install it, or name it with PYTHON="; exit 1; }
+
+# ---- is the machine quiet? ----
+
+# Prints the share of the processors' time, in percent, that is used in five seconds in which this script sleeps.
+used_percent() {
+    { head -n 1 /proc/stat; sleep 5; head -n 1 /proc/stat; } |
+        awk 'NR == 1 { for (i = 2; i < 10; i++) a[i] = $i }
+             NR == 2 { for (i = 2; i < 10; i++) { all += $i - a[i]; if (i != 5 && i != 6) busy += $i - a[i] }
+                       printf "%.0f\n", all ? 100 * busy / all : 0 }'
+}
+busy=0
+if [ "${ONLY:-}" != none ]; then
+    busy=$(used_percent)
+    if [ "$busy" -gt 5 ] && [ "${BUSY:-}" != mark ]; then
+        say "other programs use $busy% of the processors: stop them, or mark the results with: make measure BUSY=mark"
+        exit 1
+    fi
+fi
+
+# ---- the steps ----
+
+started=$SECONDS
+others_most=0
+measured=0
+# step NAME ARGUMENT...: runs tokmap-bench with these arguments.
+step() {
+    local name=$1 begin=$SECONDS others
+    shift
+    [ -z "${ONLY:-}" ] || case $words in *" $name "*) ;; *) return ;; esac
+    say "$name ($((SECONDS - started)) s): tokmap-bench $*"
+    printf 'tokmap-bench %s\n' "$*" >"$results/$name.command"
+    if "$bench" "$@" --json --dir "$folder" >"$results/$name.json.new" 2>"$results/$name.log"; then
+        mv "$results/$name.json.new" "$results/$name.json"
+        others=$(grep -o '"others_percent", "value": [0-9.]*' "$results/$name.json" | tail -n 1 | grep -o '[0-9.]*$')
+        others_most=$(printf '%s\n%s\n' "$others_most" "${others:-0}" | sort -g | tail -n 1)
+        measured=$((measured + 1))
+    else
+        leave "$name" "$(tail -n 1 "$results/$name.log" | cut -c 1-300)"
+        rm -f "$results/$name.json.new" "$results/$name.json"
+    fi
+    printf '%s %d s\n' "$name" $((SECONDS - begin)) >>"$results/seconds"
+}
+# leave NAME REASON: notes that a step has no results.
+leave() {
+    say "$1 was not measured: $2"
+    printf '%s: %s\n' "$1" "$2" >>"$results/missing"
+}
+if [ -z "${ONLY:-}" ]; then rm -f "$results/missing" "$results/seconds"
+else # forget the reasons of those steps that are measured again
+    touch "$results/missing"
+    for name in $ONLY; do sed -i "/^$name: /d" "$results/missing"; done
+fi
+
+wanted() { [ -z "${ONLY:-}" ] || case $words in *" $1 "*) ;; *) return 1 ;; esac; }
+
+. "$here/steps.sh"
+
+# ---- the pages ----
+
+if [ "$measured" != 0 ]; then
+    model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+    memory=$(awk '/^MemTotal/ { printf "%.0f GB", $2 / 976562.5 }' /proc/meminfo)
+    distribution=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)
+    {
+        echo "date: $(date -u +%Y-%m-%d)"
+        echo "processor: ${model:-$(uname -m)}, $(nproc) processors"
+        echo "memory: $memory, $(stat -f -c %T "$folder")"
+        echo "system: Linux $(uname -r), $distribution, $(${CC:-cc} --version | head -n 1)"
+        echo "state: other programs used $busy% of the processors before the first step, and at most" \
+            "$others_most% during a step"
+        echo "commit: $(git rev-parse --short HEAD 2>/dev/null || echo unknown)"
+        echo "minutes: $(((SECONDS - started + 59) / 60))"
+    } >"$results/facts"
+fi
+"$python" "$here/fill.py" "$results" "$here/RESULTS.template.md" bench/RESULTS.md &&
+    "$python" "$here/fill.py" "$results" "$here/five_numbers.template.md" README.md --between "five numbers" || exit 1
+say "done in $(((SECONDS - started) / 60)) minutes; read bench/RESULTS.md and look at: git diff README.md"

@@ -1,0 +1,68 @@
+#!/usr/bin/env bash
+# steps.sh: the steps of measure.sh, in the order in which they run. A step is a name and the arguments of tokmap-bench.
+# Steps that need a quiet machine most come first.
+
+data=$folder/data/tokens
+if [ "${ONLY:-}" != none ] && [ ! -e "$data.tmx" ]; then
+    say "making the dataset of 10^9 tokens"
+    rm -rf "$folder/data" && mkdir -p "$folder/data" || exit 1
+    "$bench" slice --keep --repeats 1 --seconds 0.01 --dir "$folder/data" >/dev/null 2>&1 || exit 1
+    for file in "$folder"/data/tokmap-bench-*; do mv "$file" "$data.${file##*.}" || exit 1; done
+fi
+
+step limits limits "$data"
+step loader loader "$data"
+step loader-cold loader --cold "$data"
+step train-cold train --cold "$data"
+step train-cold-2.5 train --cold --step-ms 2.5 "$data"
+step open open "$data"
+step order order
+step slice slice "$data"
+step verify verify "$data"
+step sources sources --repeats 5
+step plan plan --repeats 3
+step trace trace --repeats 21 "$data"
+step pack pack
+step writer writer
+step hostile hostile
+
+# Vocabularies, and texts in real languages.
+prose=$texts/prose.txt
+[ -z "${VOCABULARIES:-}" ] || [ -e "$prose" ] || [ -n "${OFFLINE:-}" ] || [ "${ONLY:-}" = none ] ||
+    "$python" "$here/texts.py" "$texts" || say "the texts could not be made"
+against=()
+[ ! -x "$build/peers-venv/bin/python" ] || against=(--against gigatoken --venv "$build/peers-venv")
+# tokenize_step VOCABULARY FILE TEXT OPTION...
+tokenize_step() {
+    local name=tokenize-$1-$3 vocabulary=${VOCABULARIES:-}/$2 text=$texts/$3.txt
+    shift 3
+    wanted "$name" || return 0
+    if [ -z "${VOCABULARIES:-}" ]; then leave "$name" "VOCABULARIES= names no folder"
+    elif [ ! -e "$vocabulary" ]; then leave "$name" "$vocabulary does not exist"
+    elif [ ! -e "$text" ]; then leave "$name" "$text does not exist"
+    else step "$name" tokenize "$text" -t "$vocabulary" --repeats 3 "${against[@]}" "$@"; fi
+}
+for text in prose code mixed cjk; do
+    tokenize_step gpt2 gpt2/tokenizer.json $text
+    tokenize_step o200k openai/o200k_base.tiktoken $text
+    tokenize_step llama3 llama3/tokenizer.json $text
+    tokenize_step qwen2.5 qwen2.5/tokenizer.json $text
+    tokenize_step deepseek_v3 deepseek_v3/tokenizer.json $text
+    tokenize_step llama2 llama2/tokenizer.json $text --documents
+    tokenize_step gemma gemma/tokenizer.json $text --documents
+done
+if [ -e "$prose" ]; then step parquet parquet "$prose"
+elif wanted parquet; then leave parquet "$prose does not exist"; fi
+
+# Other systems, in the same minutes on the same tokens.
+offline=()
+[ -z "${OFFLINE:-}" ] || offline=(--offline)
+for table in loaders progressive workers batch item pin overlap epoch state order ab files start survival; do
+    step "compare-$table" compare $table "$data" "${offline[@]}"
+done
+if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
+    step compare-pack compare pack -t "$VOCABULARIES/gpt2/tokenizer.json" "${offline[@]}"
+elif wanted compare-pack; then leave compare-pack "it needs VOCABULARIES= and $prose"; fi
+step faults faults "${offline[@]}"
+if [ -e /dev/nvidia0 ]; then step gpu gpu "$data"
+elif wanted gpu; then leave gpu "this machine has no GPU"; fi

@@ -1,0 +1,84 @@
+#!/bin/sh
+# test_measure.sh: the pages that `make measure` writes: what a reference becomes, also of a value that was not
+# measured, that a page is replaced as a whole, and that the committed pages are those of the committed rows.
+set -u
+python=${PYTHON:-python3}
+if ! command -v "$python" >/dev/null 2>&1; then
+    echo "skipped: python3 is missing"
+    exit 77
+fi
+fill=bench/measure/fill.py
+check() {
+    name=$1
+    shift
+    if "$@"; then echo "ok - $name"; else echo "not ok - $name: $*"; fi
+}
+rows=$TMPDIR/rows
+mkdir -p "$rows" || exit 1
+cat >"$rows/loader.json" <<'EOF'
+{"case": "loader", "metric": "tokens_per_s", "value": 4781234567.0, "unit": "tokens/s", "better": "more", "min": 4.5e9, "max": 4.9e9, "n": 7, "limit": 2.82e9, "ratio": 1.69547}
+{"case": "loader", "metric": "next_p50_us", "value": 3.3049, "unit": "us", "min": 3.1, "max": 3.4, "n": 7}
+{"case": "loader", "metric": "waits", "value": 0, "unit": "calls", "min": 0, "max": 0, "n": 7}
+{"case": "loader", "metric": "cpu", "value": 0.000209, "unit": "s/Mtoken", "min": 0, "max": 0, "n": 7}
+{"case": "loader", "metric": "start", "value": 12345.6, "unit": "ms", "min": 1, "max": 2, "n": 7}
+{"case": "loader", "metric": "equal", "value": 1, "unit": "0|1", "min": 1, "max": 1, "n": 1}
+EOF
+cat >"$rows/compare.json" <<'EOF'
+{"case": "compare", "table": "loaders", "row": "tokmap", "metric": "warm_tokens_per_s", "value": 4e9, "unit": "tokens/s"}
+{"case": "compare", "table": "loaders", "row": "torch|0", "metric": "warm_tokens_per_s", "value": 166e6, "unit": "tokens/s"}
+{"case": "compare", "table": "loaders", "row": "tokmap", "metric": "next_p50_us", "value": 2, "unit": "us"}
+{"case": "compare", "table": "loaders", "row": "grain", "absent": "pip says:\nno | wheel"}
+EOF
+printf 'date: 2026-01-02\nprocessor: x: y\n' >"$rows/facts"
+printf 'gpu: this machine has no GPU\n' >"$rows/missing"
+cat >"$TMPDIR/page.template" <<'EOF'
+{{loader tokens_per_s}}; {{loader tokens_per_s limit}}; {{loader tokens_per_s ratio}}; {{loader next_p50_us range}}
+{{loader waits number}}; {{loader cpu}}; {{loader start}}; {{loader equal}}; {{loader waits limit}}; {{nowhere waits}}
+{{compare torch|0 warm_tokens_per_s}}; {{fact date}}; {{fact processor}}; {{fact nothing}}
+{{missing}}
+{{table compare}}
+EOF
+cat >"$TMPDIR/expected" <<'EOF'
+4.78 G tokens/s; 2.82 G tokens/s; 1.70; 3.10 to 3.40 µs
+0; 0.00021 s; 12,346 ms; yes; not measured; not measured
+166 M tokens/s; 2026-01-02; x: y; unknown
+- `gpu`: this machine has no GPU
+| | warm | next p50 |
+|---|---|---|
+| tokmap | 4.00 G tokens/s | 2.00 µs |
+| torch\|0 | 166 M tokens/s |  |
+
+- grain was not measured: pip says: no \| wheel
+EOF
+"$python" "$fill" "$rows" "$TMPDIR/page.template" "$TMPDIR/page" 2>"$TMPDIR/said"
+check "references become values with units, three digits, and reasons" diff "$TMPDIR/expected" "$TMPDIR/page"
+check "it says how many values were not measured" grep -q '1 not measured' "$TMPDIR/said"
+
+printf 'head\n<!-- five: begin -->\nold\n<!-- five: end -->\ntail\n' >"$TMPDIR/readme"
+printf 'new {{loader waits number}}\n' >"$TMPDIR/part"
+"$python" "$fill" "$rows" "$TMPDIR/part" "$TMPDIR/readme" --between five 2>/dev/null
+check "only what is between the marks is replaced" \
+    test "$(cat "$TMPDIR/readme")" = "$(printf 'head\n<!-- five: begin -->\nnew 0\n<!-- five: end -->\ntail')"
+cp "$TMPDIR/readme" "$TMPDIR/before"
+check "a page without the marks is refused" sh -c \
+    "! '$python' '$fill' '$rows' '$TMPDIR/part' '$TMPDIR/page' --between five 2>'$TMPDIR/said' && grep -q 'five: begin' '$TMPDIR/said'"
+printf '{"case": "loa' >>"$rows/loader.json"
+check "a torn result is an error with file and line, and the page stays" sh -c \
+    "! '$python' '$fill' '$rows' '$TMPDIR/part' '$TMPDIR/readme' --between five 2>'$TMPDIR/said' &&
+     grep -q 'loader.json:7: ' '$TMPDIR/said' && cmp -s '$TMPDIR/readme' '$TMPDIR/before'"
+
+# The committed pages say what the committed rows say.
+cp README.md "$TMPDIR" || exit 1
+same() { # PAGE ARGUMENT...
+    page=$1
+    shift
+    "$python" "$fill" bench/results "$@" 2>"$TMPDIR/said" && cmp "$TMPDIR/$(basename "$page")" "$page"
+}
+if [ -e bench/results/facts ]; then
+    check "bench/RESULTS.md is what bench/results says (make measure ONLY=none writes it)" \
+        same bench/RESULTS.md bench/measure/RESULTS.template.md "$TMPDIR/RESULTS.md"
+    check "README.md's five numbers are those of bench/results" \
+        same README.md bench/measure/five_numbers.template.md "$TMPDIR/README.md" --between 'five numbers'
+else
+    echo "ok - the committed pages # SKIP bench/results has no results"
+fi
