@@ -39,6 +39,8 @@ mandir ?= $(datarootdir)/man
 man1dir ?= $(mandir)/man1
 man5dir ?= $(mandir)/man5
 pkgconfigdir ?= $(libdir)/pkgconfig
+# tokmap-bench looks for its scripts in ../share/tokmap/peers, seen from its own folder.
+peersdir ?= $(datarootdir)/tokmap/peers
 bashcompletiondir ?= $(datarootdir)/bash-completion/completions
 zshcompletiondir ?= $(datarootdir)/zsh/site-functions
 fishcompletiondir ?= $(datarootdir)/fish/vendor_completions.d
@@ -436,6 +438,8 @@ ptx: ## generate the PTX and the machine code of the GPU kernels again (needs nv
 # Manual pages and README name the documents where they are installed.
 doc_pages := README.md LICENSE src/format/FORMAT.md src/run/RUN.md src/order/ORDER.md
 examples := $(sort $(wildcard tests/examples/*.c tests/examples/*.py))
+peer_scripts := $(sort $(wildcard bench/peers/*.py $(foreach folder,compare compare/*,bench/peers/$(folder)/*.py \
+  bench/peers/$(folder)/*.c)))
 install_man = for page in $(1); do \
     into='$(DESTDIR)$(2)'/"$${page\#\#*/}"; \
     sed 's|/usr/local/share/doc/tokmap|$(docdir)|g' "$$page" >"$$into" && chmod 644 "$$into" || exit 1; \
@@ -482,6 +486,8 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)$(INSTALL) -m 644 $(doc_pages) '$(DESTDIR)$(docdir)'
 	$(Q)sed '$(installed_links)' README.md >'$(DESTDIR)$(docdir)/README.md'
 	$(Q)$(INSTALL) -m 644 $(examples) '$(DESTDIR)$(docdir)/examples'
+	$(Q)for file in $(peer_scripts); do \
+	  $(INSTALL) -D -m 644 "$$file" '$(DESTDIR)$(peersdir)'/"$${file#bench/peers/}" || exit 1; done
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bashcompletiondir)' '$(DESTDIR)$(zshcompletiondir)' '$(DESTDIR)$(fishcompletiondir)'
 	$(Q)$(INSTALL) -m 644 tokenize_tools/completion/tokmap.bash '$(DESTDIR)$(bashcompletiondir)/tokmap'
 	$(Q)ln -sf tokmap '$(DESTDIR)$(bashcompletiondir)/tokmap-bench'
@@ -502,6 +508,9 @@ uninstall: ## remove what install installed
 	    '$(DESTDIR)$(fishcompletiondir)/$(name).fish') '$(DESTDIR)$(zshcompletiondir)/_tokmap' \
 	  $(foreach name,$(notdir $(doc_pages)),'$(DESTDIR)$(docdir)/$(name)') \
 	  $(foreach name,$(notdir $(examples)),'$(DESTDIR)$(docdir)/examples/$(name)')
+	$(Q)rm -f $(foreach file,$(peer_scripts),'$(DESTDIR)$(peersdir)/$(file:bench/peers/%=%)')
+	$(Q)rmdir $(foreach folder,$(sort $(dir $(peer_scripts:bench/peers/%=%))),'$(DESTDIR)$(peersdir)/$(folder)') \
+	  '$(DESTDIR)$(peersdir)/compare' '$(DESTDIR)$(peersdir)' '$(DESTDIR)$(datarootdir)/tokmap' 2>/dev/null || true
 	$(Q)rmdir '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(docdir)/examples' '$(DESTDIR)$(docdir)' 2>/dev/null || true
 	@$(if $(DESTDIR),,$(LDCONFIG) 2>/dev/null || true)
 

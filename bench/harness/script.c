@@ -13,8 +13,8 @@
 #include "platform/os.h"
 #include "platform/process.h"
 
-#define GRACE_NS ((uint64_t)10000000000) /* for a program that was asked to end */
-#define TAIL 4096                        /* bytes of standard error that a message shows lines of */
+#define GRACE 10.0 /* seconds for a program that was asked to end */
+#define TAIL 4096  /* bytes of standard error that a message shows lines of */
 #define TAIL_LINES 8
 
 /* Prints the last lines of the file of standard error. */
@@ -92,14 +92,15 @@ static int script_follow(struct bench *bench, const struct script *script, struc
 {
     struct reading reading = {malloc(SCRIPT_LINE), 0};
     const char *wrong = reading.text ? output_follow(bench, script, child, &reading) : "";
+    const uint64_t grace = (uint64_t)(1e9 * (script->silence > 0 && script->silence < GRACE ? script->silence : GRACE));
     int status = 0, system;
     if (!reading.text)
         (void)bench_no_memory(bench);
     free(reading.text);
     if (wrong)
-        os_child_end(child, GRACE_NS);
+        os_child_end(child, grace);
     while ((system = os_child_wait(child, &status)) == EINTR) /* once: a signal has come */
-        os_child_end(child, GRACE_NS);
+        os_child_end(child, grace);
     if (bench_stopped())
         return CLI_FAILED;
     if (system)

@@ -15,7 +15,8 @@ struct script {
      * a message, the program is ended. */
     int (*line)(void *user, char *line);
     void *user;
-    double silence; /* seconds without a line after which the program is ended; 0: no limit */
+    double silence; /* seconds without a line after which the program is ended, and the most that it then has for its
+                       end; 0: no limit */
 };
 
 /* Runs the script to its end. Returns CLI_DONE if its exit status is 0, or CLI_FAILED after a message with its last

@@ -197,7 +197,8 @@ int scripts_run(struct bench *bench, const char *table, const struct script_argu
     int result = places_find(bench, &places);
     if (result)
         return result;
-    struct script_arguments all = {.list = {"env", "python3", places.compare, table}, .count = 4};
+    /* -B: nothing is written into the folder of the scripts, which may have been installed */
+    struct script_arguments all = {.list = {"env", "python3", "-B", places.compare, table}, .count = 5};
     for (size_t i = 0; i < arguments->count; i++)
         argument_add(&all, arguments->list[i]);
     common_arguments(bench, &places, &all);

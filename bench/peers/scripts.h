@@ -9,7 +9,7 @@
 #include "harness/harness.h"
 
 #define SCRIPT_FIELDS 6
-#define SCRIPT_ARGUMENTS_MAX 48
+#define SCRIPT_ARGUMENTS_MAX 52
 
 /* Writes the folder of the scripts, which contains encode.py and compare: that of --peers-folder, else bench/peers of
  * the source tree in which this program was built, else share/tokmap/peers beside the folder of this program. Returns
@@ -31,7 +31,7 @@ typedef int script_line_fn(void *user, const struct script_line *line);
 
 /* The arguments of a script: pairs of option and value, and flags. */
 struct script_arguments {
-    const char *list[SCRIPT_ARGUMENTS_MAX + 4];
+    const char *list[SCRIPT_ARGUMENTS_MAX + 1];
     size_t count;
     char numbers[8][32]; /* the texts of numbers */
     size_t number_count;

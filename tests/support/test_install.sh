@@ -30,6 +30,14 @@ done
 for file in FORMAT.md RUN.md ORDER.md README.md examples/train.c examples/train.py; do
     check "$file" test -f "$into$prefix/share/doc/tokmap/$file"
 done
+for file in encode.py compare/__main__.py compare/systems/tokmap.py compare/tables/loaders.py; do
+    check "$file" test -f "$into$prefix/share/tokmap/peers/$file"
+done
+# The installed command finds its scripts, of which the table below is made.
+check "tokmap-bench compare finds the installed scripts" sh -c "command -v python3 >/dev/null || exit 0
+    '$into$prefix/bin/tokmap-bench' compare loaders --tokens 20k --seq-len 64 --rows 2 --repeats 1 --seconds 0.01 \
+        --peers memmap --offline --venv nowhere --dir '$TMPDIR' --json 2>&1 | grep -q '\"row\": \"tokmap\"'"
+check "which stay as they were" test -z "$(find "$into$prefix/share/tokmap" -name '*.pyc')"
 for file in bash-completion/completions/tokmap bash-completion/completions/tokmap-bench \
     zsh/site-functions/_tokmap fish/vendor_completions.d/tokmap.fish fish/vendor_completions.d/tokmap-bench.fish; do
     check "$file" test -s "$into$prefix/share/$file"

@@ -119,9 +119,9 @@ class Table:
         sums += [tuple(pair) for pair in found["sums"]]
         it.close_loader()
         disjoint = getattr(row.system, "DISJOINT", False)
-        if found["shifted"]:
-            return False, f"order {order}: in {found['shifted']} rows the targets are not the next tokens of the inputs"
         if order == "own":
+            if found["shifted"]:
+                return False, f"its own order: in {found['shifted']} rows the targets are not the next tokens"
             missing = found["places"].count(-1)
             if missing:
                 return False, f"its own order: {missing} of {len(found['places'])} rows do not occur in the data"
