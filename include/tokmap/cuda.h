@@ -45,7 +45,9 @@
  *   Context. All work happens in the primary context of the device, which the CUDA runtime and PyTorch use, too. The
  *   context that is current on the calling thread is the same after each call as before. A program that resets the
  *   device (cudaDeviceReset) should close its loaders and free its streams and memory of this library first. A loader
- *   that is still open then can only be closed, which makes no call that uses the lost context.
+ *   that is still open then can only be closed, which makes no call that uses the lost context. Streams and memory can
+ *   only be freed, which leaves alone whatever has the same handle or address by then. Drivers before CUDA 12.0 cannot
+ *   say whether the device was reset: with them, all of these must be gone before.
  *
  *   Kernel. One kernel expands the batches of all loaders on a device. The library contains it as machine code for
  *   capability 8, 9, and 10, which drivers for CUDA 13 and later load at once. Older drivers and drivers of other GPUs

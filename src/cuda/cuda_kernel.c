@@ -10,9 +10,7 @@
  * module of its own. A module is loaded and unloaded outside the lock, so two loaders that are opened at the same
  * moment can load it twice; the second one is unloaded at once.
  *
- * The lock is held for a few memory accesses. It contains the number of the process that holds it: in a child that was
- * forked in that moment no thread could unlock it, so the child takes the lock of another process. The child ignores
- * the entries of its parent, because it has none of its contexts.
+ * A child that was forked ignores the entries of its parent, because it has none of its contexts.
  */
 #include "cuda_kernel.h"
 
@@ -23,6 +21,7 @@
 
 #include "expand_ptx.h"
 #include "platform/os.h"
+#include "process_lock.h"
 #include "staging/expand_arguments.h"
 
 struct shared {
@@ -36,35 +35,13 @@ struct shared {
 };
 
 static struct shared *all; /* with `lock` */
-static uint32_t lock;      /* the process that holds it; 0: none */
-
-static void lock_list(void)
-{
-    const uint32_t own = os_process_id();
-    for (uint32_t tries = 1;; tries++) {
-        uint32_t holder = 0;
-        if (__atomic_compare_exchange_n(&lock, &holder, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return;
-        if (holder != own &&
-            __atomic_compare_exchange_n(&lock, &holder, own, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
-            return;
-        if (tries % 64)
-            os_relax();
-        else
-            os_sleep_ns(10000);
-    }
-}
-
-static void unlock_list(void)
-{
-    __atomic_store_n(&lock, 0, __ATOMIC_RELEASE);
-}
+static uint32_t lock;      /* see process_lock.h */
 
 /* Finds the module of a context, and counts a use. With `fresh`, which is loaded, adds that if there is none. */
 static struct shared *find(const struct cuda_driver *driver, uint64_t context, struct shared *fresh)
 {
     const uint32_t own = os_process_id();
-    lock_list();
+    process_lock(&lock);
     struct shared *found = all;
     while (found && !(found->driver == driver && found->context == context && found->process == own))
         found = found->next;
@@ -75,7 +52,7 @@ static struct shared *find(const struct cuda_driver *driver, uint64_t context, s
         fresh->next = all;
         found = all = fresh;
     }
-    unlock_list();
+    process_unlock(&lock);
     return found;
 }
 
@@ -185,14 +162,14 @@ void cuda_kernel_release(const struct cuda_kernel *kernel, bool lost)
     struct shared *entry = (struct shared *)(uintptr_t)kernel;
     if (!entry)
         return;
-    lock_list();
+    process_lock(&lock);
     const bool last = !--entry->uses;
     struct shared **at = &all;
     while (last && *at && *at != entry)
         at = &(*at)->next;
     if (last && *at)
         *at = entry->next;
-    unlock_list();
+    process_unlock(&lock);
     if (!last)
         return;
     if (!lost)

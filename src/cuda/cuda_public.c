@@ -3,7 +3,8 @@
  *
  * Each function opens the device and closes it before it returns. Memory and streams that the caller keeps must keep
  * the primary context alive, so the function that creates one skips the close: the driver's count of uses of the
- * context stays one higher. The function that frees it closes the device twice.
+ * context stays one higher. A record of what was made (cuda_owned.h) keeps the open device, and the function that frees
+ * it closes the device.
  */
 #include <assert.h>
 #include <stdlib.h>
@@ -12,6 +13,7 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "cuda_device.h"
+#include "cuda_owned.h"
 #include "tokmap/cuda.h"
 
 static enum tokmap_status argument_is_null(struct tokmap_error *error, const char *name)
@@ -104,7 +106,12 @@ enum tokmap_status tokmap_cuda_memory_new(const char *device, uint64_t bytes, vo
     enum tokmap_status status = enter(&gpu, &entered, device, error);
     if (status)
         return status;
-    status = leave(&gpu, &entered, gpu.driver->mem_alloc(&address, bytes), true, "allocating device memory", error);
+    int result = gpu.driver->mem_alloc(&address, bytes);
+    if (!result && !cuda_owned_add(&gpu, (void *)(uintptr_t)address)) {
+        (void)gpu.driver->mem_free(address);
+        result = CUDA_OUT_OF_MEMORY;
+    }
+    status = leave(&gpu, &entered, result, true, "allocating device memory", error);
     if (!status)
         *memory = (void *)(uintptr_t)address;
     return status;
@@ -115,12 +122,16 @@ void tokmap_cuda_memory_free(const char *device, void *memory)
     struct cuda_device gpu;
     struct cuda_entered entered;
     unsigned type;
-    if (!memory || enter(&gpu, &entered, device, NULL))
+    bool exists;
+    (void)device; /* it is in the record */
+    if (!memory || !cuda_owned_remove(memory, &gpu, &exists))
         return;
-    /* A reset of the device has freed the memory already, and its address is not known any more. */
-    if (gpu.driver->pointer_get_attribute(&type, CUDA_POINTER_MEMORY_TYPE, (uintptr_t)memory) != CUDA_INVALID_VALUE)
-        (void)gpu.driver->mem_free((uintptr_t)memory);
-    (void)leave(&gpu, &entered, 0, false, "", NULL);
+    if (exists && !cuda_enter(&gpu, &entered)) {
+        /* A driver that cannot say whether it was reset knows at least that nothing is at the address any more. */
+        if (gpu.driver->pointer_get_attribute(&type, CUDA_POINTER_MEMORY_TYPE, (uintptr_t)memory) != CUDA_INVALID_VALUE)
+            (void)gpu.driver->mem_free((uintptr_t)memory);
+        cuda_leave(&gpu, &entered);
+    }
     cuda_device_close(&gpu); /* the use that tokmap_cuda_memory_new() left open */
 }
 
@@ -152,6 +163,10 @@ enum tokmap_status tokmap_cuda_stream_new(const char *device, struct CUstream_st
         return status;
     struct CUstream_st *made = NULL;
     int result = gpu.driver->stream_create(&made, CUDA_STREAM_NON_BLOCKING);
+    if (!result && !cuda_owned_add(&gpu, made)) {
+        (void)gpu.driver->stream_destroy(made);
+        result = CUDA_OUT_OF_MEMORY;
+    }
     status = leave(&gpu, &entered, result, true, "creating a stream", error);
     if (!status)
         *stream = made;
@@ -162,10 +177,14 @@ void tokmap_cuda_stream_free(const char *device, struct CUstream_st *stream)
 {
     struct cuda_device gpu;
     struct cuda_entered entered;
-    if (cuda_stream_is_default(stream) || enter(&gpu, &entered, device, NULL))
+    bool exists;
+    (void)device; /* it is in the record */
+    if (cuda_stream_is_default(stream) || !cuda_owned_remove(stream, &gpu, &exists))
         return;
-    (void)gpu.driver->stream_destroy(stream);
-    (void)leave(&gpu, &entered, 0, false, "", NULL);
+    if (exists && !cuda_enter(&gpu, &entered)) {
+        (void)gpu.driver->stream_destroy(stream);
+        cuda_leave(&gpu, &entered);
+    }
     cuda_device_close(&gpu); /* the use that tokmap_cuda_stream_new() left open */
 }
 

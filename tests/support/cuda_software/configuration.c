@@ -95,10 +95,11 @@ static bool read_word(struct configuration *into, const char *word, size_t lengt
         into->lenient |= IS("lenient");
         into->quiet |= IS("quiet");
         into->lazy |= IS("lazy");
+        into->reuse |= IS("reuse");
         into->pageable |= IS("pageable") || IS("host_tables");
         into->host_tables |= IS("host_tables");
-        return IS("stub") || IS("lenient") || IS("quiet") || IS("lazy") || IS("pageable") || IS("host_tables") ||
-               !length;
+        return IS("stub") || IS("lenient") || IS("quiet") || IS("lazy") || IS("reuse") || IS("pageable") ||
+               IS("host_tables") || !length;
     }
     if (IS("fail") || IS("late"))
         return read_fault(into, value, rest, IS("late"));

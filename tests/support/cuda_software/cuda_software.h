@@ -20,6 +20,8 @@
  *   lazy           a stream begins an operation only once something waits for it: the host, or a stream that is
  *                  itself waited for. So everything is as late as the calls allow, and work that no call waits for has
  *                  not happened, whatever the pauses are. A program that only polls polls forever
+ *   reuse          an allocation of device memory gets the address of a freed one of its size, as on a real driver.
+ *                  Without this word a use after the end is found
  *   devices=N      number of devices; default 1; 0: as a driver without a device
  *   memory=BYTES   memory of each device
  *   pinned=BYTES   host memory that can be registered or allocated in total

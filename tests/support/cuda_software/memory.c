@@ -254,6 +254,21 @@ void memory_lost(CUcontext context)
 
 /* ---- device memory ---- */
 
+/* Returns addresses that the host cannot access, of this many bytes: of memory that was freed, if that is configured,
+ * or new ones. */
+static uint8_t *addresses_for(uint64_t bytes)
+{
+    for (unsigned i = 1; configuration.reuse && i <= GRAVES; i++) {
+        struct region *grave = graves[(next_grave + GRAVES - i) % GRAVES]; /* the last one first */
+        if (grave && grave->reserved && grave->mapping_bytes == bytes) {
+            uint8_t *reserved = grave->reserved;
+            grave->reserved = NULL;
+            return reserved;
+        }
+    }
+    return mmap(NULL, bytes, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+}
+
 CUresult device_allocate(CUcontext context, uint64_t bytes, CUdeviceptr *address)
 {
     if (!bytes || !address)
@@ -261,7 +276,7 @@ CUresult device_allocate(CUcontext context, uint64_t bytes, CUdeviceptr *address
     if (bytes > configuration.memory || context->used_bytes > configuration.memory - bytes)
         return CUDA_ERROR_OUT_OF_MEMORY;
     uint64_t page = (uint64_t)sysconf(_SC_PAGESIZE), held = up(bytes, ALIGNMENT), mapped = up(held, page);
-    uint8_t *reserved = mmap(NULL, mapped + page, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+    uint8_t *reserved = addresses_for(mapped + page);
     uint8_t *memory =
         mmap(NULL, mapped + page, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
     uint8_t *written = calloc(held / GRANULE + 1, 1);

@@ -41,7 +41,7 @@ struct configuration {
     uint64_t memory, pinned;
     int version, capability, numa;
     unsigned registers;
-    bool stub, lenient, quiet, lazy, pageable, host_tables;
+    bool stub, lenient, quiet, lazy, reuse, pageable, host_tables;
     char report[512]; /* path of the report; empty: none */
     struct fault faults[FAULTS_MOST];
     unsigned fault_count;

@@ -469,6 +469,44 @@ static void a_loader_survives_a_reset(void **unused)
     }
 }
 
+/* What a reset has freed is not freed again, also if the same address is somebody else's by then. */
+static void only_what_still_exists_is_freed(void **unused)
+{
+    (void)unused;
+    for (unsigned i = 0; i < 4; i++) {
+        void *memory, *ours = NULL;
+        struct CUstream_st *stream;
+        CUcontext context = NULL;
+        CUdeviceptr theirs = 0;
+        configure("reuse");
+        assert_int_equal(tokmap_cuda_memory_new("cuda:0", 5000, &memory, NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_cuda_stream_new("cuda:0", &stream, NULL), TOKMAP_OK);
+        assert_int_equal(driver->cuDevicePrimaryCtxReset(0), 0);
+        if (i & 1) { /* another library uses the device again */
+            push_primary(&context);
+            assert_int_equal(driver->cuMemAlloc(&theirs, 5000), 0);
+            assert_int_equal(theirs, (uintptr_t)memory);
+        } else if (i & 2) { /* this one does */
+            assert_int_equal(tokmap_cuda_memory_new("cuda:0", 5000, &ours, NULL), TOKMAP_OK);
+            assert_ptr_equal(ours, memory);
+        }
+        driver->reset();
+        tokmap_cuda_stream_free("cuda:0", stream);
+        tokmap_cuda_memory_free("cuda:0", memory);
+        assert_int_equal(counts_now().calls[ENTRY_cuMemFree], 0);
+        assert_int_equal(counts_now().calls[ENTRY_cuStreamDestroy], 0);
+        assert_int_equal(counts_now().contexts_made, 0);
+        tokmap_cuda_memory_free("cuda:0", ours);
+        assert_int_equal(counts_now().calls[ENTRY_cuMemFree], ours != NULL);
+        if (context) {
+            assert_int_equal(driver->cuMemFree(theirs), 0);
+            pop_primary();
+        }
+        software_driver_is_content();
+        software_driver_is_empty();
+    }
+}
+
 /* At the end of the process the driver can be gone before the loader is closed. */
 static void a_loader_survives_the_driver(void **unused)
 {
@@ -591,6 +629,7 @@ int main(void)
         TEST(streams_of_green_contexts_are_accepted),
         TEST(a_capture_keeps_off_the_legacy_stream),
         TEST(a_loader_survives_a_reset),
+        TEST(only_what_still_exists_is_freed),
         TEST(a_loader_survives_the_driver),
         TEST(a_child_is_recognized_without_help_of_the_kernel),
         TEST(a_loader_reports_coherent_memory),
