@@ -1,0 +1,335 @@
+"""The tables of `tokmap-bench compare` that run torch's DataLoader in one loop: every table prints its rows in the form
+of the protocol, its answer follows from its figures, and what was delivered is compared with the file.
+
+The tables run once, all in one process and with tiny sizes, so nothing here depends on their figures.
+"""
+import json
+import math
+import os
+import random
+import stat
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from support import TOKMAP, TOP, needs
+
+PEERS = os.path.join(TOP, "bench", "peers", "compare")
+TABLES = ("progressive", "workers", "batch", "item", "pin", "overlap", "epoch", "state", "order", "files")
+TINY = {"repeats": 2, "seconds": 0.01, "workers": 1, "worker_counts": [0, 1], "batch_sizes": [1, 4], "item_calls": 50,
+        "item_cold_calls": 5, "pin_calls": 8, "order_batches": 10, "step_s": 0.0, "file_counts": [1, 5]}
+
+# Runs in a process of its own, because the scripts' modules have names like `report` and `setup`.
+RUN_ALL = """
+import argparse, importlib, json, os, sys
+sys.path.insert(0, sys.argv[1])
+from report import Report
+from tokens import Tokens
+import torch_loop as loop
+settings = json.loads(sys.argv[2])
+work, report = settings["work"], Report(os.dup(1))
+os.dup2(2, 1)
+tokens = Tokens(settings["bin"], 2, settings["count"], 64, 4, work)
+torch = loop.torch_for_tables()
+torch.cuda.is_available = lambda: False  # these sizes are too small to measure a GPU with
+for table in settings["tables"]:
+    importlib.import_module(f"tables.{table}").run(report, tokens, argparse.Namespace(**settings))
+
+
+class Shifted(loop.Windows):
+    def __getitem__(self, i):
+        return super().__getitem__((i + 1) % self.windows)
+
+
+right = loop.TorchVariant("right", tokens, num_workers=0)
+for name, dataset in ("right", None), ("wrong", Shifted(tokens)):
+    variant = loop.TorchVariant(name, tokens, dataset=dataset, num_workers=0)
+    report.equal("check", name, *loop.check(variant, tokens))
+short = loop.TorchVariant("short", tokens, num_workers=0)
+short.open = lambda numbers: right.open(numbers[:8])
+report.equal("check", "short", *loop.check(short, tokens))
+
+from tables import state
+
+
+class Forgets(state.Ours):
+    def resume(self, numbers, state):
+        return self.open(numbers)
+
+
+report.equal("check", "forgets", *state.resumes(Forgets("forgets", tokens), tokens, 3))
+equal = [loop.TorchVariant(name, tokens, batched=True, num_workers=0) for name in ("one", "other")]
+for attempt in range(3):
+    found = loop.run_variants(report, "equal", equal, tokens, argparse.Namespace(repeats=8, seconds=0.03))
+    one, other = ([each.rate for each in found[name]] for name in ("one", "other"))
+    claimed = loop.faster(one, other) or loop.faster(other, one)
+    if not claimed:
+        break
+report.equal("check", "two equal rows", not claimed, f"attempt {attempt + 1}")
+"""
+
+
+def fields_of(line):
+    return line.split("\t")
+
+
+class Lines:
+    """The lines that scripts wrote, read as tokmap-bench reads them."""
+
+    def __init__(self, case, text):
+        self.rows, self.absent, self.equal, self.answers, self.notes = {}, {}, {}, [], []
+        for line in text.splitlines():
+            kind, *fields = fields_of(line)
+            case.assertTrue(all(fields), line)
+            getattr(self, "take_" + kind)(case, line, *fields)
+
+    def take_row(self, case, line, table, row, metric, unit, better, values):
+        case.assertIn(better, ("more", "less", "-"), line)
+        numbers = [float(value) for value in values.split(",")]
+        case.assertTrue(all(map(math.isfinite, numbers)), line)
+        case.assertNotIn((table, row, metric), self.rows, line)
+        self.rows[table, row, metric] = numbers
+
+    def take_absent(self, case, line, table, row, reason):
+        self.absent[table, row] = reason
+
+    def take_equal(self, case, line, table, row, verdict, text):
+        case.assertIn(verdict, ("yes", "no", "undefined"), line)
+        self.equal[table, row] = verdict, text
+
+    def take_about(self, case, line, row, text):
+        pass
+
+    def take_note(self, case, line, text):
+        self.notes.append(text)
+
+    def take_progress(self, case, line, done, total, text):
+        case.assertLessEqual(int(done), int(total), line)
+
+    def take_answer(self, case, line, text):
+        self.answers.append(text)
+
+    def names(self, table):
+        return list(dict.fromkeys(row for one, row, _ in self.rows if one == table))
+
+
+def environment(folder):
+    return {**os.environ, "TMPDIR": folder}
+
+
+def write_tokens(folder, count=20000):
+    path = os.path.join(folder, "tokens.bin")
+    with open(path, "wb") as file:
+        file.write(random.Random(1).randbytes(2 * count))
+    return path
+
+
+@needs("numpy", "torch")
+class Tables(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory(prefix="a folder ")
+        cls.addClassCleanup(cls.folder.cleanup)
+        settings = {**TINY, "bin": write_tokens(cls.folder.name), "count": 20000, "work": cls.folder.name,
+                    "tables": TABLES}
+        done = subprocess.run([sys.executable, "-c", RUN_ALL, PEERS, json.dumps(settings)], capture_output=True,
+                              text=True, env=environment(cls.folder.name))
+        cls.status, cls.errors, cls.output = done.returncode, done.stderr, done.stdout
+
+    def setUp(self):
+        self.assertEqual(self.status, 0, self.errors)
+        self.lines = Lines(self, self.output)
+
+    def test_every_table_has_its_rows(self):
+        wanted = {
+            "progressive": ["baseline: 0 workers", "+ 1 workers and prefetch", "+ persistent_workers",
+                            "+ batched __getitems__", "batched __getitems__, 0 workers", "tokmap"],
+            "workers": ["0 workers", "1 workers", "batched __getitems__, 0 workers", "tokmap"],
+            "batch": ["torch, per item, 1 row", "torch, batched, 1 row", "tokmap, 1 row", "torch, per item, 4 rows",
+                      "torch, batched, 4 rows", "tokmap, 4 rows"],
+            "item": ["memmap slice", "memmap slice and copy", "torch __getitem__", "tokmap dataset[i]"],
+            "epoch": ["0 workers", "1 workers", "1 workers, persistent", "tokmap"],
+            "order": ["in_order=True", "in_order=False", "in_order=True, slow items", "in_order=False, slow items",
+                      "tokmap"],
+            "files": ["torch, 1 file", "tokmap, 1 file", "torch, 5 files", "tokmap, 5 files"],
+        }
+        for table, rows in wanted.items():
+            if table == "order" and ("order", "in_order=False") in self.lines.absent:
+                self.assertIn("2.6", self.lines.absent["order", "in_order=False"])
+                rows = ["tokmap"]
+            self.assertEqual(self.lines.names(table), rows)
+        self.assertIn("tokmap, every step", self.lines.names("state"))
+        self.assertEqual(len(self.lines.answers), len(TABLES))
+        for table in ("progressive", "pin", "overlap"):
+            reasons = [reason for (one, _), reason in self.lines.absent.items() if one == table]
+            self.assertTrue(reasons and all("no GPU" in reason for reason in reasons), (table, reasons))
+
+    def test_every_turn_has_a_value(self):
+        for (table, row, metric), values in self.lines.rows.items():
+            if not metric.startswith("cold") and not metric.startswith("state_"):
+                self.assertEqual(len(values), TINY["repeats"], (table, row, metric))
+
+    def test_what_was_delivered_is_compared(self):
+        self.assertEqual({key: found for key, found in self.lines.equal.items()
+                          if found[0] != "yes" and key[0] != "check"}, {})
+        checked = {table for table, _ in self.lines.equal}
+        self.assertEqual(checked - {"check", "equal"}, set(TABLES) - {"pin", "overlap"})
+
+    def test_a_difference_is_found(self):
+        self.assertEqual(self.lines.equal["check", "right"][0], "yes")
+        for row in ("wrong", "short", "forgets"):
+            self.assertEqual(self.lines.equal["check", row][0], "no", row)
+
+    def test_two_equal_rows_claim_no_gain(self):
+        self.assertEqual(self.lines.equal["check", "two equal rows"][0], "yes")
+
+    def test_speedups_multiply(self):
+        product = [1.0] * TINY["repeats"]
+        rows = self.lines.names("progressive")
+        for row in rows:
+            gains = self.lines.rows["progressive", row, "over_row_before"]
+            product = [one * gain for one, gain in zip(product, gains)]
+            for one, other in zip(product, self.lines.rows["progressive", row, "speedup"]):
+                self.assertAlmostEqual(one / other, 1, 9)
+        rates = [self.lines.rows["progressive", row, "batches_per_s"] for row in (rows[0], rows[-1])]
+        for first, last, speedup in zip(*rates, product):
+            self.assertAlmostEqual(last / first / speedup, 1, 9)
+
+    def test_in_order_false_moves_no_batch_of_a_list_in_order(self):
+        for row in ("in_order=True", "in_order=True, slow items"):
+            if row in self.lines.names("order"):
+                self.assertEqual(self.lines.rows["order", row, "moved_batches"], [0.0] * TINY["repeats"])
+
+    def test_nothing_stays(self):
+        self.assertEqual(os.listdir(self.folder.name), ["tokens.bin"])
+
+
+# Calls functions of the tables with figures that are known: answers.py NAME ARGUMENTS → JSON
+CALL = """
+import importlib, json, sys
+sys.path.insert(0, sys.argv[1])
+for module, function, arguments in json.loads(sys.argv[2]):
+    arguments = [eval(each) for each in arguments]
+    print(json.dumps(getattr(importlib.import_module(module), function)(*arguments)))
+"""
+
+
+def call(*calls):
+    done = subprocess.run([sys.executable, "-c", CALL, PEERS, json.dumps(calls)], capture_output=True, text=True,
+                          check=True)
+    return [json.loads(line) for line in done.stdout.splitlines()]
+
+
+def around(middle, spread=0.02, turns=5, seed=1):
+    draws = random.Random(f"{seed} {middle}")
+    return [middle * (1 + spread * draws.uniform(-1, 1)) for _ in range(turns)]
+
+
+class Answers(unittest.TestCase):
+    """The sentences below the tables, from figures that are made up here. They need neither torch nor NumPy."""
+
+    def test_progressive(self):
+        names = ["base", "+ workers", "+ more", "tokmap"]
+        slow, fast = around(100), around(300)
+        rates = (slow, fast, around(301), around(900)), [around(100, seed=i) for i in range(4)], (fast, slow, slow,
+                                                                                                around(150))
+        gained, same, lost = call(*[("tables.progressive", "answer", [repr(names), repr(dict(zip(names, each)))])
+                                    for each in rates])
+        self.assertIn("gained over the row before: + workers;", gained)
+        self.assertRegex(gained, r"tokmap beside that row: (2\.9|3|3\.0)\d? \(")
+        self.assertIn("No step gained", same)
+        self.assertIn("tokmap beside that row: not distinguishable", same)
+        self.assertIn("No step gained", lost)
+        self.assertIn("no row of torch is faster than base", lost)
+        self.assertRegex(lost, r"tokmap beside that row: 0\.\d+ \(")
+
+    def test_equal_rows_are_rarely_distinguished(self):
+        pairs = [(around(100, 0.2, seed=2 * i), around(100, 0.2, seed=2 * i + 1)) for i in range(200)]
+        found = call(*[("torch_loop", "faster", [repr(one), repr(other)]) for one, other in pairs])
+        self.assertLessEqual(sum(found), 6)
+
+    def test_workers(self):
+        paying = {0: around(100), 1: around(200), 2: around(390), 4: around(391), 8: around(300)}
+        never = {0: around(100), 2: around(20), "batched": around(300), "tokmap": around(320)}
+        one, other = call(("tables.workers", "answer", [repr(paying)]), ("tables.workers", "answer", [repr(never)]))
+        self.assertIn("Workers stop paying at 2:", one)
+        self.assertIn("8 is slower than 2", one)
+        self.assertIn("Workers do not pay here", other)
+        self.assertRegex(other, r"tokmap beside 0 workers: 3\.\d+ \(")
+
+    def test_batch(self):
+        rates = {"torch": {1: around(10), 8: around(40), 64: around(40.2)}, "tokmap": {1: around(50), 8: around(50.3)}}
+        found, = call(("tables.batch", "answer", [repr(rates)]))
+        self.assertIn("Torch: gains up to 8 rows", found)
+        self.assertIn("tokmap: no size is faster than 1 row", found)
+
+    def test_item(self):
+        fast, tail, slow = [5000] * 1000, [5000] * 980 + [900_000] * 20, [200_000] * 1000
+        quick, tailed, never = call(*[("tables.item", "verdict", [repr(fast), repr(cold)])
+                                      for cold in (fast, tail, slow)])
+        self.assertIn("warm: true (100%", quick)
+        self.assertIn("cold: true (100%", quick)
+        self.assertIn("cold: true only in the median (98% of the calls are below; p50 5, p99 900", tailed)
+        self.assertIn("cold: false (0% ", never)
+        self.assertIn("cold: not measured", call(("tables.item", "verdict", [repr(fast), "[]"]))[0])
+
+    def test_epoch_state_order_files(self):
+        epoch, state, order, files = call(
+            ("tables.epoch", "answer", [repr({"0 workers": around(1), "2 workers": around(100), "2 workers, persistent":
+                                              around(5), "tokmap": around(0.1)})]),
+            ("tables.state", "answer", ["['tokmap', 'torch']", repr(
+                {("tokmap", 0): around(100), ("tokmap", 1): around(100.2), ("torch", 0): around(100),
+                 ("torch", 1): around(50)})]),
+            ("tables.order", "answer", [repr({"in_order=True": around(100), "in_order=False": around(50)})]),
+            ("tables.files", "answer", ["[1, 1000]", repr({("torch", 1): around(1), ("torch", 1000): around(90)}),
+                                        repr({("torch", 1): around(9), ("torch", 1000): around(9.01)})]))
+        self.assertRegex(epoch, r"persistent workers: 0\.0[45]\d* \(.*tokmap has no workers and needs 0\.\d+ ms")
+        self.assertRegex(state, r"Tokmap: with a state at every step, not distinguishable.*torch: .* 0\.[45]\d* \(")
+        self.assertRegex(order, r"in_order=False is 0\.[45]\d* \(.* times the p99")
+        self.assertRegex(files, r"1,000 files take \d+\.?\d* ms .*then the rate is not distinguishable")
+
+    def test_moved_batches(self):
+        found = call(("tables.order", "moved", ["[0, 2, 4]", "[0, 1, 2, 3, 4, 5]", "2"]),
+                     ("tables.order", "moved", ["[2, 0, 4]", "[0, 1, 2, 3, 4, 5]", "2"]))
+        self.assertEqual(found, [0, 2])
+
+
+class InAnotherPython(unittest.TestCase):
+    """The way from __main__.py through the process of a table and back."""
+
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory(prefix="a folder ")
+        self.addCleanup(self.folder.cleanup)
+
+    def compare(self, table, venv, *more):
+        done = subprocess.run(
+            [sys.executable, PEERS, table, "--bin", write_tokens(self.folder.name), "--seq-len", "64", "--rows", "4",
+             "--venv", venv, "--offline", "--tokmap", TOKMAP, "--repeats", "2", "--seconds", "0.02", *more],
+            capture_output=True, text=True, env=environment(self.folder.name))
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return Lines(self, done.stdout)
+
+    @needs("numpy", "torch")
+    def test_lines_come_back(self):
+        found = self.compare("overlap", os.path.join(self.folder.name, "no venv"))
+        self.assertEqual(len(found.answers), 1)
+        self.assertTrue(found.absent or found.rows)
+        self.assertNotIn(("overlap", "torch"), found.absent)
+
+    def test_a_python_without_torch(self):
+        """Isolated and without its packages: `import torch` fails in it."""
+        python = os.path.join(self.folder.name, "venv", "bin", "python")
+        os.makedirs(os.path.dirname(python))
+        with open(python, "w", encoding="utf-8") as file:
+            file.write(f"#!/bin/sh\nexec '{sys.executable}' -S -E \"$@\"\n")
+        os.chmod(python, stat.S_IRWXU)
+        # The table `state` also asks for packages that only some of its rows need.
+        found = self.compare("state", os.path.join(self.folder.name, "venv"))
+        self.assertEqual(list(found.absent), [("state", "torch")])
+        self.assertIn("torch cannot be imported", found.absent["state", "torch"])
+        self.assertEqual((len(found.answers), found.rows), (1, {}))
+
+
+if __name__ == "__main__":
+    unittest.main()
