@@ -7,6 +7,7 @@ import pickle
 import shutil
 import sys
 import tempfile
+import types
 import unittest
 
 from support import TOP, importable
@@ -27,6 +28,78 @@ def compare_modules():
         return importlib.import_module("tokens"), importlib.import_module("measure"), importlib.import_module("report")
     finally:
         sys.path.remove(COMPARE)
+
+
+# The interface of llm.c's loader, as systems/llmc.py uses it, over one file: with shuffling, its samples backwards, from
+# a generator that counts. A checkout of llm.c itself is what TOKMAP_LLMC names.
+LLMC = r"""
+#include <glob.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+typedef struct {
+    size_t B, T, num_tokens, shard_num_samples, current_shard_idx, current_sample_idx;
+    int process_rank, num_processes, should_shuffle;
+    int *shard_indices, *intra_shard_indices, *inputs, *targets;
+    glob_t glob_result;
+    struct { uint64_t passes; } shuffle_rng;
+    FILE *file;
+} DataLoader;
+
+void begin_pass(DataLoader *l) {
+    l->shuffle_rng.passes++;
+    for (size_t i = 0; i < l->shard_num_samples; i++)
+        l->intra_shard_indices[i] = (int)((l->shard_num_samples - 1 - i + l->shuffle_rng.passes) % l->shard_num_samples);
+}
+
+void dataloader_init(DataLoader *l, const char *pattern, size_t B, size_t T, int rank, int processes, int shuffle) {
+    int header[256];
+    if (glob(pattern, 0, NULL, &l->glob_result) || !(l->file = fopen(l->glob_result.gl_pathv[0], "rb")) ||
+        fread(header, sizeof header, 1, l->file) != 1 || header[0] != 20240520 || header[1] != 1)
+        exit(1);
+    fseek(l->file, 0, SEEK_END);
+    if (ftell(l->file) != 1024 + 2L * header[2])
+        exit(1);
+    l->B = B, l->T = T, l->process_rank = rank, l->num_processes = processes, l->should_shuffle = shuffle;
+    l->num_tokens = (size_t)header[2];
+    l->shard_num_samples = (l->num_tokens - 1) / (B * T * (size_t)processes);
+    l->inputs = calloc(B * T, sizeof(int));
+    l->targets = calloc(B * T, sizeof(int));
+    l->shard_indices = calloc(1, sizeof(int));
+    l->intra_shard_indices = calloc(l->shard_num_samples, sizeof(int));
+    begin_pass(l);
+}
+
+void dataloader_resume(DataLoader *l, size_t shard, size_t sample) {
+    l->current_shard_idx = shard;
+    l->current_sample_idx = sample;
+}
+
+void dataloader_next_batch(DataLoader *l) {
+    if (l->current_sample_idx == l->shard_num_samples) {
+        l->current_sample_idx = 0;
+        begin_pass(l);
+    }
+    size_t sample = l->should_shuffle ? (size_t)l->intra_shard_indices[l->current_sample_idx] : l->current_sample_idx;
+    uint16_t token = 0;
+    size_t n = l->B * l->T, at = (sample * (size_t)l->num_processes + (size_t)l->process_rank) * n;
+    fseek(l->file, 1024 + 2 * (long)at, SEEK_SET);
+    for (size_t i = 0; i <= n && fread(&token, 2, 1, l->file) == 1; i++) {
+        if (i < n)
+            l->inputs[i] = token;
+        if (i)
+            l->targets[i - 1] = token;
+    }
+    l->current_sample_idx++;
+}
+
+void dataloader_free(DataLoader *l) {
+    fclose(l->file);
+    globfree(&l->glob_result);
+    free(l->inputs), free(l->targets), free(l->shard_indices), free(l->intra_shard_indices);
+}
+"""
 
 
 class Systems(unittest.TestCase):
@@ -54,13 +127,26 @@ class Systems(unittest.TestCase):
             reason = importable(MODULES.get(package, package))
             if reason is not None:
                 self.skipTest(f"{package} is not usable: {reason}")
-        if hasattr(module, "prepare"):
-            self.skipTest("it is built from sources that the user names")
         folder = os.path.join(self.work, name)
         os.makedirs(folder, exist_ok=True)
         if hasattr(module, "convert"):
             module.convert(self.tokens, folder)
         return module, folder
+
+    def prepared(self, module, folder):
+        """More options of open() for every row."""
+        if not hasattr(module, "prepare"):
+            return {}
+        checkout = os.environ.get("TOKMAP_LLMC")
+        if not checkout:
+            checkout = os.path.join(self.work, "a checkout")
+            os.makedirs(os.path.join(checkout, "llmc"))
+            with open(os.path.join(checkout, "llmc", "dataloader.h"), "w", encoding="ascii") as file:
+                file.write(LLMC)
+        try:
+            return module.prepare(types.SimpleNamespace(llmc=checkout), folder)
+        except self.report.Absent as problem:
+            self.skipTest(str(problem))
 
     def rows(self, loader, batches):
         """The rows of so many batches: pairs of lists. Their targets are the next tokens of their inputs."""
@@ -95,31 +181,70 @@ class Systems(unittest.TestCase):
         self.assertEqual([row[0][0] for row in found], [row[0][0] for row in wanted])
         self.assertEqual(found, wanted)
 
+    def resumed(self, module, folder, order, more, state, batches=2):
+        """The first rows of a new loader that starts at a state, and its own state after them."""
+        loader = self.opened(module, folder, order, more, resume=pickle.loads(pickle.dumps(state)))
+        found = self.rows(loader, batches)
+        state = loader.state()
+        loader.close()
+        return found, state
+
     def check_resume(self, module, folder, order, more):
-        """A loader that starts at a state delivers what the first one delivered after it, and again at its own state."""
+        """A loader that starts at a state delivers what the first one delivered after it: in the first epoch, again at
+        the state of the second loader, and in the next epoch."""
+        epoch = self.epoch_of(module)
         loader = self.opened(module, folder, order, more)
         self.rows(loader, 5)
-        state = loader.state()
-        if state is None:
+        early = loader.state()
+        if early is None:
             loader.close()
             return
-        wanted = self.rows(loader, 6)
+        wanted = self.rows(loader, epoch)
+        late = loader.state()
+        then = self.rows(loader, 2)
         loader.close()
-        again = self.opened(module, folder, order, more, resume=pickle.loads(pickle.dumps(state)))
-        found = self.rows(again, 2)
-        state = again.state()
-        again.close()
+        found, state = self.resumed(module, folder, order, more, early)
         self.assertEqual(found, wanted[:2 * ROWS])
-        third = self.opened(module, folder, order, more, resume=pickle.loads(pickle.dumps(state)))
-        found = self.rows(third, 2)
-        third.close()
+        found, _ = self.resumed(module, folder, order, more, state)
         self.assertEqual(found, wanted[2 * ROWS:4 * ROWS])
+        found, _ = self.resumed(module, folder, order, more, late)
+        self.assertEqual(found, then)
+
+    def epoch_of(self, module):
+        """The batches of an epoch."""
+        return self.tokens.windows(getattr(module, "DISJOINT", False)) // ROWS
+
+    def check_epoch(self, module, folder, more):
+        """The random order of an epoch delivers no window twice, unless the system draws with replacement."""
+        loader = self.opened(module, folder, "own", more)
+        starts = [inputs[0] for inputs, _ in self.rows(loader, self.epoch_of(module))]
+        loader.close()
+        self.assertNotEqual(starts, sorted(starts))
+        if getattr(module, "REPLACEMENT", False):
+            self.assertLess(len(set(starts)), len(starts))
+        else:
+            self.assertEqual(len(set(starts)), len(starts))
+
+    def test_modules(self):
+        """What needs no package: each module has the parts that driver.py lists, and imports nothing else."""
+        for name in SYSTEMS:
+            with self.subTest(system=name):
+                module = importlib.import_module(f"systems.{name}")
+                self.assertEqual(module.NAME, name)
+                self.assertTrue(all(callable(getattr(module, part)) for part in ("about", "open")))
+                self.assertTrue(module.ROWS)
+                self.assertLessEqual(set(getattr(module, "FAULT_ROWS", ())), set(module.ROWS))
+                for options in module.ROWS.values():
+                    orders = module.orders_of(options) if hasattr(module, "orders_of") else module.ORDERS
+                    self.assertTrue(orders)
+                    self.assertLessEqual(set(orders), {"sequential", "list", "own"})
 
     def check_all(self, name):
         module, folder = self.system(name)
-        self.assertEqual(module.NAME, name)
         self.assertTrue(module.about())
+        prepared = self.prepared(module, folder)
         for label, more in module.ROWS.items():
+            more = {**more, **prepared}
             if more.get("workers", 0) > 1 and not ALL:
                 continue
             orders = module.orders_of(more) if hasattr(module, "orders_of") else module.ORDERS
@@ -127,6 +252,8 @@ class Systems(unittest.TestCase):
                 with self.subTest(row=label, order=order):
                     self.check_order(module, folder, order, more)
                     self.check_resume(module, folder, order, more)
+                    if order == "own":
+                        self.check_epoch(module, folder, more)
 
 
 for one in SYSTEMS:

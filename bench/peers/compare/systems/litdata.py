@@ -14,10 +14,14 @@ CHUNK_BYTES = 64 << 20  # litdata's default for a chunk
 
 def orders_of(options):
     """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
-    return (f"ownworkerslitdata {litdata.__version__}; optimize() into chunks of up to {CHUNK_BYTES >> 20} MiB, "
-            "TokensLoader with blocks of S + 1 tokens that share none, so one prediction of each is lost; "
-            "StreamingDataLoader; random order: shuffle=True with a full permutation in each chunk "
-            "(item_shuffle_window=0)")
+    return ("own",) if options.get("workers") else ORDERS
+
+
+def about():
+    import litdata
+    return (f"litdata {litdata.__version__}; optimize() into chunks of up to {CHUNK_BYTES >> 20} MiB, TokensLoader "
+            "with blocks of S + 1 tokens that share none, so one prediction of each is lost; StreamingDataLoader; "
+            "random order: shuffle=True with a full permutation in each chunk (item_shuffle_window=0)")
 
 
 def convert(tokens, folder):

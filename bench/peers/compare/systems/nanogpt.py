@@ -2,6 +2,7 @@
 NAME = "nanogpt"
 PACKAGES = ["numpy", "torch"]
 ORDERS = ("own",)
+REPLACEMENT = True  # it draws windows with replacement
 ROWS = {"nanoGPT get_batch": {}}
 
 

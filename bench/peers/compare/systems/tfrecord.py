@@ -13,10 +13,15 @@ BUFFER = 1024
 
 def orders_of(options):
     """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
-    return (f"ownworkerstfrecord {version('tfrecord')}, not TensorFlow's reader; an Example for each window, with the "
-            f"S + 1 tokens as bytes; TFRecordDataset in a DataLoader; random order: shuffle_queue_size={BUFFER}, so "
-            "rows stay near their neighbors; checksums of records are not compared by this package; it has no state "
-            "to resume from")
+    return ("own",) if options.get("workers") else ORDERS
+
+
+def about():
+    from importlib.metadata import version
+    return (f"tfrecord {version('tfrecord')}, not TensorFlow's reader; an Example for each window, with the S + 1 "
+            f"tokens as bytes; TFRecordDataset in a DataLoader; random order: shuffle_queue_size={BUFFER}, so rows stay "
+            "near their neighbors; this package does not compare the checksums of records; it has no state to resume "
+            "from")
 
 
 def convert(tokens, folder):

@@ -13,10 +13,15 @@ SHARD_BYTES, BUFFER = 64 << 20, 1000
 
 def orders_of(options):
     """Each worker delivers other parts of the data, so with workers their order is not that of the data."""
-    return (f"ownworkerswebdataset {webdataset.__version__}; tar files of about {SHARD_BYTES >> 20} MiB (at least 8), "
-            "a member is a window of S + 1 tokens; WebDataset().shuffle().map().batched() inside a WebLoader; random "
-            f"order: tar files in random order and a buffer of {BUFFER} samples, so rows stay near their neighbors; "
-            "it has no state to resume from")
+    return ("own",) if options.get("workers") else ORDERS
+
+
+def about():
+    import webdataset
+    return (f"webdataset {webdataset.__version__}; tar files of at most {SHARD_BYTES >> 20} MiB (at least 8 of them), a "
+            "member is a window of S + 1 tokens; WebDataset().shuffle().map().batched() inside a WebLoader; random "
+            f"order: tar files in random order and a buffer of {BUFFER} samples, so rows stay near their neighbors; it "
+            "has no state to resume from")
 
 
 def convert(tokens, folder):
