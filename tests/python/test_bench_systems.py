@@ -50,7 +50,7 @@ typedef struct {
 void begin_pass(DataLoader *l) {
     l->shuffle_rng.passes++;
     for (size_t i = 0; i < l->shard_num_samples; i++)
-        l->intra_shard_indices[i] = (int)((l->shard_num_samples - 1 - i + l->shuffle_rng.passes) % l->shard_num_samples);
+        l->intra_shard_indices[i] = (int)((l->shuffle_rng.passes + l->shard_num_samples - i) % l->shard_num_samples);
 }
 
 void dataloader_init(DataLoader *l, const char *pattern, size_t B, size_t T, int rank, int processes, int shuffle) {

@@ -77,8 +77,8 @@ int glue_resume(DataLoader *loader, unsigned char *state, size_t size) {
 
 
 def about():
-    return (f"llm.c's dataloader.h from the checkout of --llmc, {' '.join(FLAGS[:2])}, called through ctypes; files of up "
-            "to 10^8 tokens; int32, which is all it has; at the end of a file it drops the rows that fill no batch; "
+    return (f"llm.c's dataloader.h from the checkout of --llmc, {' '.join(FLAGS[:2])}, called through ctypes; files of "
+            "up to 10^8 tokens; int32, which is all it has; at the end of a file it drops the rows that fill no batch; "
             "its random order shuffles files, and batches inside a file, but not the rows of a batch")
 
 
@@ -131,8 +131,8 @@ class Loader:
             getattr(glue, name).restype = ctypes.c_void_p
         glue.glue_save.restype = ctypes.c_size_t
         pattern = os.path.join(path, "tokens_*.bin").encode()
-        self._loader = ctypes.c_void_p(glue.glue_open(pattern, ctypes.c_size_t(tokens.rows),
-                                                      ctypes.c_size_t(tokens.seq_len), rank, world, int(order == "own")))
+        rows, length = ctypes.c_size_t(tokens.rows), ctypes.c_size_t(tokens.seq_len)
+        self._loader = ctypes.c_void_p(glue.glue_open(pattern, rows, length, rank, world, int(order == "own")))
         if not self._loader:
             raise MemoryError
         if resume is not None and not glue.glue_resume(self._loader, resume, ctypes.c_size_t(len(resume))):

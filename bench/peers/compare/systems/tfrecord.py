@@ -19,8 +19,8 @@ def orders_of(options):
 def about():
     from importlib.metadata import version
     return (f"tfrecord {version('tfrecord')}, not TensorFlow's reader; an Example for each window, with the S + 1 "
-            f"tokens as bytes; TFRecordDataset in a DataLoader; random order: shuffle_queue_size={BUFFER}, so rows stay "
-            "near their neighbors; this package does not compare the checksums of records; it has no state to resume "
+            f"tokens as bytes; TFRecordDataset in a DataLoader; random order: shuffle_queue_size={BUFFER}, so rows "
+            "stay near their neighbors; this package does not compare the checksums of records; it has no state to resume "
             "from")
 
 

@@ -18,8 +18,8 @@ def orders_of(options):
 
 def about():
     import webdataset
-    return (f"webdataset {webdataset.__version__}; tar files of at most {SHARD_BYTES >> 20} MiB (at least 8 of them), a "
-            "member is a window of S + 1 tokens; WebDataset().shuffle().map().batched() inside a WebLoader; random "
+    return (f"webdataset {webdataset.__version__}; tar files of at most {SHARD_BYTES >> 20} MiB (at least 8 of them), "
+            "a member is a window of S + 1 tokens; WebDataset().shuffle().map().batched() inside a WebLoader; random "
             f"order: tar files in random order and a buffer of {BUFFER} samples, so rows stay near their neighbors; it "
             "has no state to resume from")
 
