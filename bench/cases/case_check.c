@@ -388,6 +388,8 @@ static int run(struct bench *bench)
         return misused(bench, options->cold ? "--cold is not needed: the case measures both cold and warm"
                                             : "--device is for other cases: this one measures delivery to host memory, "
                                               "before any copy to a GPU; `tokmap-bench train --device` has the rest");
+    if (options->require_given && options->require == BENCH_REQUIRE_HELD)
+        return misused(bench, "--require held is for the case gpu; here it is followed by tight or ok");
     if (options->require_given && !options->step_ms_given)
         return misused(bench, "--require needs --step-ms, without which there is no verdict");
     if (options->ranks > RANKS_MOST)

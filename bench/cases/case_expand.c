@@ -40,6 +40,7 @@ enum { SIZES = sizeof sizes / sizeof sizes[0] };
 struct found {
     struct series us, gb_s; /* of the kernel */
     struct series copy_gb_s;
+    struct series share; /* of the copy's rate, in the same repeat */
 };
 
 struct expand_case {
@@ -238,6 +239,7 @@ static int all_repeat(struct expand_case *it, bool counts)
             series_add(&found->us, us);
             series_add(&found->gb_s, (double)traffic(&work) / us / 1000);
             series_add(&found->copy_gb_s, 2 * (double)min64(traffic(&work) / 2, it->output_bytes) / copy_us / 1000);
+            series_add(&found->share, series_last(&found->gb_s) / series_last(&found->copy_gb_s));
         }
         if (!result)
             result = way_repeat(it, sizes[size], false, counts ? &it->staged[size] : NULL);
@@ -263,6 +265,8 @@ static void report(struct bench *bench, const struct expand_case *it)
         const struct found *largest = &it->found[it->sizes - 1][set];
         (void)snprintf(metric, sizeof metric, "gb_s_%s", sets[set].name);
         bench_result(bench, metric, "GB/s", &largest->gb_s, &largest->copy_gb_s);
+        (void)snprintf(metric, sizeof metric, "%s_share", sets[set].name);
+        bench_result(bench, metric, "share", &largest->share, NULL);
         const double tokens = (double)sizes[it->sizes - 1] * 1e6;
         (void)snprintf(metric, sizeof metric, "tokens_per_s_%s", sets[set].name);
         bench_value(bench, metric, "tokens/s", tokens / series_median(&largest->us), (double)NAN);

@@ -12,7 +12,9 @@
 #include <inttypes.h>
 #include <math.h>
 #include <stdio.h>
+#include <string.h>
 
+#include "case_loader_calls.h"
 #include "case_loader_cold.h"
 #include "case_loader_device.h"
 #include "cli/cli.h"
@@ -298,7 +300,7 @@ static int run(struct bench *bench)
     struct loader_case it = {.found = &found};
     const char *name = NULL;
     if (bench->options.child)
-        return child_rss(bench);
+        return strcmp(bench->options.child, FIRST_OPENING_CHILD) ? child_rss(bench) : first_opening_child(bench);
     if (bench->options.device_given)
         return loader_device(bench);
     if (bench->options.cold)

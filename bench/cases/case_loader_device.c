@@ -4,27 +4,28 @@
  *
  * tokmap_cuda_next() enqueues a wait, a kernel launch and an event record. The cost of a launch alone is measured
  * beside it with a kernel that does nothing. The whole cost of a batch includes the calls of the producer thread, which
- * cannot be timed from outside because the thread also gathers. It is therefore measured by making the same calls in
- * the same order on streams and events that belong to this case.
+ * cannot be timed from outside because the thread also gathers. It is measured in two ways. One counts and times the
+ * loader's own calls, in both threads (case_loader_calls.c). The other makes the calls that a batch cannot do without,
+ * in the same order, on streams and events that belong to this case.
  */
 #include "case_loader_device.h"
 
 #include <math.h>
 #include <string.h>
 
+#include "case_loader_calls.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
+#include "harness/driver_calls.h"
 #include "harness/gpu.h"
 #include "harness/page_cache.h"
 #include "harness/reader.h"
 #include "platform/os.h"
 #include "tokmap/cuda.h"
 
-#define BOTH (TOKMAP_INPUTS | TOKMAP_TARGETS)
-#define OPEN_BYTES ((uint64_t)64 << 20) /* ring of the loader whose opening is timed */
-#define ENQUEUED 32                     /* batches enqueued by hand before the case waits for them */
-#define PACED_NS_LEAST 50000            /* a paced consumer takes at most 20,000 batches per second */
+#define ENQUEUED 32          /* batches enqueued by hand before the case waits for them */
+#define PACED_NS_LEAST 50000 /* a paced consumer takes at most 20,000 batches per second */
 
 struct device_loader {
     struct gpu gpu;
@@ -42,22 +43,10 @@ struct device_loader {
     struct samples calls, launches, others;
     struct series rate, over_launch, open_ms, not_ready;
     struct spread next, launch, ready_us, enqueue;
+    struct loader_calls counted;
+    struct first_opening first;
     uint64_t batches, waits, late_copies;
 };
-
-static int reader_open_device(struct bench *bench, struct device_loader *it, uint64_t ring_bytes, struct reader *reader)
-{
-    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-    reader_clear(reader);
-    options.fields = BOTH;
-    options.device = it->gpu.name;
-    options.ring_bytes = ring_bytes;
-    options.world = bench->options.world;
-    options.rows = bench->options.rows;
-    if (tokmap_loader_open(&reader->loader, it->run, &options, &reader->error))
-        return bench_failed(bench, &reader->error);
-    return CLI_DONE;
-}
 
 static enum tokmap_status next(struct device_loader *it)
 {
@@ -111,9 +100,13 @@ static int open_all(struct bench *bench, struct device_loader *it)
     if (!result)
         result = by_hand_open(it);
     if (!result)
-        result = reader_open_device(bench, it, 0, &it->reader);
+        result = driver_calls_begin(bench, it->gpu.driver);
+    if (!result)
+        result = device_reader_open(bench, &it->gpu, it->run, 0, &it->reader);
     it->reader.out.inputs = (void *)(uintptr_t)it->inputs;
     it->reader.out.targets = (void *)(uintptr_t)it->targets;
+    if (!result)
+        result = loader_calls_measure(bench, &it->gpu, &it->reader, &it->counted);
     return result ? result : gpu_synchronize(&it->gpu);
 }
 
@@ -123,6 +116,7 @@ static void close_all(struct device_loader *it)
     if (it->gpu.open) {
         (void)driver->stream_synchronize(it->gpu.stream);
         tokmap_loader_close(it->reader.loader);
+        driver_calls_end();
         if (it->copies) {
             (void)driver->stream_synchronize(it->copies);
             (void)driver->stream_destroy(it->copies);
@@ -162,25 +156,12 @@ static int flat_out_repeat(struct bench *bench, struct device_loader *it, bool c
     return result;
 }
 
-/* Waits until the stream is empty and the ring is full, but for at most a second. */
-static int wait_until_idle(struct bench *bench, struct device_loader *it)
-{
-    struct tokmap_stats stats;
-    const uint64_t started = os_clock_ns();
-    int result = gpu_synchronize(&it->gpu);
-    do {
-        os_sleep_ns(1000000);
-        reader_stats(&it->reader, &stats);
-    } while (stats.ring_ready + 1 < stats.ring_slots && os_clock_ns() - started < 1000000000 && !bench_stopped());
-    return result;
-}
-
 /* A consumer at half the rate that the loader reaches. */
 static int paced_repeat(struct bench *bench, struct device_loader *it)
 {
     const uint64_t length = (uint64_t)(bench_seconds(bench, 1) * 1e9), period = max64(2 * it->batch_ns, PACED_NS_LEAST);
     struct tokmap_stats before, after;
-    int result = wait_until_idle(bench, it);
+    int result = device_reader_idle(bench, &it->gpu, &it->reader);
     samples_clear(&it->calls);
     samples_clear(&it->launches);
     reader_stats(&it->reader, &before);
@@ -215,7 +196,7 @@ static int paced_repeat(struct bench *bench, struct device_loader *it)
 static int ready_repeat(struct bench *bench, struct device_loader *it)
 {
     const struct cuda_driver *driver = it->gpu.driver;
-    int result = wait_until_idle(bench, it);
+    int result = device_reader_idle(bench, &it->gpu, &it->reader);
     samples_clear(&it->others);
     for (int i = 0; i < 200 && !result && !bench_stopped(); i++) {
         const uint64_t from = os_clock_ns();
@@ -266,12 +247,12 @@ static int enqueue_repeat(struct bench *bench, struct device_loader *it)
     return result;
 }
 
-/* The context exists already, so opening consists of pinning the ring and allocating its device twin. */
+/* The context and the kernel exist already, so opening consists of pinning the ring and allocating its device twin. */
 static int open_repeat(struct bench *bench, struct device_loader *it)
 {
     struct reader other;
     const uint64_t started = os_clock_ns();
-    int result = reader_open_device(bench, it, OPEN_BYTES, &other);
+    int result = device_reader_open(bench, &it->gpu, it->run, OPEN_BYTES, &other);
     if (!result)
         series_add(&it->open_ms, (double)(os_clock_ns() - started) / 1e6);
     tokmap_loader_close(other.loader);
@@ -290,7 +271,9 @@ static void report(struct bench *bench, const struct device_loader *it, const st
     bench_result(bench, "not_ready", "share", &it->not_ready, NULL);
     bench_value(bench, "waits", "calls", (double)it->waits, (double)it->batches);
     bench_value(bench, "late_copies", "calls", (double)it->late_copies, (double)it->batches);
+    loader_calls_report(bench, &it->counted);
     bench_result(bench, "open_64mib_ms", "ms", &it->open_ms, NULL);
+    first_opening_report(bench, &it->first);
     bench_value(bench, "kernel", "0|1", (double)device->kernel, (double)NAN);
 }
 
@@ -317,6 +300,8 @@ int loader_device(struct bench *bench)
             result = open_repeat(bench, &it);
     }
     close_all(&it);
+    if (!result && !bench_stopped())
+        result = first_opening_measure(bench, &it.first);
     if (result || bench_stopped())
         return CLI_FAILED;
     report(bench, &it, &device);

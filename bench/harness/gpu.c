@@ -22,7 +22,9 @@ int gpu_check(struct gpu *gpu, int result, const char *doing)
 static int load_kernels(struct gpu *gpu)
 {
     const struct cuda_driver *driver = gpu->driver;
-    int result = driver->module_load(&gpu->module, gpu_kernels_ptx, 0, NULL, NULL);
+    int result = driver->module_load(&gpu->module, gpu_kernels_fatbin, 0, NULL, NULL);
+    if (result) /* there is no machine code for this GPU, or the driver is older */
+        result = driver->module_load(&gpu->module, gpu_kernels_ptx, 0, NULL, NULL);
     if (!result)
         result = driver->module_get_function(&gpu->gemm, gpu->module, "gpu_gemm");
     if (!result)
@@ -50,13 +52,16 @@ const char *gpu_reason(const struct tokmap_error *error)
 
 int gpu_open(struct bench *bench, struct gpu *gpu)
 {
+    static bool said; /* a case can open the GPU more than once */
     struct tokmap_error error = {0};
     memset(gpu, 0, sizeof *gpu);
     gpu->bench = bench;
     (void)snprintf(gpu->name, sizeof gpu->name, "cuda:%u",
                    (unsigned)bench->options.device); /* 0 unless --device is given */
     if (cuda_device_open(&gpu->device, gpu->name, &error)) {
-        cli_say(bench->program, "no GPU: %s", gpu_reason(&error));
+        cli_say(bench->program,
+                "no GPU: %s; this case measures a GPU: run it on a machine with one, where nvidia-smi lists it",
+                gpu_reason(&error));
         return CLI_FAILED;
     }
     gpu->driver = gpu->device.driver;
@@ -72,9 +77,12 @@ int gpu_open(struct bench *bench, struct gpu *gpu)
         result = gpu->driver->stream_create(&gpu->stream, CUDA_STREAM_NON_BLOCKING);
     if (result)
         return gpu_check(gpu, result, "creating a stream");
-    if (!bench->options.json && !tokmap_cuda_device(gpu->device.ordinal, &info, &error))
+    if (!bench->options.json && !bench->options.child && !said &&
+        !tokmap_cuda_device(gpu->device.ordinal, &info, &error)) {
         cli_print("%s: %s, capability %d.%d, driver for CUDA %d.%d\n", gpu->name, info.name, info.capability_major,
                   info.capability_minor, gpu->driver->version / 1000, gpu->driver->version % 1000 / 10);
+        said = true;
+    }
     return load_kernels(gpu);
 }
 

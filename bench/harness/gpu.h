@@ -28,8 +28,8 @@ struct gpu {
     struct CUstream_st *stream;
 };
 
-/* Opens the device that --device names, or the first one. If it cannot be used, the message says "no GPU" and the
- * reason. Call gpu_close() in either case. */
+/* Opens the device that --device names, or the first one. If it cannot be used, the message says "no GPU", the
+ * reason, and what to do. Call gpu_close() in either case. */
 int gpu_open(struct bench *bench, struct gpu *gpu);
 /* Loads the library's kernel, which gpu_launch_expand() needs. A loader shares it from then on, so a case that measures
  * how a loader loads it does not call this. Call it once after gpu_open(). If no form of the kernel can be loaded, the

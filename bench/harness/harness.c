@@ -44,31 +44,21 @@ double bench_seconds(const struct bench *bench, double usual)
 
 /* The rows of the table so far. Results in JSON are printed as they come, without a report. */
 struct report {
-    struct cli_table *table;
+    struct cli_table *table; /* made with the first row */
     size_t rows;
 };
 
-#define REPORT_COLUMNS 9
+/* The last column is only for figures. */
+#define REPORT_COLUMNS 10
 
 struct report *report_new(void)
 {
-    static const char *const heads[REPORT_COLUMNS] = {"metric", "median", "unit",  "better", "min",
-                                                      "max",    "n",      "limit", "ratio"};
-    struct report *report = calloc(1, sizeof *report);
-    if (!report)
-        return NULL;
-    report->table = cli_table_new(REPORT_COLUMNS);
-    if (!report->table) {
-        free(report);
-        return NULL;
-    }
-    cli_table_row(report->table, heads);
-    return report;
+    return calloc(1, sizeof(struct report));
 }
 
 void report_print(struct report *report)
 {
-    static const bool right[REPORT_COLUMNS] = {false, true, false, false, true, true, true, true, true};
+    static const bool right[REPORT_COLUMNS] = {false, true, false, false, true, true, true, true, true, false};
     if (report && report->rows)
         cli_table_print(report->table, right, stdout);
 }
@@ -133,6 +123,8 @@ static const struct {
     {"amplification", BETTER_LESS},
     {"work_per_byte", BETTER_LESS},
     {"ratio", BETTER_MORE},
+    {"_share", BETTER_MORE},
+    {"race_batches", BETTER_MORE},
     {"equal", BETTER_MORE},
     {"kernel", BETTER_MORE},
     {"not_ready", BETTER_LESS},
@@ -170,14 +162,21 @@ struct result {
     double value, smallest, largest, limit, ratio;
     size_t count;
     enum better better;
+    const char *verdict; /* of a figure; NULL: this is not a figure */
 };
 
 static void report_add(struct report *report, const char *name, const char *metric, const char *unit,
                        const struct result *result)
 {
+    static const char *const heads[REPORT_COLUMNS] = {"metric", "median", "unit",  "better", "min",
+                                                      "max",    "n",      "limit", "ratio",  "verdict"};
     char label[128], texts[6][48], count[32];
     if (!report)
         return;
+    if (!report->rows++) {
+        report->table = cli_table_new(result->verdict ? REPORT_COLUMNS : REPORT_COLUMNS - 1);
+        cli_table_row(report->table, heads);
+    }
     (void)snprintf(label, sizeof label, "%s.%s", name, metric);
     const char *cells[REPORT_COLUMNS] = {
         label,
@@ -191,9 +190,9 @@ static void report_add(struct report *report, const char *name, const char *metr
         cli_count(result->count, count),
         cell(result->limit, texts[3]),
         cell(result->ratio, texts[4]),
+        result->verdict,
     };
     cli_table_row(report->table, cells);
-    report->rows++;
 }
 
 /* Begins the line of a result; the caller ends it. */
@@ -231,6 +230,10 @@ static void result_write(struct bench *bench, const char *metric, const char *un
     struct cli_json json;
     if (bench->options.json) {
         json_begin(&json, bench->name, metric, unit, result);
+        if (result->verdict && *result->verdict)
+            cli_json_text(&json, "verdict", result->verdict);
+        else if (result->verdict)
+            cli_json_null(&json, "verdict");
         json_end(&json);
     } else {
         report_add(bench->report, bench->name, metric, unit, result);
@@ -282,6 +285,27 @@ void bench_derived(struct bench *bench, const char *metric, const char *unit, do
                             .ratio = (double)NAN,
                             .count = repeats->count};
     result_write(bench, metric, unit, &result);
+}
+
+enum bench_held bench_figure(struct bench *bench, const struct bench_figure *figure)
+{
+    static const char *const verdicts[] = {"held", "short", "not measured", ""};
+    enum bench_held held = BENCH_NO_BAR;
+    const double value = figure->value, bar = figure->bar;
+    if (!isfinite(value))
+        held = BENCH_NOT_MEASURED;
+    else if (isfinite(bar))
+        held = (better_of(figure->metric, figure->unit) == BETTER_MORE ? value >= bar : value <= bar) ? BENCH_HELD
+                                                                                                      : BENCH_SHORT;
+    struct result result = {.value = value,
+                            .smallest = figure->smallest,
+                            .largest = figure->largest,
+                            .limit = bar,
+                            .count = figure->count,
+                            .verdict = verdicts[held]};
+    result.ratio = ratio_of(&result);
+    result_write(bench, figure->metric, figure->unit, &result);
+    return held;
 }
 
 static void spread_write(struct bench *bench, const char *prefix, const char *unit, const struct spread *spread,
@@ -348,6 +372,18 @@ void bench_verdict(struct bench *bench, int number, const char *verdict, const c
     cli_json_text(&json, "verdict", verdict);
     cli_json_text(&json, "binds", binds);
     cli_json_text(&json, "sentence", sentence);
+    json_end(&json);
+}
+
+void bench_text(struct bench *bench, const char *metric, const char *text)
+{
+    const double none = (double)NAN;
+    struct cli_json json;
+    const struct result result = {none, none, none, none, none, 0, BETTER_NEITHER, NULL};
+    if (!bench->options.json)
+        return;
+    json_begin(&json, bench->name, metric, "text", &result);
+    cli_json_text(&json, "text", text);
     json_end(&json);
 }
 

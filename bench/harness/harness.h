@@ -24,7 +24,7 @@
 #define BENCH_PATH 4096 /* bytes of a path, including the zero */
 
 enum bench_wait { BENCH_SPIN, BENCH_SLEEP };
-enum bench_require { BENCH_REQUIRE_TIGHT, BENCH_REQUIRE_OK };
+enum bench_require { BENCH_REQUIRE_TIGHT, BENCH_REQUIRE_OK, BENCH_REQUIRE_HELD };
 
 /* The command line. The name of a case before a field says that only this case uses it. */
 struct bench_options {
@@ -46,27 +46,27 @@ struct bench_options {
     bool seq_len_given, batch_given, rows_given, ranks_given, world_given;
     uint64_t threads;                                 /* pack, verify */
     double step_ms;                                   /* train, check */
-    bool step_ms_given;                               /* check */
+    bool step_ms_given;                               /* check, gpu */
     uint64_t batch_tokens;                            /* train */
     bool batch_tokens_given;                          /* train */
     int wait;                                         /* train, check: enum bench_wait */
     bool wait_given;                                  /* check */
-    int require;                                      /* check: enum bench_require */
-    bool require_given;                               /* check */
+    int require;                                      /* check, gpu: enum bench_require */
+    bool require_given;                               /* check, gpu */
     uint64_t device;                                  /* number of the GPU */
     bool device_given;                                /* loader, train: deliver to a GPU */
     uint64_t batches;                                 /* race */
     uint64_t copy_bytes;                              /* h2d, expand: the largest copy */
     uint64_t text_bytes;                              /* pack */
     const char *tokenizer, *pattern, *special_tokens; /* tokenize: as in the command tokmap */
-    const char *against;      /* tokenize: other tokenizers */
-    const char *venv;         /* tokenize, compare: the Python environment of other systems */
-    const char *peers_folder; /* tokenize, compare: where the scripts are that run them */
-    const char *peers;        /* compare: the systems, with commas between them */
-    const char *llmc;         /* compare: a checkout of llm.c */
-    const char *table;        /* compare: what the command line names, or NULL */
-    bool offline;             /* compare: install nothing */
-    double patience;          /* compare: seconds that a script may be silent */
+    const char *against;                              /* tokenize: other tokenizers */
+    const char *venv;                                 /* tokenize, compare: the Python environment of other systems */
+    const char *peers_folder;                         /* tokenize, compare: where the scripts are that run them */
+    const char *peers;                                /* compare: the systems, with commas between them */
+    const char *llmc;                                 /* compare: a checkout of llm.c */
+    const char *table;                                /* compare: what the command line names, or NULL */
+    bool offline;                                     /* compare: install nothing */
+    double patience;                                  /* compare: seconds that a script may be silent */
     bool documents;       /* tokenize: measure documents only, not the whole text in one call */
     const char *child;    /* what a copy of this program measures for its parent; NULL in the parent */
     const char *dataset;  /* the operand, or the dataset of the run file that is the operand; NULL: there is no operand.
@@ -152,6 +152,23 @@ void bench_spread_alone(struct bench *bench, const char *prefix, const char *uni
 
 /* bench_value() without a ratio, for the same reason. */
 void bench_value_alone(struct bench *bench, const char *metric, const char *unit, double value, double alone);
+
+/* A figure that has a bar to reach. Whether more or less is better is found as for a result. */
+struct bench_figure {
+    const char *metric, *unit;
+    double value;             /* NAN: it was not measured */
+    double smallest, largest; /* of `count` repeats */
+    size_t count;
+    double bar; /* NAN: none */
+};
+enum bench_held { BENCH_HELD, BENCH_SHORT, BENCH_NOT_MEASURED, BENCH_NO_BAR };
+/* Writes a figure with its bar as the limit. The table gets one more column, in which it says "held", "short", "not
+ * measured", or nothing if there is no bar. With --json the member `verdict` says that, null without a bar. All rows of
+ * a case that writes figures must be figures. */
+enum bench_held bench_figure(struct bench *bench, const struct bench_figure *figure);
+
+/* With --json prints a line with a text instead of a value. */
+void bench_text(struct bench *bench, const char *metric, const char *text);
 
 /* The table of results. report_new() returns NULL without memory; the others accept NULL. */
 struct report *report_new(void);

@@ -12,8 +12,7 @@
 #include "cli/cli.h"
 #include "platform/os.h"
 
-/* Reads a small file of the kernel; an unreadable file yields "". */
-static void read_text(const char *path, char *text, size_t capacity)
+void machine_file(const char *path, char *text, size_t capacity)
 {
     int fd;
     size_t all = 0, got = 0;
@@ -48,7 +47,7 @@ static void file_system_of(const char *path, char *type, size_t capacity)
     type[0] = '\0';
     if (os_stat(path, &stat))
         return;
-    read_text("/proc/self/mountinfo", mounts, sizeof mounts);
+    machine_file("/proc/self/mountinfo", mounts, sizeof mounts);
     /* mountinfo has the two device numbers that libc packs into one. */
     const uint64_t major = (stat.device >> 8 & 0xfff) | (stat.device >> 32 & 0xfffff000);
     const uint64_t minor = (stat.device & 0xff) | (stat.device >> 12 & 0xffffff00);
@@ -64,12 +63,12 @@ const char *machine_line(const char *folder, char *text, size_t capacity)
 {
     static char cpu[1 << 15];
     char model[128], kernel[128], type[64], memory[32], load[64];
-    read_text("/proc/cpuinfo", cpu, sizeof cpu);
+    machine_file("/proc/cpuinfo", cpu, sizeof cpu);
     field_of(cpu, "model name", model, sizeof model);
-    read_text("/proc/sys/kernel/osrelease", kernel, sizeof kernel);
+    machine_file("/proc/sys/kernel/osrelease", kernel, sizeof kernel);
     kernel[strcspn(kernel, "\n")] = '\0';
     file_system_of(folder, type, sizeof type);
-    read_text("/proc/loadavg", load, sizeof load);
+    machine_file("/proc/loadavg", load, sizeof load);
     load[strcspn(load, " ")] = '\0';
     (void)snprintf(text, capacity, "%s%s%" PRIu32 " processors, %s memory%s%s%s%s%s%s", model, model[0] ? ", " : "",
                    os_processors(), cli_bytes(os_memory_limit(), memory), type[0] ? ", " : "", type,
@@ -88,7 +87,7 @@ static bool own_seconds(double *seconds)
 {
     char text[1024];
     uint64_t numbers[14];
-    read_text("/proc/self/stat", text, sizeof text);
+    machine_file("/proc/self/stat", text, sizeof text);
     const char *at = strrchr(text, ')');
     if (!at || !numbers_read(at, numbers, 14))
         return false;
@@ -103,9 +102,9 @@ void machine_times(struct machine_times *times)
 {
     static char text[1 << 15];
     uint64_t stat[STAT_TIMES], all = 0;
-    read_text("/proc/loadavg", text, sizeof text);
+    machine_file("/proc/loadavg", text, sizeof text);
     *times = (struct machine_times){.load = strtod(text, NULL), .clock_ns = os_clock_ns()};
-    read_text("/proc/stat", text, sizeof text);
+    machine_file("/proc/stat", text, sizeof text);
     text[strcspn(text, "\n")] = '\0';
     if (!numbers_read(text, stat, STAT_TIMES) || !own_seconds(&times->own))
         return;

@@ -11,6 +11,9 @@
  * version. Leaves out what the system does not report. Returns text. */
 const char *machine_line(const char *folder, char *text, size_t capacity);
 
+/* Reads a small file of the kernel, of which capacity - 1 bytes are kept. A file that cannot be read yields "". */
+void machine_file(const char *path, char *text, size_t capacity);
+
 /* The times of the machine's processors so far, in seconds, from /proc. */
 struct machine_times {
     double all, busy, steal; /* of all processors together; busy: in programs and the kernel */

@@ -9,6 +9,7 @@ printed. Where TEMPLATE has one of these, OUT has what it stands for:
     {{loader tokens_per_s limit}}   its limit; also: ratio, range (smallest to largest), number (without the unit)
     {{compare-loaders ROW METRIC}}  the same for a row of a comparison; a fourth word is again limit, number, ...
     {{table STEP}}                  all rows of a comparison as a table: systems down, metrics across
+    {{figures STEP}}                all rows that have a verdict as a table, with the bar of each
     {{fact NAME}}                   a line of the file facts: date, processor, memory, system, state, commit
     {{missing}}                     a list of the steps without results, each with the reason
 
@@ -106,6 +107,8 @@ def cell(results, words):
         return missing(results)
     if words[0] == "table":
         return table(results, words[1])
+    if words[0] == "figures":
+        return figures(results, words[1])
     step, rest = words[0], words[1:]
     field = rest.pop() if len(rest) > 1 and rest[-1] in FIELDS else "value"
     row = results.find(step, rest)
@@ -148,6 +151,23 @@ def table(results, step):
                                   for value, column in zip(found, metrics)) + " |")
     results.used += len(values)
     lines += [""] + [f"- {escape(name)} was not measured: {escape(reason)}" for name, reason in reasons.items()]
+    return "\n".join(lines).rstrip()
+
+
+def figures(results, step):
+    """The figures of a case that says of each whether its bar is held, and its own sentence about all of them."""
+    rows = [row for row in results.rows(step) if "verdict" in row and "metric" in row]
+    if not rows:
+        results.absent.append("figures " + step)
+        return ABSENT[0].upper() + ABSENT[1:] + "."
+    lines = ["| figure | measured | bar | |", "|---|---|---|---|"]
+    for row in rows:
+        unit, bar = row.get("unit", ""), row.get("limit")
+        lines.append(f"| `{escape(row['metric'])}` | {human(row['value'], unit)} | "
+                     f"{'' if bar is None else human(bar, unit)} | {row['verdict'] or ''} |")
+    results.used += len(rows)
+    texts = {row["metric"]: row["text"] for row in results.rows(step) if "text" in row and "metric" in row}
+    lines += [""] + [escape(texts[name]) for name in ("device", "answer") if name in texts]
     return "\n".join(lines).rstrip()
 
 

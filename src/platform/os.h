@@ -144,6 +144,9 @@ bool os_map_resident(const void *address, uint64_t bytes);
  * begins at a multiple of that. os_memory_free() frees it. */
 int os_memory_new(uint64_t bytes, bool huge, void **address);
 void os_memory_free(void *address, uint64_t bytes); /* accepts NULL */
+/* Keeps the kernel from using huge pages for memory of os_memory_new() that is not touched yet, where it would do so
+ * unasked. A hint. */
+void os_memory_small_pages(void *address, uint64_t bytes);
 /* Makes memory of os_memory_new() zero again in a child after fork(). Returns false if the kernel cannot do that: it
  * is older than 4.14, or a sandbox. */
 bool os_memory_zero_on_fork(void *address, uint64_t bytes);

@@ -663,6 +663,11 @@ void os_memory_free(void *address, uint64_t bytes)
         munmap(address, (size_t)bytes);
 }
 
+void os_memory_small_pages(void *address, uint64_t bytes)
+{
+    (void)madvise(address, (size_t)bytes, MADV_NOHUGEPAGE);
+}
+
 bool os_memory_zero_on_fork(void *address, uint64_t bytes)
 {
     return !madvise(address, (size_t)bytes, MADV_WIPEONFORK);

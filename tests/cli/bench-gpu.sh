@@ -8,17 +8,26 @@ driver=${BUILD_DIR:-$TOKMAP_BIN/..}/tests/cuda_software/libcuda.so.1
 # Without a GPU each of them fails with a message. (`all` skips them with a message; bench-dataset.sh runs it.)
 TOKMAP_CUDA_DRIVER=$PWD/nowhere.so
 export TOKMAP_CUDA_DRIVER
-for case in h2d expand race "loader --device 0" "train --device 0"; do
+for case in h2d expand race gpu "loader --device 0" "train --device 0"; do
     # shellcheck disable=SC2086
     exits 1 tokmap-bench $case --tokens 100k >out 2>err
     holds err 'no GPU: '
     holds err 'nowhere.so'
+    holds err 'run it on a machine with one'
 done
 exits 2 tokmap-bench race --batches 0 2>err
 holds err '--batches must be from 1'
 exits 2 tokmap-bench h2d --copy-bytes 100 2>err
 holds err '--copy-bytes'
 exits 2 tokmap-bench h2d --device x 2>err
+exits 2 tokmap-bench gpu --step-ms 5 2>err
+holds err '--step-ms is for train'
+exits 2 tokmap-bench gpu --cold 2>err
+holds err '--cold is for loader and train'
+exits 2 tokmap-bench gpu --require ok 2>err
+holds err '--require is here followed by held'
+exits 2 tokmap-bench check synthetic:vocab=9 --batch 8 --step-ms 1 --require held 2>err
+holds err '--require held is for the case gpu'
 
 [ -e "$driver" ] || skip "the software driver has not been built (make harness)"
 TOKMAP_CUDA_DRIVER=$driver
@@ -41,6 +50,44 @@ results loader.json device_loader tokens_per_s next_p50_us next_over_launch_us e
     open_64mib_ms
 results train.json device_train share_percent share_low_percent share_high_percent au_percent step_ms waits
 holds loader.json '"metric": "kernel", "value": 1'
+
+# The figures of all these cases, beside their bars. The times are those of the emulation, but what is counted is what a
+# real driver would be asked to do: 4 calls a batch of the producer, none that waits or allocates, and in each process
+# one module of the library beside the one of the benchmark, also while several loaders are open.
+TOKMAP_CUDA_SOFTWARE=report=$PWD/counts tokmap-bench gpu --repeats 1 --seconds 0.01 --copy-bytes 64Ki --tokens 1m \
+    --batches 500 --batch-tokens 4096 --json >gpu.json 2>err
+json gpu.json
+equal "$(grep -c '"case": *"gpu".*"verdict": "' gpu.json)" 20 'figures with a verdict'
+for figure in producer_calls:4 waiting_calls:0 race_mismatches:0 kernel:1; do
+    grep -q "\"gpu\", \"metric\": \"${figure%:*}\", \"value\": ${figure#*:}, .*\"verdict\": \"held\"" gpu.json || {
+        echo "FAULT: not held: $figure" >&2
+        grep '"gpu"' gpu.json >&2
+        exit 1
+    }
+done
+grep -q '"gpu", "metric": "consumer_calls", "value": \(8\|8\.[0-9]*\|9\),' gpu.json || { # 9: the copy is late
+    grep consumer_calls gpu.json >&2
+    exit 1
+}
+holds gpu.json '"metric": "race_batches", "value": 500, '
+grep -q '"race_batches", .*"limit": 1000000, .*"verdict": "short"' gpu.json || exit 1
+grep -q '"expand_i32_32k_us", "value": null, .*"limit": 3, *"verdict": "not measured"' gpu.json || exit 1
+holds gpu.json '"metric": "capability", "value": 9,'
+holds gpu.json '"metric": "coherent", "value": 0,'
+holds gpu.json 'figures that have a bar are held'
+results gpu.json gpu h2d_same_size_share h2d_small_pages_share expand_all_i64_share next_over_launch_us driver_call_us \
+    open_first_64mib_ms open_64mib_ms open_first_compiled_64mib_ms train_24ms_share_percent train_2ms_share_percent \
+    clock_share
+results gpu.json h2d registered_small_gb_s_64kib register_ms
+equal "$(grep '^modules_loaded' counts | sort -n -k 2 | tail -n 1)" 'modules_loaded 2' 'modules of a process'
+equal "$(grep '^modules_compiled' counts)" 'modules_compiled 2' 'processes that compile kernels: the one that measures it'
+equal "$(grep -c '^violations' counts || :)" 0 'violations'
+
+# With --require the exit status says whether all figures are held; and a case that fails costs its own figures only.
+exits 1 tokmap-bench gpu --repeats 1 --seconds 0.001 --copy-bytes 4Ki --tokens 100k --batches 10 --batch-tokens 2048 \
+    --require held synthetic:vocab=50257 >out 2>err
+grep -q '^gpu.race_mismatches  *0 .* held' out || exit 1
+holds out 'of 20 figures that have a bar are held'
 
 # Every output is right: when both sides are delayed, without delays, and when the host expands because the driver loads
 # the benchmark's module but not the loader's.

@@ -29,6 +29,14 @@ cat >"$rows/compare.json" <<'EOF'
 {"case": "compare", "table": "loaders", "row": "tokmap", "metric": "next_p50_us", "value": 2, "unit": "us"}
 {"case": "compare", "table": "loaders", "row": "grain", "absent": "pip says:\nno | wheel"}
 EOF
+cat >"$rows/gpu.json" <<'EOF'
+{"case": "h2d", "metric": "peak_gb_s", "value": 50, "unit": "GB/s"}
+{"case": "gpu", "metric": "device", "value": null, "unit": "text", "text": "a GPU"}
+{"case": "gpu", "metric": "driver_call_us", "value": 7.25, "unit": "us", "limit": 6, "verdict": "short"}
+{"case": "gpu", "metric": "consumer_calls", "value": 8, "unit": "calls", "verdict": null}
+{"case": "gpu", "metric": "race_mismatches", "value": null, "unit": "outputs", "limit": 0, "verdict": "not measured"}
+{"case": "gpu", "metric": "answer", "value": null, "unit": "text", "text": "0 of 2 are held."}
+EOF
 printf 'date: 2026-01-02\nprocessor: x: y\n' >"$rows/facts"
 printf 'gpu: this machine has no GPU\n' >"$rows/missing"
 cat >"$TMPDIR/page.template" <<'EOF'
@@ -37,6 +45,8 @@ cat >"$TMPDIR/page.template" <<'EOF'
 {{compare torch|0 warm_tokens_per_s}}; {{fact date}}; {{fact processor}}; {{fact nothing}}
 {{missing}}
 {{table compare}}
+{{figures gpu}}
+{{figures nowhere}}
 EOF
 cat >"$TMPDIR/expected" <<'EOF'
 4.78 G tokens/s; 2.82 G tokens/s; 1.70; 3.10 to 3.40 µs
@@ -49,10 +59,19 @@ cat >"$TMPDIR/expected" <<'EOF'
 | torch\|0 | 166 M tokens/s |  |
 
 - grain was not measured: pip says: no \| wheel
+| figure | measured | bar | |
+|---|---|---|---|
+| `driver_call_us` | 7.25 µs | 6.00 µs | short |
+| `consumer_calls` | 8.00 calls |  |  |
+| `race_mismatches` | not measured | 0 outputs | not measured |
+
+a GPU
+0 of 2 are held.
+Not measured.
 EOF
 "$python" "$fill" "$rows" "$TMPDIR/page.template" "$TMPDIR/page" 2>"$TMPDIR/said"
 check "references become values with units, three digits, and reasons" diff "$TMPDIR/expected" "$TMPDIR/page"
-check "it says how many values were not measured" grep -q '1 not measured' "$TMPDIR/said"
+check "it says how many values were not measured" grep -q '2 not measured' "$TMPDIR/said"
 
 printf 'head\n<!-- five: begin -->\nold\n<!-- five: end -->\ntail\n' >"$TMPDIR/readme"
 printf 'new {{loader waits number}}\n' >"$TMPDIR/part"

@@ -27,7 +27,8 @@
  *   pinned=BYTES   host memory that can be registered or allocated in total
  *   version=N      the result of cuDriverGetVersion; default 12040. cuGetProcAddress does not find functions that are
  *                  newer. Before 12020 a kernel is loaded with its module, from then on at its first launch or by
- *                  cuFuncLoad (the variable CUDA_MODULE_LOADING, EAGER or LAZY, changes that, as for a real driver)
+ *                  cuFuncLoad. Variables of a real driver: CUDA_MODULE_LOADING, EAGER or LAZY, changes that; with
+ *                  CUDA_FORCE_PTX_JIT=1 it compiles PTX and refuses machine code
  *   capability=N   compute capability, 10 * major + minor; default 90
  *   numa=N         NUMA node of the devices; -1: unknown; default 0
  *   registers=N    of a thread of each kernel, for the occupancy; default 48

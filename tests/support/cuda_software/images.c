@@ -13,6 +13,7 @@
  *
  * Its address can also be in a wrapper: magic 0x466243b1, version, the address (as nvcc links it into a program).
  */
+#include <stdlib.h>
 #include <string.h>
 #include <zstd.h>
 
@@ -61,10 +62,14 @@ static bool next_entry(const uint8_t **at, const uint8_t *end, struct entry *ent
     return true;
 }
 
-/* Machine code runs on devices of the same major version from its own minor version on; PTX on any from its own. */
+/* Machine code runs on devices of the same major version from its own minor version on; PTX on any from its own. With
+ * CUDA_FORCE_PTX_JIT a driver takes PTX only. */
 static bool fits(const struct entry *entry)
 {
     const unsigned capability = (unsigned)configuration.capability;
+    const char *forced = getenv("CUDA_FORCE_PTX_JIT");
+    if (forced && *forced == '1' && entry->kind != KIND_PTX)
+        return false;
     return entry->target <= capability && (entry->kind == KIND_PTX || entry->target / 10 == capability / 10);
 }
 

@@ -1,0 +1,333 @@
+/*
+ * case_gpu.c - the figures of the GPU path, each beside the bar that it has to reach, from one command.
+ *
+ * Nothing is measured here but the clock. The cases h2d, expand, loader, train (for two lengths of a step), and race
+ * measure, each in a copy of this program, one after the other. A copy begins without kernels and without memory of
+ * another case; and if a GPU fails in one of them, the context of the next one is sound, and the other figures are
+ * still there. Each copy prints JSON, from which this case picks the figures.
+ *
+ * The clock of the GPU is not known to its driver. A kernel on one thread, whose time depends on that clock alone, is
+ * timed before the first case and after the last one. If the clock is lower at the end, because of heat or a limit of
+ * power, figures of different cases do not belong together.
+ */
+#include "cases.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "harness/child.h"
+#include "harness/dataset_make.h"
+#include "harness/gpu.h"
+#include "harness/gpu_facts.h"
+#include "text/json_scan.h"
+
+enum part { H2D, EXPAND, LOADER, LONG_STEPS, SHORT_STEPS, RACE, PARTS };
+
+static const struct figure {
+    enum part part;
+    const char *row; /* of the part's case */
+    const char *metric, *unit;
+    double bar; /* NAN: none */
+} figures[] = {
+    {H2D, "same_size_share", "h2d_same_size_share", "share", 0.98},
+    {H2D, "small_pages_share", "h2d_small_pages_share", "share", (double)NAN},
+    {EXPAND, "i32_share", "expand_i32_share", "share", 0.8},
+    {EXPAND, "i64_share", "expand_i64_share", "share", 0.8},
+    {EXPAND, "positions_i32_share", "expand_positions_i32_share", "share", 0.8},
+    {EXPAND, "all_i64_share", "expand_all_i64_share", "share", 0.8},
+    {EXPAND, "us_i32_32768", "expand_i32_32k_us", "us", 3},
+    {EXPAND, "us_i64_32768", "expand_i64_32k_us", "us", 3},
+    {EXPAND, "us_positions_i32_32768", "expand_positions_i32_32k_us", "us", 3},
+    {EXPAND, "us_all_i64_32768", "expand_all_i64_32k_us", "us", 3},
+    {LOADER, "kernel", "kernel", "0|1", 1},
+    {LOADER, "next_over_launch_us", "next_over_launch_us", "us", 2},
+    {LOADER, "driver_call_us", "driver_call_us", "us", 6},
+    {LOADER, "producer_calls", "producer_calls", "calls", 4},
+    {LOADER, "consumer_calls", "consumer_calls", "calls", (double)NAN},
+    {LOADER, "waiting_calls", "waiting_calls", "calls", 0},
+    {LOADER, "open_first_64mib_ms", "open_first_64mib_ms", "ms", 20},
+    {LOADER, "open_64mib_ms", "open_64mib_ms", "ms", 20},
+    {LOADER, "open_first_compiled_64mib_ms", "open_first_compiled_64mib_ms", "ms", (double)NAN},
+    {LONG_STEPS, "share_percent", "train_24ms_share_percent", "%", 99.9},
+    {SHORT_STEPS, "share_percent", "train_2ms_share_percent", "%", 99.5},
+    {RACE, "mismatches", "race_mismatches", "outputs", 0},
+    {RACE, "batches", "race_batches", "batches", 1000000},
+};
+enum { FIGURES = sizeof figures / sizeof figures[0] };
+
+#define OUTPUT_BYTES ((size_t)1 << 20) /* more than the JSON of any case */
+#define SPIN_ROUNDS 2000000            /* some milliseconds */
+
+/* ---- the cases ---- */
+
+struct words {
+    const char *list[CHILD_ARGUMENTS_MAX + 1];
+    size_t count;
+    char texts[16][40]; /* of numbers */
+    size_t used;
+};
+
+static void word(struct words *words, const char *text)
+{
+    words->list[words->count++] = text;
+}
+
+static void option(struct words *words, const char *name, uint64_t number)
+{
+    char *text = words->texts[words->used++];
+    (void)snprintf(text, sizeof words->texts[0], "%" PRIu64, number);
+    word(words, name);
+    word(words, text);
+}
+
+/* The command line of a part. Options of rows are left to a run file that has them. */
+static void part_words(const struct bench *bench, enum part part, const char *data, struct words *words)
+{
+    static const char *const names[PARTS] = {"h2d", "expand", "loader", "train", "train", "race"};
+    const struct bench_options *options = &bench->options;
+    *words = (struct words){.count = 0};
+    word(words, names[part]);
+    word(words, "--json");
+    word(words, "--dir");
+    word(words, options->folder);
+    option(words, "--device", options->device);
+    if (options->repeats)
+        option(words, "--repeats", options->repeats);
+    if (options->seconds > 0) {
+        char *text = words->texts[words->used++];
+        (void)snprintf(text, sizeof words->texts[0], "%g", options->seconds);
+        word(words, "--seconds");
+        word(words, text);
+    }
+    if (part == RACE)
+        option(words, "--batches", options->batches);
+    if (part == H2D || part == EXPAND)
+        option(words, "--copy-bytes", options->copy_bytes);
+    if (part == H2D || part == RACE)
+        return;
+    if (!options->run_file)
+        option(words, "--seq-len", options->seq_len);
+    if (part == EXPAND)
+        return;
+    if (part == LOADER && !options->run_file)
+        option(words, "--rows", options->rows);
+    if (part == LONG_STEPS || part == SHORT_STEPS) {
+        word(words, "--step-ms");
+        word(words, part == LONG_STEPS ? "24.5" : "2.5");
+        if (!options->run_file)
+            option(words, "--batch-tokens", options->batch_tokens);
+    }
+    word(words, data);
+}
+
+/* Reads a line of a case's output. Returns whether it is the row with this metric, and then fills in *found. */
+static bool read_row(const char *line, size_t bytes, const char *metric, struct bench_figure *found)
+{
+    struct json_scan scan;
+    struct json_string name, text;
+    uint64_t count = 0;
+    bool is_row = false;
+    json_begin(&scan, line, bytes);
+    if (!json_enter_object(&scan))
+        return false;
+    while (json_member(&scan, &name)) {
+        double *const number = json_name_is(&name, "value") ? &found->value
+                               : json_name_is(&name, "min") ? &found->smallest
+                               : json_name_is(&name, "max") ? &found->largest
+                                                            : NULL;
+        if (number && json_kind(&scan) == JSON_NUMBER)
+            (void)json_real(&scan, number);
+        else if (json_name_is(&name, "metric") && json_text(&scan, &text))
+            is_row = json_name_is(&text, metric);
+        else if (json_name_is(&name, "n"))
+            (void)json_unsigned(&scan, &count);
+        else
+            (void)json_skip(&scan);
+    }
+    found->count = (size_t)count;
+    return json_end(&scan) && is_row;
+}
+
+static void find_row(const char *output, const char *metric, struct bench_figure *found)
+{
+    const struct bench_figure empty = *found;
+    for (const char *line = output; *line; line += strspn(line, "\n")) {
+        const size_t bytes = strcspn(line, "\n");
+        struct bench_figure read = empty;
+        if (read_row(line, bytes, metric, &read)) {
+            *found = read;
+            return;
+        }
+        line += bytes;
+    }
+}
+
+/* Runs a case in a copy of this program and picks its figures. Its failure is no reason not to run the others. */
+static int part_run(struct bench *bench, enum part part, const char *data, struct bench_figure found[FIGURES])
+{
+    static char output[OUTPUT_BYTES];
+    struct words words;
+    part_words(bench, part, data, &words);
+    bench_say(bench, "measuring %d of %d: %s%s", part + 1, PARTS, words.list[0],
+              part == LONG_STEPS    ? ", steps of 24.5 ms"
+              : part == SHORT_STEPS ? ", steps of 2.5 ms"
+                                    : "");
+    const int result = child_run(bench, bench->self, words.list, output, sizeof output, NULL);
+    if (bench->options.json) {
+        (void)fputs(output, stdout);
+        (void)fflush(stdout);
+    }
+    for (size_t i = 0; i < FIGURES; i++)
+        if (figures[i].part == part)
+            find_row(output, figures[i].row, &found[i]);
+    return result;
+}
+
+/* ---- the GPU ---- */
+
+/* Sets *ms to the time of a kernel that depends on the GPU's clock alone, the shortest of several, after the clock had
+ * time to rise. */
+static int clock_measure(struct gpu *gpu, double *ms)
+{
+    struct gpu_timer timer = {.from = NULL};
+    uint64_t out = 0;
+    double one = 0;
+    int result = gpu_timer_new(gpu, &timer);
+    if (!result)
+        result = gpu_memory_new(gpu, 8, &out);
+    *ms = 1e300;
+    for (int i = 0; i < 20 && !result; i++) {
+        int found = gpu_timer_start(gpu, &timer);
+        if (!found)
+            found = gpu_launch_spin(gpu, &(struct gpu_spin){out, SPIN_ROUNDS});
+        if (!found)
+            found = gpu_timer_stop(gpu, &timer);
+        result = gpu_check(gpu, found, "timing the GPU's clock");
+        if (!result)
+            result = gpu_timer_read(gpu, &timer, &one);
+        if (!result && one > 0 && one < *ms)
+            *ms = one;
+    }
+    gpu_memory_free(gpu, &out);
+    gpu_timer_free(gpu, &timer);
+    return result;
+}
+
+/* Opens the GPU for a moment, so that no other case shares it with a context of this process. */
+static int look(struct bench *bench, double *ms, struct gpu_facts *facts)
+{
+    struct gpu gpu;
+    int result = gpu_open(bench, &gpu);
+    if (!result)
+        result = clock_measure(&gpu, ms);
+    if (!result) /* while the link is not asleep */
+        gpu_facts_read(&gpu, facts);
+    gpu_close(&gpu);
+    return result;
+}
+
+static void facts_report(struct bench *bench, const struct gpu_facts *facts)
+{
+    char line[256], whole[512];
+    (void)gpu_facts_line(facts, line, sizeof line);
+    (void)snprintf(whole, sizeof whole, "%s, %s", facts->name, line);
+    bench_text(bench, "device", whole);
+    if (!bench->options.json) {
+        cli_print("cuda:%u: %s\n", (unsigned)bench->options.device, line);
+        return;
+    }
+    const struct {
+        const char *metric, *unit;
+        double value;
+    } rows[] = {{"capability", "version", facts->capability}, {"driver_cuda", "version", facts->cuda},
+                {"link_gt_s", "GT/s", facts->link_gt_s},      {"link_lanes", "lanes", facts->link_lanes},
+                {"coherent", "0|1", facts->coherent},         {"clock_mhz", "MHz", facts->clock_mhz}};
+    for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++)
+        if (isfinite(rows[i].value))
+            bench_value(bench, rows[i].metric, rows[i].unit, rows[i].value, (double)NAN);
+}
+
+/* ---- the answer ---- */
+
+/* Writes the figures and the sentence. Returns whether all that have a bar are held. */
+static bool report(struct bench *bench, struct bench_figure found[FIGURES], double clock_share)
+{
+    char names[768] = "";
+    size_t held = 0, with_bar = 0, missing = 0, used = 0;
+    for (size_t i = 0; i < FIGURES; i++) {
+        const enum bench_held verdict = bench_figure(bench, &found[i]);
+        held += verdict == BENCH_HELD;
+        missing += verdict == BENCH_NOT_MEASURED && isfinite(figures[i].bar);
+        with_bar += isfinite(figures[i].bar);
+        if (verdict == BENCH_SHORT && used < sizeof names)
+            used += (size_t)snprintf(names + used, sizeof names - used, "%s%s is %.4g %s (bar %.7g)", used ? ", " : "",
+                                     found[i].metric, found[i].value, found[i].unit, found[i].bar);
+    }
+    const struct bench_figure clock = {"clock_share",         "share",    clock_share, clock_share, clock_share,
+                                       isfinite(clock_share), (double)NAN};
+    (void)bench_figure(bench, &clock);
+    if (held == with_bar)
+        bench_answer(bench, "All %zu figures that have a bar are held.", with_bar);
+    else if (used)
+        bench_answer(bench,
+                     "%zu of %zu figures that have a bar are held, %zu were not measured, and %zu are short: %s.", held,
+                     with_bar, missing, with_bar - held - missing, names);
+    else
+        bench_answer(bench, "%zu of %zu figures that have a bar are held, and %zu were not measured.", held, with_bar,
+                     missing);
+    bench_text(bench, "answer", bench->sentence);
+    return held == with_bar;
+}
+
+static int check_options(struct bench *bench)
+{
+    const struct bench_options *options = &bench->options;
+    const char *wrong = NULL;
+    if (options->step_ms_given)
+        wrong = "--step-ms is for train: this case measures steps of 24.5 and of 2.5 ms";
+    else if (options->cold)
+        wrong = "--cold is for loader and train: this case measures the way from memory to the GPU";
+    else if (options->require_given && options->require != BENCH_REQUIRE_HELD)
+        wrong = "--require is here followed by held";
+    if (wrong)
+        cli_say(bench->program, "%s", wrong);
+    return wrong ? CLI_MISUSED : CLI_DONE;
+}
+
+static int run(struct bench *bench)
+{
+    static struct bench_figure found[FIGURES];
+    struct gpu_facts facts;
+    const char *data = bench->options.run_file;
+    double before = (double)NAN, after = (double)NAN;
+    int result = check_options(bench), parts = CLI_DONE;
+    if (!result)
+        result = look(bench, &before, &facts);
+    if (!result && !data)
+        result = dataset_name(bench, &data);
+    if (result)
+        return result;
+    facts_report(bench, &facts);
+    for (size_t i = 0; i < FIGURES; i++)
+        found[i] = (struct bench_figure){.metric = figures[i].metric,
+                                         .unit = figures[i].unit,
+                                         .value = (double)NAN,
+                                         .smallest = (double)NAN,
+                                         .largest = (double)NAN,
+                                         .bar = figures[i].bar};
+    for (int part = 0; part < PARTS && !bench_stopped(); part++)
+        if (part_run(bench, (enum part)part, data, found))
+            parts = CLI_FAILED;
+    if (bench_stopped())
+        return CLI_FAILED;
+    if (look(bench, &after, &facts))
+        parts = CLI_FAILED;
+    const bool held = report(bench, found, before / after);
+    return parts || (bench->options.require_given && !held) ? CLI_FAILED : CLI_DONE;
+}
+
+const struct bench_case case_gpu = {
+    "gpu", "all figures of the GPU path beside their bars: runs h2d, expand, loader, train, and race on a GPU", run};
