@@ -1,0 +1,453 @@
+"""The table `pack`: JSONL or Parquet to a synced token file with one vocabulary.
+
+Each packer is a process, timed from its start to its end, the sync of its output included. The same process is also
+timed on a single short document: that is its start, with the imports and the reading of the vocabulary. The first rate
+includes the start, the second leaves it out. A packer that would take longer than --seconds gets a part of the input,
+the first documents, and the row says so.
+
+Before the repeats, each packer runs once on what it gets. During this run, which also warms the page cache, the memory
+of its processes is watched, and its output is compared with the vocabulary's reference, document by document.
+"""
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+
+import driver
+import measure as meter
+import setup
+from packing import inputs, packers, vocabularies
+from report import Absent
+
+NAME = "pack"
+FOLDER = os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "packing")
+PROBE = 2 << 20      # bytes of text of the first run, from which the rate is estimated
+CHECKED = 64 << 20   # bytes of text whose documents are compared
+SHORT = "One short document, for which a packer only has to start.\n"
+
+
+class Input:
+    """What a packer reads: files, documents, and bytes of text. documents and bytes are None until they are known."""
+
+    def __init__(self, files, parquet, documents=None, size=None):
+        self.files, self.parquet, self.documents, self.bytes = files, parquet, documents, size
+
+
+class Job:
+    """What all packers share: the whole input, its first parts, and the vocabulary in both formats."""
+
+    def __init__(self, report, options):
+        self.report, self.options, self.work = report, options, os.path.join(options.work, NAME)
+        os.makedirs(self.work, exist_ok=True)
+        self.field, self.workers = options.field, options.threads or len(os.sched_getaffinity(0))
+        self.python, self.eod, self.width, self.vocabulary = None, None, 2, options.tokenizer
+        self.whole, self.cuts, self.count = self.find_input(), {}, 0
+        self.short = Input([os.path.join(self.work, "short.jsonl")], False, 1, len(SHORT))
+        with open(self.short.files[0], "w", encoding="utf-8") as file:
+            file.write(json.dumps({self.field: SHORT}) + "\n")
+
+    def find_input(self):
+        options = self.options
+        if options.jsonl and options.parquet:
+            raise Absent("--jsonl and --parquet exclude each other: the packers read one of them")
+        if options.jsonl or options.parquet:
+            path = os.path.abspath(options.jsonl or options.parquet)
+            if not os.path.isfile(path):
+                raise Absent(f"the text {path} is not a file")
+            return Input([path], bool(options.parquet))
+        path = os.path.join(self.work, "text.jsonl")
+        self.report.progress(0, 0, f"making {options.text_bytes / 1e6:.0f} MB of text")
+        self.report.note(inputs.make(path, options.text_bytes))
+        self.field = "text"
+        return Input([path], False)
+
+    def set_vocabulary(self, about):
+        """about: what `tokmap pack --json` reports, which names the end of a document and the width of an id."""
+        path, options = vocabularies.file_of(self.vocabulary), self.options
+        self.eod, self.width = about["tokenizer"]["eod_id"], about["tokenizer"]["width"]
+        self.ranks = path if vocabularies.is_ranks(path) else None
+        self.pattern = vocabularies.pattern_name(path, options.pattern) if self.ranks else None
+        self.json = path
+        if self.ranks:
+            self.json = os.path.join(self.work, "tokenizer.json")
+            special = {} if self.eod is None else {"<|endoftext|>": self.eod}
+            with open(self.json, "w", encoding="utf-8") as file:
+                file.write(vocabularies.json_of_ranks(vocabularies.ranks_of_file(path),
+                                                      vocabularies.PATTERNS[self.pattern], special))
+        elif not path.endswith(".json"):
+            raise Absent(f"the table pack needs a tokenizer.json or a .tiktoken file, which the packers can read, but "
+                         f"--tokenizer is {path}")
+
+    def part(self, limit, parts=1):
+        """The first documents, until they have `limit` bytes of text (all: None), in so many files."""
+        whole = self.whole
+        if parts == 1 and (limit is None or limit >= whole.bytes):
+            return whole
+        key = (limit, parts)
+        if key not in self.cuts:
+            folder = os.path.join(self.work, f"part-{len(self.cuts)}")
+            os.makedirs(folder)
+            found = driver.ask_script(self.options, self.python, os.path.join(FOLDER, "inputs.py"), {
+                "path": whole.files[0], "parquet": whole.parquet, "field": self.field, "limit": limit,
+                "out": os.path.join(folder, "text"), "parts": parts}, wait=3600)
+            self.cuts[key] = Input(found["files"], whole.parquet, found["documents"], found["bytes"])
+        return self.cuts[key]
+
+    def eod_text(self):
+        """The text of the end-of-document token, as tokenizer.json spells it."""
+        with open(self.json, encoding="utf-8") as file:
+            whole = json.load(file)
+        names = {token["id"]: token["content"] for token in whole.get("added_tokens") or []}
+        vocabulary = whole["model"]["vocab"]
+        if self.eod not in names and isinstance(vocabulary, dict):
+            names.update((number, text) for text, number in vocabulary.items())
+        return names.get(self.eod)
+
+    def output(self, name):
+        self.count += 1
+        return os.path.join(self.work, f"{name}-{self.count}")
+
+    def remove(self, output):
+        folder, start = os.path.split(output)
+        for name in os.listdir(folder):
+            if name == start or name.startswith(start + "."):
+                path = os.path.join(folder, name)
+                shutil.rmtree(path) if os.path.isdir(path) else os.unlink(path)
+
+
+class Memory:
+    """The largest sum of the memory of a tree of processes that was seen."""
+
+    def __init__(self, folders):
+        self.folders, self.peak = folders, 0
+
+    def look(self, pid):
+        """Looks once; returns the seconds until it is worth looking again, so that it takes at most 10% of the time."""
+        began = time.monotonic()
+        self.peak = max(self.peak, meter.memory_bytes(meter.tree(pid), self.folders))
+        return max(0.002, 9 * (time.monotonic() - began))
+
+
+def run_command(options, command, log, limit, memory=None, more=None):
+    """Runs a program to its end. Returns the seconds from its start to its end. Raises driver.Failed."""
+    began = time.monotonic()
+    with open(log, "wb") as messages:
+        try:
+            process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=messages, stderr=messages,
+                                       start_new_session=True, env=dict(driver.environment(options), **(more or {})))
+        except OSError as problem:
+            raise driver.Failed(f"{command[0]} cannot be started: {problem.strerror}") from None
+        try:
+            while memory and process.poll() is None and time.monotonic() - began < limit:
+                time.sleep(memory.look(process.pid))
+            process.wait(max(0.1, limit - (time.monotonic() - began)))
+        except subprocess.TimeoutExpired:
+            raise driver.Failed(f"it did not end within {limit:.0f} s") from None
+        finally:
+            if process.returncode is None:
+                for pid in meter.tree(process.pid):
+                    _kill(pid)
+                process.wait()
+    seconds = time.monotonic() - began
+    if process.returncode:
+        with open(log, encoding="utf-8", errors="replace") as file:
+            raise driver.Failed(f"exit status {process.returncode}: {driver.last_lines(file.read()[-4096:])}")
+    return seconds
+
+
+def _kill(pid):
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except OSError:
+        pass
+
+
+class Packer:
+    """One row. Base of the three kinds of commands; it also knows what the row gets."""
+    kind, parts, name = "flat", 1, ""
+
+    def __init__(self, job, label):
+        self.job, self.label = job, label
+        self.input, self.memory, self.seconds, self.starts = None, 0, [], []
+
+    def prepare(self):
+        """Finds what it needs; raises Absent."""
+
+    def command(self, source, output):
+        raise NotImplementedError
+
+    def about(self, output):
+        raise NotImplementedError
+
+    def run(self, source, limit, memory=None, keep=False):
+        """Packs once. Returns the seconds and, if it was to be kept, the output."""
+        job, output = self.job, self.job.output(self.name)
+        try:
+            seconds = run_command(job.options, self.command(source, output), output + ".log", limit, memory,
+                                  self.environment())
+        except driver.Failed as problem:
+            if os.path.exists(output + ".absent"):
+                with open(output + ".absent", encoding="utf-8") as file:
+                    raise Absent(file.read()) from None
+            raise Absent(str(problem)) from None
+        seconds += self.sync(output)
+        if not keep:
+            job.remove(output)
+        return seconds, output
+
+    def environment(self):
+        return {}
+
+    def sync(self, output):
+        """Syncs what a program did not sync. Returns the seconds that took."""
+        return 0.0
+
+
+class Tokmap(Packer):
+    kind, name = "tokmap", "tokmap"
+
+    def command(self, source, output):
+        options = self.job.options
+        more = ["--pattern", options.pattern] if options.pattern else []
+        kind = ["--input-format", "parquet" if source.parquet else "jsonl"]
+        return [options.tokmap, "pack", "--json", "-t", self.job.vocabulary, "--field", self.job.field, "-j",
+                str(self.job.workers), *more, *kind, "-o", output, *source.files]
+
+    def packed(self, output):
+        """The report of `tokmap pack --json`."""
+        with open(output + ".log", encoding="utf-8") as file:
+            return json.loads([line for line in file.read().splitlines() if line.startswith("{")][-1])
+
+    def about(self, output):
+        done = subprocess.run([self.job.options.tokmap, "--version"], stdout=subprocess.PIPE, text=True, check=False)
+        return (f"{done.stdout.splitlines()[0] if done.stdout else 'tokmap'}; tokmap pack -j {self.job.workers}, which "
+                f"also writes an index with documents, origins, and checksums")
+
+
+class Peer(Packer):
+    """A packer of packing/packers.py."""
+
+    def __init__(self, job, name):
+        self.packer = packers.PACKERS[name]
+        super().__init__(job, self.packer.LABEL)
+        self.name, self.kind = name, name if name in ("megatron", "datatrove") else "flat"
+        self.parts = job.workers if name == "datatrove" else 1
+
+    def prepare(self):
+        more = ["pyarrow"] if self.job.whole.parquet else []
+        self.python = setup.Setup(self.job.options, self.job.report).python_with(self.packer.PACKAGES + more,
+                                                                                "pack-" + self.name)
+
+    def command(self, source, output):
+        job, request = self.job, output + ".request"
+        with open(request, "w", encoding="utf-8") as file:
+            json.dump({"inputs": source.files, "parquet": source.parquet, "field": job.field, "json": job.json,
+                       "ranks": job.ranks, "pattern": job.pattern, "eod": job.eod, "width": job.width,
+                       "workers": job.workers, "output": output}, file)
+        return [self.python, os.path.join(FOLDER, "run.py"), self.name, request]
+
+    def about(self, output):
+        with open(output + ".times", encoding="utf-8") as file:
+            found = json.load(file)
+        return f"{found['about']}; imports and vocabulary: {found['load_s']:.2f} s"
+
+
+class Preprocess(Peer):
+    """tools/preprocess_data.py of a checkout of Megatron-LM that the user named."""
+
+    def __init__(self, job, checkout):
+        super().__init__(job, "megatron")
+        self.label, self.checkout = "Megatron preprocess_data", os.path.abspath(checkout)
+
+    def prepare(self):
+        self.script = os.path.join(self.checkout, "tools", "preprocess_data.py")
+        if not os.path.isfile(self.script):
+            raise Absent(f"--megatron: there is no {self.script}; name a checkout of Megatron-LM")
+        if self.job.whole.parquet:
+            raise Absent("Megatron's preprocess_data reads JSONL only")
+        packages = [*self.packer.PACKAGES, "transformers"]
+        self.python = setup.Setup(self.job.options, self.job.report).python_with(packages, "pack-preprocess")
+        self.folder = os.path.join(self.job.work, "megatron-tokenizer")
+        os.makedirs(self.folder, exist_ok=True)
+        shutil.copy(self.job.json, os.path.join(self.folder, "tokenizer.json"))
+        eod = self.job.eod_text()
+        with open(os.path.join(self.folder, "tokenizer_config.json"), "w", encoding="utf-8") as file:
+            json.dump({"tokenizer_class": "PreTrainedTokenizerFast", "eos_token": eod}, file)
+
+    def command(self, source, output):
+        end = [] if self.job.eod is None else ["--append-eod"]
+        return [self.python, self.script, "--input", source.files[0], "--json-keys", self.job.field,
+                "--tokenizer-type", "HuggingFaceTokenizer", "--tokenizer-model", self.folder, *end, "--workers",
+                str(self.job.workers), "--output-prefix", output]
+
+    def environment(self):
+        return {"PYTHONPATH": self.checkout, "HF_HUB_OFFLINE": "1"}
+
+    def sync(self, output):
+        began = time.monotonic()
+        for ending in ("bin", "idx"):
+            made = f"{output}_{self.job.field}_document.{ending}"
+            with open(made, "rb+") as file:
+                os.fsync(file.fileno())
+            os.rename(made, f"{output}.{ending}")
+        return time.monotonic() - began
+
+    def about(self, output):
+        return f"{self.script}, --workers {self.job.workers}, HuggingFaceTokenizer; its checkout is the user's"
+
+
+class Reference:
+    """The ids of the first documents by the implementation that defines the vocabulary."""
+
+    def __init__(self, job):
+        self.job, self.path, self.reason = job, os.path.join(job.work, "reference"), None
+        package = "tiktoken" if job.ranks else "tokenizers"
+        more = ["pyarrow"] if job.whole.parquet else []
+        try:
+            job.python = setup.Setup(job.options, job.report).python_with(["numpy", package, *more], "pack-reference")
+            job.report.progress(0, 0, f"the ids of the documents by {package}")
+            found = self.ask(do="reference", path=job.whole.files[0], field=job.field, parquet=job.whole.parquet,
+                             limit=CHECKED, out=self.path, json=job.json, ranks=job.ranks, pattern=job.pattern,
+                             eod=job.eod)
+            self.by, self.documents = found["by"], found["documents"]
+        except (Absent, driver.Failed) as problem:
+            self.reason = f"not compared: the reference ({package}) cannot be had: {problem}"
+
+    def ask(self, do, **request):
+        options, path = self.job.options, os.path.join(FOLDER, "ids.py")
+        with driver.Child(options, [self.job.python, path]) as child:
+            return child.ask(do, 3600, **request)
+
+    def compare(self, row, output):
+        """Reports how the documents of one output compare. Returns whether all are equal, or None."""
+        report, job = self.job.report, self.job
+        if self.reason:
+            report.equal(NAME, row.label, None, self.reason)
+            return None
+        found = self.ask(do="compare", reference=self.path, kind=row.kind, output=output, width=job.width, eod=job.eod,
+                         documents=row.input.documents)
+        report.row(NAME, row.label, "documents that differ", "documents", "less", found["differ"])
+        text = f"{found['differ']} of {found['compared']:,} documents differ from {self.by}"
+        if found["first"] is not None:
+            text += f", first document {found['first']}"
+        for what, said in (("special", "contain the text of a special token"), ("dropped", "are empty and left out"),
+                           ("missing", "are missing"), ("extra", "more were written")):
+            if found[what]:
+                text += f"; {found[what]} {said}"
+        good = not found["differ"] and not found["extra"]
+        report.equal(NAME, row.label, good, text)
+        return good
+
+
+def wanted(options):
+    """The names of the packers that --peers asks for."""
+    names = [name.strip() for name in options.peers.split(",") if name.strip()] or list(packers.PACKERS)
+    for name in names:
+        if name not in packers.PACKERS and name != "tokmap":
+            raise Absent(f"--peers: there is no packer '{name}'; there are {', '.join(packers.PACKERS)}")
+    return [name for name in packers.PACKERS if name in names]
+
+
+def first_run(job, row, reference, seconds):
+    """Finds out what a row gets, runs it once on that, and compares the output. Raises Absent."""
+    report, whole = job.report, job.whole
+    report.progress(0, 0, f"{row.label}: first runs")
+    limit = 60 + 30 * seconds
+    row.prepare()
+    start, _ = row.run(job.short, limit)
+    took, _ = row.run(job.part(PROBE, row.parts), limit)
+    probe = job.part(PROBE, row.parts)
+    rate = probe.bytes / max(took - start, 0.01)
+    row.input = job.part(None if rate * seconds >= whole.bytes else max(PROBE, int(rate * seconds)), row.parts)
+    memory = Memory((job.work, whole.files[0]))
+    _, output = row.run(row.input, limit, memory, keep=True)
+    row.memory = memory.peak
+    text = row.about(output)
+    if row.input.bytes < whole.bytes:
+        text += f"; gets the first {row.input.bytes / 1e6:.1f} of {whole.bytes / 1e6:.1f} MB of text"
+    report.about(row.label, text)
+    row.equal = reference.compare(row, output)
+    job.remove(output)
+
+
+def begin(job):
+    """Packs everything with tokmap once: its report names the end of a document, and it finds what is wrong with the
+    input."""
+    row = Tokmap(job, "tokmap pack")
+    row.input = job.whole
+    _, output = row.run(job.whole, 24 * 3600, keep=True)
+    found = row.packed(output)
+    job.set_vocabulary(found)
+    job.whole.documents, job.whole.bytes = found["documents"], found["text_bytes"]
+    job.remove(output)
+    return row
+
+
+def answer(report, rows, rates):
+    """The sentence below the table."""
+    ours = next(row for row in rows if row.name == "tokmap")
+    others = [row for row in rows if row is not ours]
+    if not others:
+        report.answer("No other packer can be had here, so this is tokmap's own rate only.")
+        return
+    best = max(others, key=lambda row: meter.Ratio(rates[row.name], rates[ours.name]).ratio)
+    ratio = meter.Ratio(rates[ours.name], rates[best.name])
+    word = "packs this text at" if ratio.distinguishable else "cannot be distinguished from the fastest other; it is at"
+    report.answer(f"tokmap {word} {ratio} times the rate of {best.label}, start included.")
+
+
+def measure_row(job, row, limit):
+    row.starts.append(row.run(job.short, limit)[0])
+    row.seconds.append(row.run(row.input, limit)[0])
+
+
+def report_row(report, row):
+    """Rates of one row from its seconds, and its start."""
+    size = row.input.bytes
+    rates = [size / 1e6 / seconds for seconds in row.seconds]
+    report.row(NAME, row.label, "rate", "MB/s", "more", rates)
+    worked = [seconds - start for seconds, start in zip(row.seconds, row.starts)]
+    if min(worked) > 0.2 * min(row.seconds):
+        report.row(NAME, row.label, "rate without start", "MB/s", "more", [size / 1e6 / one for one in worked])
+    else:
+        report.note(f"{row.label}: starting takes most of the time with this little text, so the rate without it would "
+                    f"be noise.")
+    report.row(NAME, row.label, "start", "s", "less", row.starts)
+    report.row(NAME, row.label, "peak memory", "MiB", "less", row.memory / (1 << 20))
+    return rates
+
+
+def measure(report, tokens, options):
+    if not options.tokenizer:
+        raise Absent("the table pack needs --tokenizer: a tokenizer.json or a .tiktoken file")
+    job = Job(report, options)
+    seconds, repeats = options.seconds or 10, options.repeats or 5
+    try:
+        rows = [begin(job)]
+    except vocabularies.Unsuitable as problem:
+        raise Absent(str(problem)) from None
+    reference = Reference(job)
+    if job.python is None:
+        job.python = sys.executable
+    for name in wanted(options):
+        rows.append(Preprocess(job, options.megatron) if name == "megatron" and options.megatron else Peer(job, name))
+    present = []
+    for row in rows:
+        try:
+            first_run(job, row, reference, seconds)
+            present.append(row)
+        except (Absent, driver.Failed) as problem:
+            if row.name == "tokmap":
+                raise
+            report.absent(NAME, row.label, problem)
+    for done, (_, row) in enumerate(meter.turns(present, repeats)):
+        report.progress(done, repeats * len(present), row.label)
+        measure_row(job, row, 60 + 30 * seconds)
+    rates = {row.name: report_row(report, row) for row in present}
+    report.note(f"{job.whole.bytes / 1e6:.1f} MB of text in {job.whole.documents:,} documents, {job.workers} processors, "
+                f"{repeats} interleaved repeats; text and outputs are in the page cache, and each output is synced.")
+    answer(report, present, rates)
+
