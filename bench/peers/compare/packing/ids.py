@@ -82,7 +82,8 @@ def _megatron(output, width):
         head = file.read(34)
         if head[:9] != b"MMIDIDX\0\0":
             raise ValueError(f"{output}.idx is not an index of Megatron")
-        code, sequences, documents = head[17], int.from_bytes(head[18:26], "little"), int.from_bytes(head[26:34], "little")
+        code, sequences = head[17], int.from_bytes(head[18:26], "little")
+        documents = int.from_bytes(head[26:34], "little")
         sizes = numpy.fromfile(file, "<i4", sequences)
         file.seek(8 * sequences, 1)
         ends = numpy.fromfile(file, "<i8", documents)
@@ -130,8 +131,8 @@ def do_compare(reference, kind, output, width, eod, documents):
         # It leaves out empty documents: compare the others with each other.
         dropped = int(empty.sum())
         starts = numpy.cumsum(wanted_lengths) - wanted_lengths
-        keep = numpy.concatenate([numpy.arange(a, a + n) for a, n, gone in zip(starts, wanted_lengths, empty) if not gone]
-                                 or [numpy.zeros(0, int)])
+        keep = numpy.concatenate([numpy.arange(start, start + count) for start, count, gone
+                                  in zip(starts, wanted_lengths, empty) if not gone] or [numpy.zeros(0, int)])
         wanted, wanted_lengths, marked = wanted[keep], wanted_lengths[~empty], marked[~empty]
         numbers = [number for number, gone in enumerate(empty) if not gone]
     bad = differing(ids, lengths, wanted, wanted_lengths)

@@ -22,7 +22,7 @@ def _files():
 
 
 def _text_of(path):
-    """The start of a file as text, or "" if it is none."""
+    """The start of a file as text, or "" if it is not text."""
     try:
         with gzip.open(path, "rb") if path.endswith(".gz") else open(path, "rb") as file:
             content = file.read(MOST)
@@ -63,7 +63,8 @@ def make(path, size):
     where = f"documentation and sources of this machine ({len(seen)} files, at most 64 KiB of each)"
     if found == had:
         return f"The text is {where}."
-    return f"The text is {where}, which have {found / 1e6:.1f} MB; the other {(had - found) / 1e6:.1f} MB are random words."
+    return (f"The text is {where}, which have {found / 1e6:.1f} MB; the other {(had - found) / 1e6:.1f} MB are random "
+            f"words.")
 
 
 def texts(path, field, parquet, limit=None):

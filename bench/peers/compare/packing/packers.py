@@ -70,7 +70,7 @@ class Gigatoken:
             try:
                 self.tokenizer = gigatoken.Tokenizer.from_tiktoken(request["ranks"],
                                                                    schemes.get(request["pattern"], "gpt2"))
-            except ValueError:  # its reader of rank files refuses gaps such as that of p50k_base
+            except (ValueError, RuntimeError):  # its reader of rank files refuses gaps such as that of p50k_base
                 self.tokenizer = gigatoken.Tokenizer(request["json"])
         else:
             self.tokenizer = gigatoken.Tokenizer(request["json"])
@@ -240,9 +240,9 @@ class Megatron:
         sync(out + ".bin", out + ".idx")
 
     def about(self):
-        return (f"megatron-core {version('megatron-core')}, whose wheel has no preprocess_data: its IndexedDatasetBuilder "
-                f"in the same loop, with tokenizers {version('tokenizers')} in a process for each processor "
-                f"(--megatron CHECKOUT measures preprocess_data itself)")
+        return (f"megatron-core {version('megatron-core')}, whose wheel has no preprocess_data: its "
+                f"IndexedDatasetBuilder in the same loop, with tokenizers {version('tokenizers')} in a process for "
+                f"each processor (--megatron CHECKOUT measures preprocess_data itself)")
 
 
 class Datatrove:
@@ -277,8 +277,8 @@ class Datatrove:
         sync(*(os.path.join(folder, name) for name in os.listdir(folder)))
 
     def about(self):
-        return (f"datatrove {version('datatrove')}, DocumentTokenizer(shuffle_documents=False, batch_size=1000), one task "
-                f"and one input file for each processor, forkserver")
+        return (f"datatrove {version('datatrove')}, DocumentTokenizer(shuffle_documents=False, batch_size=1000), one "
+                f"task and one input file for each processor, forkserver")
 
 
 PACKERS = {"gigatoken": Gigatoken(), "tiktoken": Tiktoken(), "tokenizers": Tokenizers(), "megatron": Megatron(),

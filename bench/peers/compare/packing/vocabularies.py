@@ -5,8 +5,8 @@ the tokens in the order of their ranks; its split pattern is known by its name. 
 gets a converted copy, which is made before anything is timed. Whether the conversion is exact shows in the column
 "documents that differ", which compares ids of documents.
 
-Example: the rank file `a 0, b 1, c 2, ab 3, abc 4` becomes the vocabulary of the same ids, and the merges `a b`, `ab c`,
-because `ab` and `c` have lower ranks than `abc`, while `a` `bc` is no merge: there is no token `bc`.
+Example: the rank file `a 0, b 1, c 2, ab 3, abc 4` becomes the vocabulary of the same ids with the merges `a b` and
+`ab c`: `ab` and `c` are tokens. `a bc` is not a merge, because `bc` is not a token.
 """
 import base64
 import json

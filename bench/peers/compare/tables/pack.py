@@ -395,7 +395,11 @@ def answer(report, rows, rates):
         return
     best = max(others, key=lambda row: meter.Ratio(rates[row.name], rates[ours.name]).ratio)
     ratio = meter.Ratio(rates[ours.name], rates[best.name])
-    word = "packs this text at" if ratio.distinguishable else "cannot be distinguished from the fastest other; it is at"
+    if ratio.count < 2:
+        report.answer(f"tokmap: {ratio.ratio:.3g} times the rate of {best.label}, start included; one repeat does not "
+                      f"tell how sure that is.")
+        return
+    word = "packs this text at" if ratio.distinguishable else "cannot be distinguished from the fastest other: it is at"
     report.answer(f"tokmap {word} {ratio} times the rate of {best.label}, start included.")
 
 
@@ -447,7 +451,7 @@ def measure(report, tokens, options):
         report.progress(done, repeats * len(present), row.label)
         measure_row(job, row, 60 + 30 * seconds)
     rates = {row.name: report_row(report, row) for row in present}
-    report.note(f"{job.whole.bytes / 1e6:.1f} MB of text in {job.whole.documents:,} documents, {job.workers} processors, "
-                f"{repeats} interleaved repeats; text and outputs are in the page cache, and each output is synced.")
+    report.note(f"{job.whole.bytes / 1e6:.1f} MB of text in {job.whole.documents:,} documents, {job.workers} "
+                f"processors, {repeats} interleaved repeats; the text is in the page cache, and outputs are synced.")
     answer(report, present, rates)
 
