@@ -51,13 +51,12 @@ class Job:
 
     def find_input(self):
         options = self.options
-        if options.jsonl and options.parquet:
-            raise Absent("--jsonl and --parquet exclude each other: the packers read one of them")
-        if options.jsonl or options.parquet:
-            path = os.path.abspath(options.jsonl or options.parquet)
+        if options.text:
+            path = os.path.abspath(options.text)
             if not os.path.isfile(path):
-                raise Absent(f"the text {path} is not a file")
-            return Input([path], bool(options.parquet))
+                raise Absent(f"the text {path} is not a file; the packers read one JSONL or Parquet file")
+            with open(path, "rb") as file:
+                return Input([path], file.read(4) == b"PAR1")
         path = os.path.join(self.work, "text.jsonl")
         self.report.progress(0, 0, f"making {options.text_bytes / 1e6:.0f} MB of text")
         self.report.note(inputs.make(path, options.text_bytes))
