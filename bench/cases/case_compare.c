@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "case_compare_child.h"
 #include "cli/cli.h"
 #include "harness/dataset_make.h"
 #include "peers/flat_tokens.h"
@@ -70,6 +71,8 @@ static int run(struct bench *bench)
     static struct flat_tokens flat;
     static struct script_arguments arguments;
     const char *table = bench->options.table ? bench->options.table : "loaders";
+    if (bench->options.child)
+        return compare_child(bench);
     struct comparison comparison = {bench, wide_new()};
     int result = comparison.wide ? CLI_DONE : bench_no_memory(bench);
     if (!result && reads_of(bench) == READS_TEXT) {

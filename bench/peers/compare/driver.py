@@ -39,6 +39,9 @@ and a loader has
     pickled()   (optional) the bytes that are pickled to start one worker, or None
     close()     ends its workers and threads
 
+A system that is a program has command(options, tokens) -> arguments instead of about(), convert(), and open(); see
+NativeDriver.
+
 Commands are JSON lines on the child's standard input, answers JSON lines on a descriptor of their own, so that a
 system may print what it likes. Driver's methods document them.
 """
@@ -107,13 +110,15 @@ class Child:
     """A program in a session of its own, which answers lines of JSON with lines of JSON. Base of Driver; tables whose
     loop is not one of a system derive from it, or use ask_script()."""
 
-    def __init__(self, options, command):
+    def __init__(self, options, command, on_output=False):
+        """on_output: the answers come on standard output, not on a descriptor whose number is the last argument."""
         self.name = os.path.basename(command[1]) if len(command) > 1 else command[0]
         self._errors = tempfile.TemporaryFile(dir=options.work)
         answers, theirs = os.pipe()
         self.started = time.monotonic()
         try:
-            self._process = subprocess.Popen([*command, str(theirs)], stdin=subprocess.PIPE, stdout=self._errors,
+            self._process = subprocess.Popen([*command] if on_output else [*command, str(theirs)],
+                                             stdin=subprocess.PIPE, stdout=theirs if on_output else self._errors,
                                              stderr=self._errors, pass_fds=[theirs], start_new_session=True,
                                              env=environment(options))
         except OSError as problem:
@@ -228,8 +233,13 @@ class Driver(Child):
     def about(self):
         """The system's own text."""
         if self._hello is None:
-            self._hello = self.answer()["about"]
-        return self._hello
+            self._hello = self.answer()
+        return self._hello["about"]
+
+    def import_seconds(self):
+        """The time that importing its packages took; None for a program."""
+        self.about()
+        return self._hello.get("import_s")
 
     def _after_hello(self, do, wait=WAIT, watch=None, **fields):
         self.about()
@@ -239,10 +249,12 @@ class Driver(Child):
         """Writes the system's format, if it has one. Returns the seconds that took."""
         return self._after_hello("convert", 20 * WAIT)["seconds"]
 
-    def open(self, order, rank=0, world=1, resume=None):
+    def open(self, order, rank=0, world=1, resume=None, seconds=0, most=0):
         """Opens the loader and takes its first batch: {"open_s", "first_s", "start_s" (from the start of the process to
-        the first batch), "sums" (measure.row_sums() of that batch)}."""
-        found = self._after_hello("open", WAIT, order=order, rank=rank, world=world, resume=resume, options=self.more)
+        the first batch), "sums" (measure.row_sums() of that batch)}. With `most`, run(seconds, most=most) follows
+        without a pause, in which the loader could work ahead; the answer has its members instead of sums."""
+        found = self._after_hello("open", WAIT + 10 * seconds, order=order, rank=rank, world=world, resume=resume,
+                                  options=self.more, seconds=seconds, most=most)
         found["start_s"] = found.pop("at") - self.started
         return found
 
@@ -270,6 +282,43 @@ class Driver(Child):
     def close_loader(self):
         """Closes the loader, not the process."""
         self._after_hello("close", WAIT)
+
+
+class NativeDriver(Driver):
+    """The same for a system that is a program: its module has command(options, tokens) -> arguments. Commands are words
+    on its standard input, as bench/cases/case_compare_child.h says, and answers JSON lines on its standard output."""
+
+    def __init__(self, options, system, tokens, more=None):
+        Child.__init__(self, options, system.command(options, tokens), on_output=True)
+        self.more, self.tokens, self._hello = dict(more or {}), tokens, None
+        self.send("hello")
+
+    def send(self, do, **fields):
+        words = {"open": ("order", "seconds", "most", "resume"), "run": ("seconds", "most"), "take": ("batches", "places")}.get(do, ())
+        line = " ".join([do, *(str(fields[word]) for word in words if fields[word] is not None)])
+        try:
+            self._process.stdin.write(line.encode() + b"\n")
+            self._process.stdin.flush()
+        except OSError:
+            pass  # it has ended, and answer() says how
+
+    def take(self, batches, places=0):
+        found = super().take(batches, places)
+        found["places"] = [self.tokens.find(array.array("q", row)) for row in found.pop("rows")]
+        return found
+
+    def convert(self):
+        return 0.0
+
+    def pickled(self):
+        return None
+
+
+def driver_of(options, python, system, tokens, more=None):
+    """The Driver, or NativeDriver, of a system."""
+    if hasattr(system, "command"):
+        return NativeDriver(options, system, tokens, more)
+    return Driver(options, python, system, tokens, more)
 
 
 def ask_script(options, python, path, request, wait=WAIT, watch=None):
@@ -322,8 +371,10 @@ class _Session:
 
     def do_hello(self, tokens, folder):
         self.tokens, self.folder = Tokens.from_json(tokens), folder
+        begun = time.monotonic()
         self.system = importlib.import_module(f"systems.{self.name}")
-        return {"about": self.system.about()}
+        about = self.system.about()
+        return {"about": about, "import_s": time.monotonic() - begun}
 
     def do_convert(self):
         begun = time.monotonic()
@@ -332,7 +383,7 @@ class _Session:
             self.system.convert(self.tokens, self.folder)
         return {"seconds": time.monotonic() - begun}
 
-    def do_open(self, order, rank, world, resume, options):
+    def do_open(self, order, rank, world, resume, options, seconds, most):
         self.do_close()
         state = pickle.loads(base64.b64decode(resume)) if resume is not None else None
         self.arguments = dict(options, order=order, rank=rank, world=world)
@@ -341,8 +392,9 @@ class _Session:
         opened = time.monotonic()
         inputs, targets = self.next()
         at = time.monotonic()
-        return {"open_s": opened - begun, "first_s": at - opened, "at": at,
-                "sums": measure.row_sums(inputs, targets, self.tokens.seq_len)}
+        turn = self.do_run(seconds, most) if most else {}
+        sums = [] if most else measure.row_sums(inputs, targets, self.tokens.seq_len)
+        return {"open_s": opened - begun, "first_s": at - opened, "at": at, "sums": sums, **turn}
 
     def next(self):
         """The next batch. At the end of an epoch the loader is opened again."""

@@ -69,7 +69,9 @@ class Ratio:
         self.distinguishable = (self.low > 1 or self.high < 1) and abs(self.ratio - 1) > 0.02
 
     def __str__(self):
-        return f"{self.ratio:.3g} ({self.low:.3g} to {self.high:.3g})"
+        if self.count < 3:
+            return f"{self.ratio:.3g} ({self.count} turns are too few for an interval)"
+        return f"{self.ratio:.3g} ({self.low:.3g} to {self.high:.3g} with 99% confidence)"
 
 
 def against(rows, metric, where):
@@ -84,7 +86,7 @@ def against(rows, metric, where):
     rate = statistics.median(ours) / 1e6
     if not ratio.distinguishable:
         return (f"{where[:1].upper()}{where[1:]}, {rows[0].label} ({rate:.4g} M tokens/s) and {best.label} cannot be "
-                f"distinguished on this machine: the ratio is {ratio} with 99% confidence.")
+                f"distinguished on this machine: the ratio is {ratio}.")
     return (f"{where[:1].upper()}{where[1:]}, {rows[0].label} delivers {rate:.4g} M tokens/s, {ratio} times as many as "
             f"the best other row, {best.label}.")
 

@@ -12,7 +12,7 @@ import sys
 from report import Absent
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-FIRST = ("tokmap", "memmap")  # the rows that come first; the others follow by name
+FIRST = ("tokmap", "tokmap_c", "tokmap_dataset", "memmap")  # the rows that come first; the others follow by name
 CPU_TORCH = "https://download.pytorch.org/whl/cpu"
 
 
