@@ -6,7 +6,7 @@ need python3
 python3 -c 'import sys; sys.exit(sys.version_info < (3, 9))' || skip 'Python is older than 3.9'
 
 mkdir made
-small="--peers memmap --offline --venv nowhere --dir made --seq-len 64 --rows 4 --repeats 2 --seconds 0.02"
+small="--peers memmap,tokmap_c --offline --venv nowhere --dir made --seq-len 64 --rows 4 --repeats 2 --seconds 0.02"
 
 # measured FILE: fails unless the JSON of a run has tokmap's figures and its tokens were those of the reference.
 measured()
@@ -21,8 +21,12 @@ measured()
         equal "$(grep -vc "\"$key\":" "$1" || :)" 0 "$1: results without $key"
     done
     grep '"row": "tokmap"' "$1" | grep -q '"verdict": "yes"' || { echo "FAULT: $1: not equal" >&2; exit 1; }
-    grep '"metric": "resume_other_rows"' "$1" | grep -q '"max": 0,' || { echo "FAULT: $1: resume" >&2; exit 1; }
+    grep '"row": "tokmap"' "$1" | grep '"metric": "resume_other_rows"' | grep -q '"max": 0,' || exit 1
     grep '"metric": "about"' "$1" | grep '"row": "tokmap"' | grep -q 'tokmap 0' || exit 1
+    # The library without Python delivers the same, and continues where it was left.
+    grep '"row": "tokmap in C"' "$1" | grep -q '"verdict": "yes"' || { echo "FAULT: $1: C" >&2; cat "$1" >&2; exit 1; }
+    grep '"row": "tokmap in C"' "$1" | grep '"metric": "resume_other_rows"' | grep -q '"max": 0,' || exit 1
+    equal "$(grep -o 'order sequential: [^;]*' "$1" | sort -u | wc -l)" 1 "$1: checksums"
     # np.memmap is there where NumPy is, and says so where it is not.
     if python3 -c 'import numpy' 2>/dev/null; then
         grep '"row": "np.memmap"' "$1" | grep -q '"metric": "tokens_per_s"' || exit 1

@@ -288,13 +288,15 @@ class NativeDriver(Driver):
     """The same for a system that is a program: its module has command(options, tokens) -> arguments. Commands are words
     on its standard input, as bench/cases/case_compare_child.h says, and answers JSON lines on its standard output."""
 
+    WORDS = {"open": ("order", "seconds", "most", "resume"), "run": ("seconds", "most"), "take": ("batches", "places")}
+
     def __init__(self, options, system, tokens, more=None):
         Child.__init__(self, options, system.command(options, tokens), on_output=True)
         self.more, self.tokens, self._hello = dict(more or {}), tokens, None
         self.send("hello")
 
     def send(self, do, **fields):
-        words = {"open": ("order", "seconds", "most", "resume"), "run": ("seconds", "most"), "take": ("batches", "places")}.get(do, ())
+        words = self.WORDS.get(do, ())
         line = " ".join([do, *(str(fields[word]) for word in words if fields[word] is not None)])
         try:
             self._process.stdin.write(line.encode() + b"\n")

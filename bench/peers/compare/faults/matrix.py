@@ -4,7 +4,8 @@ The words: `place` an error that names the file and a position in it, `status` a
 `exception` an error that names neither, `crash` the process died by a signal, `hang` no batch within the limit,
 `garbage` rows that differ from the data were delivered without a word, `lost` and `repeated` rows of the undisturbed
 run did not come or came twice, `none` every row came once and right, `unreachable` the fault cannot be injected into
-this loader here. A system that cannot be had is `absent`. The worst that happened is the word; the sentence has the counts.
+this loader here. A system that cannot be had is `absent`. The worst that happened is the word; the sentence has the
+counts.
 
 The data is that of places.py. A reference is what the same loader delivers without a fault, so that a loader is not
 blamed for an order of its own. After a restart the rows up to the last saved state count as trained, and the restarted

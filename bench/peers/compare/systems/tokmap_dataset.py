@@ -12,8 +12,8 @@ ORDERS = ("sequential", "list")
 def about():
     import tokmap
     import torch
-    return (f"tokmap {tokmap.__version__}, torch {torch.__version__}; run.dataset() with int64 tensors, a batch sampler, "
-            f"collate_fn=tokmap.collate")
+    return (f"tokmap {tokmap.__version__}, torch {torch.__version__}; run.dataset() with int64 tensors, a batch "
+            f"sampler, collate_fn=tokmap.collate")
 
 
 class Loader(_common.Epochs):

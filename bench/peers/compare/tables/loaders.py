@@ -216,7 +216,8 @@ class Table:
     UNITS = (("tokens_per_s", "tokens/s", "more"), ("cold_tokens_per_s", "tokens/s", "more"),
              ("cpu_s_per_mtok", "s/Mtoken", "less"), ("cold_cpu_s_per_mtok", "s/Mtoken", "less"),
              *((metric, unit, "less") for metric, unit, _ in WARM_METRICS),
-             ("start_ms", "ms", "less"), ("import_ms", "ms", "less"), ("resume_ms", "ms", "less"), ("resume_other_rows", "rows", "less"),
+             ("start_ms", "ms", "less"), ("import_ms", "ms", "less"), ("resume_ms", "ms", "less"),
+             ("resume_other_rows", "rows", "less"),
              ("state_bytes", "bytes", "less"), ("memory_mib", "MiB", "less"), ("processes", "processes", "less"),
              ("amplification", "times", "less"), ("shared_mib", "MiB", "less"))
 
