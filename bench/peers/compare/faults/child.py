@@ -22,7 +22,6 @@ batch before which it begins, or -1: before opening), file_limit (bytes that a f
 
 from __future__ import annotations
 
-import array
 import ctypes
 import importlib
 import json
@@ -38,7 +37,7 @@ if __name__ == "__main__":
     sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 
 from faults import places  # noqa: E402
-from measure import wide  # noqa: E402
+from measure import rows_of  # noqa: E402
 from tokens import Tokens  # noqa: E402
 
 KINDS = {"eio": 1, "short": 2, "stall": 3}  # of shim.c
@@ -61,11 +60,6 @@ class Events:
 
     def say(self, **event):
         os.write(self.descriptor, (json.dumps(event) + "\n").encode())
-
-
-def names_of(reader, inputs, targets, seq_len):
-    one, two = array.array("q", wide(inputs)), array.array("q", wide(targets))
-    return [reader.name(one[at:at + seq_len], two[at:at + seq_len]) for at in range(0, len(one), seq_len)]
 
 
 def save(state, path, events, batch):
@@ -116,7 +110,8 @@ def deliver(module, job, reader, events, where):
             inputs, targets = opened.next()
         except StopIteration:
             break
-        events.say(rows=names_of(reader, inputs, targets, tokens.seq_len), s=time.monotonic() - begun)
+        seconds = time.monotonic() - begun
+        events.say(rows=[reader.name(*row) for row in rows_of(inputs, targets, tokens.seq_len)], s=seconds)
         batch += 1
         if job.get("save") and batch % job["every"] == 0:
             save(opened.state(), job["save"], events, batch)

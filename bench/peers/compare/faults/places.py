@@ -15,6 +15,7 @@ import sys
 
 DIGIT = 10000  # values of each kind
 KINDS = 4
+TOKEN = 8  # bytes of a token as it is delivered
 VOCABULARY = KINDS * DIGIT + 1
 EOD = KINDS * DIGIT  # the id that ends a document; it does not occur
 GROUPS = DIGIT * DIGIT
@@ -31,13 +32,6 @@ def stream(count, first_group=0):
     return made[:count]
 
 
-def row_bytes(tokens):
-    """The tokens of a row, which any package may have made, as bytes of 16-bit numbers. An id that does not fit
-    becomes 65535, which no place has."""
-    numbers = tokens.tolist() if hasattr(tokens, "tolist") else list(tokens)
-    return array.array("H", [n if 0 <= n < 65536 else 65535 for n in numbers]).tobytes()
-
-
 def place_of(row):
     """The place that most groups of four tokens in a row (an array of numbers) vote for, or None."""
     votes = collections.Counter()
@@ -51,21 +45,19 @@ class Reader:
     """Names rows: the place (a number) of a row that is what its place says, else a text with its checksum."""
 
     def __init__(self, count):
-        self.data = stream(count).tobytes()
+        self.data = array.array("q", stream(count)).tobytes()
+
+    def _is(self, place, inputs, targets):
+        begin, end = TOKEN * place, TOKEN * place + len(inputs)
+        return place >= 0 and self.data[begin:end] == inputs and self.data[begin + TOKEN:end + TOKEN] == targets
 
     def name(self, inputs, targets):
-        row = row_bytes(inputs)
-        after = row_bytes(targets)
-        if row[2:] != after[:-2]:
-            return f"{binascii.crc32(row + after):08x}"
-        row += after[-2:]
-        numbers = array.array("H", row)
-        place = place_of(numbers[:8])
-        if place is None or self.data[2 * place:2 * place + len(row)] != row:
-            place = place_of(numbers)
-        if place is not None and place >= 0 and self.data[2 * place:2 * place + len(row)] == row:
-            return place
-        return f"{binascii.crc32(row):08x}"
+        """The name of a row. inputs, targets: bytes of 64-bit numbers, as measure.rows_of() returns them."""
+        for row in (inputs[:2 * KINDS * TOKEN], inputs):
+            place = place_of(array.array("q", row))
+            if place is not None and self._is(place, inputs, targets):
+                return place
+        return f"{binascii.crc32(inputs + targets):08x}"
 
 
 def compare(wanted, delivered):

@@ -1,0 +1,249 @@
+"""The fault matrix of `tokmap-bench faults` and the simulation of `tokmap-bench compare survival`."""
+import array
+import math
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+TOP = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+PEERS = os.path.join(TOP, "bench", "peers", "compare")
+sys.path.insert(0, PEERS)
+
+from faults import places  # noqa: E402
+from faults.runner import kind_of, said  # noqa: E402
+from tables import survival  # noqa: E402
+
+BUILD = os.environ.get("BUILD_DIR", os.path.join(TOP, "build"))
+TOKMAP = ("tokmap", "tokmap, mapped", "tokmap, checked")
+# What only a check of all bytes finds.
+CONTENT = ("flipped bit", "swapped shard")
+
+
+def run(*arguments):
+    """The lines of the script, as lists of fields."""
+    command = [sys.executable, PEERS, *arguments, "--tokmap", os.path.join(BUILD, "bin", "tokmap"),
+               "--package", os.path.join(TOP, "src", "python"), "--offline"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+    if done.returncode:
+        raise AssertionError(f"exit status {done.returncode}: {done.stderr[-2000:]}")
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+def wide(numbers):
+    return array.array("q", numbers).tobytes()
+
+
+class Places(unittest.TestCase):
+    def test_every_row_tells_its_place(self):
+        count = 50000
+        data, reader = places.stream(count), places.Reader(count)
+        for place in (0, 1, 2, 3, 4, 4 * places.DIGIT - 5, 4 * places.DIGIT + 3, count - 17):
+            row = list(data[place:place + 17])
+            self.assertEqual(reader.name(wide(row[:-1]), wide(row[1:])), place)
+
+    def test_a_wrong_token_is_seen_wherever_it_is(self):
+        data, reader = places.stream(1000), places.Reader(1000)
+        for at in range(17):
+            row = list(data[100:117])
+            row[at] ^= 1
+            self.assertIsInstance(reader.name(wide(row[:-1]), wide(row[1:])), str)
+
+    def test_targets_that_are_not_the_inputs_moved_by_one_are_garbage(self):
+        data, reader = places.stream(1000), places.Reader(1000)
+        row = list(data[100:116])
+        self.assertIsInstance(reader.name(wide(row), wide(row)), str)
+        self.assertIsInstance(reader.name(wide([-1] + row[1:]), wide(row[1:] + [0])), str)
+
+    def test_other_data_has_no_place(self):
+        other, reader = list(places.stream(1000, places.OTHER)), places.Reader(1000)
+        self.assertIsInstance(reader.name(wide(other[:16]), wide(other[1:17])), str)
+
+    def test_rows_are_counted(self):
+        self.assertEqual(places.compare([1, 2, 3], [3, 1, 2]), (0, 0, 0, 0))
+        self.assertEqual(places.compare([1, 2, 3], [1, 1, 1]), (2, 2, 0, 0))
+        self.assertEqual(places.compare([1, 2, 3], [1, 2, "x"]), (1, 0, 1, 0))
+        self.assertEqual(places.compare([1, 2, 3], [1, 2, 7]), (1, 0, 0, 1))
+        self.assertEqual(places.compare([1, "x"], ["x", 1]), (0, 0, 0, 0))  # a row that mixes documents
+
+
+class Errors(unittest.TestCase):
+    def test_the_word_of_an_error(self):
+        for text, word in (("a.bin: cannot read (byte 17)", "place"), ("a.bin is empty", "status"),
+                           ("mmap length is greater than file size", "exception"),
+                           ("index 7 is out of bounds", "exception")):
+            self.assertEqual(kind_of({"text": text}, {"a.bin"}), word)
+
+    def test_folders_are_left_out(self):
+        error = {"error": "OSError", "when": "open", "text": "No such file: '/tmp/x/y/a.bin'"}
+        self.assertEqual(said(error), "OSError in open: No such file: 'a.bin'")
+
+
+class Matrix(unittest.TestCase):
+    """tokmap's columns, for real. The other systems are absent if their packages are, and then each cell says so."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.mkdtemp()
+        cls.lines = run("faults", "--stall", "1", "--peers", "memmap", "--work", cls.folder)
+        cls.preloaded = run("faults", "--stall", "1", "--peers", "tokmap", "--no-fuse", "--work", cls.folder, "--faults",
+                            "short read, EIO,stall")
+
+    @classmethod
+    def tearDownClass(cls):
+        shutil.rmtree(cls.folder)
+
+    @staticmethod
+    def cells(lines):
+        return {(line[2], line[1]): (line[3], line[4]) for line in lines if line[0] == "cell"}
+
+    def test_no_cell_is_empty(self):
+        cells = self.cells(self.lines)
+        systems = {system for system, _ in cells}
+        self.assertLessEqual({*TOKMAP, "np.memmap"}, systems)
+        self.assertEqual(len(cells), len(systems) * 12)
+        for word, text in cells.values():
+            self.assertIn(word, ("place", "status", "exception", "crash", "hang", "garbage", "lost", "repeated", "none",
+                                 "unreachable", "absent"))
+            self.assertGreater(len(text), 10)
+
+    def test_tokmap_has_statuses_and_zeros(self):
+        for (system, fault), (word, text) in self.cells(self.lines).items():
+            if system not in TOKMAP:
+                continue
+            with self.subTest(system=system, fault=fault, text=text):
+                if fault in CONTENT and system != "tokmap, checked":
+                    self.assertEqual(word, "garbage")  # these options do not read all bytes
+                else:
+                    self.assertIn(word, ("place", "none", "unreachable"))
+
+    def test_faults_strike(self):
+        cells = self.cells(self.lines)
+        for fault in ("flipped bit", "cut before opening", "cut under the run", "swapped shard", "stale index"):
+            self.assertEqual(cells["tokmap, checked", fault][0], "place", fault)
+        self.assertIn("1 row of 1,536", cells["tokmap", "flipped bit"][1])
+        self.assertIn("verify", cells["tokmap", "flipped bit"][1])
+        self.assertEqual(cells["tokmap, checked", "full disk"][0], "place")
+
+    def test_a_preloaded_library_does_the_same_where_there_is_no_fuse(self):
+        cells = self.cells(self.preloaded)
+        if "unreachable" == cells["tokmap, checked", "EIO"][0]:
+            self.skipTest(cells["tokmap, checked", "EIO"][1])
+        self.assertEqual(cells["tokmap, checked", "EIO"][0], "place")
+        self.assertIn("EIO" if "EIO" in cells["tokmap, checked", "EIO"][1] else "Input/output error",
+                      cells["tokmap, checked", "EIO"][1])
+        self.assertEqual(cells["tokmap, checked", "short read"][0], "none")
+        self.assertIn("DeadlineError", cells["tokmap, checked", "stall"][1])
+
+    def test_fuse_strikes_where_it_is(self):
+        note = next(line[1] for line in self.lines if line[0] == "note")
+        if "FUSE: it reaches" not in note:
+            self.skipTest(note)
+        cells = self.cells(self.lines)
+        for system in TOKMAP:
+            self.assertIn("Input/output error", cells[system, "EIO"][1])
+        self.assertIn("DeadlineError", cells["tokmap, checked", "stall"][1])
+        self.assertRegex(cells["tokmap", "stall"][1], r"slowest next\(\) took (0\.[5-9]|1|2)")
+        self.assertEqual(cells["tokmap, mapped", "short read"][0], "unreachable")
+
+    def test_nothing_is_left(self):
+        self.assertEqual(os.listdir(self.folder), [])
+
+
+class Survival(unittest.TestCase):
+    FIGURES = survival.Figures("a loader", 2.0, 0.5, 1e6)
+
+    def month(self, policy, failures=(), **setting):
+        return survival.Month(policy, self.FIGURES, survival.Setting(**setting), failures)
+
+    def test_without_failures(self):
+        for policy in survival.POLICIES:
+            month = self.month(policy)
+            self.assertAlmostEqual(month.hours_wasted, 2 / 3600)
+            self.assertEqual((month.restarts, month.hours_redone, len(month.days)), (0, 0, 30))
+            if policy != "none":
+                self.assertEqual((month.rows_lost, month.rows_repeated), (0, 0))
+
+    def test_one_draw_of_each_window_on_average_misses_one_in_e(self):
+        month = self.month("none")
+        rows = 30 * 24 * 1800 * 4096
+        self.assertAlmostEqual(month.rows_lost / rows, 1 / math.e, places=5)
+
+    def test_one_failure(self):
+        # Steps of 2 s and a checkpoint each 30 minutes: 900 steps. The loader needs 2 s, so the failure after 100.25 h
+        # is after step 100.25 * 1800 - 1; the last checkpoint is that of step 179,100 at 99.5 h and 2 s, or of 180,000
+        # at 100 h and 2 s. No node comes back.
+        setting = {"repair": 10000}
+        failures = [(100.25, 7)]
+        exact = self.month("exact", failures, **setting)
+        self.assertEqual((exact.rows_lost, exact.rows_repeated, exact.restarts), (0, 0, 1))
+        self.assertAlmostEqual(exact.hours_wasted, (2 + 0.5) / 3600)
+        self.assertAlmostEqual(exact.hours_redone, 0.25 - 2 / 3600)
+        self.assertAlmostEqual(exact.progress, 180000 + (720 - 100.25 - 0.5 / 3600) * 1800 * 63 / 64, places=3)
+        restart = self.month("restart", failures, **setting)
+        self.assertEqual(restart.rows_lost, 180000 * 4096)  # all before the failure comes again
+        self.assertEqual(restart.rows_repeated, restart.rows_lost)
+        forward = self.month("fast-forward", failures, **setting)
+        rows = 180000 * 4096 / (512 * 63 / 64)
+        self.assertAlmostEqual(forward.hours_wasted, (2 + 2 + rows * 2048 / 1e6) / 3600)
+        self.assertEqual(forward.rows_lost, 0)
+
+    def test_a_late_restart_of_the_epoch_loses_what_it_had_not_reached(self):
+        month = self.month("restart", [(700.25, 0)], repair=10000)
+        after = (720 - 700.25 - 2 / 3600) * 1800 * 63 / 64 * 4096
+        self.assertEqual(month.rows_lost, round(after))
+
+    def test_waiting_for_the_node(self):
+        month = self.month("same world", [(100.25, 0)], repair=6)
+        self.assertAlmostEqual(month.hours_wasted, 6 + (2 + 0.5) / 3600)
+        self.assertEqual(month.rows_lost, 0)
+        spare = self.month("same world", [(100.25, 0)], repair=6, spares=1)
+        self.assertAlmostEqual(spare.hours_wasted, (2 + 0.5) / 3600)
+
+    def test_a_node_that_comes_back_costs_a_restart_and_no_step(self):
+        month = self.month("exact", [(100.25, 0)], repair=6)
+        self.assertEqual(month.restarts, 2)
+        self.assertAlmostEqual(month.hours_wasted, (2 + 0.5 + 0.5) / 3600)
+        again = self.month("exact", [(100.25, 0), (106.25 + 1 / 3600, 0)], repair=6)
+        # The second failure meets the run half a second after it went on from the checkpoint made for the node.
+        self.assertAlmostEqual(again.hours_redone - month.hours_redone, (1 - 0.5) / 3600)
+
+    def test_restarts_agree_with_the_rate(self):
+        setting = survival.Setting(rate=0.01, repair=0.001)
+        months = [survival.Month("exact", self.FIGURES, setting, setting.failures(f"{seed}")) for seed in range(300)]
+        mean = sum(month.restarts for month in months) / len(months)
+        expected = 2 * 0.01 * 64 * 30  # each node comes back, too
+        self.assertLess(abs(mean - expected), 4 * 2 * math.sqrt(expected / 2 / len(months)))
+
+    def test_a_seed_decides_everything(self):
+        setting = survival.Setting()
+        self.assertEqual(setting.failures("1 0"), setting.failures("1 0"))
+        self.assertNotEqual(setting.failures("1 0"), setting.failures("2 0"))
+
+    def test_all_nodes_may_fail(self):
+        for policy in survival.POLICIES:
+            month = self.month(policy, [(10, 0), (11, 0), (12, 0)], nodes=2, repair=5)
+            self.assertGreater(month.hours_wasted, 3)  # both are down from 11 to 15
+            self.assertGreater(month.progress, 0)
+
+    def test_the_table(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "rows.json")
+            with open(path, "w", encoding="utf-8") as file:
+                for metric, value in (("start_ms", 100), ("resume_ms", 1), ("tokens_per_s", 1e9)):
+                    file.write(f'{{"table": "loaders", "row": "tokmap", "metric": "{metric}", "value": {value}}}\n')
+            lines = run("survival", "--figures", path, "--repeats", "3")
+            self.assertEqual(lines, run("survival", "--figures", path, "--repeats", "3"))
+            self.assertNotEqual(lines, run("survival", "--figures", path, "--repeats", "3", "--seed", "2"))
+        rows = {(line[2], line[3]): [float(v) for v in line[6].split(",")] for line in lines if line[0] == "row"}
+        for policy in survival.POLICIES:
+            self.assertEqual(len(rows[policy, "hours_wasted"]), 3)
+            self.assertEqual(rows[policy, "hours_wasted"], rows[policy, "hours_wasted_day_30"])
+        self.assertEqual(rows["exact", "rows_lost"], [0, 0, 0])
+        self.assertGreater(min(rows["restart", "rows_lost"]), 0)
+
+
+if __name__ == "__main__":
+    unittest.main()
