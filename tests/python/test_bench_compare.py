@@ -3,6 +3,7 @@ and a system that delivers other tokens, crashes, or cannot be had is a row that
 import importlib
 import json
 import os
+import pickle
 import random
 import shutil
 import subprocess
@@ -10,7 +11,7 @@ import sys
 import tempfile
 import unittest
 
-from support import TOKMAP, TOP, importable, pack
+from support import TOKMAP, TOP, importable, needs, pack
 
 COMPARE = os.path.join(TOP, "bench", "peers", "compare")
 
@@ -122,6 +123,38 @@ class Measure(unittest.TestCase):
             self.measure.warm([folder])
             self.assertEqual(self.measure.resident_bytes(path), 5000)
             self.assertIn(self.measure.evict([folder]), (0.0, 1.0))  # 1 on a file system in memory
+
+
+class OurDataset(unittest.TestCase):
+    """The row of tokmap's map-style dataset, in this process."""
+
+    @needs("numpy", "torch")
+    def test_it_delivers_every_list_and_continues(self):
+        sys.path.insert(0, COMPARE)
+        self.addCleanup(sys.path.remove, COMPARE)
+        measure, tokens = importlib.import_module("measure"), importlib.import_module("tokens")
+        system = importlib.import_module("systems.tokmap_dataset")
+        with tempfile.TemporaryDirectory() as work:
+            data = pack(work, documents=200)
+            size = os.path.getsize(data + ".bin") // 2
+            given = tokens.Tokens(data + ".bin", 2, size, 64, 4, work, data)
+            batches = given.windows() // 4 + 3  # into the second epoch
+            for order in system.orders_of({}):
+                loader = system.open(given, work, order=order)
+                self.assertLess(len(pickle.dumps(loader.dataset)), 4096)  # workers get names, not tokens
+                sums = []
+                for _ in range(batches):
+                    sums += measure.row_sums(*loader.next(), 64)
+                state = loader.state()
+                later = measure.row_sums(*loader.next(), 64)
+                loader.close()
+                self.assertEqual(sums[:16], given.row_sums(given.first_windows(order, 16)))
+                loader = system.open(given, work, order=order, resume=state)
+                self.assertEqual(measure.row_sums(*loader.next(), 64), later)
+                loader.close()
+            loader = system.open(given, work, order="sequential", plain=True)
+            self.assertEqual(measure.row_sums(*loader.next(), 64), given.row_sums(range(4)))
+            loader.close()
 
 
 class Scripts(unittest.TestCase):

@@ -25,8 +25,8 @@ class Loader:
         import tokmap
         run = tokmap.Run(data=tokens.name, seq_len=tokens.seq_len, batch=tokens.rows * world, seed=1,
                          order={"sequential": "sequential", "own": "shuffle"}[order])
-        self._loader = run.loader(rank=rank, world=world, dtype="int64", framework=framework(), resume=resume,
-                                  **options)
+        self._loader = run.loader(rank=rank, world=world, dtype="int64", resume=resume,
+                                  **{"framework": framework(), **options})
         self._out = self._loader.out()
         self._inputs, self._targets = self._out["inputs"], self._out["targets"]
 

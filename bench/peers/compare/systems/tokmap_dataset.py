@@ -1,19 +1,25 @@
-"""tokmap's map-style dataset in a DataLoader of torch, for programs that keep their sampler and their workers."""
+"""tokmap in programs with torch: its map-style dataset in a DataLoader, for programs that keep their sampler and their
+workers, and its loader with new tensors for each batch, which is what a plain loop gets."""
 import pickle
 
-from systems import _common
+from systems import _common, tokmap
 
 NAME = "tokmap_dataset"
 PACKAGES = ["numpy", "torch"]
-ROWS = {"tokmap Dataset in torch/0": {}, "tokmap Dataset in torch/2+persistent": {"workers": 2}}
-ORDERS = ("sequential", "list")
+ROWS = {"tokmap, new torch tensors": {"plain": True}, "tokmap Dataset in torch/0": {},
+        "tokmap Dataset in torch/2+persistent": {"workers": 2}}
+ORDERS = ("sequential", "list", "own")
+
+
+def orders_of(options):
+    return ("sequential", "own") if options.get("plain") else ("sequential", "list")
 
 
 def about():
     import tokmap
     import torch
-    return (f"tokmap {tokmap.__version__}, torch {torch.__version__}; run.dataset() with int64 tensors, a batch "
-            f"sampler, collate_fn=tokmap.collate")
+    return (f"tokmap {tokmap.__version__}, torch {torch.__version__}; int64 tensors; the Dataset has a batch sampler and "
+            f"collate_fn=tokmap.collate")
 
 
 class Loader(_common.Epochs):
@@ -43,5 +49,15 @@ class Loader(_common.Epochs):
         return len(pickle.dumps(self.dataset)) if self._workers else None
 
 
-def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0):
+class Plain(tokmap.Loader):
+    """The loader without out=, whose batches are new tensors."""
+
+    def next(self):
+        batch = self._loader.next()
+        return batch.inputs, batch.targets
+
+
+def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0, plain=False):
+    if plain:
+        return Plain(tokens, order, rank, world, resume, {"framework": "torch"})
     return Loader(tokens, order, rank, world, resume, workers)
