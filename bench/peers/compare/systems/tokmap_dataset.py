@@ -18,8 +18,8 @@ def orders_of(options):
 def about():
     import tokmap
     import torch
-    return (f"tokmap {tokmap.__version__}, torch {torch.__version__}; int64 tensors; the Dataset has a batch sampler and "
-            f"collate_fn=tokmap.collate")
+    return (f"tokmap {tokmap.__version__}, torch {torch.__version__}; int64 tensors; the Dataset has a batch sampler "
+            f"and collate_fn=tokmap.collate")
 
 
 class Loader(_common.Epochs):
