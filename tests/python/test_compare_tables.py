@@ -22,7 +22,7 @@ TINY = {"repeats": 2, "seconds": 0.01, "workers": 1, "worker_counts": [0, 1], "b
 
 # Runs in a process of its own, because the scripts' modules have names like `report` and `setup`.
 RUN_ALL = """
-import argparse, importlib, json, os, sys
+import argparse, contextlib, importlib, json, os, sys
 sys.path.insert(0, sys.argv[1])
 from report import Report
 from tokens import Tokens
@@ -50,7 +50,7 @@ short = loop.TorchVariant("short", tokens, num_workers=0)
 short.open = lambda numbers: right.open(numbers[:8])
 report.equal("check", "short", *loop.check(short, tokens))
 
-from tables import state
+from tables import progressive, state
 
 
 class Forgets(state.Ours):
@@ -59,6 +59,16 @@ class Forgets(state.Ours):
 
 
 report.equal("check", "forgets", *state.resumes(Forgets("forgets", tokens), tokens, 3))
+names = [getattr(row[0], "name", row[0]) for row in progressive.variants(tokens, argparse.Namespace(**settings), True)]
+report.equal("check", "rows with a GPU", names == [
+    "baseline: 0 workers", "+ 1 workers and prefetch", "+ pin_memory", "+ persistent_workers",
+    "+ prefetcher on its own stream", "+ batched __getitems__", "batched __getitems__, 0 workers", "tokmap"], str(names))
+stream = argparse.Namespace(wait_stream=lambda other: None)
+torch.cuda.Stream = torch.cuda.current_stream = lambda: stream
+torch.cuda.stream = contextlib.nullcontext
+torch.Tensor.record_stream = lambda tensor, stream: None
+prefetcher = loop.StreamVariant("prefetcher", tokens, device="cpu", batched=True, num_workers=0)
+report.equal("check", "prefetcher", *loop.check(prefetcher, tokens))
 equal = [loop.TorchVariant(name, tokens, batched=True, num_workers=0) for name in ("one", "other")]
 for attempt in range(3):
     found = loop.run_variants(report, "equal", equal, tokens, argparse.Namespace(repeats=8, seconds=0.03))
@@ -177,7 +187,8 @@ class Tables(unittest.TestCase):
         self.assertEqual(checked - {"check", "equal"}, set(TABLES) - {"pin", "overlap"})
 
     def test_a_difference_is_found(self):
-        self.assertEqual(self.lines.equal["check", "right"][0], "yes")
+        for row in ("right", "prefetcher", "rows with a GPU"):
+            self.assertEqual(self.lines.equal["check", row][0], "yes", self.lines.equal["check", row][1])
         for row in ("wrong", "short", "forgets"):
             self.assertEqual(self.lines.equal["check", row][0], "no", row)
 
@@ -257,6 +268,13 @@ class Answers(unittest.TestCase):
         self.assertIn("8 is slower than 2", one)
         self.assertIn("Workers do not pay here", other)
         self.assertRegex(other, r"tokmap beside 0 workers: 3\.\d+ \(")
+
+    def test_knee(self):
+        wide = [50, 100, 200, 400, 100]  # not to be distinguished from any other row here
+        found = call(*[("torch_loop", "knee", [repr(rates)]) for rates in (
+            {1: around(100), 4: wide, 16: around(300), 64: around(301)}, {1: around(100), 4: wide, 16: around(100.1)},
+            {0: around(100), 1: around(300), 2: around(200)}, {0: around(100)})])
+        self.assertEqual(found, [16, 1, 1, 0])
 
     def test_batch(self):
         rates = {"torch": {1: around(10), 8: around(40), 64: around(40.2)}, "tokmap": {1: around(50), 8: around(50.3)}}

@@ -397,7 +397,7 @@ def pass_seconds(options, passes, whole=30.0):
 
 
 def repeats_of(options):
-    return int(setting(options, "repeats", 5))
+    return int(setting(options, "repeats", 7))
 
 
 def run_variants(report, table, variants, tokens, options, epochs=2, step=None, run=None, whole=30.0,
@@ -465,6 +465,19 @@ def faster(one, other):
     """Whether a row is faster than another one that was measured in the same turns, beyond doubt."""
     ratio = measure.Ratio(one, other)
     return ratio.distinguishable and ratio.ratio > 1
+
+
+def knee(rates):
+    """Where more stops paying. rates: {size: rates of the turns}. The smallest size that is faster than the first one and
+    that no larger size exceeds; the first one, if none is faster."""
+    first, *others = sorted(rates)
+    better = [size for size in others if faster(rates[size], rates[first])]
+    if not better:
+        return first
+    for size in better:
+        if not any(faster(rates[more], rates[size]) for more in others if more > size):
+            return size
+    return max(better, key=lambda size: median(rates[size]))
 
 
 def by_core(shares, most=16):

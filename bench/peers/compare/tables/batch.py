@@ -29,13 +29,12 @@ def answer(rates):
         sizes = sorted(by_size)
         if len(sizes) < 2:
             continue
-        best = next(size for size in sizes
-                    if not any(loop.faster(by_size[more], by_size[size]) for more in sizes if more > size))
+        best = loop.knee(by_size)
         if best == sizes[0]:
             said.append(f"{kind}: no size is faster than {sizes[0]} row{'s' * (sizes[0] != 1)}")
         else:
-            said.append(f"{kind}: gains up to {best} rows, {loop.compared(by_size[best], by_size[sizes[0]])} of "
-                        f"{sizes[0]}")
+            said.append(f"{kind}: gains up to {best} rows, "
+                        f"{loop.compared(by_size[best], by_size[sizes[0]], f'the rate of {sizes[0]}')}")
     return loop.sentence(said) if said else "Fewer than two sizes could be measured, so there is nothing to compare."
 
 

@@ -3,6 +3,7 @@
 The exposed time of a row is its time a step minus that of the same step without any copy, measured in the same turn.
 The step multiplies matrices for about 1 ms, which a calibration before the first turn finds.
 """
+import itertools
 import time
 
 import in_torch
@@ -39,7 +40,7 @@ def endless(torch, name, tokens):
     """An iterator over batches on the GPU, and the function that ends it."""
     if name == "step alone":
         batch = torch.ones((tokens.rows, tokens.seq_len + 1), dtype=torch.int64, device="cuda")
-        return iter(lambda: batch, None), lambda: None
+        return itertools.repeat(batch), lambda: None
     if name == "tokmap":
         variant = loop.TokmapVariant(name, tokens, device="cuda")
     else:

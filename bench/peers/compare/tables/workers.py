@@ -11,21 +11,12 @@ NAME = "workers"
 COUNTS = (0, 1, 2, 4, 8, 16)
 
 
-def where_it_stops(counts, rates):
-    """The smallest number of workers whose rate no larger number exceeds by a distinguishable amount."""
-    for count in counts:
-        above = [more for more in counts if more > count]
-        if not any(loop.faster(rates[more], rates[count]) for more in above):
-            return count
-    return counts[-1]
-
-
 def answer(rates):
     """The sentence below the table. rates: {number of workers, "batched", or "tokmap": rates of the turns}."""
     counts = sorted(key for key in rates if isinstance(key, int))
     if len(counts) < 2:
         return "Fewer than two numbers of workers could be measured, so there is nothing to compare."
-    best = where_it_stops(counts, rates)
+    best = loop.knee({count: rates[count] for count in counts})
     if best == 0:
         said = ["workers do not pay here: no number of them is faster than none"]
     else:
