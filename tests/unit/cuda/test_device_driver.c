@@ -1,8 +1,8 @@
 /*
  * What a driver does around a loader: modules that loaders share, machine code that the driver refuses, drivers that
  * load a kernel late or lack newer functions, streams of green contexts, captures that reach the legacy default stream,
- * a device that is reset or a driver that has ended while a loader is open, and children where the kernel does not
- * clear memory for them. All on the emulated driver, as one for CUDA 13.0.
+ * a device that is reset or a driver that has ended while a loader is open, children where the kernel does not clear
+ * memory for them, and the pages of the ring. All on the emulated driver, as one for CUDA 13.0.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -35,10 +35,19 @@ static struct tokmap_run *run;
 static const struct software_driver *driver;
 static struct cuda_driver *table; /* the library's own */
 
-/* This program's own madvise() takes the place of libc's. It can refuse what old kernels and sandboxes refuse. */
+/* This program's own madvise() takes the place of libc's. It can refuse what old kernels and sandboxes refuse, and it
+ * remembers for what memory huge pages were asked. */
 static int refuses_wipe;
+static struct {
+    const void *address;
+    size_t bytes;
+} advised; /* by the last call that asked for huge pages */
 int madvise(void *address, size_t bytes, int advice)
 {
+    if (advice == MADV_HUGEPAGE) {
+        advised.address = address;
+        advised.bytes = bytes;
+    }
     if (refuses_wipe && advice == MADV_WIPEONFORK) {
         errno = EINVAL;
         return -1;
@@ -600,6 +609,60 @@ static void an_unknown_node_is_looked_for(void **unused)
     assert_int_equal(calls[1], calls[0] + 3);
 }
 
+/* ---- the ring's memory ---- */
+
+#define HUGE_PAGE ((uint64_t)2 << 20)
+
+static struct {
+    int (*call)(void *memory, size_t bytes, unsigned flags);
+    const void *memory;
+    uint64_t bytes;
+} registered;
+
+static int register_and_remember(void *memory, size_t bytes, unsigned flags)
+{
+    registered.memory = memory;
+    registered.bytes = bytes;
+    return registered.call(memory, bytes, flags);
+}
+
+/* From 2 MiB on, the memory that the GPU copies from begins at a multiple of 2 MiB, and the kernel is asked to use huge
+ * pages for all of it. Page after page is mapped in between, so that no other alignment comes about by chance; and as a
+ * ring is not a multiple of 2 MiB long, the kernel does not align it unasked. */
+static void a_large_ring_begins_at_a_huge_page(void **unused)
+{
+    (void)unused;
+    static const uint64_t sizes[] = {1000000, 2500000, 3300000, 5000000, 9000000, 17000000};
+    enum { SIZES = sizeof sizes / sizeof sizes[0] };
+    const size_t page = os_page_bytes();
+    void *between[SIZES];
+    registered.call = table->host_register;
+    table->host_register = register_and_remember;
+    for (size_t i = 0; i < SIZES; i++) {
+        struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+        struct tokmap_loader *loader;
+        between[i] = mmap(NULL, page, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+        assert_true(between[i] != MAP_FAILED);
+        options.device = "cuda:0";
+        options.ring_bytes = sizes[i];
+        memset(&advised, 0, sizeof advised);
+        assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+        tokmap_loader_close(loader);
+        assert_true(registered.bytes <= sizes[i] && registered.bytes > sizes[i] / 2);
+        if (registered.bytes < HUGE_PAGE) {
+            assert_null(advised.address);
+            continue;
+        }
+        assert_true(registered.bytes % HUGE_PAGE);
+        assert_int_equal((uintptr_t)registered.memory % HUGE_PAGE, 0);
+        assert_ptr_equal(advised.address, registered.memory);
+        assert_true(advised.bytes >= registered.bytes && advised.bytes < registered.bytes + page);
+    }
+    table->host_register = registered.call;
+    for (size_t i = 0; i < SIZES; i++)
+        munmap(between[i], page);
+}
+
 static void what_the_operator_can_do_is_said(void **unused)
 {
     (void)unused;
@@ -634,6 +697,7 @@ int main(void)
         TEST(a_child_is_recognized_without_help_of_the_kernel),
         TEST(a_loader_reports_coherent_memory),
         TEST(an_unknown_node_is_looked_for),
+        TEST(a_large_ring_begins_at_a_huge_page),
         TEST(what_the_operator_can_do_is_said),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -145,6 +145,29 @@ static void a_large_mapping_starts_at_a_huge_page(void **unused)
     os_close(fd);
 }
 
+static void memory_for_huge_pages_starts_at_one(void **unused)
+{
+    (void)unused;
+    static const uint64_t sizes[] = {1, 5000, ((uint64_t)2 << 20) - 1, (uint64_t)2 << 20, ((uint64_t)5 << 20) + 123};
+    enum { SIZES = sizeof sizes / sizeof sizes[0], TIMES = 3 };
+    void *memory[TIMES][SIZES];
+    for (size_t i = 0; i < TIMES; i++)
+        for (size_t j = 0; j < SIZES; j++) {
+            assert_int_equal(os_memory_new(sizes[j], true, &memory[i][j]), 0);
+            assert_int_equal((uintptr_t)memory[i][j] % ((uintptr_t)2 << 20), 0);
+            ((char *)memory[i][j])[0] = 1;
+            ((char *)memory[i][j])[sizes[j] - 1] = 1;
+        }
+    for (size_t i = 0; i < TIMES; i++)
+        for (size_t j = 0; j < SIZES; j++)
+            os_memory_free(memory[i][j], sizes[j]);
+    /* Small pages are a hint: the memory is as good as before, and still zero. */
+    assert_int_equal(os_memory_new((uint64_t)4 << 20, false, &memory[0][0]), 0);
+    os_memory_small_pages(memory[0][0], (uint64_t)4 << 20);
+    assert_int_equal(((char *)memory[0][0])[((size_t)4 << 20) - 1], 0);
+    os_memory_free(memory[0][0], (uint64_t)4 << 20);
+}
+
 struct baton {
     struct os_mutex *mutex;
     struct os_condition *condition;
@@ -292,6 +315,7 @@ int main(void)
         cmocka_unit_test(ranges_are_copied_between_files),
         cmocka_unit_test(a_cut_mapping_is_a_status),
         cmocka_unit_test(a_large_mapping_starts_at_a_huge_page),
+        cmocka_unit_test(memory_for_huge_pages_starts_at_one),
         cmocka_unit_test(threads_hand_over),
         cmocka_unit_test(threads_share_work),
         cmocka_unit_test(a_folder_walk_ends_early),
