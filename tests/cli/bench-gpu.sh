@@ -83,11 +83,18 @@ equal "$(grep '^modules_loaded' counts | sort -n -k 2 | tail -n 1)" 'modules_loa
 equal "$(grep '^modules_compiled' counts)" 'modules_compiled 2' 'processes that compile kernels: the one that measures it'
 equal "$(grep -c '^violations' counts || :)" 0 'violations'
 
-# With --require the exit status says whether all figures are held; and a case that fails costs its own figures only.
-exits 1 tokmap-bench gpu --repeats 1 --seconds 0.001 --copy-bytes 4Ki --tokens 100k --batches 10 --batch-tokens 2048 \
-    --require held synthetic:vocab=50257 >out 2>err
+# With --require the exit status says whether all figures are held. A case that fails costs its own figures only.
+tiny="--repeats 1 --seconds 0.001 --copy-bytes 4Ki --batches 10 --batch-tokens 2048 synthetic:vocab=50257"
+# shellcheck disable=SC2086
+{
+    exits 1 tokmap-bench gpu $tiny --require held >out 2>err
+    TOKMAP_CUDA_SOFTWARE=fail=cuMemHostAlloc:1,quiet exits 1 tokmap-bench gpu $tiny >failing 2>err
+}
 grep -q '^gpu.race_mismatches  *0 .* held' out || exit 1
 holds out 'of 20 figures that have a bar are held'
+grep -q '^gpu.race_mismatches  *outputs .* not measured' failing || exit 1
+grep -q '^gpu.train_2ms_share_percent  *[0-9]' failing || exit 1
+holds err 'tokmap-bench race: allocating page-locked memory failed: CUDA_ERROR_UNKNOWN (999)'
 
 # Every output is right: when both sides are delayed, without delays, and when the host expands because the driver loads
 # the benchmark's module but not the loader's.
