@@ -11,7 +11,8 @@ def about():
     import grain
     return (f"grain {grain.__version__}; MapDataset.source().shuffle().repeat().batch().to_iter_dataset(); 0 threads "
             "is what its documentation advises for data in memory, 16 its default; the list of windows is the "
-            "source, in its own order it shuffles")
+            "source, in its own order it shuffles; with 0.2.18, the shuffle of 65,537 windows delivers one of them twice "
+            "and one never")
 
 
 class Source:

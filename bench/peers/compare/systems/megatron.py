@@ -4,7 +4,7 @@ import os
 from systems import _common
 
 NAME = "megatron"
-PACKAGES = ["numpy", "torch", "megatron-core"]
+PACKAGES = ["numpy", "torch", "megatron-core", "tqdm"]  # it imports tqdm and does not require it
 ORDERS = ("own",)
 STITCHED = True  # a row continues in another document, which is not the next one in the file
 ROWS = {
