@@ -22,9 +22,9 @@
 #include "tokmap/cuda.h"
 
 static const struct bench_case *const cases[] = {
-    &case_check, &case_limits, &case_order,    &case_slice,   &case_loader, &case_open,    &case_train,
-    &case_pack,  &case_plan,   &case_sources,  &case_trace,   &case_verify, &case_h2d,     &case_expand,
-    &case_race,  &case_gpu,    &case_tokenize, &case_parquet, &case_writer, &case_compare, &case_hostile};
+    &case_check,    &case_limits,  &case_order,  &case_slice,   &case_loader, &case_open,   &case_train, &case_pack,
+    &case_plan,     &case_sources, &case_trace,  &case_verify,  &case_h2d,    &case_expand, &case_race,  &case_gpu,
+    &case_tokenize, &case_parquet, &case_writer, &case_compare, &case_faults, &case_hostile};
 #define CASES (sizeof cases / sizeof cases[0])
 
 static const char details[] =
@@ -112,7 +112,8 @@ static int run_all(struct bench *bench, const struct arguments *given)
             continue;
         if (cases[i] == &case_gpu) /* it runs other cases */
             continue;
-        if (cases[i] == &case_hostile || cases[i] == &case_compare) /* not about tokmap's parts on this machine */
+        if (cases[i] == &case_hostile || cases[i] == &case_compare || cases[i] == &case_faults)
+            /* not about tokmap's parts on this machine */
             continue;
         if (cases[i] == &case_check && !bench->options.run_file && !bench->options.batch_given)
             continue;
@@ -224,6 +225,18 @@ static int options_check(const struct cli_command *command, const struct bench_o
         return cli_misused(command, "--batch-tokens must be at least 1");
     if (!(options->patience >= 0.1 && options->patience <= 1e6))
         return cli_misused(command, "--patience must be from 0.1 to 1000000");
+    if (!(options->stall >= 0.1 && options->stall <= 3600))
+        return cli_misused(command, "--stall must be from 0.1 to 3600");
+    if (!options->nodes || options->nodes > 1000000 || options->spare_nodes > 1000000)
+        return cli_misused(command, "--nodes must be from 1 to 1000000, and --spare-nodes at most that");
+    if (!(options->days >= 1 && options->days <= 1000))
+        return cli_misused(command, "--days must be from 1 to 1000");
+    if (!(options->failures >= 0 && options->failures <= 10))
+        return cli_misused(command, "--failures must be from 0 to 10");
+    if (!(options->checkpoint_minutes >= 0.01 && options->checkpoint_minutes <= 1e6))
+        return cli_misused(command, "--checkpoint-minutes must be from 0.01 to 1000000");
+    if (!(options->repair_hours >= 0 && options->repair_hours <= 1e6))
+        return cli_misused(command, "--repair-hours must be from 0 to 1000000");
     if (options->device > 1023)
         return cli_misused(command, "--device must be at most 1023");
     if (!options->batches || options->batches > (uint64_t)1 << 40)
@@ -263,6 +276,8 @@ static int run_request(const struct cli_command *command, const char **operands,
             count--;
         }
     }
+    if (chosen == &case_faults && count > 1)
+        return cli_misused(command, "the case faults makes its data itself, so leave '%s' out", operands[1]);
     if (count > 2)
         return cli_misused(command, "give one case and at most one run file or dataset, not also '%s'", operands[2]);
     result = options_check(command, &bench->options);
@@ -311,7 +326,13 @@ int main(int argc, char **argv)
                                 .batches = 1000000,
                                 .copy_bytes = (uint64_t)256 << 20,
                                 .text_bytes = (uint64_t)256 << 20,
-                                .patience = 3600};
+                                .patience = 3600,
+                                .stall = 10,
+                                .nodes = 64,
+                                .days = 30,
+                                .failures = 0.0038,
+                                .checkpoint_minutes = 30,
+                                .repair_hours = 6};
     if (argc > 2 && !strcmp(argv[1], CHILD_MARK)) { /* a copy of the command, started by it */
         o->child = argv[2];
         argv[2] = argv[0];
@@ -367,20 +388,38 @@ int main(int argc, char **argv)
          "measure documents of 4 KB only; some peers cannot encode the whole text in one call", NULL},
         {0, "against", CLI_TEXT, &o->against, NULL, "NAMES",
          "also measure these peers (gigatoken, fastokens, tiktoken, tokenizers) and compare their ids", NULL},
-        CLI_HEADING("Other systems: compare, and tokenize --against"),
+        CLI_HEADING("Other systems: compare, faults, and tokenize --against"),
         {0, "peers", CLI_TEXT, &o->peers, NULL, "NAMES",
-         "compare: measure only these systems, such as torch,grain (default: all)", NULL},
+         "compare, faults: measure only these systems, such as torch,grain (default: all)", NULL},
         {0, "venv", CLI_TEXT, &o->venv, NULL, "FOLDER",
-         "Python environment of the systems; compare makes it (default: build/peers-venv of the source tree, else "
+         "Python environment of the systems; compare and faults make it (default: build/peers-venv of the source tree, "
+         "else "
          "tokmap/peers in $XDG_CACHE_HOME)",
          NULL},
-        {0, "offline", CLI_FLAG, &o->offline, NULL, NULL, "compare: install nothing; measure what is there", NULL},
+        {0, "offline", CLI_FLAG, &o->offline, NULL, NULL, "compare, faults: install nothing; measure what is there",
+         NULL},
         {0, "llmc", CLI_TEXT, &o->llmc, NULL, "FOLDER", "compare: a checkout of llm.c, whose loader is measured too",
          NULL},
         {0, "patience", CLI_REAL, &o->patience, NULL, "S",
-         "compare: end a script that prints nothing for so long (default 3600)", NULL},
+         "compare, faults: end a script that prints nothing for so long (default 3600)", NULL},
         {0, "peers-folder", CLI_TEXT, &o->peers_folder, NULL, "FOLDER",
          "where the scripts are: bench/peers of the source tree, or share/tokmap/peers", NULL},
+        {0, "faults", CLI_TEXT, &o->faults, NULL, "NAMES",
+         "faults: inject only these, such as \"EIO,slow rank\" (default: all)", NULL},
+        {0, "stall", CLI_REAL, &o->stall, NULL, "S", "faults: how long a stalled read takes (default 10)", NULL},
+        {0, "no-fuse", CLI_FLAG, &o->no_fuse, NULL, NULL,
+         "faults: inject with a preloaded library, even where FUSE works", NULL},
+        CLI_HEADING("The month of compare survival (--world ranks, --step-ms, --batch)"),
+        {0, "nodes", CLI_NUMBER, &o->nodes, NULL, "N", "machines that train (default 64)", NULL},
+        {0, "spare-nodes", CLI_NUMBER, &o->spare_nodes, NULL, "N", "machines that replace failed ones (default 0)",
+         NULL},
+        {0, "days", CLI_REAL, &o->days, NULL, "D", "length of the month (default 30)", NULL},
+        {0, "failures", CLI_REAL, &o->failures, NULL, "F", "failures of a machine per day (default 0.0038)", NULL},
+        {0, "checkpoint-minutes", CLI_REAL, &o->checkpoint_minutes, NULL, "M",
+         "minutes between checkpoints (default 30)", NULL},
+        {0, "repair-hours", CLI_REAL, &o->repair_hours, NULL, "H", "until a machine is back (default 6)", NULL},
+        {0, "figures", CLI_TEXT, &o->figures, NULL, "FILE",
+         "what `tokmap-bench compare --json` printed (default: the loaders are measured shortly)", NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &o->json, NULL, NULL, "print one JSON object per line instead of a table", NULL},
         {0, "list", CLI_FLAG, &request.list, NULL, NULL, "list the cases", NULL},

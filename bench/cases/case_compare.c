@@ -21,12 +21,19 @@ enum reads { READS_DATASET, READS_TEXT, READS_NOTHING };
 static const struct {
     const char *table;
     enum reads reads;
-} tables[] = {{"pack", READS_TEXT}, {"start", READS_NOTHING}, {"survival", READS_NOTHING}};
+} tables[] = {{"pack", READS_TEXT}, {"start", READS_NOTHING}};
+
+static bool is_table(const struct bench *bench, const char *table)
+{
+    return bench->options.table && !strcmp(bench->options.table, table);
+}
 
 static enum reads reads_of(const struct bench *bench)
 {
+    if (is_table(bench, "survival") && bench->options.figures)
+        return READS_NOTHING;
     for (size_t i = 0; bench->options.table && i < sizeof tables / sizeof tables[0]; i++)
-        if (!strcmp(bench->options.table, tables[i].table))
+        if (is_table(bench, tables[i].table))
             return tables[i].reads;
     return READS_DATASET;
 }
@@ -55,6 +62,25 @@ static int dataset_arguments(struct bench *bench, struct flat_tokens *flat, stru
     return CLI_DONE;
 }
 
+/* The month that the table survival simulates. */
+static void survival_arguments(const struct bench *bench, struct script_arguments *arguments)
+{
+    const struct bench_options *o = &bench->options;
+    scripts_number(arguments, "--nodes", o->nodes);
+    scripts_number(arguments, "--spare-nodes", o->spare_nodes);
+    scripts_real(arguments, "--days", o->days);
+    scripts_real(arguments, "--failures", o->failures);
+    scripts_real(arguments, "--checkpoint-minutes", o->checkpoint_minutes);
+    scripts_real(arguments, "--repair-hours", o->repair_hours);
+    scripts_text(arguments, "--figures", o->figures);
+    if (o->world_given)
+        scripts_number(arguments, "--ranks", o->world);
+    if (o->step_ms_given)
+        scripts_real(arguments, "--step-ms", o->step_ms);
+    if (o->batch_given)
+        scripts_number(arguments, "--global-rows", o->batch);
+}
+
 struct comparison {
     struct bench *bench;
     struct wide *wide;
@@ -81,6 +107,8 @@ static int run(struct bench *bench)
     } else if (!result && (reads_of(bench) == READS_DATASET || bench->options.dataset)) {
         result = dataset_arguments(bench, &flat, &arguments);
     }
+    if (is_table(bench, "survival"))
+        survival_arguments(bench, &arguments);
     if (!result)
         result = scripts_run(bench, table, &arguments, line_take, &comparison);
     if (comparison.wide && !bench_stopped()) {

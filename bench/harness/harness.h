@@ -67,7 +67,14 @@ struct bench_options {
     const char *table;                                /* compare: what the command line names, or NULL */
     bool offline;                                     /* compare: install nothing */
     double patience;                                  /* compare: seconds that a script may be silent */
-    bool documents;       /* tokenize: measure documents only, not the whole text in one call */
+    bool documents;     /* tokenize: measure documents only, not the whole text in one call */
+    const char *faults; /* faults: the faults, with commas between them */
+    double stall;       /* faults: seconds that a stalled read takes */
+    bool no_fuse;       /* faults: inject with a preloaded library even if FUSE works */
+    /* compare survival: the simulated month */
+    uint64_t nodes, spare_nodes;
+    double days, failures, checkpoint_minutes, repair_hours;
+    const char *figures;  /* rows of compare that were printed with --json; NULL: measure */
     const char *child;    /* what a copy of this program measures for its parent; NULL in the parent */
     const char *dataset;  /* the operand, or the dataset of the run file that is the operand; NULL: there is no operand.
                              For tokenize it is a text file */

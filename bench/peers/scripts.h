@@ -9,7 +9,7 @@
 #include "harness/harness.h"
 
 #define SCRIPT_FIELDS 6
-#define SCRIPT_ARGUMENTS_MAX 52
+#define SCRIPT_ARGUMENTS_MAX 80
 
 /* Writes the folder of the scripts, which contains encode.py and compare: that of --peers-folder, else bench/peers of
  * the source tree in which this program was built, else share/tokmap/peers beside the folder of this program. Returns
@@ -33,10 +33,11 @@ typedef int script_line_fn(void *user, const struct script_line *line);
 struct script_arguments {
     const char *list[SCRIPT_ARGUMENTS_MAX + 1];
     size_t count;
-    char numbers[8][32]; /* the texts of numbers */
+    char numbers[24][32]; /* the texts of numbers */
     size_t number_count;
 };
 /* These append an option, with its value. Nothing is appended if `value` is NULL. */
+void scripts_flag(struct script_arguments *arguments, const char *option);
 void scripts_text(struct script_arguments *arguments, const char *option, const char *value);
 void scripts_number(struct script_arguments *arguments, const char *option, uint64_t value);
 void scripts_real(struct script_arguments *arguments, const char *option, double value);

@@ -11,7 +11,7 @@ reads of bytes A to B of the files called NAME:
 
     eio     the read fails with EIO
     stall   the first such read is answered after "seconds"
-    short   every read of more than one page returns half of what was asked for. A mapping is refused meanwhile, as the
+    short   every read of more than one byte returns half of what was asked for. A mapping is refused meanwhile, as the
             kernel does it for files that it does not cache; "from" and "to" are not used
     enospc  after "bytes" more bytes all writes fail with ENOSPC, whatever the file
 
@@ -256,7 +256,7 @@ class Server:
         if self.fault("eio", node, offset, offset + size):
             self.strike()
             raise OSError(errno.EIO, "injected")
-        if size > PAGE and self.fault("short", node):
+        if size > 1 and self.fault("short", node):
             self.strike()
             size //= 2
         data = os.pread(self.files[number], size, offset)

@@ -37,6 +37,7 @@ PAGE = 4096
 SLOW = 0.02  # seconds by which a step of the slow rank is longer
 PAUSE = 16  # the batch before which a file is cut under the run
 
+CONTROL = {"go", "state", "state.new", *(f"state.{rank}" for rank in range(WORLD))}  # files of this program in a cell
 CHECKED = "tokmap, checked"
 # What a user of tokmap's defaults can do about a cell of that column.
 ADVICE = {
@@ -81,7 +82,9 @@ class Cell:
             raise Absent("its format cannot be written: " + (ending(self, outcome) or ("", "?"))[1])
 
     def names(self):
-        return {name for _, _, names in os.walk(self.real_folder) for name in names} | {"tokens"}
+        """The names of the data's files. Errors of tokmap may name the dataset."""
+        known = {name for _, _, names in os.walk(self.real_folder) for name in names}
+        return {"tokens.bin", "tokens.tmx", os.path.join(self.folder, "tokens")} | known - CONTROL
 
     def data_file(self):
         """The file with most of the system's data: its own, or else the flat file of tokens."""
@@ -118,7 +121,8 @@ def ending(cell, outcome):
     if outcome.hang:
         return "hang", f"no batch within {outcome.hang:.0f} s after {count} batches"
     if outcome.error:
-        return kind_of(outcome.error, cell.names()), said(outcome.error)
+        folders = (cell.converted, cell.folder, cell.real_folder, cell.matrix.work)
+        return kind_of(outcome.error, cell.names()), said(outcome.error, folders)
     if outcome.signal:
         return "crash", f"{signal.Signals(outcome.signal).name} after {count} batches"
     if not outcome.ended:

@@ -238,12 +238,15 @@ _POSITION = re.compile(r"\b(byte|offset|line|row|block|token|page|document|step|
 def kind_of(error, names):
     """`place` if an error names a file of the data and a position in it, `status` if it names the file, and else
     `exception`. names: of the files of the cell."""
-    named = any(name in error["text"] for name in names)
+    named = any(re.search(rf"(?<![\w.-]){re.escape(name)}(?![\w-])", error["text"]) for name in names)
     return "exception" if not named else "place" if _POSITION.search(error["text"]) else "status"
 
 
-def said(error):
+def said(error, folders=()):
     """An error as a sentence's end. Folders are left out, since they are those of this test."""
-    text = re.sub(r"/[^\s'\"():,]*/", "", clean(error["text"]))
+    text = error["text"]
+    for folder in sorted(folders, key=len, reverse=True):
+        text = text.replace(folder + "/", "")
+    text = re.sub(r"/[^\s'\"():,]*/", "", clean(text))
     text = text if len(text) <= 230 else text[:227] + "..."
     return f"{error['error']} in {error['when']}: {text}"

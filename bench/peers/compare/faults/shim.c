@@ -16,7 +16,6 @@
 #include <unistd.h>
 
 enum { NONE, EIO_READS, SHORT_READS, STALL };
-#define PAGE 4096
 
 static struct {
     int kind;
@@ -61,7 +60,7 @@ static int meets(int file, off64_t offset, size_t bytes)
     const long long at = offset >= 0 ? offset : (long long)lseek(file, 0, SEEK_CUR);
     errno = saved;
     return slash && !strcmp(slash + 1, rule.name) &&
-           (rule.kind == SHORT_READS ? bytes > PAGE : at < rule.to && at + (long long)bytes > rule.from);
+           (rule.kind == SHORT_READS ? bytes > 1 : at < rule.to && at + (long long)bytes > rule.from);
 }
 
 /* Returns the number of bytes to read, or -1 for an error. */

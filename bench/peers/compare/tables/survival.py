@@ -34,6 +34,7 @@ NAME = "survival"
 HOURS = 24.0
 SEEDS = 9  # simulated months, each of which is a repeat
 FORWARD_SECONDS = 0.5
+CURVE = 6  # points of the tables by day
 POLICIES = ("exact", "same world", "fast-forward", "restart", "none")
 # Which rows of the table loaders have the figures of a policy: those whose labels contain one of these words.
 SOURCES = {"exact": ("tokmap",), "same world": ("Stateful",), "fast-forward": ("DataLoader", "memmap"),
@@ -290,6 +291,14 @@ def measure(report, tokens, options):
     simulate(report, setting, figures, options.seed, options.repeats or SEEDS)
 
 
+def curve(report, policy, months):
+    """The tables of rows lost and of hours wasted until the end of some days."""
+    days = min(len(month.days) for month in months)
+    for place, (table, unit) in enumerate((("rows lost", "rows"), ("hours wasted", "hours"))):
+        for day in sorted({days * part // CURVE for part in range(1, CURVE + 1)} - {0}):
+            report.row(table, policy, f"day_{day}", unit, "less", [month.days[day - 1][place] for month in months])
+
+
 def simulate(report, setting, figures, seed, count):
     """Reports all policies; each month is a repeat, and all policies meet the same months."""
     months = [setting.failures(f"{seed} {month}") for month in range(count)]
@@ -303,18 +312,14 @@ def simulate(report, setting, figures, seed, count):
                                      ("hours_wasted", "hours", "less"), ("hours_redone", "hours", "less"),
                                      ("restarts", "restarts", "-")):
             report.row(NAME, policy, metric, unit, better, [getattr(month, metric) for month in done])
-        days = min(len(month.days) for month in done)
-        for day in sorted({days * part // 3 for part in (1, 2, 3)} - {0}):
-            for place, (metric, unit) in enumerate((("rows_lost", "rows"), ("hours_wasted", "hours"))):
-                report.row(NAME, policy, f"{metric}_day_{day}", unit, "less",
-                           [month.days[day - 1][place] for month in done])
+        curve(report, policy, done)
         worst[policy] = sorted(month.hours_wasted for month in done)[count // 2]
     failures = sum(map(len, months)) / count
     report.note(f"{count} simulated months of {setting.hours / HOURS:g} days: {setting.nodes} nodes with "
                 f"{setting.ranks} ranks, {setting.rate * HOURS:g} failures of a node and day ({failures:.1f} a month), "
                 f"steps of {setting.step * 3600:g} s with {setting.batch:,} rows, a checkpoint each "
-                f"{setting.checkpoint * 60:g} min, repair {setting.repair:g} h, {setting.spares} spare nodes. Start, resume, and rate are those of "
-                f"one process on this machine.")
-    report.answer(f"An exact cursor loses no row and {worst['exact'] * 60:.2g} minutes in such a month; waiting for the "
-                  f"same number of ranks costs {worst['same world']:.3g} hours, and iterating to the place "
+                f"{setting.checkpoint * 60:g} min, repair {setting.repair:g} h, {setting.spares} spare nodes. Start, "
+                f"resume, and rate are those of one process on this machine.")
+    report.answer(f"An exact cursor loses no row and {worst['exact'] * 3600:.2g} seconds in such a month; waiting for "
+                  f"the same number of ranks costs {worst['same world']:.3g} hours, and iterating to the place "
                   f"{worst['fast-forward']:.2g} hours.")
