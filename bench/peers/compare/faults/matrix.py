@@ -14,6 +14,7 @@ loader is asked for as many batches as are missing then: that is what a training
 
 from __future__ import annotations
 
+import array
 import os
 import shutil
 import signal
@@ -93,6 +94,19 @@ class Cell:
         own = [path for path in own if os.path.getsize(path) >= COUNT]  # not an index
         return max(own, key=os.path.getsize, default=os.path.join(self.real_folder, "tokens.bin"))
 
+    def middle(self):
+        """Where the data file holds the tokens in the middle of the data: they are searched for with 2, 8, and 4 bytes
+        each. In a file that is compressed they are not found, and the middle of the file is returned."""
+        first = COUNT // 2
+        with open(self.data_file(), "rb") as file:
+            data = file.read()
+        tokens = places.stream(16, first // places.KINDS)
+        for code in "HqI":
+            found = data.find(array.array(code, tokens).tobytes())
+            if found >= 0:
+                return found
+        return len(data) // 4 * 2
+
     def start(self, **job):
         job.setdefault("tokens", self.tokens())
         options = dict(self.column.options, **job.pop("options", {}))
@@ -120,6 +134,8 @@ def ending(cell, outcome):
     count = len(outcome.batches)
     if outcome.hang:
         return "hang", f"no batch within {outcome.hang:.0f} s after {count} batches"
+    if outcome.error and outcome.error["error"] == "Absent":
+        raise Absent(outcome.error["text"])
     if outcome.error:
         folders = (cell.converted, cell.folder, cell.real_folder, cell.matrix.work)
         return kind_of(outcome.error, cell.names()), said(outcome.error, folders)
@@ -163,8 +179,8 @@ def flat(outcomes):
 
 def flipped_bit(matrix, column):
     cell = matrix.cell(column)
+    at = cell.middle()
     with open(cell.data_file(), "r+b") as file:
-        at = os.path.getsize(file.name) // 4 * 2
         file.seek(at)
         byte = file.read(1)[0]
         file.seek(at)
@@ -229,7 +245,7 @@ def faulty_reads(matrix, column, kind):
     fault cannot be injected."""
     cell = matrix.cell(column, fails=True)
     path = cell.data_file()
-    begin = os.path.getsize(path) // 2 // PAGE * PAGE
+    begin = cell.middle() // PAGE * PAGE
     name, at = os.path.basename(path), -1 if kind == "short" else PAUSE
     if matrix.fuse:
         rule = {"kind": kind, "name": name, "seconds": matrix.stall}

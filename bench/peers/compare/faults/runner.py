@@ -16,7 +16,7 @@ import driver
 from report import Absent, clean
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-START = 180  # seconds that the import of a system may take
+START = 180  # seconds that the import of a system may take, which some do when they are opened
 
 
 class Outcome:
@@ -92,7 +92,7 @@ class Job:
 
     def wait(self, limit, until=None):
         """Waits until the job ends, or until until() is true. A job without an event for `limit` seconds hangs, and is
-        killed. Returns the outcome."""
+        killed; until the loader is open that are START seconds. Returns the outcome."""
         while True:
             self.look()
             self.server.listen()
@@ -103,8 +103,9 @@ class Job:
                 return self.outcome
             if until and until():
                 return self.outcome
-            if time.monotonic() - self.last > limit:
-                self.outcome.hang = limit
+            allowed = limit if self.outcome.opened else max(limit, START)
+            if time.monotonic() - self.last > allowed:
+                self.outcome.hang = allowed
                 self.kill()
                 return self.outcome
             time.sleep(0.003)
