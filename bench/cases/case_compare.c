@@ -12,6 +12,7 @@
 #include "case_compare_child.h"
 #include "cli/cli.h"
 #include "harness/dataset_make.h"
+#include "harness/made_files.h"
 #include "peers/flat_tokens.h"
 #include "peers/scripts.h"
 #include "peers/wide.h"
@@ -111,6 +112,7 @@ static int run(struct bench *bench)
         survival_arguments(bench, &arguments);
     if (!result)
         result = scripts_run(bench, table, &arguments, line_take, &comparison);
+    made_files_remove(bench); /* before anything is printed, which ends the command if nobody reads it */
     if (comparison.wide && !bench_stopped()) {
         wide_print(bench, comparison.wide); /* after a failure, what was measured until then */
         if (wide_check(bench, comparison.wide))

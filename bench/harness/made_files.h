@@ -23,7 +23,7 @@ int made_tree(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* Writes the prefix of a shard, and registers PREFIX.bin and PREFIX.tmx for removal. */
 int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH]);
 
-/* Removes one registered file now, or all of them. made_files_remove() also releases the list: call it once, at the
+/* Removes one registered file now, or all of them. made_files_remove() also releases the list: call it at the
  * end. */
 void made_file_remove(struct bench *bench, const char *path);
 void made_files_remove(struct bench *bench);

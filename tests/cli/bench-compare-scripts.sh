@@ -79,6 +79,10 @@ compare="tokmap-bench compare --peers-folder peers --dir made"
     grep -q '"metric": "equal", "value": null, .*"verdict": "undefined"' good.json
     grep -q '"metric": "answer", .*"text": "the answer"' good.json
 
+    # Nothing is left if nobody reads the table.
+    $compare good one 2>/dev/null | true
+    equal "$(ls made)" '' 'files that were left'
+
     # Tokens that differ are a failure that names who delivered them and where.
     exits 1 $compare differs one >table 2>err
     holds err 'tokmap delivered other tokens than the reference: batch 3, row 1: other inputs'

@@ -16,6 +16,7 @@ standard library; everything else is imported in open(), convert(), and about(),
     STITCHED    True if it shuffles documents and continues a row in the next of them, so that a row is one piece of the
                 data only where its documents end at no `eod` (default False)
     DISJOINT    True if it cuts windows of S + 1 tokens that share none (default False: they overlap by one token)
+    OPTIONAL    True if it also runs without its packages, in whatever Python is there (default False)
     VENV        True if its packages conflict with those of others, so that it gets an environment of its own
     prepare(options, folder) -> dict
                 (optional) runs in the parent before anything else and returns more options of open() for every row; for

@@ -53,7 +53,12 @@ class Setup:
     def python_of(self, system):
         """The Python in which the system runs, with its packages. Raises Absent with the reason."""
         folder = self._folder + "-" + system.NAME if getattr(system, "VENV", False) else self._folder
-        return self.python_with(system.PACKAGES, system.NAME, folder)
+        try:
+            return self.python_with(system.PACKAGES, system.NAME, folder)
+        except Absent:
+            if not getattr(system, "OPTIONAL", False):
+                raise
+        return self.python_with([], system.NAME, folder)
 
     def python_with(self, packages, name="packages", folder=None):
         """A Python that has these packages. name: what progress and messages call them."""

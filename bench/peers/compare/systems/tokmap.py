@@ -1,6 +1,7 @@
 """tokmap's own loader, through its Python package."""
 NAME = "tokmap"
-PACKAGES = []
+PACKAGES = ["numpy"]
+OPTIONAL = True
 ROWS = {"tokmap": {}}
 ORDERS = ("sequential", "own")
 
