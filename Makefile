@@ -344,10 +344,11 @@ $(torture_programs): $(BUILD)/tests/%: $(OBJ)/tests/torture/%.c.o $(BUILD)/lib/l
 $(BUILD)/tests/inject.so: tests/fault/inject.c $(linked_from)
 	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(warnings) $(CPPFLAGS) $(CFLAGS) -fPIC -shared \
 	  -o $@ $< -ldl -pthread
-# The emulated CUDA driver. Threads of its streams may still run at the end of a program, so it is never unloaded.
+# The emulated CUDA driver. Threads of its streams may still run at the end of a program, so it is never unloaded. It
+# finds its own functions without their names, because a test removes names from a copy.
 $(cuda_software): $(cuda_software_objects) $(linked_from)
-	$(Q)mkdir -p $(@D) && $(link) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete $(if $(SANITIZE),,-Wl,-z,defs) \
-	  $(filter %.o,$^) -pthread -lzstd
+	$(Q)mkdir -p $(@D) && $(link) -shared -Wl,-soname,libcuda.so.1 -Wl,-z,nodelete -Wl,-Bsymbolic \
+	  $(if $(SANITIZE),,-Wl,-z,defs) $(filter %.o,$^) -pthread -lzstd
 # The kernel as C notices accesses on which a GPU would fault (see the source).
 $(OBJ)/tests/support/expand_cu_host.c.o: private_flags := $(if $(SANITIZE),-DEXPAND_SANITIZED,-fsanitize=alignment \
   -fsanitize-recover=alignment)

@@ -52,7 +52,8 @@
  *   Kernel. One kernel expands the batches of all loaders on a device. The library contains it as machine code for
  *   capability 8, 9, and 10, which drivers for CUDA 13 and later load at once. Older drivers and drivers of other GPUs
  *   compile it when the first loader is opened, in 0.1 to 0.3 s, and keep the result in a cache. A driver that accepts
- *   neither form leaves the work to the host: see tokmap_loader_device().
+ *   neither form leaves the work to the host: see tokmap_loader_device(). With drivers before CUDA 12.0, each loader
+ *   has a kernel of its own.
  *
  *   Memory. A loader holds page-locked host memory, which the operating system cannot swap out, and GPU memory of the
  *   same size: see ring_bytes in tokmap.h. Where the host expands the batches, it holds more of the former and none of

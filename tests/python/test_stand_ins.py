@@ -294,6 +294,33 @@ with run.loader(device="cuda", framework="dlpack") as there, run.loader(framewor
     del b
 """)
 
+    def test_streams_of_green_contexts(self):
+        """A green context has a part of the processors. Its streams are those of torch.cuda.green_contexts and of
+        cuda.core. Drivers before CUDA 12.5 do not say that they belong to the primary context."""
+        for version, taken in ((12050, True), (12040, False)):
+            self.program(f"""
+import ctypes
+resource, description, green = (ctypes.c_uint8 * 144)(), ctypes.c_void_p(), ctypes.c_void_p()
+driver.call("cuDeviceGetDevResource", 0, resource, 1)
+driver.call("cuDevResourceGenerateDesc", ctypes.byref(description), resource, 1)
+driver.call("cuGreenCtxCreate", ctypes.byref(green), description, 0, 1)
+handle = ctypes.c_void_p()
+driver.call("cuGreenCtxStreamCreate", ctypes.byref(handle), green, 1, 0)
+stream = stand_ins.CoreStream(handle.value)
+with run.loader(device="cuda", framework="dlpack") as there, run.loader(framework="dlpack") as here:
+    out = there.out()
+    if {taken}:
+        for step in range(6):
+            assert there.next(stream=stream).inputs.tolist() == here.next().inputs.tolist()
+            assert there.next(out=out, stream=stream).inputs.tolist() == here.next().inputs.tolist()
+    else:
+        assert "primary context" in refused(tokmap.ArgumentError, lambda: there.next(stream=stream))
+    assert there.next().inputs.tolist() == here.next().inputs.tolist()
+    del out
+driver.call("cuStreamDestroy_v2", handle)
+driver.call("cuGreenCtxDestroy", green)
+""", f"version={version}")
+
     def test_outputs_of_others(self):
         """The stream in __cuda_array_interface__ is the one on which the array may still be in use."""
         self.program("""

@@ -93,6 +93,20 @@ status=$?
 check "to build, it exits with 0 without ISA-L and PCRE2" test $status = 0
 check "and names them" grep -q 'going on without these packages, which it can use: libisal-dev libpcre2-dev' "$TMPDIR/log"
 check "and installs nothing" test ! -e "$TMPDIR/called"
+# For the tests on a GPU, cmocka is required besides.
+gpu() {
+    CC=cc CXX=g++ BUILD="$TMPDIR/out" PATH=$bin CALLED="$TMPDIR/called" "$bin/sh" tests/support/deps.sh gpu \
+        >"$TMPDIR/log" 2>&1 </dev/null
+    status=$?
+}
+gpu
+check "for a GPU, it exits with 0 without ISA-L and PCRE2" test $status = 0
+check "and names them, too" grep -q 'which it can use: libisal-dev libpcre2-dev' "$TMPDIR/log"
+check "and installs nothing either" test ! -e "$TMPDIR/called"
+fake cc 'case $* in *-P*) if grep -q "cmocka"; then :; else echo found; fi ;; esac'
+gpu
+check "for a GPU, it exits with 2 without cmocka" test $status = 2
+check "and says how to install that alone" grep -q 'run as root: apt-get .* libcmocka-dev (' "$TMPDIR/log"
 fake cc 'case $* in *-P*) ;; esac'
 CC=cc CXX=g++ BUILD="$TMPDIR/out" PATH=$bin CALLED="$TMPDIR/called" "$bin/sh" tests/support/deps.sh build \
     >"$TMPDIR/log" 2>&1 </dev/null

@@ -2,7 +2,7 @@
  * What a driver does around a loader: modules that loaders share, machine code that the driver refuses, drivers that
  * load a kernel late or lack newer functions, streams of green contexts, captures that reach the legacy default stream,
  * a device that is reset or a driver that has ended while a loader is open, children where the kernel does not clear
- * memory for them, and the pages of the ring. All on the emulated driver, as one for CUDA 13.0.
+ * memory for them, and the pages of the ring. All on the emulated driver, as one for CUDA 13.0 and as one for CUDA 11.
  */
 #include <stdarg.h>
 #include <stddef.h>
@@ -10,7 +10,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <dlfcn.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
@@ -425,10 +427,14 @@ static void a_capture_keeps_off_the_legacy_stream(void **unused)
 static void await_full(const struct tokmap_loader *loader)
 {
     struct tokmap_stats stats = {.size = sizeof stats};
-    do {
+    for (unsigned naps = 0;; naps++) {
         assert_int_equal(tokmap_loader_stats(loader, &stats), TOKMAP_OK);
+        if (stats.ring_ready >= stats.ring_slots)
+            return;
+        if (naps > 100000)
+            fail_msg("the ring is not full after 10 s: %d of %d slots", (int)stats.ring_ready, (int)stats.ring_slots);
         os_sleep_ns(100000);
-    } while (stats.ring_ready < stats.ring_slots);
+    }
 }
 
 static uint64_t calls_besides(const struct cuda_software_counts *counts)
@@ -574,6 +580,71 @@ static void a_child_is_recognized_without_help_of_the_kernel(void **unused)
     }
 }
 
+/* ---- older drivers ---- */
+
+/* Copies the library of the driver. In the copy the symbol of a function has another name, so it is not found. */
+static void copy_without(const char *into, const char *const names[2])
+{
+    size_t bytes;
+    char *library = file_read(driver->path, &bytes);
+    for (size_t i = 0; i < 2 && names[i]; i++) {
+        const size_t length = strlen(names[i]) + 1;
+        char *at = library;
+        while ((at = memmem(at, bytes - (size_t)(at - library), names[i], length)))
+            *at = 'x';
+    }
+    file_write(into, library, bytes);
+    free(library);
+}
+
+/* Drivers for CUDA 11.3 to 11.8 have only the first cuGetProcAddress(), and those before none. Such a driver is a
+ * library of its own here, because its functions are found once. Each loader has its own module. */
+static void older_drivers_deliver(void **unused)
+{
+    (void)unused;
+    static const struct {
+        int version;
+        const char *words, *hidden[2];
+    } cases[] = {{11080, "version=11080", {"cuGetProcAddress_v2", NULL}},
+                 {11020, "version=11020", {"cuGetProcAddress_v2", "cuGetProcAddress"}}};
+    for (size_t i = 0; i < 2; i++) {
+        char path[600];
+        struct tokmap_cuda_info info = {.size = sizeof info};
+        struct tokmap_loader *loaders[2];
+        struct outputs outputs;
+        uint64_t (*count)(const char *) = NULL;
+        (void)snprintf(path, sizeof path, "%s/libcuda-%d.so.1", folder, cases[i].version);
+        copy_without(path, cases[i].hidden);
+        setenv("TOKMAP_CUDA_SOFTWARE", cases[i].words, 1);
+        setenv("TOKMAP_CUDA_DRIVER", path, 1);
+        assert_int_equal(tokmap_cuda_probe(&info, NULL), TOKMAP_OK);
+        assert_int_equal(info.driver_version, cases[i].version);
+        outputs_new(&outputs);
+        for (uint32_t threads = 0; threads < 2; threads++) {
+            loaders[threads] = open_loader(threads);
+            kernel_is(loaders[threads], 1, "");
+        }
+        for (uint64_t step = 0; step < 6; step++)
+            take(loaders[step % 2], &outputs, outputs.stream, step / 2);
+        void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD), *found = dlsym(library, "cuda_software_count");
+        memcpy(&count, &found, sizeof count);
+        assert_int_equal(count("modules_loaded"), 2);
+        assert_int_equal(count("late_loads"), 0);
+        assert_int_equal(count("cuCtxGetId"), 0);
+        tokmap_loader_close(loaders[0]);
+        take(loaders[1], &outputs, outputs.stream, 3);
+        tokmap_loader_close(loaders[1]);
+        outputs_free(&outputs);
+        assert_int_equal(count("violations"), 0);
+        assert_int_equal(count("cuStreamDestroy"), count("streams_created"));
+        assert_int_equal(count("cuModuleUnload"), 2);
+        assert_int_equal(count("cuDevicePrimaryCtxRelease"), count("cuDevicePrimaryCtxRetain"));
+        setenv("TOKMAP_CUDA_DRIVER", driver->path, 1);
+        unsetenv("TOKMAP_CUDA_SOFTWARE");
+        assert_int_equal(dlclose(library), 0);
+    }
+}
+
 /* ---- what the device is asked ---- */
 
 static void a_loader_reports_coherent_memory(void **unused)
@@ -695,6 +766,7 @@ int main(void)
         TEST(only_what_still_exists_is_freed),
         TEST(a_loader_survives_the_driver),
         TEST(a_child_is_recognized_without_help_of_the_kernel),
+        TEST(older_drivers_deliver),
         TEST(a_loader_reports_coherent_memory),
         TEST(an_unknown_node_is_looked_for),
         TEST(a_large_ring_begins_at_a_huge_page),
