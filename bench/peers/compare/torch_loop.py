@@ -354,7 +354,7 @@ def check(variant, tokens, batches=8):
         "each at the place that tokmap names" if variant.own_order else "in the order of the list of windows")
 
 
-def compared(after, before, word="the rate"):
+def compared(after, before, word="that rate"):
     """A clause about two rows that were measured in the same turns: "2.1 (1.9 to 2.3) times the rate", or that they
     cannot be distinguished. The interval has 99% confidence."""
     ratio = measure.Ratio(after, before)
