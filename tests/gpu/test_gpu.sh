@@ -29,6 +29,13 @@ program=$BUILD_DIR/tests/test_device
 unset TOKMAP_CUDA_DRIVER TOKMAP_CUDA_SOFTWARE CMOCKA_MESSAGE_OUTPUT
 [ -x "$program" ] || { echo "test_device has not been built: make harness; it needs cmocka" && exit 77; }
 few=100 many=1000
+begin=$(date +%s)
+# left SECONDS: prints how many seconds of the 5 minutes are not over, except the last SECONDS.
+left() {
+    rest=$((begin + 285 - $1 - $(date +%s)))
+    [ $rest -gt 0 ] || rest=1
+    echo $rest
+}
 if [ "$TOKMAP_TEST_GPU" = emulator ]; then
     export TOKMAP_CUDA_DRIVER="$BUILD_DIR/tests/cuda_software/libcuda.so.1" TOKMAP_CUDA_SOFTWARE="report=$TMPDIR/report"
     few=10 many=40
@@ -52,7 +59,9 @@ case $? in
 esac
 # Few cases first, so that what is wrong everywhere shows at once.
 for cases in $few $many; do
-    DEVICE_CASES=$cases DEVICE_SECONDS=60 "$program" >"$TMPDIR/all" 2>&1
+    seconds=15
+    [ $cases = $few ] || seconds=45
+    DEVICE_CASES=$cases DEVICE_SECONDS=$seconds timeout -k 5 90 "$program" >"$TMPDIR/all" 2>&1
     result $? "$(cases_of "$TMPDIR/all") on the device" "$TMPDIR/all"
 done
 PATH=$PATH:/usr/local/cuda/bin
@@ -62,8 +71,8 @@ for tool in 'memcheck --report-api-errors no' initcheck; do
     echo "compute-sanitizer is not installed, or no GPU is used" >"$TMPDIR/$name"
     status=77
     if command -v compute-sanitizer >/dev/null && [ "$TOKMAP_TEST_GPU" != emulator ]; then
-        DEVICE_CASES=15 DEVICE_SECONDS=30 timeout -k 5 90 compute-sanitizer --tool $tool --error-exitcode 9 "$program" \
-            >"$TMPDIR/$name" 2>&1
+        DEVICE_CASES=15 DEVICE_SECONDS=15 timeout -k 5 "$(left 100)" \
+            compute-sanitizer --tool $tool --error-exitcode 9 "$program" >"$TMPDIR/$name" 2>&1
         status=$?
     fi
     result $status "$name finds nothing" "$TMPDIR/$name"
@@ -74,7 +83,7 @@ if [ "$TOKMAP_TEST_GPU" = emulator ]; then
     result $? "a program makes one context" "$TMPDIR/made"
 fi
 [ "$TOKMAP_TEST_GPU" != emulator ] || export TOKMAP_TEST_STAND_INS=1 TOKMAP_CUDA_SOFTWARE=lazy
-PYTHONPATH=$(pwd)/src/python TOKMAP_LIBRARY=$BUILD_DIR/lib/libtokmap.so.0 timeout -k 5 150 \
+PYTHONPATH=$(pwd)/src/python TOKMAP_LIBRARY=$BUILD_DIR/lib/libtokmap.so.0 timeout -k 5 "$(left 0)" \
     "${PYTHON:-python3}" tests/gpu/test_gpu.py >"$TMPDIR/python" 2>&1
 status=$?
 cat "$TMPDIR/python"
