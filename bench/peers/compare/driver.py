@@ -323,6 +323,10 @@ class NativeDriver(Driver):
     def pickled(self):
         return None
 
+    def epoch(self, places):
+        """None: a program has one dataset. Its order is that of the same system in Python."""
+        return None
+
 
 def driver_of(options, python, system, tokens, more=None):
     """The Driver, or NativeDriver, of a system."""

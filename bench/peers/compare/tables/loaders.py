@@ -136,6 +136,8 @@ class Table:
         """What a random order lost and repeated, by tokens that are their own places."""
         places = self.tokens.places()
         found = it.epoch(places)
+        if found is None:
+            return None, f"its own order: {searched} rows were found in the data"
         if found["wrong"]:
             return False, (f"its own order: {found['wrong']} of the {found['rows']} rows of an epoch are not windows "
                            f"of the data")
