@@ -15,7 +15,7 @@ from support import TOP, importable
 COMPARE = os.path.join(TOP, "bench", "peers", "compare")
 SYSTEMS = sorted(name[:-3] for name in os.listdir(os.path.join(COMPARE, "systems"))
                  if name.endswith(".py") and not name.startswith("_"))
-COUNT, SEQ, ROWS = 20011, 64, 4
+COUNT, SEQ, ROWS = 20139, 64, 4
 ALL = os.environ.get("TOKMAP_ALL_SYSTEMS")  # rows with several workers, too, which take their time to start
 MODULES = {"mosaicml-streaming": "streaming", "megatron-core": "megatron.core", "ai2-olmo-core": "olmo_core"}
 
@@ -167,7 +167,8 @@ class Systems(unittest.TestCase):
     def check_order(self, module, folder, order, more):
         step = SEQ + (1 if getattr(module, "DISJOINT", False) else 0)
         loader = self.opened(module, folder, order, more)
-        found = self.rows(loader, 6)
+        # A list begins again at its end, in the middle of a batch.
+        found = self.rows(loader, self.epoch_of(module) + 3 if order == "list" else 6)
         loader.close()
         if order == "own":
             for inputs, targets in found:
