@@ -105,6 +105,10 @@ static int run(struct bench *bench)
     if (!result && reads_of(bench) == READS_TEXT) {
         scripts_text(&arguments, "--text", bench->options.dataset);
         scripts_text(&arguments, "--tokenizer", bench->options.tokenizer);
+        scripts_text(&arguments, "--pattern", bench->options.pattern);
+        scripts_text(&arguments, "--field", bench->options.field);
+        scripts_text(&arguments, "--megatron", bench->options.megatron);
+        scripts_number(&arguments, "--text-bytes", bench->options.text_bytes);
     } else if (!result && (reads_of(bench) == READS_DATASET || bench->options.dataset)) {
         result = dataset_arguments(bench, &flat, &arguments);
     }
