@@ -6,11 +6,13 @@
  */
 #include "cases.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "case_compare_child.h"
 #include "cli/cli.h"
+#include "common/bytes.h"
 #include "harness/dataset_make.h"
 #include "harness/made_files.h"
 #include "peers/flat_tokens.h"
@@ -18,11 +20,11 @@
 #include "peers/wide.h"
 
 /* What a table reads; one that is not listed here reads a dataset. */
-enum reads { READS_DATASET, READS_TEXT, READS_NOTHING };
+enum reads { READS_DATASET, READS_RUN, READS_TEXT, READS_SPARSE, READS_NOTHING };
 static const struct {
     const char *table;
     enum reads reads;
-} tables[] = {{"pack", READS_TEXT}, {"start", READS_NOTHING}};
+} tables[] = {{"ab", READS_RUN}, {"pack", READS_TEXT}, {"start", READS_SPARSE}};
 
 static bool is_table(const struct bench *bench, const char *table)
 {
@@ -82,6 +84,44 @@ static void survival_arguments(const struct bench *bench, struct script_argument
         scripts_number(arguments, "--global-rows", o->batch);
 }
 
+/* The table ab: a run and its training loop. */
+static int run_arguments(struct bench *bench, struct script_arguments *arguments)
+{
+    const char *name;
+    const int result = dataset_name(bench, &name);
+    if (result)
+        return result;
+    scripts_text(arguments, "--data", name);
+    scripts_text(arguments, "--run", bench->options.run_file);
+    scripts_real(arguments, "--step-ms", bench->options.step_ms);
+    const bool sleeps = bench->options.wait_given && bench->options.wait == BENCH_SLEEP;
+    scripts_text(arguments, "--wait", sleeps ? "sleep" : "spin");
+    scripts_number(arguments, "--world", max64(1, bench->options.world));
+    return CLI_DONE;
+}
+
+/* The table start: sparse datasets of zeros, which need no storage but their indexes. */
+#define SPARSE_SIZES 5
+#define SPARSE_SHARD ((uint64_t)2000000000000) /* tokens: 4 TB, which most file systems can hold */
+
+static int sparse_arguments(struct bench *bench, struct script_arguments *arguments)
+{
+    static char named[SPARSE_SIZES][BENCH_PATH + 32];
+    uint64_t tokens = 1000000000;
+    for (uint32_t i = 0; i < SPARSE_SIZES; i++, tokens *= 10) {
+        char label[32], name[BENCH_PATH];
+        bool unsupported;
+        const uint64_t shards = div_ceil(tokens, SPARSE_SHARD);
+        (void)snprintf(label, sizeof label, "1e%u", 9 + i);
+        const int result = dataset_make_sparse(bench, label, shards, tokens / shards, name, &unsupported);
+        if (result)
+            return result;
+        (void)snprintf(named[i], sizeof named[i], "%" PRIu64 "=%s", tokens, unsupported ? "" : name);
+        scripts_text(arguments, "--sparse", named[i]);
+    }
+    return CLI_DONE;
+}
+
 struct comparison {
     struct bench *bench;
     struct wide *wide;
@@ -109,6 +149,10 @@ static int run(struct bench *bench)
         scripts_text(&arguments, "--field", bench->options.field);
         scripts_text(&arguments, "--megatron", bench->options.megatron);
         scripts_number(&arguments, "--text-bytes", bench->options.text_bytes);
+    } else if (!result && reads_of(bench) == READS_RUN) {
+        result = run_arguments(bench, &arguments);
+    } else if (!result && reads_of(bench) == READS_SPARSE) {
+        result = sparse_arguments(bench, &arguments);
     } else if (!result && (reads_of(bench) == READS_DATASET || bench->options.dataset)) {
         result = dataset_arguments(bench, &flat, &arguments);
     }

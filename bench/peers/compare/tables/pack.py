@@ -29,6 +29,16 @@ CHECKED = 64 << 20   # bytes of text whose documents are compared
 SHORT = "One short document, for which a packer only has to start.\n"
 
 
+def add_arguments(parser):
+    parser.add_argument("--text", help="a JSONL or Parquet file (default: made from this machine's files)")
+    parser.add_argument("--field", default="text", help="the field or column that holds the text")
+    parser.add_argument("--text-bytes", type=int, default=64 << 20, help="size of the text that is made")
+    parser.add_argument("--tokenizer", help="a tokenizer.json or a .tiktoken file")
+    parser.add_argument("--pattern", help="the split pattern of a .tiktoken file")
+    parser.add_argument("--threads", type=int, default=0, help="processors of each packer (0: all)")
+    parser.add_argument("--megatron", default="", help="a checkout of Megatron-LM, whose preprocess_data runs")
+
+
 class Input:
     """What a packer reads: files, documents, and bytes of text. documents and bytes are None until they are known."""
 
