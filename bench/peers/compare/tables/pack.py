@@ -54,10 +54,20 @@ class Job:
         os.makedirs(self.work, exist_ok=True)
         self.field, self.workers = options.field, options.threads or len(os.sched_getaffinity(0))
         self.python, self.eod, self.width, self.vocabulary = None, None, 2, options.tokenizer
+        self.without_end = not self.names_end()
         self.whole, self.cuts, self.count = self.find_input(), {}, 0
         self.short = Input([os.path.join(self.work, "short.jsonl")], False, 1, len(SHORT))
         with open(self.short.files[0], "w", encoding="utf-8") as file:
             file.write(json.dumps({self.field: SHORT}) + "\n")
+
+    def names_end(self):
+        """Whether the tokenizer names the token at the end of a document; without one, no packer writes any."""
+        more = ["--pattern", self.options.pattern] if self.options.pattern else []
+        done = subprocess.run([self.options.tokmap, "tokenizer", "--json", *more, self.vocabulary], check=False,
+                              stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        if done.returncode:
+            raise Absent(driver.last_lines(done.stderr))
+        return json.loads(done.stdout)["eod"] is not None
 
     def find_input(self):
         options = self.options
@@ -221,6 +231,7 @@ class Tokmap(Packer):
     def command(self, source, output):
         options = self.job.options
         more = ["--pattern", options.pattern] if options.pattern else []
+        more += ["--no-eod"] if self.job.without_end else []
         kind = ["--input-format", "parquet" if source.parquet else "jsonl"]
         return [options.tokmap, "pack", "--json", "-t", self.job.vocabulary, "--field", self.job.field, "-j",
                 str(self.job.workers), *more, *kind, "-o", output, *source.files]

@@ -1,0 +1,324 @@
+"""The tables pack, start, and ab of bench/peers/compare: vocabularies in two formats, ids compared by document, the
+verdict on paired differences, and the tables themselves with no other system than tokmap."""
+import base64
+import gzip
+import importlib
+import json
+import math
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import unittest
+
+import tokmap
+from support import TOKMAP, TOP, needs
+
+COMPARE = os.path.join(TOP, "bench", "peers", "compare")
+
+
+def module(name):
+    """A module of the folder, whose names are common words: they are importable only while this function runs."""
+    sys.path.insert(0, COMPARE)
+    try:
+        return importlib.import_module(name)
+    finally:
+        sys.path.remove(COMPARE)
+
+
+def ranks_file(path, extra=(b"th", b"he", b"the", b" the", b"in", b"ing")):
+    """A rank file: all bytes, then these tokens. Returns {token: rank}."""
+    tokens = [bytes([byte]) for byte in range(256)] + list(extra)
+    with open(path, "wb") as file:
+        for rank, token in enumerate(tokens):
+            file.write(base64.b64encode(token) + b" %d\n" % rank)
+    return {token: rank for rank, token in enumerate(tokens)}
+
+
+def lines_of(arguments):
+    """Runs the scripts; returns their lines as lists of fields."""
+    done = subprocess.run([sys.executable, COMPARE, *arguments, "--offline", "--tokmap", TOKMAP, "--package",
+                           os.path.join(TOP, "src", "python")], capture_output=True, text=True)
+    if done.returncode:
+        raise AssertionError(f"status {done.returncode}: {done.stdout}{done.stderr}")
+    return [line.split("\t") for line in done.stdout.splitlines()]
+
+
+class Folder(unittest.TestCase):
+    def setUp(self):
+        self._folder = tempfile.TemporaryDirectory(prefix="a folder ")
+        self.folder = self._folder.name
+
+    def tearDown(self):
+        self._folder.cleanup()
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
+
+
+class Vocabularies(Folder):
+    def test_merges_of_ranks(self):
+        vocabularies = module("packing.vocabularies")
+        ranks = {b"a": 0, b"b": 1, b"c": 2, b"ab": 3, b"abc": 4}
+        found = json.loads(vocabularies.json_of_ranks(ranks, "x", {"<|end|>": 5}))
+        self.assertEqual(found["model"]["merges"], [["a", "b"], ["ab", "c"]])
+        self.assertEqual(found["model"]["vocab"], {"a": 0, "b": 1, "c": 2, "ab": 3, "abc": 4})
+        self.assertEqual([(one["id"], one["content"]) for one in found["added_tokens"]], [(5, "<|end|>")])
+
+    def test_both_ways(self):
+        vocabularies = module("packing.vocabularies")
+        ranks = ranks_file(self.path("r50k_base.tiktoken"))
+        self.assertEqual(vocabularies.ranks_of_file(self.path("r50k_base.tiktoken")), ranks)
+        pattern = vocabularies.PATTERNS["cl100k_base"]
+        text = vocabularies.json_of_ranks(ranks, pattern, {"<|endoftext|>": len(ranks)})
+        self.assertEqual(vocabularies.ranks_of_json(text), (ranks, pattern))
+
+    def test_unsuitable(self):
+        vocabularies = module("packing.vocabularies")
+        whole = json.loads(vocabularies.json_of_ranks(ranks_file(self.path("x")), "x", {}))
+        for change in ({"normalizer": {"type": "NFC"}}, {"pre_tokenizer": {"type": "Whitespace"}},
+                       {"model": {**whole["model"], "merges": whole["model"]["merges"][::-1]}}):
+            with self.assertRaises(vocabularies.Unsuitable):
+                vocabularies.ranks_of_json(json.dumps({**whole, **change}))
+        with self.assertRaises(vocabularies.Unsuitable):
+            vocabularies.pattern_name("own.tiktoken")
+        self.assertEqual(vocabularies.pattern_name("own.tiktoken", "gpt2"), "gpt2")
+
+    @needs("tokenizers", "tiktoken")
+    def test_ids_are_the_same_in_both(self):
+        import tiktoken
+        import tokenizers
+        vocabularies = module("packing.vocabularies")
+        ranks = ranks_file(self.path("x"))
+        for pattern in set(vocabularies.PATTERNS.values()):
+            ours = tokenizers.Tokenizer.from_str(vocabularies.json_of_ranks(ranks, pattern, {}))
+            theirs = tiktoken.Encoding("x", pat_str=pattern, mergeable_ranks=ranks, special_tokens={})
+            for text in ("the thing in\n\n  them 1234567", "É à\t\t’s DON'T don't\r\n \u3000x", ""):
+                self.assertEqual(ours.encode(text, add_special_tokens=False).ids, theirs.encode_ordinary(text))
+
+
+class Ids(Folder):
+    """Outputs of packers, in their formats, against a reference of four documents: 1 2 | (empty) | 3 | 4 5 6, each with
+    an end, 9."""
+    LENGTHS, IDS = [3, 1, 2, 4], [1, 2, 9, 9, 3, 9, 4, 5, 6, 9]
+
+    def compare(self, kind, documents=4):
+        return module("packing.ids").do_compare(self.path("reference"), kind, self.path("out"), 2, 9, documents)
+
+    def write(self, ids, lengths):
+        import numpy
+        numpy.asarray(ids, "<u2").tofile(self.path("out.bin"))
+        numpy.asarray(lengths, "<i8").tofile(self.path("out.lengths"))
+
+    def reference(self):
+        import numpy
+        numpy.asarray(self.IDS, "<u4").tofile(self.path("reference.ids"))
+        numpy.asarray(self.LENGTHS, "<i8").tofile(self.path("reference.lengths"))
+        numpy.asarray([False, False, True, False]).tofile(self.path("reference.marked"))
+
+    @needs("numpy")
+    def test_flat(self):
+        self.reference()
+        self.write(self.IDS, self.LENGTHS)
+        self.assertEqual((self.compare("flat")["differ"], self.compare("flat")["compared"]), (0, 4))
+        self.write([1, 2, 9, 9, 7, 9, 4, 5, 6, 9], self.LENGTHS)
+        found = self.compare("flat")
+        self.assertEqual((found["differ"], found["first"], found["special"]), (1, 2, 1))
+        self.write(self.IDS[:6], self.LENGTHS[:3])
+        found = self.compare("flat")
+        self.assertEqual((found["differ"], found["missing"]), (2, 1) if found["dropped"] else (1, 1))
+        self.write(self.IDS + [8], self.LENGTHS + [1])
+        self.assertEqual(self.compare("flat")["extra"], 1)
+
+    @needs("numpy")
+    def test_part(self):
+        """A packer that got two documents is compared with two."""
+        self.reference()
+        self.write(self.IDS[:4], self.LENGTHS[:2])
+        self.assertEqual((self.compare("flat", 2)["differ"], self.compare("flat", 2)["compared"]), (0, 2))
+
+    @needs("numpy")
+    def test_empty_documents_that_are_left_out(self):
+        self.reference()
+        self.write([1, 2, 9, 3, 9, 4, 5, 7, 9], [3, 2, 4])
+        found = self.compare("flat")
+        self.assertEqual((found["dropped"], found["differ"], found["first"]), (1, 2, 3))
+
+    @needs("numpy")
+    def test_formats_of_others(self):
+        import numpy
+        self.reference()
+        self.write(self.IDS, self.LENGTHS)
+        with open(self.path("out.idx"), "wb") as file:
+            file.write(b"MMIDIDX\0\0" + (1).to_bytes(8, "little") + b"\x08" + (4).to_bytes(8, "little")
+                       + (5).to_bytes(8, "little"))
+            numpy.asarray(self.LENGTHS, "<i4").tofile(file)
+            numpy.asarray([0, 6, 8, 12], "<i8").tofile(file)
+            numpy.asarray([0, 1, 2, 3, 4], "<i8").tofile(file)
+        self.assertEqual(self.compare("megatron")["differ"], 0)
+        os.mkdir(self.path("out"))
+        numpy.asarray(self.IDS[:4], "<u2").tofile(self.path("out/00000_unshuffled.ds"))
+        numpy.asarray([3, 4], "<u8").tofile(self.path("out/00000_unshuffled.ds.index"))
+        numpy.asarray(self.IDS[4:], "<u2").tofile(self.path("out/00001_unshuffled.ds"))
+        numpy.asarray([2, 6], "<u8").tofile(self.path("out/00001_unshuffled.ds.index"))
+        self.assertEqual(self.compare("datatrove")["differ"], 0)
+
+
+class Verdicts(unittest.TestCase):
+    """The statistics of `ab`, on times of steps with noise that has a long tail, and a machine that becomes slower."""
+
+    @staticmethod
+    def series(seed, slower):
+        noise, real, synthetic = random.Random(seed), [], []
+        for turn in range(12):
+            for values, factor in ((real, slower), (synthetic, 1.0)):
+                values.append((24.5 + 0.2 * turn) * factor * (1 + 0.01 * noise.lognormvariate(0, 1)))
+        return real, synthetic
+
+    def test_identical_sources_are_not_distinguishable(self):
+        ab = module("tables.ab")
+        found = sum(ab.Difference(*self.series(seed, 1.0)).distinguishable for seed in range(1000))
+        self.assertLessEqual(found, 50)
+
+    def test_a_slower_source_is_found(self):
+        ab = module("tables.ab")
+        for slower in (1.05, 1.2):
+            differences = [ab.Difference(*self.series(seed, slower)) for seed in range(300)]
+            found = sum(one.distinguishable and one.mean > 0 for one in differences)
+            self.assertGreaterEqual(found, 285, slower)
+
+    def test_answer(self):
+        ab = module("tables.ab")
+        self.assertIn("not distinguishable", ab.verdict(ab.Difference([1, 2, 3], [1.1, 1.9, 3]), 24.5))
+        self.assertIn("slows this loop", ab.verdict(ab.Difference([2, 3.1, 4], [1, 2, 3]), 24.5))
+        self.assertIn("not slower", ab.verdict(ab.Difference([1, 2, 3], [2, 3.1, 4]), 24.5))
+        self.assertRaises(ValueError, ab.Difference, [1], [2])
+        self.assertTrue(math.isclose(ab.Difference([2, 4], [1, 2]).mean, 1.5))
+
+
+class Tables(Folder):
+    def pack(self, name="web"):
+        with open(self.path("text.jsonl"), "w", encoding="utf-8") as file:
+            for number in range(400):
+                file.write(json.dumps({"text": f"the thing {number} in the machine " * 20}) + "\n")
+        ranks_file(self.path("own.tiktoken"))
+        subprocess.run([TOKMAP, "pack", "-q", "-t", self.path("own.tiktoken"), "--pattern", "gpt2", "--no-eod",
+                        "-o", self.path(name), self.path("text.jsonl")], check=True)
+        return self.path(name)
+
+    def test_synthetic_run(self):
+        """The same rows and steps, without an end; what else the run says stays."""
+        ab, data = module("tables.ab"), self.pack()
+        with open(self.path("train.run"), "w", encoding="ascii") as file:
+            file.write("seq_len 64\nbatch 4\nseed 3\nsource web web\nsteps 2\n")
+        run = tokmap.Run(self.path("train.run"))
+        synthetic, real = ab.synthetic_text(run.text, run.sources)
+        self.assertIn(f"tokens={run.sources[0].dataset.info.tokens},", synthetic)
+        self.assertNotIn("steps", synthetic + real)
+        made = tokmap.Run(text=synthetic, folder=self.folder)
+        self.assertEqual((made.info.batch, made.info.seq_len, made.info.seed, made.info.width), (4, 64, 3, 2))
+        self.assertEqual(tokmap.Run(text=real, folder=self.folder).sources[0].windows, run.sources[0].windows)
+        self.assertTrue(os.path.exists(data + ".bin"))
+
+    def test_ab_finds_a_slow_source(self):
+        """The loop itself: a loader that sleeps is found, the run's own is asked for as many tokens."""
+        ab, loop = module("tables.ab"), module("tables.ab").Loop()
+        loop.answer("open", run=None, data=self.pack(), seq_len=64, rows=2, world=1, seed=1)
+        values = {"real": [], "synthetic": []}
+        original = loop.loaders["real"]
+
+        class Slow:
+            def next(self, out):
+                ab.time.sleep(0.02)
+                return original.next(out=out)
+        loop.loaders["real"] = Slow()
+        for _ in range(6):
+            for name, seconds in values.items():
+                found = loop.answer("turn", name=name, steps=3, step_s=0.0005, spin=True)
+                self.assertEqual(found["tokens"], 3 * 2 * 64)
+                seconds.append(1e3 * found["seconds"] / 3)
+        difference = ab.Difference(values["real"], values["synthetic"])
+        self.assertGreater(difference.mean, 10)
+        self.assertTrue(difference.distinguishable, (difference.low, difference.high))
+
+    def test_ab(self):
+        found = lines_of(["ab", "--data", self.pack(), "--seq-len", "64", "--rows", "2", "--repeats", "3", "--seconds",
+                          "0.02", "--step-ms", "1"])
+        rows = {(line[2], line[3]): line[6].split(",") for line in found if line[0] == "row"}
+        self.assertEqual(len(rows["real data", "step"]), 3)
+        self.assertEqual(len(rows["synthetic data", "rate"]), 3)
+        self.assertIn(("real - synthetic", "difference"), rows)
+        self.assertEqual(found[-1][0], "answer")
+
+    def test_pack(self):
+        """tokmap's row is real; a packer that is not there is a row that says so."""
+        self.pack()
+        found = lines_of(["pack", "--text", self.path("text.jsonl"), "--tokenizer", self.path("own.tiktoken"),
+                          "--pattern", "gpt2", "--repeats", "2", "--peers", "gigatoken", "--venv", self.path("none")])
+        ours = {line[3]: line[6] for line in found if line[0] == "row" and line[2] == "tokmap pack"}
+        self.assertEqual(len(ours["rate"].split(",")), 2)
+        self.assertGreater(float(ours["peak memory"]), 0)
+        verdict = [line[3] for line in found if line[0] == "equal" and line[2] == "tokmap pack"]
+        self.assertIn(verdict, (["yes"], ["undefined"]))
+        others = {line[2] for line in found if line[0] in ("row", "absent")} - {"tokmap pack"}
+        self.assertEqual(others, {"gigatoken and a NumPy writer"})
+
+    def test_pack_refuses(self):
+        ranks_file(self.path("own.tiktoken"))
+        for text, arguments in (("not a file", ["--text", self.path("none"), "--tokenizer", self.path("own.tiktoken")]),
+                                ("--tokenizer", []),
+                                ("no packer 'x'", ["--text-bytes", "1000", "--tokenizer", self.path("own.tiktoken"),
+                                                   "--pattern", "gpt2", "--peers", "x"])):
+            with self.assertRaises(AssertionError) as raised:
+                lines_of(["pack", *arguments])
+            self.assertIn(text, str(raised.exception))
+
+    def test_text_of_the_machine(self):
+        """Its files, plain and compressed, once each, without what is not text; then random words."""
+        inputs = module("packing.inputs")
+        contents = {"one.txt": b"some text " * 20000, "two.md": "\u00e9".encode() * 1000, "same.txt": b"some text " * 20000,
+                    "three.gz": gzip.compress(b"compressed " * 1000), "four.txt": b"\xff\xfe\0 no text"}
+        for name, content in contents.items():
+            with open(self.path(name), "wb") as file:
+                file.write(content)
+        kept, inputs._files = inputs._files, lambda: [self.path(name) for name in contents]
+        try:
+            said = inputs.make(self.path("made.jsonl"), 300_000)
+        finally:
+            inputs._files = kept
+        texts = list(inputs.texts(self.path("made.jsonl"), "text", False))
+        self.assertEqual([text[:10] for text in texts[:3]], ["some text ", "\u00e9" * 10, "compressed"])
+        self.assertEqual(len(texts[0]), 64 << 10)
+        self.assertGreaterEqual(sum(len(text.encode()) for text in texts), 300_000)
+        self.assertIn("(3 files, ", said)
+        self.assertIn("random words", said)
+        files, documents, size = inputs.cut(self.path("made.jsonl"), False, "text", 100_000, self.path("part"), 2)
+        parts = [text for name in files for text in inputs.texts(name, "text", False)]
+        self.assertEqual((parts, documents), (texts[:documents], len(parts)))
+        self.assertGreaterEqual(size, 100_000)
+
+    def test_start(self):
+        """Several ranks of a dataset; a size that the file system cannot hold is a sentence, not a figure."""
+        found = lines_of(["start", "--sparse", f"20000={self.pack()}", "--sparse", "40000=", "--peers", "tokmap",
+                          "--at-once", "1,2", "--repeats", "2", "--rows", "2", "--seq-len", "64"])
+        rows = {(line[2], line[3]): line[6].split(",") for line in found if line[0] == "row"}
+        self.assertEqual(set(rows), {(f"tokmap, {count}", metric) for count in ("1 rank", "2 ranks")
+                                     for metric in ("2e04", "imports")})
+        self.assertTrue(all(len(values) == 2 for values in rows.values()))
+        notes = " ".join(line[1] for line in found if line[0] == "note")
+        self.assertIn("4e04 tokens were not measured: this file system cannot hold", notes)
+
+    @needs("numpy")
+    def test_index_of_megatron(self):
+        """What write_index() writes is what tokmap reads as Megatron's format."""
+        count = (1 << 20) * 2 + 77
+        with open(self.path("m.bin"), "wb") as file:
+            file.truncate(2 * count)
+        module("tables.start").write_index(self.path("m.idx"), count)
+        with tokmap.Dataset("megatron:" + self.path("m")) as dataset:
+            self.assertEqual([len(dataset[number]) for number in range(len(dataset))], [1 << 20, 1 << 20, 77])
+
+
+if __name__ == "__main__":
+    unittest.main()
