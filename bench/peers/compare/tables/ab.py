@@ -53,8 +53,8 @@ def verdict(difference, step_ms):
     if not difference.distinguishable:
         most = max(abs(difference.low), abs(difference.high))
         return (f"Real and synthetic data are not distinguishable: a step differs by {difference.mean:.3g} ms "
-                f"({interval}), so what data loading costs is less than {most:.3g} ms, {100 * most / step_ms:.2g}% of a "
-                f"step.")
+                f"({interval}), so what data loading costs is less than {most:.3g} ms, "
+                f"{100 * most / step_ms:.2g}% of a step.")
     if difference.mean < 0:
         return (f"Real data is not slower: a step takes {-difference.mean:.3g} ms ({-share:.2g}%) less than with "
                 f"synthetic data ({interval}).")

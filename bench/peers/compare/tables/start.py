@@ -14,6 +14,7 @@ so.
 """
 import os
 import shutil
+import statistics
 import sys
 import time
 
@@ -326,10 +327,11 @@ def measure(report, tokens, options):
             lost.add((system, count))
             report.absent(NAME, table.label(system, count), problem)
     table.print()
-    for system in SYSTEMS:
+    for system in dict.fromkeys(system for system, _, _ in rows):
         report.about(LABELS[system], ABOUT[system])
     report.note(f"A figure is the time until the last rank has its first batch of {options.rows} rows of "
-                f"{options.seq_len} tokens, imports not included; all tokens are zeros in sparse files.")
+                f"{options.seq_len} tokens, imports not included; the first size includes what a system does "
+                f"once in a process. All tokens are zeros in sparse files.")
     answer(report, table)
 
 
@@ -349,9 +351,9 @@ def answer(report, table):
     slowest = max(max(values) for count in table.options.at_once.split(",")
                   for metric, values in table.values.get(table.label("tokmap", int(count)), {}).items()
                   if metric != "imports")
-    report.answer(f"tokmap's first batch takes {1e3 * sorted(ours[first])[len(ours[first]) // 2]:.1f} ms at {first} tokens "
-                  f"and {1e3 * sorted(ours[last])[len(ours[last]) // 2]:.1f} ms at {last}, and at most {slowest:.2f} s "
-                  f"until the last of {max(map(int, table.options.at_once.split(',')))} ranks has it.")
+    one, two = (1e3 * statistics.median(ours[metric]) for metric in (first, last))
+    report.answer(f"tokmap's first batch takes {one:.1f} ms at {first} tokens and {two:.1f} ms at {last}, and at most "
+                  f"{slowest:.2f} s until the last of {max(map(int, table.options.at_once.split(',')))} ranks has it.")
 
 
 if __name__ == "__main__":
