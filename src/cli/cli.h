@@ -16,13 +16,16 @@
 #include "arguments.h"
 #include "complete.h"
 #include "json_writer.h"
+#include "made_by.h"
 #include "messages.h"
 #include "numbers.h"
+#include "plot.h"
 #include "progress.h"
 #include "run_name.h"
 #include "shell_quote.h"
 #include "signals.h"
 #include "table.h"
 #include "visible_write.h"
+#include "whole_file.h"
 
 #endif

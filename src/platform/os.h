@@ -171,6 +171,7 @@ bool os_file_is_memory(int fd);
 /* ---- time, processors, identity ---- */
 
 uint64_t os_clock_ns(void);       /* monotonic; does not count time during which the machine is suspended */
+uint64_t os_wall_seconds(void);   /* since 1970-01-01 00:00 UTC; may be set back at any time */
 uint64_t os_thread_cpu_ns(void);  /* CPU time of the calling thread */
 uint64_t os_process_cpu_ns(void); /* CPU time of all threads */
 /* When the process started, on the clock of os_clock_ns(), to about 10 ms; 0 if unknown. */

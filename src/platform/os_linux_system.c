@@ -41,6 +41,11 @@ uint64_t os_clock_ns(void)
     return clock_read(CLOCK_MONOTONIC);
 }
 
+uint64_t os_wall_seconds(void)
+{
+    return clock_read(CLOCK_REALTIME) / 1000000000u;
+}
+
 uint64_t os_thread_cpu_ns(void)
 {
     return clock_read(CLOCK_THREAD_CPUTIME_ID);

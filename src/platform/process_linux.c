@@ -121,16 +121,18 @@ void os_pipe_broken(void)
 
 /* ---- other programs ---- */
 
-/* output, errors: become the child's standard output and standard error; -1: the child keeps ours. */
+/* input, output, errors: become the child's standard input, output, and error; -1: the child keeps ours. */
 static int spawn(pid_t *id, const char *path, const posix_spawnattr_t *attributes, const char *const *arguments,
-                 int output, int errors)
+                 int input, int output, int errors)
 {
     extern char **environ;
     posix_spawn_file_actions_t actions;
     int system = posix_spawn_file_actions_init(&actions);
     if (system)
         return system;
-    if (output >= 0)
+    if (input >= 0)
+        system = posix_spawn_file_actions_adddup2(&actions, input, STDIN_FILENO);
+    if (!system && output >= 0)
         system = posix_spawn_file_actions_adddup2(&actions, output, STDOUT_FILENO);
     if (!system && errors >= 0)
         system = posix_spawn_file_actions_adddup2(&actions, errors, STDERR_FILENO);
@@ -141,7 +143,7 @@ static int spawn(pid_t *id, const char *path, const posix_spawnattr_t *attribute
 }
 
 static int child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
-                       int errors)
+                       int input, int errors)
 {
     int ends[2] = {-1, -1};
     pid_t id = 0;
@@ -157,7 +159,7 @@ static int child_start(struct os_child *child, const char *path, const char *con
             (void)posix_spawnattr_setsigmask(&attributes, &before);
             (void)posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
         }
-        system = spawn(&id, path, &attributes, arguments, ends[1], errors);
+        system = spawn(&id, path, &attributes, arguments, input, ends[1], errors);
         (void)posix_spawnattr_destroy(&attributes);
     }
     if (read_output)
@@ -174,13 +176,31 @@ static int child_start(struct os_child *child, const char *path, const char *con
 
 int os_child_start(struct os_child *child, const char *path, const char *const *arguments, bool read_output)
 {
-    return child_start(child, path, arguments, read_output, -1);
+    return child_start(child, path, arguments, read_output, -1, -1);
 }
 
 int os_child_start_logged(struct os_child *child, const char *path, const char *const *arguments, int errors)
 {
     assert(errors >= 0);
-    return child_start(child, path, arguments, true, errors);
+    return child_start(child, path, arguments, true, -1, errors);
+}
+
+int os_child_start_fed(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
+                       const void *input, size_t bytes)
+{
+    const unsigned close_on_exec = 1; /* MFD_CLOEXEC; glibc before 2.27 does not declare it */
+    const int fd = (int)syscall(SYS_memfd_create, "input", close_on_exec);
+    memset(child, 0, sizeof *child);
+    child->output = -1;
+    if (fd < 0)
+        return errno;
+    int system = os_write(fd, input, bytes);
+    if (!system && lseek(fd, 0, SEEK_SET) < 0)
+        system = errno;
+    if (!system)
+        system = child_start(child, path, arguments, read_output, fd, -1);
+    close(fd);
+    return system;
 }
 
 void os_child_stop(const struct os_child *child)

@@ -64,6 +64,7 @@ else
     command_there xz || want useful xz-utils
     command_there lz4 || want useful lz4
     command_there pkg-config || want useful pkgconf
+    command_there gnuplot || want useful gnuplot-nox
 fi
 
 packages=$(echo $needed $useful)

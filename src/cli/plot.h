@@ -1,0 +1,90 @@
+/*
+ * plot.h - pictures of figures: SVG and PNG, drawn by the program gnuplot.
+ *
+ * A plot is described as data, and becomes a script that gnuplot reads from its standard input, so there is no
+ * temporary file. Names may come from anyone: each is written as one quoted string from which nothing can escape, and
+ * with what is not plain (common/visible.h) in its visible form. No coordinate is computed here but the size of the
+ * picture and its margins; axes, ticks, bars, and lines are gnuplot's.
+ *
+ * An SVG has its own background and two sets of colors: where the reader prefers dark pages (prefers-color-scheme), a
+ * style sheet inside it replaces one set by the other. A PNG is always light, with its own background.
+ *
+ *     const struct cli_plot_point points[] = {{.label = "tokmap", .y = 1.2e9, .low = 1.1e9, .high = 1.3e9},
+ *                                             {.label = "memmap loop", .y = 0.4e9, .low = NAN, .high = NAN}};
+ *     const struct cli_plot_series series[] = {{"warm", points, 2, CLI_PLOT_COLOR_OURS, false}};
+ *     const struct cli_plot plot = {.kind = CLI_PLOT_BARS, .title = "Tokens a second", .subtitle = "more is better",
+ *                                   .unit = "tokens/s", .series = series, .series_count = 1, .caption = caption};
+ *     status = cli_plot_write(&plot, "loader.svg", &error);
+ *
+ * Functions keep nothing between calls, and are called by the main thread.
+ */
+#ifndef TOKMAP_CLI_PLOT_H
+#define TOKMAP_CLI_PLOT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include "common/bytes_buffer.h"
+#include "tokmap/tokmap.h"
+
+enum cli_plot_kind {
+    CLI_PLOT_BARS,    /* horizontal bars, one group for each label; a mark from `low` to `high` */
+    CLI_PLOT_COLUMNS, /* vertical bars, such as those of a histogram; a series may be a line over them (cumulative) */
+    CLI_PLOT_LINES    /* y over x, both numbers */
+};
+
+/* The color of a series. NEXT takes the next one of six that differ from each other and from the named ones. */
+enum cli_plot_color { CLI_PLOT_COLOR_NEXT, CLI_PLOT_COLOR_OURS, CLI_PLOT_COLOR_LIMIT };
+
+struct cli_plot_point {
+    const char *label; /* of bars and columns, taken from the first series; NULL: "" */
+    double x;          /* of lines */
+    double y;          /* the value; not finite: nothing is drawn */
+    double low, high;  /* the spread; drawn if both are finite and low <= y <= high */
+};
+
+struct cli_plot_series {
+    const char *name;                    /* in the legend, which is left out if there is one series */
+    const struct cli_plot_point *points; /* of bars and columns: point i belongs to label i */
+    size_t count;
+    enum cli_plot_color color;
+    bool line; /* of columns: a line in place of bars */
+};
+
+#define CLI_PLOT_SERIES_MOST 8
+#define CLI_PLOT_POINTS_MOST 4096 /* of one series of lines; of bars and columns, CLI_PLOT_LABELS_MOST */
+#define CLI_PLOT_LABELS_MOST 100
+
+struct cli_plot {
+    enum cli_plot_kind kind;
+    const char *title;
+    const char *subtitle;     /* below the title: which way is better, or what the figures are; NULL: none */
+    const char *unit;         /* of the values; "ns", "us", "ms", "s", "MB/s", "GB/s", and counts get SI prefixes */
+    const char *axis;         /* names the axis of the values; NULL: `unit` */
+    const char *x_axis;       /* names the axis of the labels or of x; NULL: nothing */
+    bool log_x, log_y;        /* log_x: of lines. log_y: of the values; values of 0 and less are then not drawn */
+    const char *const *notes; /* lines of the caption: the command, the machine, the date; long ones are wrapped */
+    size_t note_count;
+    const struct cli_plot_series *series;
+    size_t series_count;
+    const char *ids; /* letters and digits that begin the ids inside an SVG, so that one page can hold several; NULL */
+};
+
+enum cli_plot_format { CLI_PLOT_SVG, CLI_PLOT_PNG };
+
+/* Finds the format by the end of a name, ".svg" or ".png". Returns false if it has another one. */
+bool cli_plot_format_of(const char *path, enum cli_plot_format *format);
+
+/* Appends the picture to `into`, which the caller frees. gnuplot is searched for in the folders of PATH. What gnuplot
+ * says about an error goes to standard error. Statuses: OK, ERROR_ARGUMENT (no series, no point, too many, or ids that
+ * are not letters and digits), ERROR_NOT_FOUND (gnuplot is not installed; the message names its package),
+ * ERROR_UNSUPPORTED (gnuplot failed, which an old one does), ERROR_INTERRUPTED (a signal came), ERROR_IO,
+ * ERROR_MEMORY. */
+enum tokmap_status cli_plot_render(const struct cli_plot *plot, enum cli_plot_format format, struct bytes_buffer *into,
+                                   struct tokmap_error *error);
+
+/* The same into a file, whose name decides the format. The file appears complete or not at all, and replaces an earlier
+ * one. Statuses in addition: ERROR_ARGUMENT (another ending), ERROR_EXISTS (the name is that of a folder). */
+enum tokmap_status cli_plot_write(const struct cli_plot *plot, const char *path, struct tokmap_error *error);
+
+#endif
