@@ -14,9 +14,11 @@
 #include "harness/dataset_make.h"
 #include "harness/gpu.h"
 #include "harness/harness.h"
+#include "harness/html_report.h"
 #include "harness/machine.h"
 #include "harness/made_files.h"
 #include "harness/operand.h"
+#include "harness/result_files.h"
 #include "peers/scripts.h"
 #include "platform/process.h"
 #include "tokmap/cuda.h"
@@ -47,7 +49,8 @@ static const char details[] =
     "  tokmap-bench gpu\n"
     "  tokmap-bench tokenize prose.txt -t gpt2/tokenizer.json\n"
     "  tokmap-bench compare data/web\n"
-    "  tokmap-bench all\n"
+    "  tokmap-bench all --save results --plot pictures\n"
+    "  tokmap-bench report -o report.html results\n"
     "\n"
     "The cases tokenize and parquet need a text in a real language that does not repeat itself. tokmap-bench(1) says "
     "how to make "
@@ -65,7 +68,7 @@ static const struct bench_case *case_find(const char *name)
 /* Returns `names` with the words for the first operand, "all|NAME|...", which completion in a shell offers. */
 static const char *case_choices(char *names, size_t size)
 {
-    size_t used = (size_t)snprintf(names, size, "all");
+    size_t used = (size_t)snprintf(names, size, "all|report");
     for (size_t i = 0; i < CASES; i++) {
         used += (size_t)snprintf(names + used, size - used, "|%s", cases[i]->name);
         assert(used < size);
@@ -144,6 +147,8 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
     (void)snprintf(program, sizeof program, "tokmap-bench %s", chosen->name);
     bench->program = program;
     bench->name = chosen->name;
+    (void)machine_name(bench->options.folder, bench->machine, sizeof bench->machine);
+    (void)cli_date(bench->date);
     struct machine_times begin;
     const char *machine = machine_line(bench->options.folder, line, sizeof line);
     machine_times(&begin);
@@ -159,7 +164,7 @@ static int run_case(struct bench *bench, const struct bench_case *chosen)
     report_print(bench->report);
     if (bench->report && chosen != &case_check && bench->sentence[0])
         cli_print("\n%s\n", bench->sentence);
-    return cli_finish(program, result);
+    return cli_finish(program, result ? result : results_keep(bench, chosen->name));
 }
 
 /* Refuses what a case cannot measure. Returns -1, or CLI_MISUSED after a message. */
@@ -184,7 +189,7 @@ static int files_check(const struct cli_command *command, const struct bench *be
 /* Returns the case that was typed, or NULL after a message that names the nearest one. */
 static const struct bench_case *case_named(const struct cli_command *command, const char *typed, int *result)
 {
-    const char *names[CASES + 1];
+    const char *names[CASES + 2];
     const struct bench_case *chosen = case_find(typed);
     *result = CLI_DONE;
     if (chosen || !strcmp(typed, "all"))
@@ -192,7 +197,8 @@ static const struct bench_case *case_named(const struct cli_command *command, co
     for (size_t i = 0; i < CASES; i++)
         names[i] = cases[i]->name;
     names[CASES] = "all";
-    const char *nearest = cli_nearest(typed, names, CASES + 1);
+    names[CASES + 1] = "report";
+    const char *nearest = cli_nearest(typed, names, CASES + 2);
     *result = nearest ? cli_misused(command, "there is no case '%s'; did you mean '%s'?", typed, nearest)
                       : cli_misused(command, "there is no case '%s'; --list shows all of them", typed);
     return NULL;
@@ -251,6 +257,7 @@ static int options_check(const struct cli_command *command, const struct bench_o
 struct request {
     struct bench bench;
     bool list;
+    const char *output; /* of report */
 };
 
 /* What the command does once its options are known. */
@@ -260,6 +267,10 @@ static int run_request(const struct cli_command *command, const char **operands,
     struct bench *bench = &request->bench;
     if (request->list)
         return list_cases();
+    if (count && !strcmp(operands[0], "report"))
+        return html_report(command, operands + 1, count - 1, request->output);
+    if (request->output)
+        return cli_misused(command, "--output is for `tokmap-bench report`; --save FOLDER keeps the results of a case");
     if (!count)
         return cli_misused(command, "name a case; --list shows them");
     int result;
@@ -291,8 +302,11 @@ static int run_request(const struct cli_command *command, const char **operands,
     if (result >= 0)
         return result;
     bench->report = bench->options.json || bench->options.child ? NULL : report_new();
-    if (!bench->options.child)
+    if (!bench->options.child) {
         cli_signals_catch();
+        if (results_prepare(bench))
+            return CLI_FAILED;
+    }
     const int system = os_program_path(bench->self, sizeof bench->self);
     if (system)
         result = bench_failed_system(bench, system, NULL, "The path of this program cannot be found.");
@@ -339,6 +353,7 @@ int main(int argc, char **argv)
         argv += 2;
         argc -= 2;
     }
+    (void)cli_command_line("tokmap-bench", argc, argv, request.bench.command, sizeof request.bench.command);
     request.bench.argc = argc;
     request.bench.argv = argv;
     const struct cli_option options[] = {
@@ -426,6 +441,11 @@ int main(int argc, char **argv)
          "what `tokmap-bench compare --json` printed (default: the loaders are measured shortly)", NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &o->json, NULL, NULL, "print one JSON object per line instead of a table", NULL},
+        {0, "save", CLI_TEXT, &o->save, NULL, "FOLDER",
+         "also write the lines of --json into FOLDER, as CASE.jsonl, once the case is done", NULL},
+        {0, "plot", CLI_TEXT, &o->plot, NULL, "FOLDER",
+         "also draw pictures of the results into FOLDER, as SVG and PNG, with gnuplot", NULL},
+        {'o', "output", CLI_TEXT, &request.output, NULL, "FILE", "report: the page to write", NULL},
         {0, "list", CLI_FLAG, &request.list, NULL, NULL, "list the cases", NULL},
     };
     const struct cli_command command = {.program = "tokmap-bench",

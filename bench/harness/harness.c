@@ -195,13 +195,47 @@ static void report_add(struct report *report, const char *name, const char *metr
     cli_table_row(report->table, cells);
 }
 
-/* Begins the line of a result; the caller ends it. */
-static void json_begin(struct cli_json *json, const char *name, const char *metric, const char *unit,
-                       const struct result *result)
+bool bench_json_wanted(const struct bench *bench)
 {
-    cli_json_begin(json, stdout);
+    return bench->options.json || ((bench->options.plot || bench->options.save) && !bench->options.child);
+}
+
+void bench_json_begin(struct bench *bench, struct cli_json *json)
+{
+    assert(!bench->line);
+    bench->line = open_memstream(&bench->line_text, &bench->line_bytes);
+    if (!bench->line)
+        cli_output_lost();
+    cli_json_begin(json, bench->line ? bench->line : stdout);
     cli_json_object(json, NULL);
-    cli_json_text(json, "case", name);
+    cli_json_text(json, "case", bench->name);
+}
+
+void bench_json_end(struct bench *bench, struct cli_json *json)
+{
+    cli_json_text(json, "command", bench->command);
+    cli_json_text(json, "machine", bench->machine);
+    cli_json_text(json, "date", bench->date);
+    cli_json_end(json);
+    if (!bench->line)
+        return;
+    const bool whole = !fclose(bench->line);
+    bench->line = NULL;
+    if (!whole || ((bench->options.plot || bench->options.save) &&
+                   !bytes_append(&bench->lines, bench->line_text, bench->line_bytes)))
+        cli_output_lost();
+    else if (bench->options.json)
+        (void)fwrite(bench->line_text, 1, bench->line_bytes, stdout);
+    (void)fflush(stdout);
+    free(bench->line_text);
+    bench->line_text = NULL;
+}
+
+/* Begins the line of a result; the caller ends it. */
+static void result_begin(struct bench *bench, struct cli_json *json, const char *metric, const char *unit,
+                         const struct result *result)
+{
+    bench_json_begin(bench, json);
     cli_json_text(json, "metric", metric);
     cli_json_real(json, "value", result->value);
     cli_json_text(json, "unit", unit);
@@ -218,26 +252,20 @@ static void json_begin(struct cli_json *json, const char *name, const char *metr
         cli_json_real(json, "ratio", result->ratio);
 }
 
-static void json_end(struct cli_json *json)
-{
-    cli_json_end(json);
-    (void)fflush(stdout);
-}
-
 static void result_write(struct bench *bench, const char *metric, const char *unit, struct result *result)
 {
     result->better = better_of(metric, unit);
     struct cli_json json;
-    if (bench->options.json) {
-        json_begin(&json, bench->name, metric, unit, result);
+    if (bench_json_wanted(bench)) {
+        result_begin(bench, &json, metric, unit, result);
         if (result->verdict && *result->verdict)
             cli_json_text(&json, "verdict", result->verdict);
         else if (result->verdict)
             cli_json_null(&json, "verdict");
-        json_end(&json);
-    } else {
-        report_add(bench->report, bench->name, metric, unit, result);
+        bench_json_end(bench, &json);
     }
+    if (!bench->options.json)
+        report_add(bench->report, bench->name, metric, unit, result);
 }
 
 static double ratio_of(const struct result *result)
@@ -358,7 +386,7 @@ void bench_spread_alone(struct bench *bench, const char *prefix, const char *uni
 void bench_verdict(struct bench *bench, int number, const char *verdict, const char *binds, const char *sentence)
 {
     (void)snprintf(bench->sentence, sizeof bench->sentence, "%s", sentence);
-    if (!bench->options.json)
+    if (!bench_json_wanted(bench))
         return;
     struct cli_json json;
     const struct result result = {.value = number,
@@ -368,11 +396,11 @@ void bench_verdict(struct bench *bench, int number, const char *verdict, const c
                                   .ratio = (double)NAN,
                                   .count = 1,
                                   .better = BETTER_LESS};
-    json_begin(&json, bench->name, "verdict", "0 ok, 1 tight, 2 bottleneck, 3 none", &result);
+    result_begin(bench, &json, "verdict", "0 ok, 1 tight, 2 bottleneck, 3 none", &result);
     cli_json_text(&json, "verdict", verdict);
     cli_json_text(&json, "binds", binds);
     cli_json_text(&json, "sentence", sentence);
-    json_end(&json);
+    bench_json_end(bench, &json);
 }
 
 void bench_text(struct bench *bench, const char *metric, const char *text)
@@ -380,11 +408,11 @@ void bench_text(struct bench *bench, const char *metric, const char *text)
     const double none = (double)NAN;
     struct cli_json json;
     const struct result result = {none, none, none, none, none, 0, BETTER_NEITHER, NULL};
-    if (!bench->options.json)
+    if (!bench_json_wanted(bench))
         return;
-    json_begin(&json, bench->name, metric, "text", &result);
+    result_begin(bench, &json, metric, "text", &result);
     cli_json_text(&json, "text", text);
-    json_end(&json);
+    bench_json_end(bench, &json);
 }
 
 void bench_answer(struct bench *bench, const char *format, ...)

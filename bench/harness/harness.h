@@ -17,7 +17,10 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdio.h>
 
+#include "cli/cli.h"
+#include "common/bytes_buffer.h"
 #include "series.h"
 #include "tokmap/tokmap.h"
 
@@ -78,6 +81,8 @@ struct bench_options {
     double days, failures, checkpoint_minutes, repair_hours;
     const char *figures;  /* rows of compare that were printed with --json; NULL: measure */
     const char *child;    /* what a copy of this program measures for its parent; NULL in the parent */
+    const char *plot;     /* folder for pictures of the results, or NULL */
+    const char *save;     /* folder for the results, or NULL */
     const char *dataset;  /* the operand, or the dataset of the run file that is the operand; NULL: there is no operand.
                              For tokenize it is a text file */
     const char *run_file; /* the operand if it is a run file, else NULL */
@@ -92,7 +97,13 @@ struct bench {
     struct made_files *made;       /* files to remove at the end */
     struct report *report;         /* the table; NULL with --json and in child processes */
     char sentence[1024];           /* the answer of a case that has one, printed below the table; "" if it has none */
-    int argc;                      /* the command line, for copies of this program */
+    char command[2048], machine[512]; /* in each line of JSON: the command line, and the machine */
+    char date[CLI_DATE];              /* when the case began */
+    struct bytes_buffer lines;        /* the lines of JSON so far, with --plot and --save */
+    FILE *line;                       /* a line that has begun: its stream, */
+    char *line_text;                  /* and its bytes once the stream is closed */
+    size_t line_bytes;
+    int argc; /* the command line, for copies of this program */
     char **argv;
     uint64_t rank;       /* in a copy of this program: the rank whose loader reader_open() opens */
     uint64_t ring_bytes; /* the ring of that loader; 0: the default */
@@ -178,6 +189,13 @@ enum bench_held bench_figure(struct bench *bench, const struct bench_figure *fig
 
 /* With --json prints a line with a text instead of a value. */
 void bench_text(struct bench *bench, const char *metric, const char *text);
+
+/* A case writes its own lines of JSON through these. bench_json_wanted() returns whether lines are printed (--json) or
+ * kept (--plot, --save). bench_json_begin() opens an object with the member "case"; bench_json_end() adds what every
+ * line has (command, machine, date), closes the object, and prints or keeps the line. */
+bool bench_json_wanted(const struct bench *bench);
+void bench_json_begin(struct bench *bench, struct cli_json *json);
+void bench_json_end(struct bench *bench, struct cli_json *json);
 
 /* The table of results. report_new() returns NULL without memory; the others accept NULL. */
 struct report *report_new(void);

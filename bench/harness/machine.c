@@ -59,20 +59,28 @@ static void file_system_of(const char *path, char *type, size_t capacity)
         (void)snprintf(type, capacity, "%.*s", (int)strcspn(mark + 3, " \n"), mark + 3);
 }
 
-const char *machine_line(const char *folder, char *text, size_t capacity)
+const char *machine_name(const char *folder, char *text, size_t capacity)
 {
     static char cpu[1 << 15];
-    char model[128], kernel[128], type[64], memory[32], load[64];
+    char model[128], kernel[128], type[64], memory[32];
     machine_file("/proc/cpuinfo", cpu, sizeof cpu);
     field_of(cpu, "model name", model, sizeof model);
     machine_file("/proc/sys/kernel/osrelease", kernel, sizeof kernel);
     kernel[strcspn(kernel, "\n")] = '\0';
     file_system_of(folder, type, sizeof type);
+    (void)snprintf(text, capacity, "%s%s%" PRIu32 " processors, %s memory%s%s%s%s", model, model[0] ? ", " : "",
+                   os_processors(), cli_bytes(os_memory_limit(), memory), type[0] ? ", " : "", type,
+                   kernel[0] ? ", Linux " : "", kernel);
+    return text;
+}
+
+const char *machine_line(const char *folder, char *text, size_t capacity)
+{
+    char load[64];
+    const size_t used = strlen(machine_name(folder, text, capacity));
     machine_file("/proc/loadavg", load, sizeof load);
     load[strcspn(load, " ")] = '\0';
-    (void)snprintf(text, capacity, "%s%s%" PRIu32 " processors, %s memory%s%s%s%s%s%s", model, model[0] ? ", " : "",
-                   os_processors(), cli_bytes(os_memory_limit(), memory), type[0] ? ", " : "", type,
-                   kernel[0] ? ", Linux " : "", kernel, load[0] ? ", load average " : "", load);
+    (void)snprintf(text + used, capacity - used, "%s%s", load[0] ? ", load average " : "", load);
     return text;
 }
 
@@ -146,11 +154,15 @@ void machine_report(struct bench *bench, const struct machine_times *begin)
     const double others = 100 * machine_others(begin, &now), steal = 100 * machine_steal(begin, &now);
     if (!isfinite(others) || !isfinite(steal))
         return;
-    if (bench->options.json) {
+    if (bench_json_wanted(bench)) {
+        struct report *table = bench->report; /* the table has a line of its own for it */
+        bench->report = NULL;
         bench_value(bench, "others_percent", "%", others, (double)NAN);
         bench_value(bench, "steal_percent", "%", steal, (double)NAN);
         bench_value(bench, "load_average", "1", begin->load, (double)NAN);
-    } else {
+        bench->report = table;
+    }
+    if (!bench->options.json) {
         (void)printf("during this run, other programs used %.0f%% of the processors, and a hypervisor took %.0f%%\n",
                      others, steal);
     }

@@ -382,12 +382,10 @@ static void rows_describe(const struct wide *wide)
 
 /* ---- JSON ---- */
 
-static void json_begin(const struct bench *bench, struct cli_json *json, const char *table, const char *row,
+static void json_begin(struct bench *bench, struct cli_json *json, const char *table, const char *row,
                        const char *metric)
 {
-    cli_json_begin(json, stdout);
-    cli_json_object(json, NULL);
-    cli_json_text(json, "case", bench->name);
+    bench_json_begin(bench, json);
     if (table && *table)
         cli_json_text(json, "table", table);
     if (row)
@@ -409,7 +407,7 @@ static void json_value(struct cli_json *json, double value, const char *unit, ch
     cli_json_number(json, "n", series ? series->count : 1);
 }
 
-static void json_cell(const struct bench *bench, const struct wide *wide, size_t r, size_t m)
+static void json_cell(struct bench *bench, const struct wide *wide, size_t r, size_t m)
 {
     const struct metric *metric = &wide->metrics[m];
     const struct series *series = wide->cells[r][m];
@@ -423,11 +421,11 @@ static void json_cell(const struct bench *bench, const struct wide *wide, size_t
     for (size_t i = 0; i < series->count; i++)
         cli_json_real(&json, NULL, series->values[i]);
     cli_json_end(&json);
-    cli_json_end(&json);
+    bench_json_end(bench, &json);
 }
 
 /* A line whose value is a text. */
-static void json_text(const struct bench *bench, const struct row *row, const char *metric, double value,
+static void json_text(struct bench *bench, const struct row *row, const char *metric, double value,
                       const char *verdict, const char *text)
 {
     struct cli_json json;
@@ -436,10 +434,10 @@ static void json_text(const struct bench *bench, const struct row *row, const ch
     if (verdict)
         cli_json_text(&json, "verdict", verdict);
     cli_json_text(&json, "text", text);
-    cli_json_end(&json);
+    bench_json_end(bench, &json);
 }
 
-static void json_print(const struct bench *bench, const struct wide *wide)
+static void json_print(struct bench *bench, const struct wide *wide)
 {
     for (size_t r = 0; r < wide->row_count; r++) {
         const struct row *row = &wide->rows[r];
@@ -469,10 +467,10 @@ void wide_print(struct bench *bench, struct wide *wide)
 {
     if (wide->answer)
         bench_answer(bench, "%s", wide->answer);
-    if (bench->options.json) {
+    if (bench_json_wanted(bench))
         json_print(bench, wide);
+    if (bench->options.json)
         return;
-    }
     for (size_t m = 0; m < wide->metric_count; m++) {
         bool printed = false;
         for (size_t i = 0; i < m; i++)

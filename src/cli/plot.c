@@ -19,6 +19,7 @@
 #include "plot_script.h"
 #include "whole_file.h"
 
+#define PATH_MOST 4096
 #define PICTURE_MOST ((size_t)64 << 20) /* bytes */
 
 bool cli_plot_format_of(const char *path, enum cli_plot_format *format)
@@ -47,25 +48,30 @@ static enum tokmap_status plot_check(const struct cli_plot *plot, struct tokmap_
 
 /* ---- gnuplot ---- */
 
-/* Starts the program in the first folder of PATH that has it. */
-static int gnuplot_start(struct os_child *child, const struct bytes_buffer *script)
+/* Finds the program in the first folder of PATH that has it. Returns false if none has. */
+static bool gnuplot_find(char path[PATH_MOST])
 {
-    static const char *const arguments[] = {"gnuplot", "-d", NULL}; /* -d: without the user's settings */
     const char *folders = getenv("PATH");
     folders = folders ? folders : "/usr/local/bin:/usr/bin:/bin";
     for (const char *at = folders; *at;) {
         const size_t length = strcspn(at, ":");
-        char path[4096];
         struct os_stat stat;
-        const int bytes = snprintf(path, sizeof path, "%.*s/gnuplot", (int)length, at);
-        if (length && bytes > 0 && (size_t)bytes < sizeof path && !os_stat(path, &stat) && stat.kind == OS_KIND_FILE) {
-            const int system = os_child_start_fed(child, path, arguments, true, script->bytes, script->count);
-            if (system != ENOENT && system != EACCES)
-                return system;
-        }
+        const int bytes = snprintf(path, PATH_MOST, "%.*s/gnuplot", (int)length, at);
+        if (length && bytes > 0 && bytes < PATH_MOST && !os_stat(path, &stat) && stat.kind == OS_KIND_FILE)
+            return true;
         at += length + (at[length] == ':');
     }
-    return ENOENT;
+    return false;
+}
+
+enum tokmap_status cli_plot_possible(struct tokmap_error *error)
+{
+    char path[PATH_MOST];
+    return gnuplot_find(path)
+               ? TOKMAP_OK
+               : error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
+                           "pictures are drawn by the program gnuplot, which is not in the folders of PATH; install "
+                           "it, on Debian and Ubuntu with: apt-get install gnuplot-nox");
 }
 
 static int output_read(const struct os_child *child, struct bytes_buffer *into)
@@ -83,13 +89,13 @@ static int output_read(const struct os_child *child, struct bytes_buffer *into)
 static enum tokmap_status gnuplot_run(const struct bytes_buffer *script, struct bytes_buffer *picture,
                                       struct tokmap_error *error)
 {
+    static const char *const arguments[] = {"gnuplot", "-d", NULL}; /* -d: without the user's settings */
+    char path[PATH_MOST];
     struct os_child child;
     int status = 0;
-    int system = gnuplot_start(&child, script);
-    if (system == ENOENT)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
-                         "pictures are drawn by the program gnuplot, which is not in the folders of PATH; install it, "
-                         "on Debian and Ubuntu with: apt-get install gnuplot-nox");
+    if (!gnuplot_find(path))
+        return cli_plot_possible(error);
+    int system = os_child_start_fed(&child, path, arguments, true, script->bytes, script->count);
     if (system)
         return error_set_system(error, system, "gnuplot", TOKMAP_NO_OFFSET, "the program cannot be started");
     const int reading = output_read(&child, picture);

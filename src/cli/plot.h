@@ -75,6 +75,10 @@ enum cli_plot_format { CLI_PLOT_SVG, CLI_PLOT_PNG };
 /* Finds the format by the end of a name, ".svg" or ".png". Returns false if it has another one. */
 bool cli_plot_format_of(const char *path, enum cli_plot_format *format);
 
+/* Finds out whether gnuplot is there, before work whose result is to be drawn. Statuses: OK, ERROR_NOT_FOUND (the
+ * message names its package). */
+enum tokmap_status cli_plot_possible(struct tokmap_error *error);
+
 /* Appends the picture to `into`, which the caller frees. gnuplot is searched for in the folders of PATH. What gnuplot
  * says about an error goes to standard error. Statuses: OK, ERROR_ARGUMENT (no series, no point, too many, or ids that
  * are not letters and digits), ERROR_NOT_FOUND (gnuplot is not installed; the message names its package),

@@ -1,0 +1,52 @@
+/*
+ * result_rows.h - results as data: the JSON lines that cases print, read back. Reports, pictures, and pages of results
+ * are made from these rows, and from nothing else.
+ *
+ * A line is one JSON object: case, metric, value, unit, better, min, max, n, and, where they are known, table, row,
+ * limit, ratio, values, text, verdict, command, machine, date. Members that are not named here are left out. Names are
+ * text from a file that anyone may have written: whoever shows one escapes it.
+ *
+ * One thread uses a list.
+ */
+#ifndef TOKMAP_BENCH_HARNESS_RESULT_ROWS_H
+#define TOKMAP_BENCH_HARNESS_RESULT_ROWS_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include "tokmap/tokmap.h"
+
+/* Texts are never NULL: "" stands for one that the line does not have. Numbers: NAN. */
+struct result_row {
+    const char *case_name, *table, *row, *metric;
+    const char *unit;
+    const char *better; /* "more", "less", or "" */
+    const char *text;   /* of rows without a number, such as why a system is absent */
+    const char *verdict;
+    const char *command, *machine, *date;
+    double value, smallest, largest, limit, ratio;
+    uint64_t count; /* repeats */
+};
+
+struct result_rows {
+    struct result_row *rows;
+    size_t count, capacity;
+    char **texts; /* the memory of the texts */
+    size_t text_count, text_capacity;
+};
+
+#define RESULT_BYTES_MOST ((size_t)256 << 20) /* of one file */
+
+/* Appends the rows of a text that has a JSON object on each line; empty lines are skipped. path: names the text in
+ * errors. `rows` begins as zeros, and result_rows_free() must follow in any case. After a failure it has the rows
+ * before the line that is named. Statuses: OK, ERROR_FORMAT (with the line: it is not an object, a member has another
+ * kind, or a name is not UTF-8 or has a zero byte; or it lacks "case" or "metric"), ERROR_MEMORY. */
+enum tokmap_status result_rows_parse(struct result_rows *rows, const char *text, size_t bytes, const char *path,
+                                     struct tokmap_error *error);
+/* The same from a file, or from each file of a folder whose name ends in .json or .jsonl, in the order of their names.
+ * Statuses in addition: ERROR_NOT_FOUND (there is no such file, or the folder has none), ERROR_IO, ERROR_RANGE (it is
+ * larger than RESULT_BYTES_MOST). */
+enum tokmap_status result_rows_read(struct result_rows *rows, const char *path, struct tokmap_error *error);
+void result_rows_free(struct result_rows *rows);
+
+#endif
