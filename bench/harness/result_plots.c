@@ -212,7 +212,7 @@ static bool texts_make(struct result_plots *plots, struct result_plot *plot, con
         if (!strcmp(rows->rows[i].metric, "others_percent") && !strcmp(rows->rows[i].command, row->command))
             others = fmax(others, rows->rows[i].value);
     (void)snprintf(title, room, "%s%s%s: %s", row->case_name, *row->table ? " " : "", row->table,
-                   !strcmp(row->unit, "1") ? "number" : row->unit);
+                   cli_plot_unit_name(row->unit));
     const int used = snprintf(subtitle, room, "%s%sbars are medians", row->better, *row->better ? " is better; " : "");
     if (most > 1)
         (void)snprintf(subtitle + used, room - (size_t)used,

@@ -22,6 +22,11 @@
 #define PATH_MOST 4096
 #define PICTURE_MOST ((size_t)64 << 20) /* bytes */
 
+const char *cli_plot_unit_name(const char *unit)
+{
+    return plot_unit_name(unit);
+}
+
 bool cli_plot_format_of(const char *path, enum cli_plot_format *format)
 {
     const size_t length = strlen(path);

@@ -60,7 +60,7 @@ struct cli_plot {
     const char *title;
     const char *subtitle;     /* below the title: which way is better, or what the figures are; NULL: none */
     const char *unit;         /* of the values; "ns", "us", "ms", "s", "MB/s", "GB/s", and counts get SI prefixes */
-    const char *axis;         /* names the axis of the values; NULL: `unit` */
+    const char *axis;         /* names the axis of the values; NULL: cli_plot_unit_name() of the unit */
     const char *x_axis;       /* names the axis of the labels or of x; NULL: nothing */
     bool log_x, log_y;        /* log_x: of lines. log_y: of the values; values of 0 and less are then not drawn */
     const char *const *notes; /* lines of the caption: the command, the machine, the date; long ones are wrapped */
@@ -71,6 +71,9 @@ struct cli_plot {
 };
 
 enum cli_plot_format { CLI_PLOT_SVG, CLI_PLOT_PNG };
+
+/* What an axis of this unit shows: "time" for "us", whose ticks have units of their own; else the unit itself. */
+const char *cli_plot_unit_name(const char *unit);
 
 /* Finds the format by the end of a name, ".svg" or ".png". Returns false if it has another one. */
 bool cli_plot_format_of(const char *path, enum cli_plot_format *format);

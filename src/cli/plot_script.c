@@ -139,6 +139,19 @@ static struct unit unit_of(const char *name)
     return (struct unit){name, 1, NULL};
 }
 
+const char *plot_unit_name(const char *unit)
+{
+    const struct unit found = unit_of(unit);
+    if (!strcmp(unit, "s/Mtoken") || !strcmp(unit, "J/Mtoken"))
+        return unit[0] == 's' ? "time for a million tokens" : "energy for a million tokens";
+    if (!found.base)
+        return !strcmp(unit, "1") || !*unit ? "number" : unit;
+    return !strcmp(found.base, "s")     ? "time"
+           : !strcmp(found.base, "B/s") ? "bytes a second"
+           : found.base[0] == 'B'       ? "bytes"
+                                        : "energy";
+}
+
 static bool unit_is_plain(const char *name)
 {
     for (size_t i = 0; i < sizeof plain_units / sizeof plain_units[0]; i++)
@@ -417,7 +430,7 @@ static void axis_add(struct frame *frame, const char *axis, const char *format)
     add(writer, "set %srange [%.9g:%.9g]\nset format %s '%s'\n", axis, frame->low, frame->high, axis, format);
     add(writer, "set grid %stics linetype 1 linewidth 1 linecolor rgb '#%06x'\nset %slabel ", axis, shades[GRID].light,
         axis);
-    quote(writer, plot->axis ? plot->axis : plot->unit, 80);
+    quote(writer, plot->axis ? plot->axis : plot_unit_name(plot->unit), 80);
     add(writer, " textcolor rgb '#%06x'%s\n", shades[MUTED].light, plot->kind == CLI_PLOT_BARS ? "" : " offset 1,0");
 }
 
@@ -472,9 +485,11 @@ static void values_add(struct frame *frame)
         for (size_t j = 0; j < plot->series[i].count && j < frame->labels; j++) {
             const struct cli_plot_point *point = &plot->series[i].points[j];
             char text[PLOT_VALUE];
-            if (!drawn(frame, point))
+            if (!isfinite(point->y))
                 continue;
-            const double end = fmax(0, has_spread(point) ? point->high : point->y);
+            double end = fmax(0, has_spread(point) ? point->high : point->y);
+            if (!drawn(frame, point)) /* 0 on a logarithmic axis: a number without a bar */
+                end = frame->low / frame->scale;
             add(&frame->writer, "set label %d ", number++);
             quote(&frame->writer, plot_value(point->y, plot->unit, text), ALL);
             add(&frame->writer, " at first %.9g,%.6f left offset 0.7,0 front textcolor rgb '#%06x' font ',10'\n",

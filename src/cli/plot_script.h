@@ -19,15 +19,19 @@ enum tokmap_status plot_script_make(const struct cli_plot *plot, enum cli_plot_f
                                     struct bytes_buffer *script, struct tokmap_error *error);
 
 /* Appends a text as one quoted string of gnuplot. Between single quotes gnuplot replaces nothing: no command between
- * backquotes, no macro after '@', no escape after a backslash; only a quote ends the string. A quote in the text becomes
- * a typographic one (U+2019), because gnuplot does not read a doubled quote everywhere. What is not plain becomes
- * visible, so a line end does not end the command. format: the string is one in which gnuplot replaces % (a label of a
- * tick). most: characters after which the text is cut, and ends in "...". Returns false if there is no memory. */
+ * backquotes, no macro after '@', no escape after a backslash; only a quote ends the string. A quote in the text
+ * becomes a typographic one (U+2019), because gnuplot does not read a doubled quote everywhere. What is not plain
+ * becomes visible, so a line end does not end the command. format: the string is one in which gnuplot replaces % (a
+ * label of a tick). most: characters after which the text is cut, and ends in "...". Returns false if there is no
+ * memory. */
 bool plot_quote(struct bytes_buffer *script, const char *text, bool format, size_t most);
 
 /* Writes a value with an SI prefix, for people. A unit such as "us" is written, as in "340 us" and "1.25 ms"; the name
  * of what is counted is not: 1.25e9 tokens/s are "1.25 G". */
-#define PLOT_VALUE 48
+#define PLOT_VALUE 48 /* bytes */
 const char *plot_value(double value, const char *unit, char text[PLOT_VALUE]);
+
+/* cli_plot_unit_name() of plot.h. */
+const char *plot_unit_name(const char *unit);
 
 #endif
