@@ -2,9 +2,12 @@
 #ifndef TOKMAP_CLI_PLOT_SCRIPT_H
 #define TOKMAP_CLI_PLOT_SCRIPT_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
-#include "plot.h"
+#include "common/bytes_buffer.h"
+#include "picture.h"
+#include "tokmap/tokmap.h"
 
 /* A color of the pictures on light pages, and what takes its place on dark ones. */
 struct plot_shade {

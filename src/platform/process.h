@@ -54,8 +54,8 @@ int os_child_start(struct os_child *child, const char *path, const char *const *
 /* The same, with its standard output to be read and its standard error written to the descriptor `errors`. */
 int os_child_start_logged(struct os_child *child, const char *path, const char *const *arguments, int errors);
 /* The same for a program that reads its standard input: it finds `bytes` bytes there, and then the end. They are in
- * memory without a name, which the child alone reads, so it never waits for them, and it is no error if it ends without
- * having read them. */
+ * memory without a name, which the child alone reads, so it never waits for them, and it may end without having
+ * read them. */
 int os_child_start_fed(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
                        const void *input, size_t bytes);
 /* Asks the child to end (SIGTERM). os_child_wait() is still necessary. */

@@ -503,9 +503,8 @@ static enum tokmap_status shards_print(const struct tokmap_dataset *dataset, con
 struct info_arguments {
     struct run_arguments run;
     bool json, quiet, lengths;
-    const char *plot; /* file of a picture of the lengths, or NULL */
-    const char *line; /* the command line, for its caption */
-    int progress;     /* enum cli_progress_mode */
+    const char *plot, *line; /* a picture of the lengths, or NULL; the command line, for its caption */
+    int progress;            /* enum cli_progress_mode */
 };
 
 static int progress_mode(const struct info_arguments *given)
@@ -846,13 +845,13 @@ static int info(const struct cli_command *command, const char **operands, size_t
     const struct info_arguments *given = user;
     if (operand_count != 1)
         return cli_misused(command, "expected one dataset, plan, or run file");
+    struct tokmap_error error = {0};
     enum cli_plot_format format;
     if (given->plot && !given->lengths)
-        return cli_misused(command, "--plot draws the lengths of a dataset's documents; use it with --lengths");
+        return cli_misused(command, "--plot draws the lengths of documents; use it with --lengths");
     if (given->plot && !cli_plot_format_of(given->plot, &format))
         return cli_misused(command, "--plot takes a name that ends in .svg or .png, not '%s'", given->plot);
     if (plan_is_file(operands[0])) {
-        struct tokmap_error error = {0};
         if (given->lengths)
             return cli_misused(command, "--lengths is for a dataset, and '%s' is a plan", operands[0]);
         const enum tokmap_status status = plan_about_print(operands[0], given->json, &error);
@@ -872,8 +871,7 @@ int command_info(int argc, char **argv)
         CLI_HEADING("General"),
         {0, "lengths", CLI_FLAG, &given.lengths, NULL, NULL,
          "print the lengths of a dataset's documents only: percentiles and a histogram", NULL},
-        {0, "plot", CLI_TEXT, &given.plot, NULL, "FILE",
-         "with --lengths: also draw the histogram into a file, FILE.svg or FILE.png, with gnuplot", NULL},
+        {0, "plot", CLI_TEXT, &given.plot, NULL, "FILE", "with --lengths: also draw FILE.svg or FILE.png", NULL},
         {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
         CLI_OPTION_PROGRESS(given.progress),
         {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},
@@ -897,7 +895,6 @@ int command_info(int argc, char **argv)
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_DATASETS | CLI_RUNS,
     };
-    char line[2048];
-    given.line = cli_command_line(program, argc, argv, line, sizeof line);
+    given.line = cli_command_line(program, argc, argv, (char[2048]){0}, 2048);
     return cli_run(&command, argc, argv, info, &given);
 }
