@@ -63,7 +63,8 @@ equal "$(grep -o " id=['\"]*[A-Za-z0-9_]*" page.html | sort | uniq -d)" '' 'ids 
 
 need chromium python3
 for scheme in 0 1; do # dark, light
-    HOME=$PWD/home timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+    # A socket of the browser is in TMPDIR, and its path may have 107 bytes.
+    HOME=$PWD/home TMPDIR=/tmp timeout 120 chromium --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
         --user-data-dir="$PWD/browser" --hide-scrollbars --window-size=1000,900 \
         --blink-settings=preferredColorScheme=$scheme --screenshot="$PWD/shot$scheme.png" --enable-logging=stderr \
         "file://$PWD/page.html" >browser.log 2>&1 || skip "chromium does not run here: $(tail -n 1 browser.log)"
