@@ -42,9 +42,11 @@ class Results:
         return self.steps[step]
 
     def find(self, step, words):
-        """Returns the row with this metric, or with this row and metric; None if it was not measured."""
+        """Returns the row with this metric, or with this row and metric; None if it was not measured. The name of a row
+        may consist of several words."""
         for row in self.rows(step):
-            if "metric" in row and words in ([row["metric"]], [row.get("row"), row["metric"]]):
+            if "metric" in row and words[-1] == row["metric"] and (len(words) == 1
+                                                                   or " ".join(words[:-1]) == row.get("row")):
                 return row
         return None
 

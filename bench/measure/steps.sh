@@ -2,12 +2,13 @@
 # steps.sh: the steps of measure.sh, in the order in which they run. A step is a name and the arguments of tokmap-bench.
 # Steps that need a quiet machine most come first.
 
-data=$folder/data/tokens
+# The dataset is made in a new folder, because only the names of its files are known to be ours.
+data=$folder/tokmap-measure-1g
 if [ "${ONLY:-}" != none ] && [ ! -e "$data.tmx" ]; then
     say "making the dataset of 10^9 tokens"
-    rm -rf "$folder/data" && mkdir -p "$folder/data" || exit 1
-    "$bench" slice --keep --repeats 1 --seconds 0.01 --dir "$folder/data" >/dev/null 2>&1 || exit 1
-    for file in "$folder"/data/tokmap-bench-*; do mv "$file" "$data.${file##*.}" || exit 1; done
+    new=$(mktemp -d "$folder/tokmap-measure.XXXXXX") || exit 1
+    "$bench" slice --keep --repeats 1 --seconds 0.01 --dir "$new" >/dev/null 2>&1 || exit 1
+    mv "$new"/tokmap-bench-*.bin "$data.bin" && mv "$new"/tokmap-bench-*.tmx "$data.tmx" && rmdir "$new" || exit 1
 fi
 
 step limits limits "$data"

@@ -25,7 +25,7 @@ cat >"$rows/loader.json" <<'EOF'
 EOF
 cat >"$rows/compare.json" <<'EOF'
 {"case": "compare", "table": "loaders", "row": "tokmap", "metric": "warm_tokens_per_s", "value": 4e9, "unit": "tokens/s"}
-{"case": "compare", "table": "loaders", "row": "torch|0", "metric": "warm_tokens_per_s", "value": 166e6, "unit": "tokens/s"}
+{"case": "compare", "table": "loaders", "row": "torch|0, whole batches", "metric": "warm_tokens_per_s", "value": 166e6, "unit": "tokens/s"}
 {"case": "compare", "table": "loaders", "row": "tokmap", "metric": "next_p50_us", "value": 2, "unit": "us"}
 {"case": "compare", "table": "loaders", "row": "grain", "absent": "pip says:\nno | wheel"}
 EOF
@@ -42,7 +42,7 @@ printf 'gpu: this machine has no GPU\n' >"$rows/missing"
 cat >"$TMPDIR/page.template" <<'EOF'
 {{loader tokens_per_s}}; {{loader tokens_per_s limit}}; {{loader tokens_per_s ratio}}; {{loader next_p50_us range}}
 {{loader waits number}}; {{loader cpu}}; {{loader start}}; {{loader equal}}; {{loader waits limit}}; {{nowhere waits}}
-{{compare torch|0 warm_tokens_per_s}}; {{fact date}}; {{fact processor}}; {{fact nothing}}
+{{compare torch|0, whole batches warm_tokens_per_s}}; {{fact date}}; {{fact processor}}; {{fact nothing}}
 {{missing}}
 {{table compare}}
 {{figures gpu}}
@@ -56,7 +56,7 @@ cat >"$TMPDIR/expected" <<'EOF'
 | | warm | next p50 |
 |---|---|---|
 | tokmap | 4.00 G tokens/s | 2.00 µs |
-| torch\|0 | 166 M tokens/s |  |
+| torch\|0, whole batches | 166 M tokens/s |  |
 
 - grain was not measured: pip says: no \| wheel
 | figure | measured | bar | |

@@ -155,12 +155,12 @@ def measure(report, tokens, options):
             report.progress(done, 2 * turns, ROWS[name])
             found = turn(name)
             values[name]["step_ms"].append(1e3 * found["seconds"] / steps)
-            values[name]["rate"].append(found["tokens"] / found["seconds"] / 1e6)
+            values[name]["rate"].append(found["tokens"] / found["seconds"])
             values[name]["wait_us"].append(1e6 * found["waited"] / steps)
     for name, label in ROWS.items():
-        report.row(NAME, label, "step", "ms", "less", values[name]["step_ms"])
-        report.row(NAME, label, "rate", "M tokens/s", "more", values[name]["rate"])
-        report.row(NAME, label, "wait in next()", "us", "less", values[name]["wait_us"])
+        report.row(NAME, label, "step_ms", "ms", "less", values[name]["step_ms"])
+        report.row(NAME, label, "tokens_per_s", "tokens/s", "more", values[name]["rate"])
+        report.row(NAME, label, "wait_us", "us", "less", values[name]["wait_us"])
         report.about(label, opened["about"])
     difference = Difference(values["real"]["step_ms"], values["synthetic"]["step_ms"])
     for metric, value in (("difference", difference.mean), ("lowest", difference.low), ("highest", difference.high)):

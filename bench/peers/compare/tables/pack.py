@@ -349,7 +349,7 @@ class Reference:
             return None
         found = self.ask(do="compare", reference=self.path, kind=row.kind, output=output, width=job.width, eod=job.eod,
                          documents=row.input.documents)
-        report.row(NAME, row.label, "documents that differ", "documents", "less", found["differ"])
+        report.row(NAME, row.label, "documents_that_differ", "documents", "less", found["differ"])
         text = f"{found['differ']} of {found['compared']:,} documents differ from {self.by}"
         if found["first"] is not None:
             text += f", first document {found['first']}"
@@ -432,15 +432,15 @@ def report_row(report, row):
     """Rates of one row from its seconds, and its start."""
     size = row.input.bytes
     rates = [size / 1e6 / seconds for seconds in row.seconds]
-    report.row(NAME, row.label, "rate", "MB/s", "more", rates)
+    report.row(NAME, row.label, "mb_s", "MB/s", "more", rates)
     worked = [seconds - start for seconds, start in zip(row.seconds, row.starts)]
     if min(worked) > 0.2 * min(row.seconds):
-        report.row(NAME, row.label, "rate without start", "MB/s", "more", [size / 1e6 / one for one in worked])
+        report.row(NAME, row.label, "without_start_mb_s", "MB/s", "more", [size / 1e6 / one for one in worked])
     else:
         report.note(f"{row.label}: starting takes most of the time with this little text, so the rate without it would "
                     f"be noise.")
-    report.row(NAME, row.label, "start", "s", "less", row.starts)
-    report.row(NAME, row.label, "peak memory", "MiB", "less", row.memory / (1 << 20))
+    report.row(NAME, row.label, "start_s", "s", "less", row.starts)
+    report.row(NAME, row.label, "peak_mib", "MiB", "less", row.memory / (1 << 20))
     return rates
 
 
