@@ -126,17 +126,18 @@ def do_compare(reference, kind, output, width, eod, documents):
     compared = min(documents, len(wanted_lengths))
     wanted_lengths, marked = wanted_lengths[:compared], marked[:compared]
     dropped, numbers = 0, list(range(compared))
+    bad = differing(ids, lengths, wanted, wanted_lengths)
+    missing = max(0, len(wanted_lengths) - len(lengths))
     empty = wanted_lengths == (eod is not None)
     if len(lengths) != documents and len(wanted_lengths) == documents and len(lengths) == documents - empty.sum():
-        # It leaves out empty documents: compare the others with each other.
-        dropped = int(empty.sum())
+        # It may have left out the empty documents. It did if the others equal more of its documents than all do.
         starts = numpy.cumsum(wanted_lengths) - wanted_lengths
         keep = numpy.concatenate([numpy.arange(start, start + count) for start, count, gone
                                   in zip(starts, wanted_lengths, empty) if not gone] or [numpy.zeros(0, int)])
-        wanted, wanted_lengths, marked = wanted[keep], wanted_lengths[~empty], marked[~empty]
-        numbers = [number for number, gone in enumerate(empty) if not gone]
-    bad = differing(ids, lengths, wanted, wanted_lengths)
-    missing = max(0, len(wanted_lengths) - len(lengths))
+        others = differing(ids, lengths, wanted[keep], wanted_lengths[~empty])
+        if len(others) < len(bad):
+            bad, missing, dropped, marked = others, 0, int(empty.sum()), marked[~empty]
+            numbers = [number for number, gone in enumerate(empty) if not gone]
     return {"compared": compared, "differ": len(bad) + missing + dropped, "dropped": dropped, "missing": missing,
             "extra": max(0, len(lengths) + dropped - documents), "special": int(marked[bad].sum()) if bad else 0,
             "first": numbers[bad[0]] if bad else None, "ids": int(len(ids))}
