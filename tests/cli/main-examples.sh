@@ -100,9 +100,9 @@ equal "$(tokmap decode -t gpt2/ --ids '15496 995')" 'Hello world'
 
 # Those of tokmap-bench measure for minutes, so only their options and cases are looked at.
 examples tokmap-bench >list
-grep -q '^tokmap-bench all$' list
+grep -q '^tokmap-bench all ' list
 tokmap-bench --list | sed 's/ .*//' >cases
-echo all >>cases
+printf "all\nreport\n" >>cases
 while IFS= read -r line; do
     sh -euc "$line --list" >out 2>err || { echo "FAULT: $line" >&2; cat err >&2; exit 1; }
     # shellcheck disable=SC2086 # the words of the example

@@ -74,7 +74,7 @@ check "and names the missing packages" grep -q 'libzstd-dev' "$TMPDIR/log"
 # If every header and every useful command exists, it does nothing.
 fake cc 'case $* in *-P*) echo found ;; esac'
 fake g++ ''
-for name in make python3 zstd gzip bzip2 xz lz4 pkg-config; do
+for name in make python3 zstd gzip bzip2 xz lz4 pkg-config gnuplot; do
     fake $name ''
 done
 fake apt-get 'echo "$@" >>"$CALLED"'
