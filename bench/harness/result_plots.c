@@ -154,7 +154,7 @@ static size_t metrics_fill(struct result_plots *plots, struct group *group, stru
 /* Whether the values need a logarithmic axis: they are far apart, and none is negative. */
 static bool is_logarithmic(const struct cli_plot *plot)
 {
-    double largest = 0, smallest = INFINITY;
+    double largest = 0, smallest = (double)INFINITY;
     for (size_t s = 0; s < plot->series_count; s++)
         for (size_t i = 0; i < plot->series[s].count; i++) {
             const double value = plot->series[s].points[i].y;

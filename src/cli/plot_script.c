@@ -239,7 +239,7 @@ static void scale_find(struct frame *frame, char format[64])
     const struct cli_plot *plot = frame->plot;
     const struct unit unit = unit_of(plot->unit);
     const char *base = unit.base ? unit.base : strcmp(plot->unit, "%") == 0 ? "%%" : "";
-    double largest = -INFINITY, smallest = INFINITY, factor = 1;
+    double largest = -(double)INFINITY, smallest = (double)INFINITY, factor = 1;
     for (size_t i = 0; i < plot->series_count; i++)
         for (size_t j = 0; j < plot->series[i].count; j++) {
             const struct cli_plot_point *point = &plot->series[i].points[j];
@@ -391,7 +391,7 @@ static void head_add(struct frame *frame, enum cli_plot_format format)
 static void x_range_add(struct frame *frame)
 {
     const struct cli_plot *plot = frame->plot;
-    double low = INFINITY, high = -INFINITY;
+    double low = (double)INFINITY, high = -(double)INFINITY;
     for (size_t i = 0; i < plot->series_count; i++)
         for (size_t j = 0; j < plot->series[i].count; j++)
             if (drawn(frame, &plot->series[i].points[j])) {

@@ -422,7 +422,7 @@ for file in $(grep '\.h$' "$scratch/product" | grep -E '^(src|tokenize_tools)/')
 done | rule "header guards"
 # Synonyms of the project's words. The Python package and the peers of bench are exempt, because they use classes with
 # these names, such as the DataLoader of torch.
-grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(src/python|bench/peers)/|^bench/RESULTS.md' |
+grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(src/python|bench/peers)/|^bench/(RESULTS.md|measure/)' |
     xargs grep -nEi '\b(dataloader|minibatch|mini-batch)\b' |
     rule "words"
 

@@ -157,8 +157,9 @@ static void labels_are_no_commands(void **state)
 
 static void both_sets_of_colors(void **state)
 {
-    const struct cli_plot_point points[] = {{.label = "one", .y = 5, .low = 4, .high = 6},
-                                            {.label = "two", .y = NAN, .low = NAN, .high = NAN}};
+    const struct cli_plot_point points[] = {
+        {.label = "one", .y = 5, .low = 4, .high = 6},
+        {.label = "two", .y = (double)NAN, .low = (double)NAN, .high = (double)NAN}};
     const struct cli_plot_series series[] = {{"ours", points, 2, CLI_PLOT_COLOR_OURS, false},
                                              {"limit", points, 2, CLI_PLOT_COLOR_LIMIT, false},
                                              {"more", points, 2, CLI_PLOT_COLOR_NEXT, false}};
@@ -203,13 +204,14 @@ static void both_sets_of_colors(void **state)
 /* Values without a picture: none that is finite, none above 0 on a logarithmic axis, one that is 0, very large ones. */
 static void strange_values(void **state)
 {
-    static const double values[][2] = {{NAN, INFINITY}, {-1, 0}, {0, 0}, {1e300, -1e300}, {1e-300, 1}, {5, 5}};
+    static const double values[][2] = {
+        {(double)NAN, (double)INFINITY}, {-1, 0}, {0, 0}, {1e300, -1e300}, {1e-300, 1}, {5, 5}};
     gnuplot_needed();
     for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
         for (int kind = CLI_PLOT_BARS; kind <= CLI_PLOT_LINES; kind++)
             for (int log = 0; log < 2; log++) {
                 const struct cli_plot_point points[] = {
-                    {.label = "a", .x = 1, .y = values[i][0], .low = -INFINITY, .high = NAN},
+                    {.label = "a", .x = 1, .y = values[i][0], .low = -(double)INFINITY, .high = (double)NAN},
                     {.label = "b", .x = 2, .y = values[i][1], .low = values[i][1], .high = values[i][1]}};
                 const struct cli_plot_series series[] = {{"s", points, 2, CLI_PLOT_COLOR_NEXT, false}};
                 struct cli_plot plot = plot_of((enum cli_plot_kind)kind, series, 1);
@@ -226,7 +228,7 @@ static void strange_values(void **state)
 
 static void faults_have_reasons(void **state)
 {
-    const struct cli_plot_point points[] = {{.label = "one", .y = 5, .low = NAN, .high = NAN}};
+    const struct cli_plot_point points[] = {{.label = "one", .y = 5, .low = (double)NAN, .high = (double)NAN}};
     const struct cli_plot_series series[] = {{"ours", points, 1, CLI_PLOT_COLOR_OURS, false}};
     struct cli_plot plot = plot_of(CLI_PLOT_BARS, series, 1);
     struct tokmap_error error = {0};
