@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cases/case_compare.h"
 #include "cases/cases.h"
 #include "cli/cli.h"
 #include "harness/child.h"

@@ -4,13 +4,14 @@
  * The scripts in bench/peers/compare run the systems and print what they measured, line by line. This case finds or
  * makes the tokens, starts the script of a table, and prints the table.
  */
-#include "cases.h"
+#include "case_compare.h"
 
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "case_compare_child.h"
+#include "cases.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/dataset_make.h"

@@ -8,7 +8,4 @@ extern const struct bench_case case_check, case_compare, case_faults, case_limit
     case_open, case_train, case_pack, case_plan, case_sources, case_trace, case_verify, case_h2d, case_expand,
     case_race, case_gpu, case_tokenize, case_parquet, case_writer, case_hostile;
 
-/* Returns whether the table that the command line names reads a text instead of a dataset. */
-bool compare_reads_text(const struct bench *bench);
-
 #endif

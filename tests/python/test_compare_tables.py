@@ -340,7 +340,7 @@ class InAnotherPython(unittest.TestCase):
         python = os.path.join(self.folder.name, "venv", "bin", "python")
         os.makedirs(os.path.dirname(python))
         with open(python, "w", encoding="utf-8") as file:
-            file.write(f"#!/bin/sh\nexec '{sys.executable}' -S -E \"$@\"\n")
+            file.write(f"#!/bin/sh\nexec '{sys.executable}' -S -E -B \"$@\"\n")
         os.chmod(python, stat.S_IRWXU)
         # The table `state` also asks for packages that only some of its rows need.
         found = self.compare("state", os.path.join(self.folder.name, "venv"))
