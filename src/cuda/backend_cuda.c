@@ -78,8 +78,9 @@
 /* Rings of at least this many bytes get huge pages: a smaller one does not fill a page. */
 #define HUGE_FROM ((uint64_t)2 << 20)
 #define BOUNCES 4
-#define CHECKED_OUTPUTS 16
-#define OUTPUTS 8     /* how many outputs a batch can have */
+#define OUTPUTS 8 /* how many outputs a batch can have */
+/* Addresses of an output that are remembered. An allocator that reuses memory alternates between few of them. */
+#define OUTPUT_ADDRESSES 4
 #define PART_ALIGN 64 /* bytes; the outputs in a bounce begin at multiples of it */
 
 /* Page-locked host memory. */
@@ -93,6 +94,12 @@ struct pinned {
 struct bounce {
     uint8_t *memory;
     struct CUevent_st *sent; /* recorded after the copies to the outputs */
+};
+
+/* Addresses of an output that are known to be memory of this device. */
+struct checked {
+    uint64_t addresses[OUTPUT_ADDRESSES];
+    uint32_t next; /* the place of the next one, modulo OUTPUT_ADDRESSES */
 };
 
 struct backend_cuda {
@@ -116,8 +123,8 @@ struct backend_cuda {
     /* used by the consumer alone */
     struct bounce bounces[BOUNCES];
     uint32_t next_bounce;
-    uint64_t checked_outputs[CHECKED_OUTPUTS]; /* addresses known to be of this device, at a hash of the address */
-    uint64_t host_expanded, late_copies;       /* any thread reads them */
+    struct checked checked[OUTPUTS];
+    uint64_t host_expanded, late_copies; /* any thread reads them */
 };
 
 static enum tokmap_status call_failed(const struct backend_cuda *cuda, int result, struct tokmap_error *error,
@@ -382,15 +389,14 @@ static enum tokmap_status check_capture(const struct backend_cuda *cuda, struct 
 }
 
 /* Checks that an output is memory of this device. Writing to other memory would be a fault on the GPU, after which this
- * process cannot use the GPU any more. Each check takes the driver's lock twice, and a batch has up to seven outputs,
- * so an address that has passed is remembered and not checked again. One mistake is not found this way: the caller has
- * freed the output, and its address now belongs to other memory. Then the kernel either faults or writes to that
- * memory. */
+ * process cannot use the GPU any more. Each check takes the driver's lock twice, and a batch has up to eight outputs,
+ * so the last addresses of each output that have passed are remembered and not checked again. One mistake is not found
+ * this way: the caller has freed the output, and its address now belongs to other memory. Then the kernel either faults
+ * or writes to that memory. */
 static enum tokmap_status check_output(struct backend_cuda *cuda, const char *name, uint64_t address, uint64_t element,
-                                       struct tokmap_error *error)
+                                       struct checked *checked, struct tokmap_error *error)
 {
     const struct cuda_driver *driver = cuda->device.driver;
-    uint64_t *checked = &cuda->checked_outputs[(address >> 6 ^ address >> 16) % CHECKED_OUTPUTS];
     unsigned type = 0;
     int ordinal = -1;
     if (address % element)
@@ -398,8 +404,11 @@ static enum tokmap_status check_output(struct backend_cuda *cuda, const char *na
                          "the address in out.%s is not a multiple of %" PRIu64 ", the size of its elements; pass "
                          "aligned memory",
                          name, element);
-    if (!address || *checked == address)
+    if (!address)
         return TOKMAP_OK;
+    for (unsigned i = 0; i < OUTPUT_ADDRESSES; i++)
+        if (checked->addresses[i] == address)
+            return TOKMAP_OK;
     int result = driver->pointer_get_attribute(&type, CUDA_POINTER_MEMORY_TYPE, address);
     if (result == CUDA_INVALID_VALUE)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
@@ -415,7 +424,7 @@ static enum tokmap_status check_output(struct backend_cuda *cuda, const char *na
                          "out.%s is memory of device cuda:%d, but this loader writes to device cuda:%d; pass memory of "
                          "that device",
                          name, ordinal, cuda->device.ordinal);
-    *checked = address;
+    checked->addresses[checked->next++ % OUTPUT_ADDRESSES] = address;
     return TOKMAP_OK;
 }
 
@@ -425,7 +434,7 @@ static enum tokmap_status check_outputs(struct backend_cuda *cuda, const struct 
     const struct {
         const char *name;
         uint64_t address, element;
-    } outputs[] = {
+    } outputs[OUTPUTS] = {
         {"inputs", work->inputs, work->element},
         {"targets", work->targets, work->element},
         {"position_ids", work->position_ids, work->element},
@@ -436,8 +445,8 @@ static enum tokmap_status check_outputs(struct backend_cuda *cuda, const struct 
         {"targets_ahead", work->targets_ahead, work->element},
     };
     enum tokmap_status status = TOKMAP_OK;
-    for (size_t i = 0; i < sizeof outputs / sizeof outputs[0] && !status; i++)
-        status = check_output(cuda, outputs[i].name, outputs[i].address, outputs[i].element, error);
+    for (size_t i = 0; i < OUTPUTS && !status; i++)
+        status = check_output(cuda, outputs[i].name, outputs[i].address, outputs[i].element, &cuda->checked[i], error);
     return status;
 }
 
