@@ -23,7 +23,8 @@ case $(stat -f -c %T . 2>/dev/null || echo unknown) in
     *) tokmap-bench loader runs/train.run --cold --ranks 2 --repeats 1 --seconds 0.01 --json >cold.json
         results cold.json cold tokens_per_s amplification ;;
 esac
-tokmap-bench all runs/train.run --repeats 1 --seconds 0.05 --text-bytes 1m --json >all.json 2>err
+tokmap-bench all runs/train.run --repeats 1 --seconds 0.05 --text-bytes 1m --batches 1000 \
+    --copy-bytes 1Mi --json >all.json 2>err
 for case in check limits order slice loader open train pack verify; do
     holds all.json "\"case\": \"$case\""
 done
