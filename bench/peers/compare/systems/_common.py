@@ -113,3 +113,33 @@ class Epochs:
         iterator, self._iterator, self._loader = self._iterator, None, None
         if hasattr(iterator, "_shutdown_workers"):
             iterator._shutdown_workers()
+
+
+class Streamed(Epochs):
+    """Base of the loaders whose DataLoader streams records, and that have no state to resume from. Their batches are
+    made by Decoded and rows_of."""
+
+    def next(self):
+        batch = self.take()
+        return batch[:, :-1], batch[:, 1:]
+
+    def state(self):
+        return None
+
+
+class Decoded:
+    """Makes an array of the tokens of a record. Workers get it, so it is a class that pickles."""
+
+    def __init__(self, dtype):
+        self.dtype = dtype
+
+    def __call__(self, record):
+        import numpy
+        return numpy.frombuffer(record["tokens"], self.dtype)
+
+
+def rows_of(windows):
+    """A batch of windows as int64, as one tensor."""
+    import numpy
+    import torch
+    return torch.from_numpy(numpy.stack(windows).astype("<i8"))

@@ -37,24 +37,7 @@ def convert(tokens, folder):
     _common.convert(tokens, folder, write)
 
 
-class Decoded:
-    """Makes an array of an Example."""
-
-    def __init__(self, dtype):
-        self.dtype = dtype
-
-    def __call__(self, features):
-        import numpy
-        return numpy.frombuffer(features["tokens"], self.dtype)
-
-
-def rows_of(windows):
-    import numpy
-    import torch
-    return torch.from_numpy(numpy.stack(windows).astype("<i8"))
-
-
-class Loader(_common.Epochs):
+class Loader(_common.Streamed):
     def __init__(self, tokens, path, order, workers):
         import numpy
         import torch
@@ -64,17 +47,11 @@ class Loader(_common.Epochs):
         # Without an index a pass begins at the first record; with one, each worker reads its own part of the file.
         index = os.path.join(path, "tokens.index") if workers else None
         data = TFRecordDataset(os.path.join(path, "tokens.tfrecord"), index, {"tokens": "byte"},
-                               shuffle_queue_size=BUFFER if order == "own" else None, transform=Decoded(tokens.dtype))
+                               shuffle_queue_size=BUFFER if order == "own" else None,
+                               transform=_common.Decoded(tokens.dtype))
         more = {"num_workers": workers, "persistent_workers": True} if workers else {}
-        super().__init__(torch.utils.data.DataLoader(data, batch_size=tokens.rows, drop_last=True, collate_fn=rows_of,
-                                                     **more))
-
-    def next(self):
-        batch = self.take()
-        return batch[:, :-1], batch[:, 1:]
-
-    def state(self):
-        return None
+        super().__init__(torch.utils.data.DataLoader(data, batch_size=tokens.rows, drop_last=True,
+                                                     collate_fn=_common.rows_of, **more))
 
 
 def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0):

@@ -36,24 +36,7 @@ def convert(tokens, folder):
     _common.convert(tokens, folder, write)
 
 
-class Decoded:
-    """Makes an array of a sample."""
-
-    def __init__(self, dtype):
-        self.dtype = dtype
-
-    def __call__(self, sample):
-        import numpy
-        return numpy.frombuffer(sample["tokens"], self.dtype)
-
-
-def rows_of(windows):
-    import numpy
-    import torch
-    return torch.from_numpy(numpy.stack(windows).astype("<i8"))
-
-
-class Loader(_common.Epochs):
+class Loader(_common.Streamed):
     def __init__(self, tokens, path, order, workers):
         import webdataset
         shards = sorted(os.path.join(path, name) for name in os.listdir(path) if name.endswith(".tar"))
@@ -61,16 +44,9 @@ class Loader(_common.Epochs):
         data = webdataset.WebDataset(shards, shardshuffle=len(shards) if own else False, seed=1 if own else None)
         if own:
             data = data.shuffle(BUFFER, initial=BUFFER, seed=1)
-        data = data.map(Decoded(tokens.dtype)).batched(tokens.rows, collation_fn=rows_of, partial=False)
+        data = data.map(_common.Decoded(tokens.dtype)).batched(tokens.rows, collation_fn=_common.rows_of, partial=False)
         more = {"persistent_workers": True} if workers else {}
         super().__init__(webdataset.WebLoader(data, batch_size=None, num_workers=workers, **more))
-
-    def next(self):
-        batch = self.take()
-        return batch[:, :-1], batch[:, 1:]
-
-    def state(self):
-        return None
 
 
 def open(tokens, folder, *, order, rank=0, world=1, resume=None, workers=0):
