@@ -224,9 +224,12 @@ enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible
 
 /* ---- what a killed writer has left ---- */
 
-/* Returns whether a file of the index has only its saved name. */
+/* Returns whether a writer may have been killed at steps 5 to 7: a file of the index has only its saved name. An index
+ * without files gives no sign, so it is always treated as such a one. */
 static bool is_pending(const struct shard_commit *commit, const struct index *index, char *const saved[SHARD_FILES])
 {
+    if (!index_has(index, SHARD_TOKENS) && !index_has(index, SHARD_MASK))
+        return true;
     for (int i = 0; i < SHARD_FILES; i++)
         if (commit->names[i] && index_has(index, i) && !exists(commit->names[i]) && exists(saved[i]))
             return true;
@@ -246,29 +249,10 @@ static int wait_for_writer(const char *index_path)
     return system;
 }
 
-static enum tokmap_status complete(const struct shard_commit *commit, const struct index *index,
-                                   char *const saved[SHARD_FILES], struct tokmap_error *error)
-{
-    int system = wait_for_writer(commit->index);
-    if (system == EWOULDBLOCK)
-        return error_set(error, TOKMAP_ERROR_BUSY, commit->index, TOKMAP_NO_OFFSET,
-                         "another process is writing this output; wait for it, or choose another name");
-    /* A writer that was killed after step 4 has not synced: the index must not reach storage after its tokens. */
-    if (!system && commit->sync)
-        system = os_sync_folder(commit->index);
-    for (int i = 0; i < SHARD_FILES && !system; i++)
-        if (commit->names[i] && index_has(index, i) && !exists(commit->names[i])) {
-            system = os_rename(saved[i], commit->names[i]);
-            system = system == ENOENT ? 0 : system; /* the other writer has ended well, or the file is lost */
-        }
-    return system ? error_set_system(error, system, commit->index, TOKMAP_NO_OFFSET,
-                                     "what an earlier writer of this shard has left cannot be completed")
-                  : TOKMAP_OK;
-}
-
 struct sweep {
     const char *folder, *name; /* NAME without its folder */
     size_t name_bytes;
+    char keep[ID_DIGITS + 1]; /* the id of the current index */
 };
 
 /* Removes a file with a saved name. One that cannot be removed only takes up space. */
@@ -284,7 +268,7 @@ static int sweep_entry(void *user, const char *entry)
         rest += 6;
     else
         return 0;
-    if (strlen(rest) != ID_DIGITS || strspn(rest, "0123456789abcdef") != ID_DIGITS)
+    if (strlen(rest) != ID_DIGITS || strspn(rest, "0123456789abcdef") != ID_DIGITS || !strcmp(rest, sweep->keep))
         return 0;
     char *path = path_in(sweep->folder, entry);
     if (path)
@@ -293,13 +277,39 @@ static int sweep_entry(void *user, const char *entry)
     return 0;
 }
 
-static void sweep(const struct shard_commit *commit)
+/* Removes the files that have saved names of other indexes than the current one. */
+static void sweep(const struct shard_commit *commit, const struct index *index)
 {
     char *folder = path_folder(commit->index);
-    struct sweep sweeping = {folder, path_name(commit->index), strlen(path_name(commit->index)) - 4};
+    struct sweep sweeping = {
+        .folder = folder, .name = path_name(commit->index), .name_bytes = strlen(path_name(commit->index)) - 4};
+    (void)snprintf(sweeping.keep, sizeof sweeping.keep, "%016" PRIx64, index->id);
     if (folder)
         (void)os_folder_list(folder, sweep_entry, &sweeping);
     free(folder);
+}
+
+/* Does steps 5 to 7 for a writer that was killed. */
+static enum tokmap_status complete(const struct shard_commit *commit, const struct index *index,
+                                   char *const saved[SHARD_FILES], struct tokmap_error *error)
+{
+    int system = wait_for_writer(commit->index);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, commit->index, TOKMAP_NO_OFFSET,
+                         "another process is writing this output; wait for it, or choose another name");
+    /* A writer that was killed after step 4 has not synced: the index must not reach storage after its tokens. */
+    if (!system && commit->sync)
+        system = os_sync_folder(commit->index);
+    if (!system)
+        sweep(commit, index);
+    for (int i = 0; i < SHARD_FILES && !system; i++)
+        if (commit->names[i] && index_has(index, i) && !exists(commit->names[i])) {
+            system = os_rename(saved[i], commit->names[i]);
+            system = system == ENOENT ? 0 : system; /* the other writer has ended well, or the file is lost */
+        }
+    return system ? error_set_system(error, system, commit->index, TOKMAP_NO_OFFSET,
+                                     "what an earlier writer of this shard has left cannot be completed")
+                  : TOKMAP_OK;
 }
 
 /* Refuses a shard whose files could not get their saved names, because these are longer than NAME.tmx.partial. Without
@@ -317,7 +327,7 @@ static enum tokmap_status saved_names_check(const struct shard_commit *commit, c
     return TOKMAP_OK;
 }
 
-enum tokmap_status shard_recover(const struct shard_commit *commit, bool leftover, struct tokmap_error *error)
+enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokmap_error *error)
 {
     struct index index;
     char *saved[SHARD_FILES] = {NULL, NULL};
@@ -335,11 +345,8 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, bool leftove
             status = error_set_memory(error, "a path", strlen(commit->names[i]));
     if (!status)
         status = saved_names_check(commit, &index, saved, error);
-    const bool pending = !status && is_pending(commit, &index, saved);
-    if (pending)
+    if (!status && is_pending(commit, &index, saved))
         status = complete(commit, &index, saved, error);
-    if (!status && (pending || leftover))
-        sweep(commit);
     for (int i = 0; i < SHARD_FILES; i++)
         free(saved[i]);
     index_close(&index);
@@ -366,11 +373,29 @@ static bool belongs(const struct index *index, int file, const char *path)
     return good;
 }
 
+void shard_remove_saved(const struct shard_commit *commit)
+{
+    struct index index;
+    char *saved[SHARD_FILES] = {NULL, NULL};
+    bool named = true;
+    if (index_open(&index, commit->index, NULL))
+        return; /* shard_recover() reports it, or there is nothing to replace */
+    for (int i = 0; i < SHARD_FILES; i++)
+        named = named && (!commit->names[i] || (saved[i] = shard_saved_name(commit->names[i], index.id)));
+    if (named && !is_pending(commit, &index, saved))
+        sweep(commit, &index);
+    for (int i = 0; i < SHARD_FILES; i++)
+        free(saved[i]);
+    index_close(&index);
+}
+
 int shard_take_over(const struct shard_commit *commit)
 {
     struct os_stat found;
     struct index index;
     const int missing = os_lstat(commit->index, &found);
+    if (!missing)
+        shard_remove_saved(commit);
     if (missing != ENOENT)
         return missing;
     if (index_open(&index, commit->index_partial, NULL))

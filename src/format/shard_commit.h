@@ -49,15 +49,22 @@ char *shard_saved_name(const char *name, uint64_t id);
 enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error);
 
 /* Completes, or takes back, what a killed writer has left of the steps above. To be called before anything is written,
- * with the lock on index_partial; uses index, names, and whether there are partials. leftover: there was an
- * index_partial of another writer. Statuses: OK (also if there is no index, or none that can be read), ERROR_BUSY
- * (another writer is at step 5 to 7, and did not finish within a second), ERROR_IO (also if a saved name would be too
- * long for the file system, so that the shard cannot be replaced), ERROR_MEMORY. */
-enum tokmap_status shard_recover(const struct shard_commit *commit, bool leftover, struct tokmap_error *error);
+ * with the lock on index_partial; uses index, names, and whether there are partials. Before it renames the files of the
+ * index, it removes those of other indexes, so that a second kill hides nothing. Statuses: OK (also if there is no
+ * index, or none that can be read), ERROR_BUSY (another writer is at step 5 to 7, and did not finish within a second),
+ * ERROR_IO (also if a saved name would be too long for the file system, so that the shard cannot be replaced),
+ * ERROR_MEMORY. */
+enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokmap_error *error);
 
-/* Removes the NAME.bin and NAME.mask of a first shard of this name whose writer was killed before it renamed the index:
- * there is no index, and index_partial, which the caller has locked, is a complete index to which they belong, by their
- * size and their first block. Anything else stays. Returns an errno. */
+/* Removes the files that a writer has left that was killed at step 1 or 2: those with saved names of other indexes than
+ * the current one. To be called with the lock on the index_partial of that writer, before this sign of it is removed.
+ * Does nothing if the current index has a file with only a saved name: shard_recover() then removes the others after
+ * its sync. A file that cannot be removed stays; it only takes up space. */
+void shard_remove_saved(const struct shard_commit *commit);
+
+/* If there is an index, shard_remove_saved(). Otherwise removes the NAME.bin and NAME.mask of a first shard of this name
+ * whose writer was killed before it renamed the index: index_partial, which the caller has locked, is a complete index
+ * to which they belong, by their size and their first block. Anything else stays. Returns an errno. */
 int shard_take_over(const struct shard_commit *commit);
 
 #endif

@@ -67,10 +67,26 @@ static enum tokmap_status open_given(struct adding *adding)
     return TOKMAP_OK;
 }
 
+static struct shard_commit commit_of(const struct adding *adding)
+{
+    return (struct shard_commit){.index = adding->old.path,
+                                 .index_partial = adding->index_partial,
+                                 .names = {adding->mask_path, adding->tokens_path},
+                                 .partials = {adding->mask_partial},
+                                 .sync = true};
+}
+
+static int remove_saved(void *user)
+{
+    const struct shard_commit commit = commit_of(user);
+    shard_remove_saved(&commit);
+    return 0;
+}
+
 /* Creates an empty partial file, and locks it. */
 static enum tokmap_status open_partial(struct adding *adding, const char *path, int *fd, bool *made)
 {
-    const int system = partial_file_open(path, NULL, NULL, fd);
+    const int system = partial_file_open(path, path == adding->index_partial ? remove_saved : NULL, adding, fd);
     if (system == EWOULDBLOCK)
         return error_set(adding->error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
                          "another process is writing this shard; wait for it");
@@ -89,12 +105,8 @@ static enum tokmap_status check_old(struct adding *adding)
     if (now.inode != adding->old.inode || now.device != adding->old.device)
         return error_set(adding->error, TOKMAP_ERROR_BUSY, adding->old.path, TOKMAP_NO_OFFSET,
                          "the shard was replaced by another process; call again");
-    const struct shard_commit commit = {.index = adding->old.path,
-                                        .index_partial = adding->index_partial,
-                                        .names = {adding->mask_path, adding->tokens_path},
-                                        .partials = {adding->mask_partial},
-                                        .sync = true};
-    return shard_recover(&commit, false, adding->error);
+    const struct shard_commit commit = commit_of(adding);
+    return shard_recover(&commit, adding->error);
 }
 
 /* Turns bytes of the given file into bits. Returns the first byte that is neither 0 nor 1, or `count`. */

@@ -53,7 +53,6 @@ struct shard_writer {
     char *folder;
     int tokens_fd, index_fd, mask_fd;
     bool locked, tokens_made, mask_made; /* which of the partial files are ours to remove */
-    bool leftover;                       /* of a writer that was killed there was a NAME.tmx.partial */
     bool failed;
     bool document_open; /* tokens have been added since the last end */
     uint64_t tokens, documents, largest;
@@ -125,9 +124,7 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
 
 static int take_over(void *user)
 {
-    struct shard_writer *writer = user;
-    const struct shard_commit commit = commit_of(writer);
-    writer->leftover = true;
+    const struct shard_commit commit = commit_of(user);
     return shard_take_over(&commit);
 }
 
@@ -174,7 +171,7 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
     status = check_absent(writer, error);
     const struct shard_commit commit = commit_of(writer);
     if (!status && writer->options.replace)
-        status = shard_recover(&commit, writer->leftover, error);
+        status = shard_recover(&commit, error);
     if (status)
         return status;
     int system = os_unlink(writer->paths[TOKENS_PARTIAL]); /* left by a writer that was killed */

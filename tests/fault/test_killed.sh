@@ -106,6 +106,56 @@ attempt="$TOKMAP pack -q --eod --threads 1 --force -o new in"
 again=$attempt
 shard_sweep
 
+scenario="index --mask over a shard with another mask"
+tokens=$(($(wc -c <masked.bin) / 2))
+head -c $tokens /dev/zero | tr '\0' '\1' >all.mask
+begin
+attempt="$TOKMAP index -q --force --mask all.mask new"
+$attempt 2>err || { cat err; echo "not ok - index --mask"; }
+new_hash=$(content new)
+files='new.bin new.mask new.tmx'
+again=$attempt
+shard_sweep
+
+# ---- two writers are killed, one after the other ----
+# The second one is killed while it cleans up after the first one. The third leaves only the files of the shard.
+scenario="two kills of pack --force"
+# Each has other texts: a writer of the same ones takes the files over that have their id.
+for text in first second third; do echo "the $text text" >$text.txt; done
+"$TOKMAP" pack -q --eod -o small third.txt 2>err || cat err
+new_hash=$(content small)
+pack="$TOKMAP pack -q --eod --threads 1 --force -o new"
+attempt="$pack first.txt"
+files='new.bin new.tmx'
+problems=0 pairs=0
+keep() {
+    rm -rf kept
+    mkdir kept
+    cp -p new.* kept
+}
+begin
+first_call $attempt
+number=$(($(cat count) - 14)) first_number=$(($(cat count) - 14))
+while begin && killed $attempt && [ $problems -lt 5 ]; do
+    keep
+    killed_first=$number
+    # A kill at any other call leaves the same files as one at the next of these.
+    for call in unlink rename open; do
+        number=1
+        while killed env INJECT_ONLY=$call $pack second.txt; do
+            $pack third.txt >out 2>err || bad "the third writer fails: $(cat err)"
+            [ "$(content new)" = "$new_hash" ] || bad "the third writer's shard is wrong"
+            [ "$(echo new.*)" = "$files" ] || bad "files are left after a kill at $killed_first: $(echo new.*)"
+            pairs=$((pairs + 1)) number=$((number + 1))
+            rm -f new.*
+            cp -p kept/* .
+        done
+    done
+    number=$((killed_first + 1))
+done
+[ $pairs -gt 60 ] || bad "only $pairs pairs of kills"
+[ $problems = 0 ] && echo "ok - $scenario: $pairs pairs" || echo "not ok - $scenario"
+
 # ---- train: old set or new set, or fewer files, never both ----
 train="$TOKMAP train -q --vocab-size 300 --threads 1 --force -o new"
 mkdir sets

@@ -64,9 +64,9 @@ static enum tokmap_status check_old(const struct store_index *writer, struct tok
     return TOKMAP_OK;
 }
 
-static int note_leftover(void *user)
+static int remove_saved(void *user)
 {
-    *(bool *)user = true;
+    shard_remove_saved(user);
     return 0;
 }
 
@@ -82,9 +82,10 @@ static struct shard_commit commit_of(const struct store_index *writer)
     };
 }
 
-static enum tokmap_status output_open(struct output *output, bool *leftover, struct tokmap_error *error)
+/* commit: what a killed writer of this file has left is removed; NULL: the file says nothing about the others. */
+static enum tokmap_status output_open(struct output *output, struct shard_commit *commit, struct tokmap_error *error)
 {
-    const int system = partial_file_open(output->partial, note_leftover, leftover, &output->fd);
+    const int system = partial_file_open(output->partial, commit ? remove_saved : NULL, commit, &output->fd);
     if (system == EWOULDBLOCK)
         return error_set(error, TOKMAP_ERROR_BUSY, output->partial, TOKMAP_NO_OFFSET,
                          "another process is writing this index; wait for it");
@@ -121,14 +122,13 @@ enum tokmap_status store_index_open(struct store_index **writer, const char *ind
     spill_init(&made->block_spill, made->folder);
     if (!status)
         status = check_old(made, error);
-    bool leftover = false;
+    struct shard_commit commit = commit_of(made);
     if (!status)
-        status = output_open(&made->index, &leftover, error);
+        status = output_open(&made->index, &commit, error);
     if (!status && mask)
-        status = output_open(&made->mask, &leftover, error);
-    const struct shard_commit commit = commit_of(made);
+        status = output_open(&made->mask, NULL, error);
     if (!status)
-        status = shard_recover(&commit, leftover, error);
+        status = shard_recover(&commit, error);
     int system = status ? 0 : index_writer_init(&made->writer, made->index.fd);
     if (!status && !system)
         system = index_writer_begin(&made->writer, SECTION_DOCUMENTS);
