@@ -332,6 +332,9 @@ struct tokmap_dataset_info {
                                     Valid as long as the library is loaded */
     uint32_t identity;           /* what `content` covers: TOKMAP_IDENTITY_FULL or TOKMAP_IDENTITY_SAMPLED */
     uint32_t masked;             /* 1: some shard has a mask: see tokmap_dataset_mask() */
+    uint32_t page_hashes;        /* 1: loaders compare what they read with hashes of its pages (4 KiB). 0: some shard has
+                                    none, because it has holes, belongs to another project, or was packed by tokmap
+                                    before format 1.3; only tokmap_dataset_verify() finds out whether it is damaged */
 };
 
 /* What a content id covers. The id of shards covers every token. That of other projects' files without an index covers
@@ -1140,7 +1143,7 @@ struct tokmap_loader_options {
                                     4 batches */
     uint32_t read_ahead;         /* how many windows are requested from the storage before they are needed, at most
                                     65536; 0 (default): the smaller of 128 windows and 16 MiB, but at least 8 windows */
-    uint32_t unchecked;          /* 1: ids are not compared with the vocabulary; default: 0 */
+    uint32_t unchecked;          /* 1: ids are not compared with the vocabulary, nor pages with their hashes; default: 0 */
     uint32_t drop_behind;        /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
     uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0, and
                                     the same in out.targets_ahead; needs one of the two. If the

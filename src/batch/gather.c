@@ -60,6 +60,7 @@ struct gather {
     uint32_t width, width_shift; /* of tokens in the dataset */
     uint32_t row_shift;          /* a token in a row has 1 << row_shift bytes */
     uint32_t pad_id;
+    uint8_t *span;  /* PAGE_CHECK_SPAN bytes, in which pages are compared; NULL: no shard has hashes of them */
     bool synthetic; /* tokens are computed: there are no shards, files, or pages */
     uint64_t bytes;
 };
@@ -88,8 +89,13 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     assert(gather->row_shift >= gather->width_shift && (gather->row_shift == 2 || gather->pad_id <= UINT16_MAX));
     gather->vocabulary = unchecked ? UINT64_MAX : info.vocabulary;
     gather->synthetic = dataset_is_synthetic(source->views.dataset);
-    enum tokmap_status status = uncounted_open(&gather->uncounted, source, error);
+    enum tokmap_status status = TOKMAP_OK;
+    if (source->check.compared && !(gather->span = malloc(PAGE_CHECK_SPAN)))
+        status = error_set_memory(error, "a loader", PAGE_CHECK_SPAN);
+    if (!status)
+        status = uncounted_open(&gather->uncounted, source, error);
     if (status) {
+        free(gather->span);
         free(gather);
         return status;
     }
@@ -99,8 +105,10 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
 
 void gather_close(struct gather *gather)
 {
-    if (gather)
+    if (gather) {
         uncounted_close(gather->uncounted);
+        free(gather->span);
+    }
     free(gather);
 }
 
@@ -169,21 +177,20 @@ static __attribute__((cold, noinline)) enum tokmap_status fault_token(const stru
 
 /* ---- a row ---- */
 
-/* Compares the size of a shard's file with its index, once per look. */
-static enum tokmap_status compare_size(struct gather *gather, struct shard_view *view, struct tokmap_error *error)
+/* Compares the size of a shard's file with its index, and finds out whether the file has changed. */
+static enum tokmap_status look(struct gather *gather, struct shard_view *view, struct tokmap_error *error)
 {
     uint64_t bytes;
-    int system = os_file_bytes(view->fd, &bytes);
-    if (system)
-        return fault_read(view, system, TOKMAP_NO_OFFSET, error);
-    if (bytes < view->bytes)
+    int system;
+    enum tokmap_status status = residency_look(gather->source, view, &bytes, &system);
+    if (status == TOKMAP_ERROR_TRUNCATED)
         return fault_cut(view, bytes, error);
-    view->look = gather->source->turn->look;
-    return TOKMAP_OK;
+    return status ? fault_read(view, system, TOKMAP_NO_OFFSET, error) : TOKMAP_OK;
 }
 
-static enum tokmap_status read_stretch(struct gather *gather, const struct stretch *stretch, uint8_t *into, bool *cold,
-                                       struct tokmap_error *error)
+/* Reads a stretch, or a span, without saying so to the residency. */
+static enum tokmap_status read_bytes(struct gather *gather, const struct stretch *stretch, uint8_t *into, bool *cold,
+                                     struct tokmap_error *error)
 {
     const struct shard_view *view = stretch->view;
     size_t bytes = (size_t)(stretch->count << view->element_shift), got, more = 0;
@@ -196,8 +203,41 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
         if (got + more < bytes)
             return fault_short(view, stretch->offset + got + more, error);
     }
-    residency_was_read(gather->source, stretch, *cold);
     return TOKMAP_OK;
+}
+
+/* Reads a stretch by spans of whole pages, and compares those that were not compared before. */
+static enum tokmap_status read_compared(struct gather *gather, const struct stretch *stretch, uint8_t *into, bool *cold,
+                                        struct tokmap_error *error)
+{
+    struct page_check *check = &gather->source->check;
+    struct shard_view *view = stretch->view;
+    const uint64_t end = stretch->offset + (stretch->count << view->element_shift);
+    for (uint64_t at = stretch->offset, to; at < end; at = to) {
+        const struct stretch span = page_check_span(stretch, at);
+        const uint64_t bytes = span.count << view->element_shift;
+        enum tokmap_status status = read_bytes(gather, &span, gather->span, cold, error);
+        if (!status && !page_check_done(check, &span))
+            status = page_check_compare(check, view, span.offset / TOKEN_PAGE_BYTES, gather->span, bytes, error);
+        if (status)
+            return status;
+        to = min64(end, span.offset + bytes);
+        memcpy(into + (at - stretch->offset), gather->span + (at - span.offset), (size_t)(to - at));
+    }
+    return TOKMAP_OK;
+}
+
+/* Reads a stretch in the file's elements. What the pool has been asked for are spans. */
+static enum tokmap_status read_stretch(struct gather *gather, const struct stretch *stretch, uint8_t *into, bool *cold,
+                                       struct tokmap_error *error)
+{
+    struct residency_source *source = gather->source;
+    const bool spans = stretch->view->hashed && (source->pool_asks || !page_check_done(&source->check, stretch));
+    const enum tokmap_status status = spans ? read_compared(gather, stretch, into, cold, error)
+                                            : read_bytes(gather, stretch, into, cold, error);
+    if (!status)
+        residency_was_read(source, stretch, *cold);
+    return status;
 }
 
 /* Reads a stretch whose tokens are stored in another size, in parts that fit in the processor's cache. */
@@ -242,12 +282,14 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     bool checked = gather->vocabulary != UINT64_MAX, wide = gather->width == 4, widen = is_widened(gather);
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t largest = 0;
-    if (gather->views->mapped && residency_is_populated(gather->source, stretch)) {
-        if (stretch->view->look != gather->source->turn->look) {
-            status = compare_size(gather, stretch->view, error);
-            if (status)
-                return status;
-        }
+    bool populated = gather->views->mapped && residency_is_populated(gather->source, stretch);
+    if ((populated || stretch->view->hashed) && residency_must_look(gather->source, stretch->view)) {
+        status = look(gather, stretch->view, error);
+        if (status)
+            return status;
+        populated = populated && residency_is_populated(gather->source, stretch); /* not if the file has changed */
+    }
+    if (populated) {
         const uint8_t *from = stretch->view->tokens + stretch->offset;
         if (widen)
             largest = kernels->widen16(into, from, stretch->count);

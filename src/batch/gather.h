@@ -35,6 +35,7 @@ void gather_close(struct gather *gather); /* accepts NULL */
  * if some of a piece was not in the page cache, as far as the kernel reports it. After a failure the content of row is
  * undefined.
  * Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TIMEOUT, ERROR_TOKEN (an id is not in the vocabulary),
+ * ERROR_CORRUPT (a page does not match its hash),
  * ERROR_MEMORY. */
 enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pieces, uint64_t count,
                               uint64_t row_tokens, void *row, bool *cold, struct tokmap_error *error);

@@ -60,7 +60,9 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         .kept_fd = -1,
         .ask_fd = -1,
     };
-    enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, error);
+    enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, !options->unchecked, error);
+    if (!status)
+        status = page_check_open(&source->check, &source->views, error);
     if (status || !source->views.mapped)
         return status;
     void *bits;
@@ -94,6 +96,7 @@ enum tokmap_status residency_open(struct residency **made, const struct residenc
         enum tokmap_status status =
             open_source(source, options->datasets[residency->count], options, &residency->turn, error);
         if (status) {
+            page_check_close(&source->check);
             shard_views_free(&source->views);
             residency_close(residency);
             return status;
@@ -109,6 +112,7 @@ void residency_close(struct residency *residency)
         return;
     for (uint64_t i = 0; i < residency->count; i++) {
         os_memory_free(residency->sources[i].populated, residency->sources[i].populated_bytes);
+        page_check_close(&residency->sources[i].check);
         shard_views_free(&residency->sources[i].views);
     }
     free(residency->sources);
@@ -119,6 +123,7 @@ void residency_set_pool(struct residency *residency, struct read_pool *pool, boo
 {
     for (uint64_t i = 0; i < residency->count; i++) {
         residency->sources[i].pool = pool;
+        page_check_set_pool(&residency->sources[i].check, pool);
         residency->sources[i].pool_asks = pool && asks;
     }
 }
@@ -141,6 +146,7 @@ void residency_begin(struct residency *residency, uint64_t rows)
         residency->turn.look_ns = now;
         residency->turn.look_bytes = 0;
         residency->turn.look++;
+        residency->turn.change_look++;
     }
     residency->turn.populate_budget = div_ceil(rows, ROWS_PER_NEIGHBORHOOD);
 }
@@ -230,19 +236,6 @@ static void drop_behind(struct residency_source *source, const struct stretch *s
 
 /* ---- populated pages ---- */
 
-/* Sets bits [first, end) to 1. first < end. */
-static void bits_set(uint64_t *bits, uint64_t first, uint64_t end)
-{
-    for (uint64_t word = first / 64; word <= (end - 1) / 64; word++) {
-        uint64_t mask = ~(uint64_t)0;
-        if (word == first / 64)
-            mask &= ~(uint64_t)0 << (first % 64);
-        if (word == (end - 1) / 64)
-            mask &= ~(uint64_t)0 >> (63 - (end - 1) % 64);
-        bits[word] |= mask;
-    }
-}
-
 /* Populates the pages of a stretch that has just been read, and the pages around it if all of them are in the page
  * cache too. A single one that is not would be read from storage, and the kernel would read many more around it: where
  * some windows of a neighborhood are cached, a storage that is slow would be asked for several times the bytes of the
@@ -266,8 +259,39 @@ static void populate(struct residency_source *source, const struct stretch *stre
     }
     int system = os_map_populate(view->tokens + (first << views->page_shift), (end - first) << views->page_shift);
     source->cannot_populate = system == ENOTSUP;
+    if (!system && view->hashed) {
+        const uint64_t from = first << views->page_shift, to = min64(end << views->page_shift, view->bytes);
+        /* The row that needs a page which does not match reads it with pread, and reports it. */
+        if (page_check_compare(&source->check, view, from / TOKEN_PAGE_BYTES, view->tokens + from, to - from, NULL))
+            return;
+    }
     if (!system)
         bits_set(source->populated, view->first_page + first, view->first_page + end);
+}
+
+enum tokmap_status residency_look(struct residency_source *source, struct shard_view *view, uint64_t *bytes,
+                                  int *system)
+{
+    const bool changes = view->hashed && view->change_look != source->turn->change_look;
+    struct os_stat found = {.bytes = 0};
+    *system = changes ? os_fstat(view->fd, &found) : os_file_bytes(view->fd, &found.bytes);
+    *bytes = found.bytes;
+    if (*system)
+        return TOKMAP_ERROR_IO;
+    if (*bytes < view->bytes)
+        return TOKMAP_ERROR_TRUNCATED;
+    view->look = source->turn->look;
+    if (!changes)
+        return TOKMAP_OK;
+    view->change_look = source->turn->change_look;
+    if (view->changed_ns && view->changed_ns != found.changed_ns) {
+        const uint64_t first = view->first_page + view->page, end = view->first_page + view->end_page;
+        page_check_forget(&source->check, view);
+        if (source->populated)
+            bits_clear(source->populated, first, end);
+    }
+    view->changed_ns = found.changed_ns;
+    return TOKMAP_OK;
 }
 
 void residency_was_read(struct residency_source *source, const struct stretch *stretch, bool cold)
@@ -310,6 +334,22 @@ void residency_flush(struct residency *residency)
     residency->asking = NULL;
 }
 
+/* Asks for the reads that gather makes of a stretch: spans of whole pages if they are compared. */
+static void ask_pool(struct residency_source *source, const struct stretch *stretch)
+{
+    const uint32_t shift = stretch->view->element_shift;
+    const uint64_t end = stretch->offset + (stretch->count << shift);
+    if (!stretch->view->hashed) {
+        read_pool_ask(source->pool, stretch->view->fd, stretch->offset, stretch->count << shift);
+        return;
+    }
+    for (uint64_t at = stretch->offset; at < end;) {
+        const struct stretch span = page_check_span(stretch, at);
+        read_pool_ask(source->pool, span.view->fd, span.offset, span.count << shift);
+        at = span.offset + (span.count << shift);
+    }
+}
+
 static void ask_piece(struct residency_source *source, const struct row_piece *piece)
 {
     struct shard_views *views = &source->views;
@@ -320,8 +360,10 @@ static void ask_piece(struct residency_source *source, const struct row_piece *p
             return; /* gathering the row will report it */
         if (residency_is_populated(source, &stretch))
             continue;
+        if (!page_check_done(&source->check, &stretch))
+            page_check_ask(&source->check, &stretch);
         if (source->pool_asks && !stretch.view->converted) {
-            read_pool_ask(source->pool, stretch.view->fd, stretch.offset, stretch.count << stretch.view->element_shift);
+            ask_pool(source, &stretch);
             continue;
         }
         stretch_pages(views, &stretch, &first, &end);

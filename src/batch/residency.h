@@ -15,13 +15,16 @@
 
 #include <stdbool.h>
 
+#include "common/bits.h"
 #include "dataset/row_piece.h"
+#include "page_check.h"
 #include "read_pool.h"
 #include "shard_views.h"
 #include "tokmap/tokmap.h"
 
 /* What all sources of a residency share. */
 struct residency_turn {
+    uint64_t change_look;     /* the same for changes of files, of which only the batch begins a look */
     uint64_t look;            /* the sizes of files that were compared in an earlier look are compared again */
     uint64_t look_ns;         /* when it began */
     uint64_t look_bytes;      /* bytes that were loaded from mappings since it began */
@@ -39,7 +42,8 @@ struct residency_source {
     bool drop_behind, in_order;
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
     bool cannot_populate; /* the kernel cannot populate a mapping */
-    uint64_t *populated;  /* one bit per page: 1 if it was populated. NULL unless the source is mapped */
+    struct page_check check;
+    uint64_t *populated;  /* one bit per page: 1 if it was populated, and compared if it has hashes. NULL unless the source is mapped */
     uint64_t populated_bytes;
     int kept_fd;      /* file whose page is kept behind a row, because the next row in order needs it; -1: none */
     uint64_t kept_at; /* offset of that page */
@@ -65,6 +69,7 @@ struct residency_options {
     uint64_t sources;                             /* at least 1 */
     uint32_t window;                              /* rows to ask for ahead, at least 1 */
     bool drop_behind;                             /* pages that were read leave the page cache; implies pread */
+    bool unchecked;                               /* rows are not compared with the hashes of pages */
     bool unmapped;                                /* tokens are not read through a mapping */
     bool in_order;                                /* rows come mostly in order of tokens: a row's last page is kept for
                                                    the next row of the source, and dropped if that row is elsewhere */
@@ -123,27 +128,22 @@ void residency_flush(struct residency *residency);
 
 /* ---- for gather ---- */
 
-/* Returns whether bits [first, end) are all 1. first < end. */
-static inline bool residency_bits_all(const uint64_t *bits, uint64_t first, uint64_t end)
-{
-    for (uint64_t word = first / 64; word <= (end - 1) / 64; word++) {
-        uint64_t mask = ~(uint64_t)0;
-        if (word == first / 64)
-            mask &= ~(uint64_t)0 << (first % 64);
-        if (word == (end - 1) / 64)
-            mask &= ~(uint64_t)0 >> (63 - (end - 1) % 64);
-        if ((bits[word] & mask) != mask)
-            return false;
-    }
-    return true;
-}
-
 /* Returns whether all pages of a stretch are populated, so that its tokens can be loaded from view->tokens. */
 static inline bool residency_is_populated(const struct residency_source *source, const struct stretch *stretch)
 {
     uint64_t first, end, base = stretch->view->first_page;
     stretch_pages(&source->views, stretch, &first, &end);
-    return source->populated && residency_bits_all(source->populated, base + first, base + end);
+    return source->populated && bits_all(source->populated, base + first, base + end);
+}
+
+/* Compares the size of a stretch's file with its index, once per look, and finds out whether the file has changed: its
+ * pages are then compared with their hashes again, before more of its tokens are used. Statuses: OK, ERROR_TRUNCATED
+ * (*bytes: the size), ERROR_IO (*system: the errno). */
+enum tokmap_status residency_look(struct residency_source *source, struct shard_view *view, uint64_t *bytes,
+                                  int *system);
+static inline bool residency_must_look(const struct residency_source *source, const struct shard_view *view)
+{
+    return view->look != source->turn->look;
 }
 
 /* Reports that bytes were loaded from a mapping. After RESIDENCY_LOOK_BYTES of them, the sizes of files are compared

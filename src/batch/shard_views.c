@@ -8,7 +8,8 @@
  * holds tokens of shard s has the number floor(first_token * width / page) + 2 s. The term 2 s leaves room for the
  * partial pages at the start and at the end of each shard before it: tokens of b bytes touch at most floor(b / page) +
  * 2 pages. Two shards therefore never share a number, and the number needs no sum over the sizes of the shards before.
- * (Shards whose tokens are converted are never mapped, so they need no numbers.)
+ * (Shards whose tokens are converted are never mapped and have no hashes of pages, so they need no numbers.) Pages of
+ * TOKEN_PAGE_BYTES, which have hashes, are numbered in the same way, because pages of the machine may be larger.
  */
 #include "shard_views.h"
 
@@ -16,10 +17,11 @@
 
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "format/layout.h"
 #include "platform/os.h"
 
 enum tokmap_status shard_views_init(struct shard_views *views, const struct tokmap_dataset *dataset, bool mapped,
-                                    struct tokmap_error *error)
+                                    bool compared, struct tokmap_error *error)
 {
     struct tokmap_dataset_info info;
     dataset_describe(dataset, &info);
@@ -35,7 +37,9 @@ enum tokmap_status shard_views_init(struct shard_views *views, const struct tokm
         return TOKMAP_OK;
     void *table = NULL;
     views->mapped = mapped;
+    views->compared = compared;
     views->pages = (info.tokens << views->width_shift) / page + 2 * info.shards + 1;
+    views->hashes = (info.tokens << views->width_shift) / TOKEN_PAGE_BYTES + 2 * info.shards + 1;
     views->views_bytes = info.shards * sizeof *views->views;
     if (os_memory_new(views->views_bytes, false, &table))
         return error_set_memory(error, "the table of shards", views->views_bytes);
@@ -45,6 +49,10 @@ enum tokmap_status shard_views_init(struct shard_views *views, const struct tokm
 
 void shard_views_free(struct shard_views *views)
 {
+    const uint64_t count = views->indexes_open ? views->views_bytes / sizeof *views->views : 0;
+    for (uint64_t i = 0; i < count; i++)
+        if (views->views[i].index_looked)
+            os_close(views->views[i].index_fd);
     os_memory_free(views->views, views->views_bytes);
     views->views = NULL;
 }
@@ -76,6 +84,10 @@ enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token,
     view->page = found.offset >> views->page_shift;
     view->end_page = ((found.offset + (found.tokens << view->element_shift) - 1) >> views->page_shift) + 1;
     view->first_page = ((found.first_token << views->width_shift) >> views->page_shift) + 2 * shard - view->page;
+    view->shard = shard;
+    view->hashed = views->compared && found.page_hashes;
+    view->first_hash =
+        (found.first_token << views->width_shift) / TOKEN_PAGE_BYTES + 2 * shard - found.offset / TOKEN_PAGE_BYTES;
     view->in_memory = os_file_is_memory(view->fd);
     view->known = true;
     os_advise_random(view->fd); /* so that the kernel reads the pages of a window and no more */

@@ -16,6 +16,7 @@
 /* One shard. All members are zero until the shard is used for the first time. */
 struct shard_view {
     bool known;
+    bool hashed;    /* the index has the hashes of the file's pages, and rows are compared with them */
     bool in_memory; /* the file system keeps its files in memory, so the file is always in the page cache */
     int fd;
     const char *path;
@@ -28,6 +29,13 @@ struct shard_view {
     uint64_t bytes;          /* size that the file must have */
     uint64_t first_page;     /* number of page 0 of the file, counted over all shards; modulo 2^64 */
     uint64_t page, end_page; /* the pages of the file that hold tokens of the shard: [page, end_page) */
+    uint64_t shard;          /* its number in the dataset */
+    uint64_t first_hash;     /* number of the file's page of TOKEN_PAGE_BYTES that is 0, likewise counted over all shards */
+    bool index_looked;       /* its index was opened for a pool that reads hashes, */
+    int index_fd;            /* unless this is -1 */
+    uint64_t hashes_at;      /* of page 0, in that file */
+    uint64_t changed_ns;     /* when the file was changed last, as of the last look at it */
+    uint64_t change_look;    /* residency's number of that look */
     uint64_t look;           /* residency's number of the look in which the size of the file was last compared */
 };
 
@@ -37,10 +45,13 @@ struct shard_views {
     uint64_t views_bytes;
     uint64_t tokens;      /* in the dataset */
     uint64_t pages;       /* page numbers of all shards are below it */
+    uint64_t hashes;      /* the same for pages of TOKEN_PAGE_BYTES */
     uint64_t current;     /* the shard used last */
     uint32_t width_shift; /* a token has 1 << width_shift bytes */
     uint32_t page_shift;  /* a page has 1 << page_shift bytes */
     bool mapped;
+    bool indexes_open; /* some view has an index_fd */
+    bool compared; /* rows are compared with the hashes of pages, where there are some */
 };
 
 /* The part of a window that is in one shard. */
@@ -50,11 +61,12 @@ struct stretch {
     uint64_t count;  /* tokens, at least 1 */
 };
 
-/* Fills *views. mapped: shards are mapped when they are used for the first time. Synthetic datasets are never mapped.
+/* Fills *views. mapped: shards are mapped when they are used for the first time. compared: rows are compared with the
+ * hashes of pages. Synthetic datasets are never mapped.
  * The dataset must outlive the views. Free them with shard_views_free(), also after a failure. Statuses: OK,
  * ERROR_MEMORY. */
 enum tokmap_status shard_views_init(struct shard_views *views, const struct tokmap_dataset *dataset, bool mapped,
-                                    struct tokmap_error *error);
+                                    bool compared, struct tokmap_error *error);
 void shard_views_free(struct shard_views *views);
 
 /* Makes the shard that holds `token` (below views->tokens) the current one, and looks it up if it is new.

@@ -171,8 +171,12 @@ static enum tokmap_status content_of(struct tokmap_dataset *dataset, struct tokm
  * a section is known from the table, so nothing is read. */
 static enum tokmap_status add_streams(struct tokmap_dataset *dataset, struct tokmap_error *error)
 {
-    for (uint64_t i = 0; i < dataset->shard_count; i++)
+    dataset->page_hashes = dataset->shard_count > 0;
+    for (uint64_t i = 0; i < dataset->shard_count; i++) {
+        const struct index *index = &dataset->shards[i].index;
         dataset->masked = dataset->masked || dataset->shards[i].mask.fd >= 0;
+        dataset->page_hashes = dataset->page_hashes && (!index->shard.tokens || index_has_token_pages(index));
+    }
     if (!dataset->masked)
         return TOKMAP_OK;
     struct hash_state *hash = hash_state_new();
@@ -454,6 +458,7 @@ void dataset_describe(const struct tokmap_dataset *dataset, struct tokmap_datase
     info->kind = dataset->kind;
     info->identity = dataset->identity;
     info->masked = dataset->masked;
+    info->page_hashes = dataset->page_hashes;
 }
 
 enum tokmap_status tokmap_dataset_info(const struct tokmap_dataset *dataset, struct tokmap_dataset_info *info)
@@ -533,6 +538,32 @@ void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, 
     out->offset = shard_offset(from);
     out->element = from->store.element;
     out->converted = !store_has_views(&from->store, dataset->width);
+    out->page_hashes = from->index.bytes && index_has_token_pages(&from->index);
+}
+
+enum tokmap_status dataset_page_hashes(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first,
+                                       uint64_t count, uint32_t *hashes, struct tokmap_error *error)
+{
+    assert(shard < dataset->shard_count);
+    return index_token_pages(&dataset->shards[shard].index, first, count, hashes, error);
+}
+
+void dataset_page_hashes_ask(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first, uint64_t count)
+{
+    index_token_pages_ask(&dataset->shards[shard].index, first, count);
+}
+
+bool dataset_page_hashes_open(const struct tokmap_dataset *dataset, uint64_t shard, int *fd, uint64_t *at)
+{
+    const struct index *index = &dataset->shards[shard].index;
+    struct os_stat found;
+    *at = index->token_pages.offset;
+    if (index->copied || os_open(index->path, OS_READ_NOW, fd))
+        return false;
+    if (!os_fstat(*fd, &found) && found.device == index->device && found.inode == index->inode)
+        return true;
+    os_close(*fd);
+    return false;
 }
 
 enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset)

@@ -51,10 +51,24 @@ struct shard_tokens {
     uint64_t bytes;       /* the size that the file must have */
     uint64_t offset;      /* of the shard's first token in the file, in bytes */
     enum element element; /* how the file stores a token */
+    bool page_hashes;     /* the index has the hashes of the file's pages: see dataset_page_hashes() */
     bool converted;       /* tokens have to be converted to the dataset's width, so there is no view of them */
 };
 
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out);
+
+/* Copies the hashes of pages [first, first + count), of TOKEN_PAGE_BYTES bytes each (format/layout.h), of a shard's file,
+ * which has page_hashes. Statuses: OK, ERROR_IO,
+ * ERROR_TRUNCATED (the index was cut). */
+enum tokmap_status dataset_page_hashes(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first,
+                                       uint64_t count, uint32_t *hashes, struct tokmap_error *error);
+
+/* Asks the storage for them. A hint. */
+void dataset_page_hashes_ask(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first, uint64_t count);
+
+/* Opens the file of the index that has these hashes, so that they can be read with a deadline: the hash of page p has 4
+ * bytes from *at + 4 * p on. Returns false if the hashes are in memory, or if the file has another name by now. */
+bool dataset_page_hashes_open(const struct tokmap_dataset *dataset, uint64_t shard, int *fd, uint64_t *at);
 
 /* Returns the number of the shard that holds a token (token < tokens). Tries the shard number `hint` first;
  * otherwise the cost is O(log shards). */

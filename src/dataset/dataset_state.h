@@ -48,6 +48,7 @@ struct tokmap_dataset {
     const char *kind;  /* as in struct tokmap_dataset_info */
     uint32_t identity; /* likewise */
     bool masked;       /* some shard has a mask */
+    bool page_hashes;  /* all shards with tokens have hashes of pages */
     char *warning;     /* how the shards differ, for users; NULL if they do not */
 };
 

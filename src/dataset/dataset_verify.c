@@ -33,6 +33,9 @@
 
 enum { UNIT_BLOCKS = 16, THREADS_MAX = 256 };
 
+#define NO_PAGE UINT64_MAX
+#define BLOCK_PAGES (BLOCK_BYTES / TOKEN_PAGE_BYTES)
+
 struct shard_progress {
     uint64_t first_unit;
     uint64_t first_block, end_block; /* of the tokens */
@@ -68,6 +71,7 @@ struct worker {
     struct token_parts parts;
     struct block_scan *scan;
     uint64_t shard; /* the shard whose index is being verified */
+    uint64_t page;  /* the first page of the block that does not match its hash; NO_PAGE: none */
 };
 
 static bool stopped(const struct verify *verify)
@@ -192,6 +196,25 @@ static void report_part(struct verify *verify, uint64_t number, int system, uint
     report(verify, number, true, &fault);
 }
 
+/* Compares the pages of a part, which is in the cache, with their hashes in the index. Hashes that cannot be read count
+ * as right here: the verification of the index reports that. */
+static void compare_pages(struct worker *worker, const struct shard *shard, const uint8_t *part, uint64_t offset,
+                          size_t bytes)
+{
+    uint32_t hashes[BLOCK_PAGES];
+    const uint64_t first = offset / TOKEN_PAGE_BYTES, count = div_ceil(bytes, TOKEN_PAGE_BYTES);
+    if (!index_has_token_pages(&shard->index) || worker->page != NO_PAGE ||
+        index_token_pages(&shard->index, first, count, hashes, NULL))
+        return;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint64_t at = i * TOKEN_PAGE_BYTES;
+        if ((uint32_t)hash64(part + at, (size_t)min64(bytes - at, TOKEN_PAGE_BYTES)) != hashes[i]) {
+            worker->page = first + i;
+            return;
+        }
+    }
+}
+
 /* Reads and scans one block. Returns false if it cannot be read completely. */
 static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *mapping, uint64_t offset, size_t bytes,
                        uint64_t *hash, uint64_t *largest)
@@ -205,6 +228,8 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
         int system = token_parts_read(&worker->parts, shard, mapping, offset + at, step, &part, &got);
         if (!system && got == step) {
             block_scan_part(worker->scan, part, step, verify->dataset->width, at + step == bytes);
+            if (shard->index.bytes)
+                compare_pages(worker, shard, part, offset + at, step);
             continue;
         }
         if (at) /* ends the incomplete block, so that the scan can be used for another one */
@@ -224,6 +249,7 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
     const struct shard *shard = &verify->dataset->shards[number];
     uint64_t offset = block * BLOCK_BYTES, hash, largest;
     struct tokmap_error fault;
+    worker->page = NO_PAGE;
     if (!scan_block(worker, number, mapping, offset, bytes, &hash, &largest))
         return;
     __atomic_add_fetch(&verify->blocks, 1, __ATOMIC_RELAXED);
@@ -234,6 +260,15 @@ static void check_block(struct worker *worker, uint64_t number, const uint8_t *m
                         "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
                         ") does not match its hash in the index; " REMEDY,
                         block, from, to);
+        report(verify, number, true, &fault);
+        return;
+    }
+    if (worker->page != NO_PAGE) {
+        const uint64_t page = worker->page * TOKEN_PAGE_BYTES;
+        (void)error_set(&fault, TOKMAP_ERROR_CORRUPT, shard->store.path, page,
+                        "bytes %" PRIu64 "..%" PRIu64 " of the tokens do not match their hash in the pages section of "
+                        "the index, although their block matches its hash: the index is wrong; pack the shard again",
+                        page, min64(page + TOKEN_PAGE_BYTES, to));
         report(verify, number, true, &fault);
         return;
     }

@@ -90,6 +90,11 @@ int index_pages_read(const struct index_pages *pages, uint64_t at, void *into, s
     return system ? system : got < bytes ? ENODATA : 0;
 }
 
+void index_pages_ask(const struct index_pages *pages, uint64_t at, uint64_t bytes)
+{
+    os_read_ahead(pages->fd, at, bytes);
+}
+
 int index_pages_map(const struct index_pages *pages, const uint8_t **bytes)
 {
     const void *mapped = NULL;

@@ -34,6 +34,9 @@ int index_pages_need(struct index_pages *pages, uint64_t at, uint64_t bytes);
 /* Reads bytes [at, at + bytes) of the file into `into`. Returns as index_pages_need() does. */
 int index_pages_read(const struct index_pages *pages, uint64_t at, void *into, size_t bytes);
 
+/* Asks the storage to read bytes [at, at + bytes) of the file ahead. A hint. */
+void index_pages_ask(const struct index_pages *pages, uint64_t at, uint64_t bytes);
+
 /* Maps the whole file; os_unmap() ends that. Returns 0 or an errno. */
 int index_pages_map(const struct index_pages *pages, const uint8_t **bytes);
 

@@ -158,6 +158,8 @@ static struct index_section *section_slot(struct index *index, uint32_t type, st
         return &index->streams;
     case SECTION_COLUMNS:
         return &index->columns;
+    case SECTION_PAGES:
+        return &index->token_pages;
     default:
         return NULL;
     }
@@ -286,6 +288,15 @@ static enum tokmap_status check_counts(struct opening *opening, const struct ind
                        "the blocks section has %" PRIu64 " bytes, but %" PRIu64 " bytes of tokens need %" PRIu64
                        "; " REMEDY,
                        index->blocks.bytes, index->token_bytes, 8 * div_ceil(index->token_bytes, BLOCK_BYTES));
+    if (index->token_pages.offset && index->store.offset)
+        return CORRUPT(opening, index->token_pages.offset,
+                       "the index has a store section and a pages section, which never occur together; " REMEDY);
+    const uint64_t pages = div_ceil(index->token_bytes, TOKEN_PAGE_BYTES);
+    if (index->token_pages.offset && index->token_pages.bytes != sizeof(uint32_t) * pages)
+        return CORRUPT(opening, index->token_pages.offset,
+                       "the pages section has %" PRIu64 " bytes, but %" PRIu64 " bytes of tokens need %" PRIu64
+                       "; " REMEDY,
+                       index->token_pages.bytes, index->token_bytes, sizeof(uint32_t) * pages);
     uint8_t content[16];
     index_content_id(shard->width, shard->tokens, shard->documents, index->blocks.hash, index->documents.hash, content);
     if (memcmp(content, shard->content, sizeof content))
@@ -576,10 +587,49 @@ enum tokmap_status index_read(const struct index *index, uint64_t at, uint64_t b
     return system ? index_read_failed(index, system, at, error) : TOKMAP_OK;
 }
 
+enum tokmap_status index_present(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
+{
+    if (index->pages)
+        return index_read(index, at, bytes, error);
+    int system = index->copied ? 0 : os_map_populate(index->bytes + at, bytes);
+    if (!system || system == ENOTSUP ||
+        system == ENOMEM) /* the file is not at fault; the access itself will read the page */
+        return TOKMAP_OK;
+    if (system == EFAULT)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, index->path, at,
+                         "the index has been truncated since it was opened; " REMEDY);
+    return error_set_system(error, system, index->path, at, "the index cannot be read from storage; " REMEDY);
+}
+
 uint64_t index_block_hash(const struct index *index, uint64_t block)
 {
     assert(block < index_blocks(index));
     return load64(index->bytes + index->blocks.offset + 8 * block);
+}
+
+enum tokmap_status index_token_pages(const struct index *index, uint64_t first, uint64_t count, uint32_t *hashes,
+                                     struct tokmap_error *error)
+{
+    const uint64_t at = index->token_pages.offset + first * sizeof *hashes, bytes = count * sizeof *hashes;
+    assert(index->token_pages.offset && count && first <= index->token_pages.bytes / sizeof *hashes &&
+           count <= index->token_pages.bytes / sizeof *hashes - first);
+    if (index->pages) {
+        const int system = index_pages_read(index->pages, at, hashes, (size_t)bytes);
+        return system ? index_read_failed(index, system, at, error) : TOKMAP_OK;
+    }
+    const enum tokmap_status status = index_present(index, at, bytes, error);
+    if (!status)
+        memcpy(hashes, index->bytes + at, (size_t)bytes);
+    return status;
+}
+
+void index_token_pages_ask(const struct index *index, uint64_t first, uint64_t count)
+{
+    const uint64_t at = index->token_pages.offset + first * sizeof(uint32_t);
+    if (index->pages)
+        index_pages_ask(index->pages, at, count * sizeof(uint32_t));
+    else if (!index->copied)
+        os_map_ask(index->bytes + at, count * sizeof(uint32_t));
 }
 
 uint64_t index_mask_hash(const struct index *index, uint64_t block)

@@ -37,7 +37,7 @@ struct index {
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
     uint64_t carries;     /* tokens >> 32 */
-    struct index_section documents, blocks, origin, about, streams, store, columns;
+    struct index_section documents, blocks, origin, about, streams, store, columns, token_pages;
     struct store_head store_head; /* of the store section: where the tokens are, instead of in NAME.bin */
     uint64_t mask_bytes;          /* of the mask, NAME.mask; 0: the shard has none */
 };
@@ -69,6 +69,11 @@ static inline enum tokmap_status index_need(const struct index *index, uint64_t 
     return index->pages ? index_read(index, at, bytes, failure) : TOKMAP_OK;
 }
 
+/* Makes bytes [at, at + bytes) of index->bytes present, mapped or not: a file that was cut, or whose storage fails, is a
+ * status then and not a signal. (A kernel before 5.14 cannot do that for a mapping.) Statuses: OK, ERROR_IO,
+ * ERROR_TRUNCATED. */
+enum tokmap_status index_present(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error);
+
 /* Reports that a read of the index at byte `at` failed; system: an errno, or ENODATA if the file has become shorter. */
 enum tokmap_status index_read_failed(const struct index *index, int system, uint64_t at, struct tokmap_error *error);
 
@@ -80,6 +85,21 @@ static inline uint64_t index_blocks(const struct index *index)
 
 /* Returns the stored hash of a block of tokens; block < index_blocks(). index_blocks_check() comes first. */
 uint64_t index_block_hash(const struct index *index, uint64_t block);
+
+/* Returns whether the index has the hashes of pages of tokens. */
+static inline bool index_has_token_pages(const struct index *index)
+{
+    return index->token_pages.offset != 0;
+}
+
+/* Copies the stored hashes of pages [first, first + count) of tokens. The index has them, and so many pages. Raises no
+ * signal, also if the index is mapped and was cut, as far as the kernel can populate mappings. Statuses: OK, ERROR_IO,
+ * ERROR_TRUNCATED. */
+enum tokmap_status index_token_pages(const struct index *index, uint64_t first, uint64_t count, uint32_t *hashes,
+                                     struct tokmap_error *error);
+
+/* Asks the storage for them. A hint. */
+void index_token_pages_ask(const struct index *index, uint64_t first, uint64_t count);
 
 /* Returns the number of blocks of the mask, and the stored hash of one of them. */
 static inline uint64_t index_mask_blocks(const struct index *index)

@@ -37,24 +37,8 @@ struct check {
 static const char *section_name(uint32_t type)
 {
     static const char *const names[] = {"?",       "shard",  "documents", "blocks", "origin",
-                                        "streams", "frames", "about",     "store",  "columns"};
+                                        "streams", "frames", "about",     "store",  "columns", "pages"};
     return type < sizeof names / sizeof names[0] ? names[type] : "of an unknown type";
-}
-
-/* Reads the pages of a range of the mapping, so that a truncated file or failing storage results in a status and not
- * in a signal. */
-static enum tokmap_status populate(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
-{
-    if (index->pages)
-        return index_read(index, at, bytes, error);
-    int system = index->copied ? 0 : os_map_populate(index->bytes + at, bytes);
-    if (!system || system == ENOTSUP ||
-        system == ENOMEM) /* the file is not at fault; the access itself will read the page */
-        return TOKMAP_OK;
-    if (system == EFAULT)
-        return error_set(error, TOKMAP_ERROR_TRUNCATED, index->path, at,
-                         "the index has been truncated since it was opened; " REMEDY);
-    return error_set_system(error, system, index->path, at, "the index cannot be read from storage; " REMEDY);
 }
 
 static bool populate_all(struct check *check)
@@ -62,7 +46,7 @@ static bool populate_all(struct check *check)
     const struct index *index = check->index;
     for (uint64_t at = 0; at < index->file_bytes; at += POPULATE_BYTES) {
         struct tokmap_error found;
-        if (populate(index, at, min64(POPULATE_BYTES, index->file_bytes - at), &found)) {
+        if (index_present(index, at, min64(POPULATE_BYTES, index->file_bytes - at), &found)) {
             check->ended = check->fault(check->user, &found);
             return false;
         }
@@ -74,13 +58,13 @@ enum tokmap_status index_blocks_check(const struct index *index, uint64_t first,
                                       struct tokmap_error *error)
 {
     assert(first <= last && last <= index_blocks(index));
-    return populate(index, index->blocks.offset + 8 * first, 8 * (last - first), error);
+    return index_present(index, index->blocks.offset + 8 * first, 8 * (last - first), error);
 }
 
 enum tokmap_status index_bytes_check(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error)
 {
     assert(at <= index->file_bytes && bytes <= index->file_bytes - at);
-    return populate(index, at, bytes, error);
+    return index_present(index, at, bytes, error);
 }
 
 bool index_was_cut(const struct index *index)

@@ -14,7 +14,7 @@
 
 #define INDEX_MAGIC "\x89TMX\r\n\x1a\n" /* 8 bytes that a transfer in text mode or with 7 bits would change */
 #define INDEX_MAJOR 1
-#define INDEX_MINOR 2 /* the highest minor version whose sections this code writes */
+#define INDEX_MINOR 3 /* the highest minor version whose sections this code writes */
 #define INDEX_ALIGN 64
 #define INDEX_SECTIONS_MAX 64 /* the most entries of a table that a reader accepts */
 
@@ -42,7 +42,7 @@ struct index_entry {
 };
 _Static_assert(sizeof(struct index_entry) == 40, "as in FORMAT.md");
 
-/* Types 1 to 9 belong to this version or are reserved for later ones. A reader skips unknown types. An index has at
+/* Types 1 to 10 belong to this version or are reserved for later ones. A reader skips unknown types. An index has at
  * most one section of each type. */
 enum section_type {
     SECTION_SHARD = 1,
@@ -54,6 +54,7 @@ enum section_type {
     SECTION_ABOUT = 7,
     SECTION_STORE = 8,   /* required; since minor version 1 */
     SECTION_COLUMNS = 9, /* since minor version 2 */
+    SECTION_PAGES = 10,  /* since minor version 3 */
 };
 
 /* A reader refuses a file that has a section of unknown type with this flag, because without that section it would
@@ -68,6 +69,8 @@ static inline int section_is_required(uint32_t type)
 /* The minor version that defines a type of section. */
 static inline uint16_t section_minor(uint32_t type)
 {
+    if (type == SECTION_PAGES)
+        return 3;
     if (type == SECTION_COLUMNS)
         return 2;
     return type == SECTION_STREAMS || type == SECTION_STORE ? 1 : 0;
@@ -109,6 +112,11 @@ _Static_assert(sizeof(struct content_source) == 40, "as in FORMAT.md");
 
 /* Blocks: uint64_t hash[ceil(tokens * width / 1 MiB)], the XXH3-64 of each block of the .bin. The last block may be
  * shorter. */
+
+/* Pages: uint32_t hash[ceil(tokens * width / 4096)], the low half of the XXH3-64 of each page of 4096 bytes of the .bin.
+ * The last page may be shorter. A loader reads whole pages of a file anyway, so it can compare each row that it delivers
+ * with these hashes, and a block would be 256 times as much. */
+#define TOKEN_PAGE_BYTES ((uint64_t)4096)
 
 /* Origin: struct origin_head, struct origin_run runs[], struct origin_file files[], then the bytes of the paths. A
  * run covers the documents from its `document` up to, not including, the next run's. The first of them is record

@@ -64,10 +64,11 @@ struct shard_writer {
     struct hash_state *block;
     size_t block_filled;
     uint64_t zero_block_hash; /* 0 until it is computed */
+    bool holes;               /* whole blocks are holes: the pages section would be most of the shard, so there is none */
 
     struct index_writer index; /* the documents section, its first one, is open while tokens are added */
     uint64_t carries;
-    struct spill carry_spill, block_spill;
+    struct spill carry_spill, block_spill, page_spill;
     struct origin_state origin;
     struct mask_writer mask;       /* zeroed without options.mask */
     struct columns_writer columns; /* zeroed without options.columns */
@@ -256,6 +257,7 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
         complete = (made->paths[i] = path_join("", 0, prefix, strlen(prefix), path_ends[i])) && complete;
     spill_init(&made->carry_spill, made->folder);
     spill_init(&made->block_spill, made->folder);
+    spill_init(&made->page_spill, made->folder);
     spill_init(&made->origin.run_spill, made->folder);
     spill_init(&made->origin.file_spill, made->folder);
     spill_init(&made->origin.path_spill, made->folder);
@@ -291,11 +293,28 @@ static int block_finish(struct shard_writer *writer)
     return spill_add(&writer->block_spill, &hash, sizeof hash);
 }
 
+/* Hashes the pages of bytes that begin with a page. Only the last page of a shard may be shorter. */
+static int hash_pages(struct shard_writer *writer, const uint8_t *bytes, size_t count)
+{
+    uint32_t hashes[64];
+    size_t filled = 0;
+    int system = 0;
+    assert(writer->written % TOKEN_PAGE_BYTES == 0);
+    for (size_t done = 0; done < count && !system; done += TOKEN_PAGE_BYTES) {
+        hashes[filled++] = (uint32_t)hash64(bytes + done, (size_t)min64(count - done, TOKEN_PAGE_BYTES));
+        if (filled == sizeof hashes / sizeof hashes[0] || count - done <= TOKEN_PAGE_BYTES) {
+            system = spill_add(&writer->page_spill, hashes, filled * sizeof hashes[0]);
+            filled = 0;
+        }
+    }
+    return system;
+}
+
 /* Hashes bytes and writes them at the end of the file. */
 static int emit(struct shard_writer *writer, const uint8_t *bytes, size_t count)
 {
     assert(count <= PIECE_BYTES && writer->block_filled < BLOCK_BYTES && writer->behind <= writer->written);
-    int system = 0;
+    int system = writer->holes ? 0 : hash_pages(writer, bytes, count);
     for (size_t done = 0; done < count && !system;) {
         size_t part = (size_t)min64(count - done, BLOCK_BYTES - writer->block_filled);
         hash_state_add(writer->block, bytes + done, part);
@@ -481,6 +500,7 @@ static int append_zeros(struct shard_writer *writer, uint64_t count)
                 hash_state_reset(writer->block);
             }
             system = spill_add(&writer->block_spill, &writer->zero_block_hash, sizeof writer->zero_block_hash);
+            writer->holes = true;
             writer->written += BLOCK_BYTES;
             writer->behind = writer->written;
             count -= BLOCK_BYTES;
@@ -646,6 +666,12 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     if (!system)
         system = index_writer_end(index);
     uint64_t blocks_hash = index->table[index->sections - 1].hash;
+    if (!system && !writer->holes)
+        system = index_writer_begin(index, SECTION_PAGES);
+    if (!system && !writer->holes)
+        system = index_writer_add_spill(index, &writer->page_spill);
+    if (!system && !writer->holes)
+        system = index_writer_end(index);
     if (!system && writer->origin.known)
         system = write_origin(writer);
     if (!system && writer->options.mask)
@@ -762,6 +788,7 @@ void shard_writer_abort(struct shard_writer *writer)
     hash_state_free(writer->block);
     spill_free(&writer->carry_spill);
     spill_free(&writer->block_spill);
+    spill_free(&writer->page_spill);
     spill_free(&writer->origin.run_spill);
     spill_free(&writer->origin.file_spill);
     spill_free(&writer->origin.path_spill);

@@ -227,6 +227,7 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .sources = loader->sources,
         .window = read_ahead(loader, info),
         .drop_behind = loader->options.drop_behind,
+        .unchecked = loader->options.unchecked,
         .unmapped = loader->options.deadline_ns != 0,
         .in_order = info->ordering == TOKMAP_SEQUENTIAL,
         .order = row_queue_window,

@@ -66,7 +66,7 @@ enum tokmap_status storage_open(struct tokmap_loader *loader, uint32_t window, u
     const struct read_pool_options options = {
         .threads = deadline && threads < DEADLINE_THREADS ? DEADLINE_THREADS : threads,
         .buffers = threads ? window + threads : 2 * DEADLINE_THREADS,
-        .buffer_bytes = row_bytes,
+        .buffer_bytes = row_bytes + 2 * TOKEN_PAGE_BYTES, /* a row has parts of two pages that are compared */
         .deadline_ns = deadline,
     };
     enum tokmap_status status = read_pool_open(&loader->pool, &options, error);

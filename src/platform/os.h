@@ -41,6 +41,7 @@ struct os_stat {
     enum os_kind kind;      /* never OS_KIND_UNKNOWN */
     uint64_t allocated;     /* bytes of storage that the file occupies; less than `bytes` if it is sparse */
     uint64_t modified_ns;   /* time of the last change in ns since 1970; only for finding out whether a file changed */
+    uint64_t changed_ns;    /* the same, also of its names and its mode; no program can set it */
 };
 
 int os_open(const char *path, enum os_open how, int *fd);
@@ -128,6 +129,8 @@ size_t os_page_bytes(void);
  * os_map_populate(). */
 int os_map_file(int fd, uint64_t bytes, const void **address);
 void os_unmap(const void *address, uint64_t bytes); /* accepts NULL */
+/* Asks the storage to read a mapped range of a file ahead. A hint. */
+void os_map_ask(const void *address, uint64_t bytes);
 /* Makes the pages of a mapped range present, reading them from storage if necessary. Where a load from a page would be
  * a SIGBUS, this returns EFAULT (the file has been truncated) or EIO (its storage fails). ENOTSUP on kernels
  * before 5.14. While the kernel answers EAGAIN it is asked again after a pause; EAGAIN is returned if it still does

@@ -131,6 +131,7 @@ static void stat_convert(const struct stat *from, struct os_stat *out)
     out->inode = (uint64_t)from->st_ino;
     out->allocated = (uint64_t)from->st_blocks * 512;
     out->modified_ns = (uint64_t)from->st_mtim.tv_sec * 1000000000u + (uint64_t)from->st_mtim.tv_nsec;
+    out->changed_ns = (uint64_t)from->st_ctim.tv_sec * 1000000000u + (uint64_t)from->st_ctim.tv_nsec;
     if (S_ISREG(from->st_mode))
         out->kind = OS_KIND_FILE;
     else if (S_ISDIR(from->st_mode))
@@ -594,6 +595,12 @@ void os_unmap(const void *address, uint64_t bytes)
 {
     if (address)
         munmap((void *)(uintptr_t)address, (size_t)bytes);
+}
+
+void os_map_ask(const void *address, uint64_t bytes)
+{
+    const uintptr_t page = os_page_bytes(), first = (uintptr_t)address & ~(page - 1);
+    (void)madvise((void *)first, (uintptr_t)address + bytes - first, MADV_WILLNEED);
 }
 
 int os_map_populate(const void *address, uint64_t bytes)

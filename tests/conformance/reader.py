@@ -42,6 +42,11 @@ def read(prefix):
     need(len(data) == tokens * width, "length of the .bin")
     blocks = [data[first:first + BLOCK] for first in range(0, len(data), BLOCK)]
     need(not xxh3 or sections[3] == b"".join(struct.pack("<Q", xxh3(block)) for block in blocks), "hash of a block")
+    if 10 in sections:
+        need(minor >= 3 and 8 not in sections, "minor version of an index with hashes of pages")
+        pages = [data[first:first + 4096] for first in range(0, len(data), 4096)]
+        hashes = [struct.pack("<I", xxh3(page) & 0xffffffff) for page in pages] if xxh3 else None
+        need(len(sections[10]) == 4 * len(pages) and (not xxh3 or sections[10] == b"".join(hashes)), "hash of a page")
     ids = struct.unpack("<%d%s" % (tokens, "HI"[width // 4]), data)
     need(max(ids, default=0) == largest and largest < max(vocabulary, 1), "largest id")
     origins = []

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "format/index_writer.h"
 #include "format/shard_writer.h"
 #include "platform/os.h"
+#include "scratch.h"
 
 static void check(bool fine, const char *what)
 {
@@ -147,4 +149,35 @@ void made_free(struct made *made)
     free(made->starts);
     free(made->mask);
     made->starts = made->mask = NULL;
+}
+
+void made_drop_pages(const struct made *made, uint64_t shard)
+{
+    const char *tokens_path = made->bin[shard];
+    char path[700], changed[710];
+    const int stem = (int)strlen(tokens_path) - 4;
+    (void)snprintf(path, sizeof path, "%.*s.tmx", stem, tokens_path);
+    (void)snprintf(changed, sizeof changed, "%.*s.changed", stem, tokens_path);
+    size_t bytes;
+    uint8_t *index = file_read(path, &bytes);
+    struct index_header header;
+    memcpy(&header, index, sizeof header);
+    struct index_writer writer;
+    int fd;
+    check(!os_open(changed, OS_WRITE_NEW, &fd), "rewriting an index");
+    check(!index_writer_init(&writer, fd), "rewriting an index");
+    for (uint32_t i = 0; i < header.sections; i++) {
+        struct index_entry entry;
+        memcpy(&entry, index + header.table_offset + i * sizeof entry, sizeof entry);
+        if (entry.type == SECTION_PAGES)
+            continue;
+        check(!index_writer_begin(&writer, (enum section_type)entry.type), "rewriting an index");
+        check(!index_writer_add(&writer, index + entry.offset, (size_t)entry.bytes), "rewriting an index");
+        check(!index_writer_end(&writer), "rewriting an index");
+    }
+    check(!index_writer_finish(&writer), "rewriting an index");
+    index_writer_free(&writer);
+    os_close(fd);
+    check(!os_rename(changed, path), "rewriting an index");
+    free(index);
 }

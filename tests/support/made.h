@@ -31,6 +31,10 @@ void made_new_masked(struct made *made, const char *folder, const char *name, ui
                      const uint64_t *sizes, uint64_t shards);
 void made_free(struct made *made);
 
+/* Takes the hashes of pages out of the index of a shard (below 8), as if an older tokmap had written it, so that a test
+ * of another check can change tokens. */
+void made_drop_pages(const struct made *made, uint64_t shard);
+
 /* Returns the value of token i. */
 uint32_t made_token(const struct made *made, uint64_t i);
 /* Returns whether a row has the `count` tokens of the dataset from `first` on, continuing at token 0 after the last

@@ -47,7 +47,8 @@ class DatasetInfo(Structure):
     _fields_ = [("size", c_size_t), ("tokens", c_uint64), ("documents", c_uint64), ("shards", c_uint64),
                 ("width", c_uint32), ("reading", c_int), ("vocabulary", c_uint64), ("largest_id", c_uint64),
                 ("eod_id", c_uint64), ("bos_id", c_uint64), ("content", c_uint8 * 16), ("tokenizer", c_uint8 * 16),
-                ("warning", c_char_p), ("kind", c_char_p), ("identity", c_uint32), ("masked", c_uint32)]
+                ("warning", c_char_p), ("kind", c_char_p), ("identity", c_uint32), ("masked", c_uint32),
+                ("page_hashes", c_uint32)]
 
 
 class ShardInfo(Structure):

@@ -37,7 +37,8 @@ class Info(NamedTuple):
 
     eod_id and bos_id are None if the dataset does not have one. content and tokenizer are hexadecimal; tokenizer is ""
     if it is unknown. kind is "shards", "synthetic", or the kind of another project's files. identity is "full" if
-    content covers every token, otherwise "sampled". masked is True if targets have a mask."""
+    content covers every token, otherwise "sampled". masked is True if targets have a mask. page_hashes is
+    True if loaders compare what they read with hashes of its pages."""
     tokens: int
     documents: int
     shards: int
@@ -52,6 +53,7 @@ class Info(NamedTuple):
     kind: str
     identity: str
     masked: bool
+    page_hashes: bool
 
 
 class Shard(NamedTuple):
@@ -107,7 +109,8 @@ def _info_of(handle: Handle) -> Info:
                 found.vocabulary, found.largest_id, None if found.eod_id == c.NO_ID else found.eod_id,
                 None if found.bos_id == c.NO_ID else found.bos_id, bytes(found.content).hex(),
                 tokenizer.hex() if any(tokenizer) else "",
-                (found.kind or b"").decode(), "full" if found.identity == 1 else "sampled", bool(found.masked))
+                (found.kind or b"").decode(), "full" if found.identity == 1 else "sampled", bool(found.masked),
+                bool(found.page_hashes))
 
 
 class _ViewOwner:

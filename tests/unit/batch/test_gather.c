@@ -207,6 +207,7 @@ static void an_id_outside_the_vocabulary_is_named(void **unused)
             char name[20] = {'b', (char)('0' + reading), (char)('0' + (int)width)};
             made_new(&made, folder, name, width, 20000, sizes, 2);
             uint32_t bad = 20000;
+            made_drop_pages(&made, 1);
             overwrite(made.bin[1], (uint64_t)1234 * width, &bad, width);
             struct reader reader = open_reader(made.name, (enum tokmap_reading)reading, 1500);
             set_warm(&reader, true);
@@ -236,6 +237,7 @@ static void unchecked_delivers_any_id(void **unused)
     made_new(&made, folder, "unchecked", 2, 20000, sizes, 1);
     uint16_t bad = 65535, row[100];
     overwrite(made.bin[0], 40, &bad, 2);
+    made_drop_pages(&made, 0);
     const struct residency_options residency = {.drop_behind = false};
     const struct gather_options gather = {.unchecked = true};
     for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++) {

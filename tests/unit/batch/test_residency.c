@@ -141,7 +141,7 @@ static void pages_have_numbers_of_their_own(void **unused)
     (void)unused;
     struct shard_views views;
     uint64_t used = 0;
-    assert_int_equal(shard_views_init(&views, dataset, true, NULL), TOKMAP_OK);
+    assert_int_equal(shard_views_init(&views, dataset, true, false, NULL), TOKMAP_OK);
     for (uint64_t token = 0; token < views.tokens; token = views.views[views.current].end_token) {
         assert_int_equal(shard_views_select(&views, token, NULL), TOKMAP_OK);
         const struct shard_view *view = &views.views[views.current];
@@ -283,7 +283,7 @@ static void stretches_cover_a_window(void **unused)
         uint64_t first, counts[2];
     } windows[] = {{59950, {50, 50}}, {99999, {1, 99}}, {0, {100, 0}}, {99900, {100, 0}}, {60000, {100, 0}}};
     struct shard_views views;
-    assert_int_equal(shard_views_init(&views, dataset, false, NULL), TOKMAP_OK);
+    assert_int_equal(shard_views_init(&views, dataset, false, false, NULL), TOKMAP_OK);
     for (size_t i = 0; i < sizeof windows / sizeof windows[0]; i++) {
         uint64_t done = 0;
         for (int part = 0; part < 2 && done < ROW_TOKENS; part++) {

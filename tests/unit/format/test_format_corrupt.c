@@ -229,8 +229,8 @@ static const struct change changes[] = {
     IN_HEADER(entry_bytes, 0, BAD),
     IN_HEADER(entry_bytes, 48, BAD),
     IN_HEADER(sections, 0, BAD),
-    IN_HEADER(sections, 5, BAD),
-    IN_HEADER(sections, 7, BAD),
+    IN_HEADER(sections, 6, BAD),
+    IN_HEADER(sections, 8, BAD),
     IN_HEADER(sections, 65, BAD),
     IN_HEADER(sections, UINT32_MAX, BAD),
     IN_HEADER(table_offset, 0, BAD),
@@ -333,6 +333,11 @@ static const struct change changes[] = {
     IN_SECTION(SECTION_ORIGIN, 120, 8, HUGE_NUMBER),
     /* Columns: the heads of "url" and "meta.score" are at 8 and 48. Of "url", the name is at 88, the 7 codes at 96, the
      * 7 ends at 104, and the values at 136; of "meta.score", they are at 304, 320, 328, and 336. */
+    IN_ENTRY(SECTION_PAGES, type, 99, TOKMAP_OK),
+    IN_ENTRY(SECTION_PAGES, flags, 1, BAD),
+    IN_ENTRY(SECTION_PAGES, bytes, 0, BAD),
+    IN_ENTRY(SECTION_PAGES, bytes, 8, BAD),
+    IN_SECTION(SECTION_PAGES, 0, 4, 1), /* a hash that its page does not have */
     IN_ENTRY(SECTION_COLUMNS, type, 99, TOKMAP_OK),
     IN_ENTRY(SECTION_COLUMNS, flags, 1, BAD),
     IN_ENTRY(SECTION_COLUMNS, bytes, 0, BAD),

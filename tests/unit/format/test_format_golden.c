@@ -16,11 +16,14 @@
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
 
+/* The folder below tests/golden from which a test reads: "before_pages/" has what the writer wrote before format 1.3. */
+static const char *version = "";
+
 static const char *golden(const char *name)
 {
     const char *top = getenv("TOP");
     char path[600];
-    (void)snprintf(path, sizeof path, "tests/golden/%s", name);
+    (void)snprintf(path, sizeof path, "tests/golden/%s%s", version, name);
     return in_folder(top ? top : ".", path);
 }
 
@@ -140,14 +143,15 @@ static void the_writer_writes_the_golden_bytes(void **unused)
     compare("masked.mask");
 }
 
-static void the_reader_reads_the_narrow_shard(void **unused)
+static void the_reader_reads_the_narrow_shard(void **older)
 {
-    (void)unused;
+    version = *older ? *older : "";
     struct tokmap_dataset *dataset;
     MUST(tokmap_dataset_open(&dataset, golden("narrow"), NULL, &error));
     MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
     struct tokmap_dataset_info info = {.size = sizeof info};
     assert_int_equal(tokmap_dataset_info(dataset, &info), TOKMAP_OK);
+    assert_int_equal(info.page_hashes, !*version);
     assert_true(info.tokens == 24 && info.documents == 5 && info.width == 2 && info.vocabulary == 257);
     assert_true(info.largest_id == 256 && info.eod_id == 256 && info.bos_id == TOKMAP_NO_ID);
     assert_int_equal(info.tokenizer[15], 255);
@@ -179,9 +183,9 @@ static void the_reader_reads_the_narrow_shard(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void the_reader_reads_the_wide_shard(void **unused)
+static void the_reader_reads_the_wide_shard(void **older)
 {
-    (void)unused;
+    version = *older ? *older : "";
     struct tokmap_dataset *dataset;
     MUST(tokmap_dataset_open(&dataset, golden("wide.tmx"), NULL, &error));
     MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
@@ -203,9 +207,9 @@ static void the_reader_reads_the_wide_shard(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void the_reader_reads_the_masked_shard(void **unused)
+static void the_reader_reads_the_masked_shard(void **older)
 {
-    (void)unused;
+    version = *older ? *older : "";
     struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info = {.size = sizeof info};
     MUST(tokmap_dataset_open(&dataset, golden("masked"), NULL, &error));
@@ -221,9 +225,9 @@ static void the_reader_reads_the_masked_shard(void **unused)
     tokmap_dataset_close(dataset);
 }
 
-static void the_reader_reads_the_shard_with_columns(void **unused)
+static void the_reader_reads_the_shard_with_columns(void **older)
 {
-    (void)unused;
+    version = *older ? *older : "";
     struct tokmap_dataset *dataset;
     static const char *const langs[] = {"\"en\"", "", "\"en\""};
     static const char *const scores[] = {"{\"s\": [0.5, null]}", "null", "\"\\u00e4\""};
@@ -243,10 +247,17 @@ static void the_reader_reads_the_shard_with_columns(void **unused)
 
 int main(void)
 {
+    static char older[] = "before_pages/";
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_writer_writes_the_golden_bytes),      cmocka_unit_test(the_reader_reads_the_narrow_shard),
-        cmocka_unit_test(the_reader_reads_the_wide_shard),         cmocka_unit_test(the_reader_reads_the_masked_shard),
+        cmocka_unit_test(the_writer_writes_the_golden_bytes),
+        cmocka_unit_test(the_reader_reads_the_narrow_shard),
+        cmocka_unit_test(the_reader_reads_the_wide_shard),
+        cmocka_unit_test(the_reader_reads_the_masked_shard),
         cmocka_unit_test(the_reader_reads_the_shard_with_columns),
+        cmocka_unit_test_prestate(the_reader_reads_the_narrow_shard, older),
+        cmocka_unit_test_prestate(the_reader_reads_the_wide_shard, older),
+        cmocka_unit_test_prestate(the_reader_reads_the_masked_shard, older),
+        cmocka_unit_test_prestate(the_reader_reads_the_shard_with_columns, older),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -320,7 +320,7 @@ static void check_fault(enum tokmap_reading reading, uint32_t threads, bool cut,
     for (; step < before; step++)
         assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, NULL), TOKMAP_OK);
     damage(&made, cut);
-    enum tokmap_status expected = cut ? TOKMAP_ERROR_TRUNCATED : TOKMAP_ERROR_TOKEN;
+    enum tokmap_status expected = cut ? TOKMAP_ERROR_TRUNCATED : TOKMAP_ERROR_CORRUPT;
     for (;; step++) {
         enum tokmap_status status = tokmap_loader_next(loader, NULL, NULL, &batch, &error);
         if (status) {

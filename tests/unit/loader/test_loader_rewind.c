@@ -209,9 +209,9 @@ static void after_a_failure(void **unused)
         change_first_token(60000);
         assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
         if (kind & 2) {
-            assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, &error), TOKMAP_ERROR_TOKEN);
+            assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, &error), TOKMAP_ERROR_CORRUPT);
             assert_int_equal(tokmap_loader_rewind(loader, NULL), TOKMAP_OK);
-            assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, &error), TOKMAP_ERROR_TOKEN);
+            assert_int_equal(tokmap_loader_next(loader, NULL, NULL, &batch, &error), TOKMAP_ERROR_CORRUPT);
         } else {
             (void)tokmap_loader_wait(loader, UINT64_MAX >> 1);
         }

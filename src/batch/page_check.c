@@ -1,0 +1,144 @@
+/*
+ * page_check.c - see page_check.h.
+ *
+ * An example. A row has the 4096 bytes of a file from byte 5000 on, so they are on pages 1 and 2. A loader reads bytes
+ * 4096 to 12287, compares both pages with hashes 1 and 2 of the index, and copies the row's bytes out. Storage and page
+ * cache work in whole pages, so this reads nothing that would not be read anyway. The hashes take a thousandth of the
+ * tokens: a page of the index has those of 4 MiB.
+ */
+#include "page_check.h"
+
+#include <assert.h>
+#include <errno.h>
+
+#include "common/bits.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "dataset/dataset.h"
+#include "platform/os.h"
+
+#define HASHES_AT_ONCE ((uint64_t)32)
+
+enum tokmap_status page_check_open(struct page_check *check, struct shard_views *views, struct tokmap_error *error)
+{
+    void *bits;
+    *check = (struct page_check){.views = views};
+    if (!views->views || !views->compared)
+        return TOKMAP_OK;
+    check->compared_bytes = (views->hashes + 63) / 64 * 8;
+    if (os_memory_new(check->compared_bytes, false, &bits))
+        return error_set_memory(error, "the table of pages", check->compared_bytes);
+    check->compared = bits;
+    return TOKMAP_OK;
+}
+
+void page_check_set_pool(struct page_check *check, struct read_pool *pool)
+{
+    check->pool = pool;
+}
+
+void page_check_close(struct page_check *check)
+{
+    os_memory_free(check->compared, check->compared_bytes);
+    check->compared = NULL;
+}
+
+static void pages_of(const struct stretch *stretch, uint64_t *first, uint64_t *end)
+{
+    const uint64_t bytes = stretch->count << stretch->view->element_shift;
+    *first = stretch->offset / TOKEN_PAGE_BYTES;
+    *end = (stretch->offset + bytes - 1) / TOKEN_PAGE_BYTES + 1;
+}
+
+bool page_check_done(const struct page_check *check, const struct stretch *stretch)
+{
+    uint64_t first, end;
+    if (!stretch->view->hashed)
+        return true;
+    pages_of(stretch, &first, &end);
+    return bits_all(check->compared, stretch->view->first_hash + first, stretch->view->first_hash + end);
+}
+
+/* Opens the index of a file for the pool, the first time. Returns whether it is open. */
+static bool index_opened(const struct page_check *check, struct shard_view *view)
+{
+    if (!view->index_looked) {
+        view->index_looked = true;
+        if (!dataset_page_hashes_open(check->views->dataset, view->shard, &view->index_fd, &view->hashes_at))
+            view->index_fd = -1;
+        else
+            check->views->indexes_open = true;
+    }
+    return view->index_fd >= 0;
+}
+
+/* Reads hashes by the pool, which has a deadline or many reads under way, from the file of the index. */
+static enum tokmap_status read_hashes(const struct page_check *check, const struct shard_view *view, uint64_t first,
+                                      uint64_t count, uint32_t *hashes, struct tokmap_error *error)
+{
+    const uint64_t at = view->hashes_at + first * sizeof *hashes;
+    size_t got = 0;
+    const int system = read_pool_read(check->pool, view->index_fd, hashes, count * sizeof *hashes, at, &got);
+    if (system == ETIMEDOUT)
+        return error_set(error, TOKMAP_ERROR_TIMEOUT, view->path, first * TOKEN_PAGE_BYTES,
+                         "reading the hashes of tokens from the index of this file took longer than "
+                         "options.deadline_ns; check the storage that holds it, then call again or continue from the "
+                         "last cursor");
+    if (system)
+        return error_set_system(error, system, view->path, first * TOKEN_PAGE_BYTES,
+                                "cannot read the hashes of tokens from the index of this file; check the storage that "
+                                "holds it, then continue from the last cursor");
+    if (got < count * sizeof *hashes)
+        return error_set(error, TOKMAP_ERROR_TRUNCATED, view->path, first * TOKEN_PAGE_BYTES,
+                         "the index of this file ends at byte %" PRIu64 ", before the hashes of these tokens: it was "
+                         "truncated while it was open; restore it",
+                         at + got);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status page_check_compare(struct page_check *check, struct shard_view *view, uint64_t first,
+                                      const uint8_t *pages, uint64_t bytes, struct tokmap_error *error)
+{
+    uint32_t hashes[HASHES_AT_ONCE];
+    assert(view->hashed && bytes);
+    for (uint64_t at = 0, i = 0, known = 0; at < bytes; at += TOKEN_PAGE_BYTES, i++) {
+        const uint64_t part = min64(bytes - at, TOKEN_PAGE_BYTES);
+        if (i == known) {
+            const uint64_t count = min64(div_ceil(bytes - at, TOKEN_PAGE_BYTES), HASHES_AT_ONCE);
+            enum tokmap_status status =
+                check->pool && index_opened(check, view)
+                    ? read_hashes(check, view, first + i, count, hashes, error)
+                    : dataset_page_hashes(check->views->dataset, view->shard, first + i, count, hashes, error);
+            if (status)
+                return status;
+            known += count;
+        }
+        if (__builtin_expect((uint32_t)hash64(pages + at, (size_t)part) != hashes[i % HASHES_AT_ONCE], 0)) {
+            const uint64_t from = (first + i) * TOKEN_PAGE_BYTES;
+            return error_set(error, TOKMAP_ERROR_CORRUPT, view->path, from,
+                             "bytes %" PRIu64 "..%" PRIu64 " of the tokens do not match their hash in the index: the "
+                             "file was damaged, changed, or exchanged; restore it from a good copy, or pack the shard "
+                             "again (`tokmap verify` finds all that is damaged)",
+                             from, from + part);
+        }
+        bits_set(check->compared, view->first_hash + first + i, view->first_hash + first + i + 1);
+    }
+    return TOKMAP_OK;
+}
+
+void page_check_ask(const struct page_check *check, const struct stretch *stretch)
+{
+    uint64_t first, end;
+    if (!stretch->view->hashed)
+        return;
+    pages_of(stretch, &first, &end);
+    dataset_page_hashes_ask(check->views->dataset, stretch->view->shard, first, end - first);
+}
+
+void page_check_forget(struct page_check *check, const struct shard_view *view)
+{
+    const uint64_t end = view->offset + ((view->end_token - view->first_token) << view->element_shift);
+    if (view->hashed)
+        bits_clear(check->compared, view->first_hash + view->offset / TOKEN_PAGE_BYTES,
+                   view->first_hash + div_ceil(end, TOKEN_PAGE_BYTES));
+}

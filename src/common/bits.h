@@ -1,0 +1,42 @@
+/* bits.h - ranges of bits in an array of words: bit i is bit i mod 64 of word i / 64. first < end in all functions. */
+#ifndef TOKMAP_COMMON_BITS_H
+#define TOKMAP_COMMON_BITS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+/* Returns the bits of a word that are in [first, end), where the word has some of them. */
+static inline uint64_t bits_of_word(uint64_t word, uint64_t first, uint64_t end)
+{
+    uint64_t mask = ~(uint64_t)0;
+    if (word == first / 64)
+        mask &= ~(uint64_t)0 << (first % 64);
+    if (word == (end - 1) / 64)
+        mask &= ~(uint64_t)0 >> (63 - (end - 1) % 64);
+    return mask;
+}
+
+/* Returns whether bits [first, end) are all 1. */
+static inline bool bits_all(const uint64_t *bits, uint64_t first, uint64_t end)
+{
+    for (uint64_t word = first / 64; word <= (end - 1) / 64; word++) {
+        const uint64_t mask = bits_of_word(word, first, end);
+        if ((bits[word] & mask) != mask)
+            return false;
+    }
+    return true;
+}
+
+static inline void bits_set(uint64_t *bits, uint64_t first, uint64_t end)
+{
+    for (uint64_t word = first / 64; word <= (end - 1) / 64; word++)
+        bits[word] |= bits_of_word(word, first, end);
+}
+
+static inline void bits_clear(uint64_t *bits, uint64_t first, uint64_t end)
+{
+    for (uint64_t word = first / 64; word <= (end - 1) / 64; word++)
+        bits[word] &= ~bits_of_word(word, first, end);
+}
+
+#endif
