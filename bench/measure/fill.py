@@ -10,6 +10,7 @@ printed. Where TEMPLATE has one of these, OUT has what it stands for:
     {{compare-loaders ROW METRIC}}  the same for a row of a comparison; a fourth word is again limit, number, ...
     {{table STEP}}                  all rows of a comparison as a table: systems down, metrics across
     {{figures STEP}}                all rows that have a verdict as a table, with the bar of each
+    {{pictures STEP}}               the pictures that the step drew, each under its name
     {{fact NAME}}                   a line of the file facts: date, processor, memory, system, state, commit
     {{missing}}                     a list of the steps without results, each with the reason
 
@@ -111,6 +112,8 @@ def cell(results, words):
         return table(results, words[1])
     if words[0] == "figures":
         return figures(results, words[1])
+    if words[0] == "pictures":
+        return pictures(results, words[1])
     step, rest = words[0], words[1:]
     field = rest.pop() if len(rest) > 1 and rest[-1] in FIELDS else "value"
     row = results.find(step, rest)
@@ -171,6 +174,15 @@ def figures(results, step):
     texts = {row["metric"]: row["text"] for row in results.rows(step) if "text" in row and "metric" in row}
     lines += [""] + [escape(texts[name]) for name in ("device", "answer") if name in texts]
     return "\n".join(lines).rstrip()
+
+
+def pictures(results, step):
+    """The pictures of a step, which are seen from the folder above the results; nothing if it drew none."""
+    folder = os.path.join(results.folder, "pictures", step)
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    base = os.path.basename(os.path.abspath(results.folder))
+    return "\n\n".join(f"![{name[:-4].replace('-', ' ')}]({base}/pictures/{step}/{name})" for name in names
+                       if name.endswith(".svg"))
 
 
 def heading(column):

@@ -50,15 +50,20 @@ fi
 started=$SECONDS
 others_most=0
 measured=0
+# Steps whose pictures are in bench/RESULTS.md; gnuplot draws them.
+pictured=" loader compare-loaders compare-progressive compare-workers compare-files compare-start compare-pack "
 # step NAME ARGUMENT...: runs tokmap-bench with these arguments.
 step() {
-    local name=$1 begin=$SECONDS others
+    local name=$1 begin=$SECONDS others plot=() drawn=$results/pictures/$1
     shift
     [ -z "${ONLY:-}" ] || case $words in *" $name "*) ;; *) return ;; esac
     say "$name ($((SECONDS - started)) s): tokmap-bench $*"
     printf 'tokmap-bench %s\n' "$*" >"$results/$name.command"
-    if "$bench" "$@" --json --dir "$folder" >"$results/$name.json.new" 2>"$results/$name.log"; then
+    case $pictured in *" $name "*) ! command -v gnuplot >/dev/null || plot=(--plot "$drawn") ;; esac
+    rm -f "$drawn"/*.svg
+    if "$bench" "$@" --json --dir "$folder" "${plot[@]}" >"$results/$name.json.new" 2>"$results/$name.log"; then
         mv "$results/$name.json.new" "$results/$name.json"
+        rm -f "$drawn"/*.png # an SVG serves every page
         others=$(grep -o '"others_percent", "value": [0-9.]*' "$results/$name.json" | tail -n 1 | grep -o '[0-9.]*$')
         others_most=$(printf '%s\n%s\n' "$others_most" "${others:-0}" | sort -g | tail -n 1)
         measured=$((measured + 1))

@@ -58,7 +58,9 @@ elif wanted parquet; then leave parquet "$prose does not exist"; fi
 # Other systems, in the same minutes on the same tokens.
 offline=()
 [ -z "${OFFLINE:-}" ] || offline=(--offline)
-for table in loaders progressive workers batch item pin overlap epoch state order ab files start survival; do
+# Its rows start a process more than any other table's, most of whose time is the import of torch.
+step compare-loaders compare loaders "$data" "${offline[@]}" --repeats 3 --seconds 0.5
+for table in progressive workers batch item pin overlap epoch state order ab files start survival; do
     step "compare-$table" compare $table "$data" "${offline[@]}"
 done
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then

@@ -54,9 +54,11 @@
  *   --force` or options.replace of pack.h: whoever opens the shard meanwhile finds the old one or the new one,
  *   complete, and so does everyone after the writer was killed (src/format/FORMAT.md has the protocol). Renaming
  *   files of one's own over a .tmx and a .bin is two steps, between which they do not belong together. A dataset that
- *   is open continues to read the old files, which keep their space on disk until the dataset is closed. Bytes that
- *   are overwritten in place are delivered as they are: an id outside the vocabulary is TOKMAP_ERROR_TOKEN, and any
- *   other change is found only by tokmap_dataset_verify().
+ *   is open continues to read the old files, which keep their space on disk until the dataset is closed. If bytes
+ *   are overwritten in place, loaders compare the file's pages with their hashes again: what does not match is
+ *   TOKMAP_ERROR_CORRUPT. A view, tokmap_dataset_copy(), and a shard without hashes of pages
+ *   (tokmap_dataset_info.page_hashes) have no such comparison: there, an id outside the vocabulary is
+ *   TOKMAP_ERROR_TOKEN in a loader, and any other change is found only by tokmap_dataset_verify().
  *
  *   Truncated files and SIGBUS. A load from a file mapping raises SIGBUS, which ends the program, if the file was
  *   truncated or its storage fails. Which calls can raise it depends on how they read:
@@ -332,9 +334,9 @@ struct tokmap_dataset_info {
                                     Valid as long as the library is loaded */
     uint32_t identity;           /* what `content` covers: TOKMAP_IDENTITY_FULL or TOKMAP_IDENTITY_SAMPLED */
     uint32_t masked;             /* 1: some shard has a mask: see tokmap_dataset_mask() */
-    uint32_t page_hashes;        /* 1: loaders compare what they read with hashes of its pages (4 KiB). 0: some shard has
-                                    none, because it has holes, belongs to another project, or was packed by tokmap
-                                    before format 1.3; only tokmap_dataset_verify() finds out whether it is damaged */
+    uint32_t page_hashes;        /* 1: loaders compare what they read with hashes of its pages (4 KiB). 0: some shard
+                                    has none, because it has holes, belongs to another project, or was packed before
+                                    format 1.3; only tokmap_dataset_verify() finds out whether it is damaged */
 };
 
 /* What a content id covers. The id of shards covers every token. That of other projects' files without an index covers
@@ -1143,7 +1145,8 @@ struct tokmap_loader_options {
                                     4 batches */
     uint32_t read_ahead;         /* how many windows are requested from the storage before they are needed, at most
                                     65536; 0 (default): the smaller of 128 windows and 16 MiB, but at least 8 windows */
-    uint32_t unchecked;          /* 1: ids are not compared with the vocabulary, nor pages with their hashes; default: 0 */
+    uint32_t unchecked;          /* 1: ids are not compared with the vocabulary, nor pages with their hashes; default:
+                                    0 */
     uint32_t drop_behind;        /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
     uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0, and
                                     the same in out.targets_ahead; needs one of the two. If the

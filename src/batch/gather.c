@@ -233,8 +233,8 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
 {
     struct residency_source *source = gather->source;
     const bool spans = stretch->view->hashed && (source->pool_asks || !page_check_done(&source->check, stretch));
-    const enum tokmap_status status = spans ? read_compared(gather, stretch, into, cold, error)
-                                            : read_bytes(gather, stretch, into, cold, error);
+    const enum tokmap_status status =
+        spans ? read_compared(gather, stretch, into, cold, error) : read_bytes(gather, stretch, into, cold, error);
     if (!status)
         residency_was_read(source, stretch, *cold);
     return status;

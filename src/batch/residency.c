@@ -41,7 +41,7 @@
 
 #define WARM_STREAK 16
 #define LOOK_EVERY 64
-#define LOOK_NS ((uint64_t)50000) /* batches that begin within this time share a look at the sizes of files */
+#define LOOK_NS ((uint64_t)50000)         /* batches that begin within this time share a look at the sizes of files */
 #define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once: what the kernel maps for one fault */
 #define ROWS_PER_NEIGHBORHOOD 8           /* a batch of this many rows populates one neighborhood */
 #define ASK_AT_ONCE ((uint64_t)128 << 10) /* the kernel may cut a longer request short */

@@ -43,7 +43,8 @@ struct residency_source {
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
     bool cannot_populate; /* the kernel cannot populate a mapping */
     struct page_check check;
-    uint64_t *populated;  /* one bit per page: 1 if it was populated, and compared if it has hashes. NULL unless the source is mapped */
+    uint64_t *populated; /* one bit per page: 1 if it was populated, and compared if it has hashes. NULL unless the
+                            source is mapped */
     uint64_t populated_bytes;
     int kept_fd;      /* file whose page is kept behind a row, because the next row in order needs it; -1: none */
     uint64_t kept_at; /* offset of that page */

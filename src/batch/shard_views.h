@@ -30,13 +30,13 @@ struct shard_view {
     uint64_t first_page;     /* number of page 0 of the file, counted over all shards; modulo 2^64 */
     uint64_t page, end_page; /* the pages of the file that hold tokens of the shard: [page, end_page) */
     uint64_t shard;          /* its number in the dataset */
-    uint64_t first_hash;     /* number of the file's page of TOKEN_PAGE_BYTES that is 0, likewise counted over all shards */
-    bool index_looked;       /* its index was opened for a pool that reads hashes, */
-    int index_fd;            /* unless this is -1 */
-    uint64_t hashes_at;      /* of page 0, in that file */
-    uint64_t changed_ns;     /* when the file was changed last, as of the last look at it */
-    uint64_t change_look;    /* residency's number of that look */
-    uint64_t look;           /* residency's number of the look in which the size of the file was last compared */
+    uint64_t first_hash; /* number of the file's page of TOKEN_PAGE_BYTES that is 0, likewise counted over all shards */
+    bool index_looked;   /* its index was opened for a pool that reads hashes, */
+    int index_fd;        /* unless this is -1 */
+    uint64_t hashes_at;  /* of page 0, in that file */
+    uint64_t changed_ns; /* when the file was changed last, as of the last look at it */
+    uint64_t change_look; /* residency's number of that look */
+    uint64_t look;        /* residency's number of the look in which the size of the file was last compared */
 };
 
 struct shard_views {
@@ -51,7 +51,7 @@ struct shard_views {
     uint32_t page_shift;  /* a page has 1 << page_shift bytes */
     bool mapped;
     bool indexes_open; /* some view has an index_fd */
-    bool compared; /* rows are compared with the hashes of pages, where there are some */
+    bool compared;     /* rows are compared with the hashes of pages, where there are some */
 };
 
 /* The part of a window that is in one shard. */

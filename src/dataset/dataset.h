@@ -57,9 +57,8 @@ struct shard_tokens {
 
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out);
 
-/* Copies the hashes of pages [first, first + count), of TOKEN_PAGE_BYTES bytes each (format/layout.h), of a shard's file,
- * which has page_hashes. Statuses: OK, ERROR_IO,
- * ERROR_TRUNCATED (the index was cut). */
+/* Copies the hashes of pages [first, first + count), of TOKEN_PAGE_BYTES bytes each (format/layout.h), of a shard's
+ * file, which has page_hashes. Statuses: OK, ERROR_IO, ERROR_TRUNCATED (the index was cut). */
 enum tokmap_status dataset_page_hashes(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first,
                                        uint64_t count, uint32_t *hashes, struct tokmap_error *error);
 

@@ -37,7 +37,8 @@ struct index {
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
     uint64_t carries;     /* tokens >> 32 */
-    struct index_section documents, blocks, origin, about, streams, store, columns, token_pages;
+    struct index_section documents, blocks, origin, about, streams, store, columns;
+    struct index_section token_pages;
     struct store_head store_head; /* of the store section: where the tokens are, instead of in NAME.bin */
     uint64_t mask_bytes;          /* of the mask, NAME.mask; 0: the shard has none */
 };
@@ -69,8 +70,8 @@ static inline enum tokmap_status index_need(const struct index *index, uint64_t 
     return index->pages ? index_read(index, at, bytes, failure) : TOKMAP_OK;
 }
 
-/* Makes bytes [at, at + bytes) of index->bytes present, mapped or not: a file that was cut, or whose storage fails, is a
- * status then and not a signal. (A kernel before 5.14 cannot do that for a mapping.) Statuses: OK, ERROR_IO,
+/* Makes bytes [at, at + bytes) of index->bytes present, mapped or not: a file that was cut, or whose storage fails, is
+ * a status then and not a signal. (A kernel before 5.14 cannot do that for a mapping.) Statuses: OK, ERROR_IO,
  * ERROR_TRUNCATED. */
 enum tokmap_status index_present(const struct index *index, uint64_t at, uint64_t bytes, struct tokmap_error *error);
 

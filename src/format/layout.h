@@ -113,9 +113,9 @@ _Static_assert(sizeof(struct content_source) == 40, "as in FORMAT.md");
 /* Blocks: uint64_t hash[ceil(tokens * width / 1 MiB)], the XXH3-64 of each block of the .bin. The last block may be
  * shorter. */
 
-/* Pages: uint32_t hash[ceil(tokens * width / 4096)], the low half of the XXH3-64 of each page of 4096 bytes of the .bin.
- * The last page may be shorter. A loader reads whole pages of a file anyway, so it can compare each row that it delivers
- * with these hashes, and a block would be 256 times as much. */
+/* Pages: uint32_t hash[ceil(tokens * width / 4096)], the low half of the XXH3-64 of each page of 4096 bytes of the
+ * .bin. The last page may be shorter. A loader reads whole pages of a file anyway, so it can compare each row that it
+ * delivers with these hashes; a block would be 256 times as much. */
 #define TOKEN_PAGE_BYTES ((uint64_t)4096)
 
 /* Origin: struct origin_head, struct origin_run runs[], struct origin_file files[], then the bytes of the paths. A

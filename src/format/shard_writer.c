@@ -64,7 +64,7 @@ struct shard_writer {
     struct hash_state *block;
     size_t block_filled;
     uint64_t zero_block_hash; /* 0 until it is computed */
-    bool holes;               /* whole blocks are holes: the pages section would be most of the shard, so there is none */
+    bool holes;               /* whole blocks are holes: a pages section would be most of the shard, so it has none */
 
     struct index_writer index; /* the documents section, its first one, is open while tokens are added */
     uint64_t carries;

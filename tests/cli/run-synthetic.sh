@@ -16,7 +16,7 @@ json info
 holds info '"windows": 781'
 holds info '"delivered": 130'
 tokmap info x.run >text
-holds text 'none; tokens are computed'
+holds text 'none (computed)'
 
 tokmap audit x.run --ranks 5 --rows 2 >audit
 holds audit 'each of the 781 windows appears once in the full epoch'

@@ -38,6 +38,8 @@ cat >"$rows/gpu.json" <<'EOF'
 {"case": "gpu", "metric": "answer", "value": null, "unit": "text", "text": "0 of 2 are held."}
 EOF
 printf 'date: 2026-01-02\nprocessor: x: y\n' >"$rows/facts"
+mkdir -p "$rows/pictures/loader"
+touch "$rows/pictures/loader/loader-tokens.svg" "$rows/pictures/loader/loader-next-us.svg"
 printf 'gpu: this machine has no GPU\n' >"$rows/missing"
 cat >"$TMPDIR/page.template" <<'EOF'
 {{loader tokens_per_s}}; {{loader tokens_per_s limit}}; {{loader tokens_per_s ratio}}; {{loader next_p50_us range}}
@@ -47,6 +49,8 @@ cat >"$TMPDIR/page.template" <<'EOF'
 {{table compare}}
 {{figures gpu}}
 {{figures nowhere}}
+{{pictures loader}}
+{{pictures nowhere}}
 EOF
 cat >"$TMPDIR/expected" <<'EOF'
 4.78 G tokens/s; 2.82 G tokens/s; 1.70; 3.10 to 3.40 µs
@@ -68,6 +72,10 @@ cat >"$TMPDIR/expected" <<'EOF'
 a GPU
 0 of 2 are held.
 Not measured.
+![loader next us](rows/pictures/loader/loader-next-us.svg)
+
+![loader tokens](rows/pictures/loader/loader-tokens.svg)
+
 EOF
 "$python" "$fill" "$rows" "$TMPDIR/page.template" "$TMPDIR/page" 2>"$TMPDIR/said"
 check "references become values with units, three digits, and reasons" diff "$TMPDIR/expected" "$TMPDIR/page"

@@ -245,7 +245,7 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
                  info->tokens ? 100.0 * (double)facts->counted / (double)info->tokens : 0.0);
         row_add(table, "mask", text);
     }
-    row_add(table, "token files", info->shards ? cli_bytes(info->tokens * info->width, bytes) : "none; tokens are computed");
+    row_add(table, "token files", info->shards ? cli_bytes(info->tokens * info->width, bytes) : "none (computed)");
     if (info->shards) {
         row_add(table, "indexes", foreign ? "none of tokmap" : cli_bytes(facts->index_bytes, bytes));
         row_add(table, "page hashes", info->page_hashes ? "compared as pages are read" : "some shard has none");
@@ -325,8 +325,8 @@ static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const
     cli_json_text(json, "kind", info->kind);
     cli_json_text(json, "identity", info->identity == 1 ? "full" : "sampled");
     cli_json_bool(json, "masked", info->masked);
-    cli_json_bool(json, "page_hashes", info->page_hashes);
     cli_json_number(json, "targets", facts->counted);
+    cli_json_bool(json, "page_hashes", info->page_hashes);
     if (facts->tokenizer[0])
         cli_json_text(json, "tokenizer_name", facts->tokenizer);
     else

@@ -16,7 +16,8 @@
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
 
-/* The folder below tests/golden from which a test reads: "before_pages/" has what the writer wrote before format 1.3. */
+/* The folder below tests/golden from which a test reads: "before_pages/" has what the writer wrote before format 1.3.
+ */
 static const char *version = "";
 
 static const char *golden(const char *name)

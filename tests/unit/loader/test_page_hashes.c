@@ -324,9 +324,9 @@ int main(void)
     const char *seed = getenv("TEST_SEED");
     random_state = seed ? strtoull(seed, NULL, 10) : 7;
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_damaged_byte_is_found),         cmocka_unit_test(a_change_under_a_loader_is_found),
-        cmocka_unit_test(an_exchanged_file_is_found),         cmocka_unit_test(without_hashes_nothing_is_compared),
-        cmocka_unit_test(long_rows_and_parts_are_right),      cmocka_unit_test(a_cut_index_is_a_status),
+        cmocka_unit_test(each_damaged_byte_is_found),    cmocka_unit_test(a_change_under_a_loader_is_found),
+        cmocka_unit_test(an_exchanged_file_is_found),    cmocka_unit_test(without_hashes_nothing_is_compared),
+        cmocka_unit_test(long_rows_and_parts_are_right), cmocka_unit_test(a_cut_index_is_a_status),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

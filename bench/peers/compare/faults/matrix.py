@@ -42,9 +42,6 @@ CONTROL = {"go", "state", "state.new", *(f"state.{rank}" for rank in range(WORLD
 CHECKED = "tokmap, checked"
 # What a user of tokmap's defaults can do about a cell of that column.
 ADVICE = {
-    "flipped bit": "tokmap verify, or Dataset.verify() before the run, makes it an error with the byte",
-    "swapped shard": "tokmap verify, or Dataset.verify() before the run, makes it an error with the byte",
-    "stale index": "tokmap verify, or Dataset.verify() before the run, makes it an error with the byte",
     "stall": "deadline=SECONDS makes it a tokmap.DeadlineError",
 }
 
@@ -545,7 +542,7 @@ def measure_column(matrix, column, names, done, total):
             word, text = FAULTS[name](matrix, column)
         except Absent as problem:
             word, text = "unreachable", str(problem)
-        if column.label == "tokmap" and name in ADVICE and word in ("garbage", "none"):
+        if column.label == "tokmap" and name in ADVICE and word == "none":
             text += f". {ADVICE[name]}"
         report.cell(name, column.label, word, text)
     if column.server:
