@@ -232,7 +232,7 @@ static enum tokmap_status read_stretch(struct gather *gather, const struct stret
                                        struct tokmap_error *error)
 {
     struct residency_source *source = gather->source;
-    const bool spans = stretch->view->hashed && (source->pool_asks || !page_check_done(&source->check, stretch));
+    const bool spans = !page_check_done(&source->check, stretch);
     const enum tokmap_status status =
         spans ? read_compared(gather, stretch, into, cold, error) : read_bytes(gather, stretch, into, cold, error);
     if (!status)
@@ -283,7 +283,8 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t largest = 0;
     bool populated = gather->views->mapped && residency_is_populated(gather->source, stretch);
-    if ((populated || stretch->view->hashed) && residency_must_look(gather->source, stretch->view)) {
+    if ((populated || (stretch->view->hashed && !gather->source->pool)) &&
+        residency_must_look(gather->source, stretch->view)) {
         status = look(gather, stretch->view, error);
         if (status)
             return status;

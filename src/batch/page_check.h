@@ -35,7 +35,8 @@ void page_check_close(struct page_check *check);
 /* From now on, hashes are read by a pool, which may be NULL. */
 void page_check_set_pool(struct page_check *check, struct read_pool *pool);
 
-/* Returns whether all pages of a stretch have been compared, or need not be. */
+/* Returns whether all pages of a stretch have been compared, or need not be. With a pool, pages are compared each time
+ * that they are read. */
 bool page_check_done(const struct page_check *check, const struct stretch *stretch);
 
 /* Compares pages of a file, which are in memory: `bytes` bytes from page `first` on, all whole but the last one of the

@@ -9,7 +9,8 @@
  *                 +-> VACANT                            the same, before a thread began it
  *
  * All states are guarded by one mutex, which no thread holds while it reads. Queued reads are begun in the order of
- * their numbers, so that what is needed first comes first; a read that somebody waits for gets the number 0.
+ * their numbers, so that what is needed first comes first; a read that somebody waits for gets the number 0. What was
+ * asked for several times stays DONE until it was taken as often: rows that are shorter than a page share the page.
  */
 #include "read_pool.h"
 
@@ -29,8 +30,9 @@ struct read {
     uint64_t number; /* of the request */
     int fd;
     uint64_t offset, bytes;
-    bool hint;  /* nothing is read into the buffer, and nobody takes a result */
-    int system; /* the result, in the state DONE */
+    uint32_t others; /* how often it was asked for again, and not taken since */
+    bool hint;       /* nothing is read into the buffer, and nobody takes a result */
+    int system;      /* the result, in the state DONE */
     size_t got;
     uint8_t *buffer;
 };
@@ -191,6 +193,7 @@ static struct read *queue(struct read_pool *pool, int fd, uint64_t offset, uint6
             continue;
         read->state = QUEUED;
         read->hint = false;
+        read->others = 0;
         read->number = number;
         read->fd = fd;
         read->offset = offset;
@@ -225,7 +228,10 @@ void read_pool_ask(struct read_pool *pool, int fd, uint64_t offset, uint64_t byt
     if (bytes > pool->buffer_bytes)
         return;
     os_mutex_lock(pool->mutex);
-    if (!find(pool, fd, offset, bytes) && !queue(pool, fd, offset, bytes, ++pool->number)) {
+    struct read *known = find(pool, fd, offset, bytes);
+    if (known) {
+        known->others++;
+    } else if (!queue(pool, fd, offset, bytes, ++pool->number)) {
         /* The oldest read that ended was not needed, or it would have been taken. */
         struct read *oldest = NULL;
         for (uint32_t i = 0; i < pool->count; i++)
@@ -274,6 +280,7 @@ static bool wait_until(struct read_pool *pool, uint64_t until)
 /* Waits for a read and takes its result. The mutex is locked. */
 static int take(struct read_pool *pool, struct read *read, void *into, size_t *got, uint64_t until)
 {
+    const uint64_t number = read->number;
     read->number = 0; /* the next that is begun */
     while (read->state != DONE)
         if (!wait_until(pool, until)) {
@@ -283,7 +290,9 @@ static int take(struct read_pool *pool, struct read *read, void *into, size_t *g
     const int system = read->system;
     *got = read->got;
     memcpy(into, read->buffer, read->got);
-    give_up(pool, read);
+    read->number = number;
+    if (system || !read->others--)
+        give_up(pool, read);
     return system;
 }
 

@@ -32,8 +32,8 @@ enum tokmap_status read_pool_open(struct read_pool **pool, const struct read_poo
 /* Waits for no read. The files of reads that are under way may be closed after it. Accepts NULL. */
 void read_pool_close(struct read_pool *pool);
 
-/* Asks for `bytes` bytes at `offset` to be read ahead. Does nothing if no buffer is vacant or if the read is larger
- * than a buffer. */
+/* Asks for `bytes` bytes at `offset` to be read ahead. What is asked for twice is read once, and can be taken twice.
+ * Does nothing if no buffer is vacant or if the read is larger than a buffer. */
 void read_pool_ask(struct read_pool *pool, int fd, uint64_t offset, uint64_t bytes);
 /* Has the pool's threads ask the kernel to read these bytes ahead, which can wait, too, where the storage hangs. Does
  * nothing if no buffer is vacant. */
