@@ -120,7 +120,7 @@ enum tokmap_status page_check_compare(struct page_check *check, struct shard_vie
             return error_set(error, TOKMAP_ERROR_CORRUPT, view->path, from,
                              "bytes %" PRIu64 "..%" PRIu64 " of the tokens do not match their hash in the index: the "
                              "file was damaged, changed, or exchanged; restore it from a good copy, or pack the shard "
-                             "again (`tokmap verify` finds all that is damaged)",
+                             "again",
                              from, from + part);
         }
         bits_set(check->compared, view->first_hash + first + i, view->first_hash + first + i + 1);
