@@ -28,6 +28,10 @@
  * every row, which is a large part of the time where rows are short. So mapped reading begins as pread and moves to the
  * mapping as pages are populated.
  *
+ * What is read with pread for the first time is read in whole pages, which are compared with the hashes of the index
+ * before a token of them leaves this room (page_check.c); pages that are populated are compared then. After that, a page
+ * costs nothing more, unless a look at its file shows that it has changed.
+ *
  * A file that is cut shorter while it is open loses its pages, also those that were populated. So the size of each file
  * is compared with its index once per batch before the mapping is used, except that batches which begin within 50
  * microseconds share the look: one system call for each file and batch would be a fifth of the time of a mixture whose
