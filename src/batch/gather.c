@@ -29,8 +29,8 @@
  * mapping as pages are populated.
  *
  * What is read with pread for the first time is read in whole pages, which are compared with the hashes of the index
- * before a token of them leaves this room (page_check.c); pages that are populated are compared then. After that, a page
- * costs nothing more, unless a look at its file shows that it has changed.
+ * before a token of them leaves this room (page_check.c); pages that are populated are compared then. After that, a
+ * page costs nothing more, unless a look at its file shows that it has changed.
  *
  * A file that is cut shorter while it is open loses its pages, also those that were populated. So the size of each file
  * is compared with its index once per batch before the mapping is used, except that batches which begin within 50
@@ -64,7 +64,6 @@ struct gather {
     uint32_t width, width_shift; /* of tokens in the dataset */
     uint32_t row_shift;          /* a token in a row has 1 << row_shift bytes */
     uint32_t pad_id;
-    uint8_t *span;  /* PAGE_CHECK_SPAN bytes, in which pages are compared; NULL: no shard has hashes of them */
     bool synthetic; /* tokens are computed: there are no shards, files, or pages */
     uint64_t bytes;
 };
@@ -93,13 +92,8 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     assert(gather->row_shift >= gather->width_shift && (gather->row_shift == 2 || gather->pad_id <= UINT16_MAX));
     gather->vocabulary = unchecked ? UINT64_MAX : info.vocabulary;
     gather->synthetic = dataset_is_synthetic(source->views.dataset);
-    enum tokmap_status status = TOKMAP_OK;
-    if (source->check.compared && !(gather->span = malloc(PAGE_CHECK_SPAN)))
-        status = error_set_memory(error, "a loader", PAGE_CHECK_SPAN);
-    if (!status)
-        status = uncounted_open(&gather->uncounted, source, error);
+    enum tokmap_status status = uncounted_open(&gather->uncounted, source, error);
     if (status) {
-        free(gather->span);
         free(gather);
         return status;
     }
@@ -109,10 +103,8 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
 
 void gather_close(struct gather *gather)
 {
-    if (gather) {
+    if (gather)
         uncounted_close(gather->uncounted);
-        free(gather->span);
-    }
     free(gather);
 }
 
@@ -215,18 +207,19 @@ static enum tokmap_status read_compared(struct gather *gather, const struct stre
                                         struct tokmap_error *error)
 {
     struct page_check *check = &gather->source->check;
+    uint8_t *pages = gather->source->turn->span;
     struct shard_view *view = stretch->view;
     const uint64_t end = stretch->offset + (stretch->count << view->element_shift);
     for (uint64_t at = stretch->offset, to; at < end; at = to) {
         const struct stretch span = page_check_span(stretch, at);
         const uint64_t bytes = span.count << view->element_shift;
-        enum tokmap_status status = read_bytes(gather, &span, gather->span, cold, error);
+        enum tokmap_status status = read_bytes(gather, &span, pages, cold, error);
         if (!status && !page_check_done(check, &span))
-            status = page_check_compare(check, view, span.offset / TOKEN_PAGE_BYTES, gather->span, bytes, error);
+            status = page_check_compare(check, view, span.offset / TOKEN_PAGE_BYTES, pages, bytes, error);
         if (status)
             return status;
         to = min64(end, span.offset + bytes);
-        memcpy(into + (at - stretch->offset), gather->span + (at - span.offset), (size_t)(to - at));
+        memcpy(into + (at - stretch->offset), pages + (at - span.offset), (size_t)(to - at));
     }
     return TOKMAP_OK;
 }

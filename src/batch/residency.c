@@ -63,6 +63,8 @@ static enum tokmap_status open_source(struct residency_source *source, const str
     enum tokmap_status status = shard_views_init(&source->views, dataset, mapped, !options->unchecked, error);
     if (!status)
         status = page_check_open(&source->check, &source->views, error);
+    if (!status && source->check.compared && !turn->span && !(turn->span = malloc(PAGE_CHECK_SPAN)))
+        status = error_set_memory(error, "a loader", PAGE_CHECK_SPAN);
     if (status || !source->views.mapped)
         return status;
     void *bits;
@@ -115,6 +117,7 @@ void residency_close(struct residency *residency)
         page_check_close(&residency->sources[i].check);
         shard_views_free(&residency->sources[i].views);
     }
+    free(residency->turn.span);
     free(residency->sources);
     free(residency);
 }

@@ -24,10 +24,11 @@
 
 /* What all sources of a residency share. */
 struct residency_turn {
-    uint64_t change_look;     /* the same for changes of files, of which only the batch begins a look */
-    uint64_t look;            /* the sizes of files that were compared in an earlier look are compared again */
-    uint64_t look_ns;         /* when it began */
-    uint64_t look_bytes;      /* bytes that were loaded from mappings since it began */
+    uint64_t change_look; /* the same for changes of files, of which only the batch begins a look */
+    uint8_t *span;        /* PAGE_CHECK_SPAN bytes, in which pages are compared; NULL: no source has hashes of them */
+    uint64_t look;        /* the sizes of files that were compared in an earlier look are compared again */
+    uint64_t look_ns;     /* when it began */
+    uint64_t look_bytes;  /* bytes that were loaded from mappings since it began */
     uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
     uint64_t forgotten;       /* how often the warm state ended: pages populated before may have left the page cache */
     bool warm;                /* nothing is asked for: recent rows were in the page cache */
