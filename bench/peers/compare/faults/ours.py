@@ -62,7 +62,7 @@ def write(prefix, count, first_group):
     from faults import places
     ids = places.stream(count, first_group)
     ends = list(range(1000, count, 1000)) + [count]
-    with tokmap.ShardWriter(prefix, vocab_size=places.VOCABULARY, eod=places.EOD) as writer:
+    with tokmap.ShardWriter(prefix, vocab_size=places.VOCABULARY) as writer:
         writer.add_batch(ids, ends)
 
 

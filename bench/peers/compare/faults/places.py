@@ -16,8 +16,7 @@ import sys
 DIGIT = 10000  # values of each kind
 KINDS = 4
 TOKEN = 8  # bytes of a token as it is delivered
-VOCABULARY = KINDS * DIGIT + 1
-EOD = KINDS * DIGIT  # the id that ends a document; it does not occur
+VOCABULARY = KINDS * DIGIT
 GROUPS = DIGIT * DIGIT
 OTHER = GROUPS // 2  # the number of the first group of data that is put in the place of other data
 
