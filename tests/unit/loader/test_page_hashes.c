@@ -9,6 +9,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -299,7 +300,13 @@ static void a_cut_index_is_a_status(void **unused)
     static uint64_t ends[DOCUMENTS];
     for (uint64_t i = 0; i < DOCUMENTS; i++)
         ends[i] = 10 * (i + 1);
+    void *memory;
+    assert_int_equal(os_memory_new(os_page_bytes(), false, &memory), 0);
+    const bool old_kernel = os_map_populate(memory, os_page_bytes()) == ENOTSUP;
+    os_memory_free(memory, os_page_bytes());
     for (size_t w = 0; w < WAYS; w++) {
+        if (old_kernel && ways[w].reading != TOKMAP_READ_PREAD)
+            continue; /* before 5.14, a mapping that was cut raises a signal */
         char prefix[600], index[620];
         (void)snprintf(prefix, sizeof prefix, "%s/cut%zu", folder, w);
         (void)snprintf(index, sizeof index, "%s.tmx", prefix);
