@@ -292,6 +292,23 @@ static void long_rows_and_parts_are_right(void **unused)
     made_free(&made);
 }
 
+/* Returns whether the kernel can populate a mapping, and reports that a page of it is gone. Kernels before 5.14 and
+ * qemu-user do not, so a mapping that was cut raises a signal there. */
+static bool kernel_reports_cuts(void)
+{
+    const char *path = in_folder(folder, "probe");
+    const void *mapped;
+    int fd;
+    assert_int_equal(os_open(path, OS_WRITE_OPEN, &fd), 0);
+    assert_int_equal(os_truncate(fd, os_page_bytes()), 0);
+    assert_int_equal(os_map_file(fd, os_page_bytes(), &mapped), 0);
+    assert_int_equal(os_truncate(fd, 0), 0);
+    const bool reports = os_map_populate(mapped, os_page_bytes()) == EFAULT;
+    os_unmap(mapped, os_page_bytes());
+    os_close(fd);
+    return reports;
+}
+
 /* An index that is cut under a loader, which needs hashes from it, is a status. */
 static void a_cut_index_is_a_status(void **unused)
 {
@@ -300,13 +317,10 @@ static void a_cut_index_is_a_status(void **unused)
     static uint64_t ends[DOCUMENTS];
     for (uint64_t i = 0; i < DOCUMENTS; i++)
         ends[i] = 10 * (i + 1);
-    void *memory;
-    assert_int_equal(os_memory_new(os_page_bytes(), false, &memory), 0);
-    const bool old_kernel = os_map_populate(memory, os_page_bytes()) == ENOTSUP;
-    os_memory_free(memory, os_page_bytes());
+    const bool signals = !kernel_reports_cuts();
     for (size_t w = 0; w < WAYS; w++) {
-        if (old_kernel && ways[w].reading != TOKMAP_READ_PREAD)
-            continue; /* before 5.14, a mapping that was cut raises a signal */
+        if (signals && ways[w].reading != TOKMAP_READ_PREAD)
+            continue;
         char prefix[600], index[620];
         (void)snprintf(prefix, sizeof prefix, "%s/cut%zu", folder, w);
         (void)snprintf(index, sizeof index, "%s.tmx", prefix);
