@@ -23,7 +23,7 @@ folder=${DIR:-$build/measure}
 texts=${TEXTS:-$build/measure/texts}
 words=" ${ONLY:-} "
 say() { printf 'measure: %s\n' "$*" >&2; }
-mkdir -p "$results" "$folder" || exit 1
+mkdir -p "$results/pictures" "$folder" || exit 1
 [ -x "$bench" ] || { say "$bench does not exist; run make"; exit 1; }
 command -v "$python" >/dev/null || { say "python3 is missing; install it, or name it with PYTHON="; exit 1; }
 
