@@ -280,8 +280,7 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t largest = 0;
     bool populated = gather->views->mapped && residency_is_populated(gather->source, stretch);
-    if ((populated || (stretch->view->hashed && !gather->source->pool)) &&
-        residency_must_look(gather->source, stretch->view)) {
+    if (residency_must_look(gather->source, stretch->view, populated)) {
         status = look(gather, stretch->view, error);
         if (status)
             return status;

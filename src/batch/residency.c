@@ -41,10 +41,11 @@
 
 #define WARM_STREAK 16
 #define LOOK_EVERY 64
-#define LOOK_NS ((uint64_t)50000)         /* batches that begin within this time share a look at the sizes of files */
-#define NEIGHBORHOOD ((uint64_t)64 << 10) /* bytes populated at once: what the kernel maps for one fault */
-#define ROWS_PER_NEIGHBORHOOD 8           /* a batch of this many rows populates one neighborhood */
-#define ASK_AT_ONCE ((uint64_t)128 << 10) /* the kernel may cut a longer request short */
+#define LOOK_NS ((uint64_t)50000)          /* batches that begin within this time share a look at the sizes of files */
+#define CHANGE_LOOK_NS ((uint64_t)1000000) /* the same for a look at whether files have changed */
+#define NEIGHBORHOOD ((uint64_t)64 << 10)  /* bytes populated at once: what the kernel maps for one fault */
+#define ROWS_PER_NEIGHBORHOOD 8            /* a batch of this many rows populates one neighborhood */
+#define ASK_AT_ONCE ((uint64_t)128 << 10)  /* the kernel may cut a longer request short */
 
 /* ---- open and close ---- */
 
@@ -149,6 +150,9 @@ void residency_begin(struct residency *residency, uint64_t rows)
         residency->turn.look_ns = now;
         residency->turn.look_bytes = 0;
         residency->turn.look++;
+    }
+    if (now - residency->turn.change_ns >= CHANGE_LOOK_NS) {
+        residency->turn.change_ns = now;
         residency->turn.change_look++;
     }
     residency->turn.populate_budget = div_ceil(rows, ROWS_PER_NEIGHBORHOOD);

@@ -24,7 +24,8 @@
 
 /* What all sources of a residency share. */
 struct residency_turn {
-    uint64_t change_look; /* the same for changes of files, of which only the batch begins a look */
+    uint64_t change_look; /* the same for changes of files, which cost three times as much to look for */
+    uint64_t change_ns;   /* when that began */
     uint8_t *span;        /* PAGE_CHECK_SPAN bytes, in which pages are compared; NULL: no source has hashes of them */
     uint64_t look;        /* the sizes of files that were compared in an earlier look are compared again */
     uint64_t look_ns;     /* when it began */
@@ -143,9 +144,14 @@ static inline bool residency_is_populated(const struct residency_source *source,
  * (*bytes: the size), ERROR_IO (*system: the errno). */
 enum tokmap_status residency_look(struct residency_source *source, struct shard_view *view, uint64_t *bytes,
                                   int *system);
-static inline bool residency_must_look(const struct residency_source *source, const struct shard_view *view)
+/* Returns whether it is time for that. populated: the stretch is to be loaded from the mapping, where a file that was
+ * cut raises a signal; otherwise the read reports a cut, and only a change matters. */
+static inline bool residency_must_look(const struct residency_source *source, const struct shard_view *view,
+                                       bool populated)
 {
-    return view->look != source->turn->look;
+    if (populated)
+        return view->look != source->turn->look;
+    return view->hashed && !source->pool && view->change_look != source->turn->change_look;
 }
 
 /* Reports that bytes were loaded from a mapping. After RESIDENCY_LOOK_BYTES of them, the sizes of files are compared

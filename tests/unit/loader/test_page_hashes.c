@@ -76,7 +76,7 @@ static void flip(const char *path, uint64_t at)
     byte ^= 1;
     assert_int_equal(os_pwrite(fd, &byte, 1, at), 0);
     os_close(fd);
-    os_sleep_ns(100000); /* batches that begin within 50 microseconds share a look at the files */
+    os_sleep_ns(2000000); /* batches that begin within a millisecond share a look at the files */
 }
 
 static bool batch_is_right(const struct made *made, uint64_t seq_len, const struct tokmap_batch *batch)
