@@ -11,6 +11,7 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
@@ -210,8 +211,12 @@ static int run(struct bench *bench)
     tokmap_dataset_close(dataset);
     if (result)
         return result;
-    (void)snprintf(text, sizeof text, "seq_len %" PRIu64 "\nbatch %" PRIu64 "\nsource data \"%s\"\n",
-                   bench->options.seq_len, bench->options.batch, name);
+    /* A run looks for a relative name from its own folder, which is --dir. */
+    char *here = NULL;
+    const bool relative = *name != '/' && !strchr(name, ':') && !os_real_path(".", &here);
+    (void)snprintf(text, sizeof text, "seq_len %" PRIu64 "\nbatch %" PRIu64 "\nsource data \"%s%s%s\"\n",
+                   bench->options.seq_len, bench->options.batch, relative ? here : "", relative ? "/" : "", name);
+    free(here);
     bench->name = "loader";
     result = write_run(bench, text, path);
     if (!result && tokmap_run_open(&tracing.run, path, &error))

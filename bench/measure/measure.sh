@@ -24,6 +24,7 @@ texts=${TEXTS:-$build/measure/texts}
 words=" ${ONLY:-} "
 say() { printf 'measure: %s\n' "$*" >&2; }
 mkdir -p "$results/pictures" "$folder" || exit 1
+folder=$(cd "$folder" && pwd) || exit 1 # run files below it name the dataset
 [ -x "$bench" ] || { say "$bench does not exist; run make"; exit 1; }
 command -v "$python" >/dev/null || { say "python3 is missing; install it, or name it with PYTHON="; exit 1; }
 
