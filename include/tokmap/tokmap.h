@@ -55,7 +55,8 @@
  *   complete, and so does everyone after the writer was killed (src/format/FORMAT.md has the protocol). Renaming
  *   files of one's own over a .tmx and a .bin is two steps, between which they do not belong together. A dataset that
  *   is open continues to read the old files, which keep their space on disk until the dataset is closed. If bytes
- *   are overwritten in place, loaders compare the file's pages with their hashes again: what does not match is
+ *   are overwritten in place, loaders notice within some milliseconds that the file has changed, and compare its pages
+ *   with their hashes again; with options.deadline_ns or slow storage they compare each read. What does not match is
  *   TOKMAP_ERROR_CORRUPT. A view, tokmap_dataset_copy(), and a shard without hashes of pages
  *   (tokmap_dataset_info.page_hashes) have no such comparison: there, an id outside the vocabulary is
  *   TOKMAP_ERROR_TOKEN in a loader, and any other change is found only by tokmap_dataset_verify().

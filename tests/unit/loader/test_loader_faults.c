@@ -268,6 +268,7 @@ static void damage(const struct made *of, bool cut)
 {
     int fd;
     uint16_t bad = 60000;
+    os_sleep_ns(20000000); /* the clock of file systems, by which a change shows, ticks every few milliseconds */
     assert_int_equal(os_open(of->bin[1], OS_WRITE_OPEN, &fd), 0);
     if (cut)
         assert_int_equal(os_truncate(fd, 10000), 0);
@@ -275,7 +276,7 @@ static void damage(const struct made *of, bool cut)
         for (uint64_t at = 10000; at < 24000; at += 100)
             assert_int_equal(os_pwrite(fd, &bad, 2, at), 0);
     os_close(fd);
-    os_sleep_ns(100000); /* batches that begin within 50 microseconds share a look at the sizes of files */
+    os_sleep_ns(2000000); /* batches that begin within a millisecond share a look at changes of files */
 }
 
 static bool batch_is_right(const struct tokmap_run *run, const struct tokmap_batch *batch, uint64_t step)
