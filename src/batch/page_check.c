@@ -134,7 +134,11 @@ void page_check_ask(const struct page_check *check, const struct stretch *stretc
     if (!stretch->view->hashed)
         return;
     pages_of(stretch, &first, &end);
-    dataset_page_hashes_ask(check->views->dataset, stretch->view->shard, first, end - first);
+    if (!check->pool)
+        dataset_page_hashes_ask(check->views->dataset, stretch->view->shard, first, end - first);
+    else if (index_opened(check, stretch->view)) /* asking can wait, too, where the storage hangs */
+        read_pool_hint(check->pool, stretch->view->index_fd, stretch->view->hashes_at + first * sizeof(uint32_t),
+                       (end - first) * sizeof(uint32_t));
 }
 
 void page_check_forget(struct page_check *check, const struct shard_view *view)

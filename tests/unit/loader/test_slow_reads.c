@@ -10,6 +10,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -57,6 +58,15 @@ ssize_t preadv2(int fd, const struct iovec *into, int count, off_t offset, int f
         return syscall(SYS_preadv2, fd, into, (long)count, (long)offset, 0L, (long)flags);
     errno = EAGAIN;
     return -1;
+}
+
+/* Asking for a file that hangs may wait, too, so the thread that has a deadline must not do it. */
+static uint32_t asked_here;
+
+ssize_t readahead(int file, off64_t offset, size_t count)
+{
+    asked_here += hangs(file) && (pid_t)syscall(SYS_gettid) == getpid();
+    return syscall(SYS_readahead, file, offset, count);
 }
 
 static char folder[512], path[600];
@@ -390,9 +400,63 @@ static void a_mask_that_hangs_misses_the_deadline(void **unused)
     made_free(&masked);
 }
 
+/* So do the hashes of pages, which are in the index, although all tokens can be read. */
+static void hashes_that_hang_miss_the_deadline(void **unused)
+{
+    (void)unused;
+    const uint64_t sizes[] = {200000};
+    struct made hashed;
+    struct stat found;
+    made_new(&hashed, folder, "hashed", 2, 50257, sizes, 1);
+    (void)snprintf(path, sizeof path, "%s/hashed-0.tmx", folder);
+    assert_int_equal(stat(path, &found), 0);
+    assert_true(found.st_size > 16384); /* a smaller index is kept in memory */
+    hanging_file = found.st_ino;
+    asked_here = 0;
+    struct tokmap_run_options how = TOKMAP_RUN_OPTIONS_INIT;
+    struct tokmap_run *run;
+    how.data = hashed.name;
+    how.seq_len = 64;
+    how.batch = 8;
+    how.passes = 1;
+    how.reading = TOKMAP_READ_PREAD; /* so that a hint would be a call with the descriptor of the index */
+    assert_int_equal(tokmap_run_make(&run, &how, NULL), TOKMAP_OK);
+    for (uint32_t threads = 0; threads <= 1; threads++) {
+        struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+        struct tokmap_loader *loader;
+        struct tokmap_batch batch = TOKMAP_BATCH_INIT;
+        struct tokmap_error error = {0};
+        enum tokmap_status status;
+        uint64_t next = 0;
+        options.fields = 0;
+        options.threads = threads;
+        options.deadline_ns = 30 * MS;
+        assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
+        hang(true);
+        while (!(status = tokmap_loader_next(loader, NULL, NULL, &batch, &error)))
+            assert_int_equal(batch.step, next++); /* that were in the ring */
+        assert_int_equal(status, TOKMAP_ERROR_TIMEOUT);
+        assert_non_null(strstr(error.message, "hashes"));
+        hang(false);
+        for (int i = 0; (status = tokmap_loader_next(loader, NULL, NULL, &batch, &error)) && i < 1000; i++)
+            assert_int_equal(status, TOKMAP_ERROR_TIMEOUT);
+        assert_int_equal(status, TOKMAP_OK);
+        assert_int_equal(batch.step, next);
+        for (uint64_t i = 0; i < batch.count; i++)
+            assert_true(made_row_is(&hashed, batch.rows[i], batch.places[i].first_token, batch.row_tokens));
+        tokmap_loader_close(loader);
+        await_hung(0);
+    }
+    assert_int_equal(asked_here, 0);
+    hanging_file = 0;
+    tokmap_run_close(run);
+    made_free(&hashed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(hashes_that_hang_miss_the_deadline),
         cmocka_unit_test(a_read_that_hangs_misses_its_deadline),
         cmocka_unit_test(closing_does_not_wait),
         cmocka_unit_test(reads_ahead_are_taken),
