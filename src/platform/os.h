@@ -87,6 +87,8 @@ int os_sync(int fd);                  /* the file's data and size are on storage
 int os_sync_folder(const char *path); /* the same for the names in the folder that contains `path` */
 int os_rename(const char *from, const char *to);
 int os_unlink(const char *path);
+/* Gives a file another name, which must not exist. EPERM, ENOTSUP, EMLINK, or EXDEV where it cannot have one. */
+int os_link(const char *path, const char *name);
 int os_make_folder(const char *path);
 int os_remove_folder(const char *path); /* an empty one */
 /* The absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
@@ -187,7 +189,7 @@ uint64_t os_memory_resident_peak(void); /* the most that it has used so far, 0 i
 uint64_t os_storage_bytes_read(void);
 /* Fills at most 256 bytes with random numbers of the kernel. Never waits: EAGAIN shortly after the machine's start. */
 int os_random(void *into, size_t count);
-uint32_t os_process_id(void);           /* a child after fork() has another one than its parent */
+uint32_t os_process_id(void); /* a child after fork() has another one than its parent */
 bool os_is_terminal(int fd);
 uint32_t os_terminal_columns(int fd); /* 80 if unknown */
 bool os_is_root(void);

@@ -415,6 +415,11 @@ int os_unlink(const char *path)
     return unlink(path) ? errno : 0;
 }
 
+int os_link(const char *path, const char *name)
+{
+    return link(path, name) ? errno : 0;
+}
+
 int os_remove_folder(const char *path)
 {
     return rmdir(path) ? errno : 0;

@@ -84,7 +84,7 @@ while read -r command; do
     if [ "$command" = audit ]; then # which would count 20 million draws
         sed -i 's/^steps .*/steps 100/' train.run
     fi
-    [ "$command" != index ] || foreign_files
+    case $command in index | convert) foreign_files ;; esac
     [ "$command" != replay ] || traces || continue
     while IFS= read -r line; do
         shell=sh

@@ -410,7 +410,79 @@ def test_ours_by_datatrove(standard, bos_standard):
     assert got == [standard.flat[at:at + 97] for at in range(0, len(standard.flat) - 96, 97)]
 
 
-TESTS = [test_megatron, test_damaged_megatron, test_datatrove, test_numpy, test_llmc, test_nanogpt, test_olmo,
+# ---- what `tokmap convert` writes, read by other projects' own readers ----
+
+def convert(form, name, source, *options):
+    command("convert", "-q", "--to", form, "-o", path_of(name), *options, source)
+
+
+def test_converted_megatron(standard, bos_standard):
+    indexed = package("megatron.core.datasets.indexed_dataset")
+    for width, kind in (("2", numpy.uint16), ("4", numpy.int32)):
+        convert("megatron", f"to_megatron{width}", standard.path, "--width", width)
+        theirs = indexed.IndexedDataset(path_of(f"to_megatron{width}"))
+        assert [theirs[i].tolist() for i in range(len(theirs))] == standard.documents
+        assert theirs.document_indices.tolist() == list(range(len(standard.documents) + 1))
+        assert theirs[0].dtype == kind
+        # Its own writer makes the same bytes of the same documents.
+        torch = package("torch")
+        builder = indexed.IndexedDatasetBuilder(path_of(f"builder{width}.bin"), dtype=kind)
+        for tokens in standard.documents:
+            builder.add_item(torch.tensor(tokens))
+            builder.end_document()
+        builder.finalize(path_of(f"builder{width}.idx"))
+        for ending in ("bin", "idx"):
+            with open(path_of(f"builder{width}.{ending}"), "rb") as one, \
+                    open(path_of(f"to_megatron{width}.{ending}"), "rb") as two:
+                assert one.read() == two.read(), (width, ending)
+
+
+def test_converted_datatrove(standard, bos_standard):
+    TokenizedFile = package("datatrove.pipeline.tokens.tokenizer").TokenizedFile
+    convert("datatrove", "to_datatrove", standard.path)
+    file = TokenizedFile(FOLDER, "by_datatrove.ds", tokenizer_name_or_path="bytes", save_final_metadata=True)
+    for tokens in standard.documents:
+        file.write(tokens, None)
+    file.close()
+    for ending in ("ds", "ds.index", "ds.metadata"):
+        with open(path_of("by_datatrove." + ending), "rb") as one, open(path_of("to_datatrove." + ending), "rb") as two:
+            assert one.read() == two.read(), ending
+    package("torch")
+    data = package("datatrove.utils.dataset").DatatroveFileDataset(
+        path_of("to_datatrove.ds"), seq_len=96, token_size=2, return_positions=True)
+    ends = {int(end) for end in standard.ends}
+    for i in range(len(data)):
+        item, first = data[i], i * 97
+        assert item["input_ids"].tolist() == standard.flat[first:first + 97]
+        if "positions" in item:
+            starts = [j for j, at in enumerate(item["positions"].tolist()) if at == 0 and j]
+            assert starts == [j for j in range(1, 97) if first + j in ends], i
+
+
+def test_converted_olmo(standard, bos_standard):
+    convert("olmo", "to_olmo", standard.path)
+    data = package("olmo_core.data.utils")
+    found = list(data.iter_document_indices(path_of("to_olmo.npy"), dtype=numpy.uint16))
+    starts = [0] + [int(end) for end in standard.ends[:-1]]
+    assert [(int(a), int(b)) for a, b in found] == list(zip(starts, (int(end) for end in standard.ends)))
+    windows = [standard.flat[at:at + 96] for at in range(0, len(standard.flat) - 95, 96)]
+    assert olmo_windows([path_of("to_olmo.npy")], numpy.uint16) == windows
+
+
+def test_converted_nanogpt_and_llmc(standard, bos_standard):
+    convert("nanogpt", "to_nanogpt", standard.path)
+    data = numpy.memmap(path_of("to_nanogpt.bin"), dtype=numpy.uint16, mode="r")  # train.py
+    assert data.tolist() == standard.flat
+    convert("llmc", "to_llmc", bos_standard.path)
+    with open(path_of("to_llmc.bin"), "rb") as file:  # dataloader.h and train_gpt.py
+        header = numpy.frombuffer(file.read(1024), dtype=numpy.int32)
+        tokens = numpy.frombuffer(file.read(), dtype=numpy.uint16)
+    assert header[:3].tolist() == [20240520, 1, len(bos_standard.flat)] and not header[3:].any()
+    assert tokens.tolist() == bos_standard.flat
+
+
+TESTS = [test_converted_megatron, test_converted_datatrove, test_converted_olmo, test_converted_nanogpt_and_llmc,
+         test_megatron, test_damaged_megatron, test_datatrove, test_numpy, test_llmc, test_nanogpt, test_olmo,
          test_ours_by_numpy_and_nanogpt, test_ours_by_olmo, test_ours_by_datatrove]
 
 

@@ -1,8 +1,8 @@
 /*
  * command_index.c - tokmap index: reads other projects' token files once and writes the .tmx of each.
  *
- * OLMo and Dolma store where documents end in a .csv.gz beside the tokens. The library does not read gzip, so this file
- * does, and hands the ends to the library one after another.
+ * OLMo and Dolma store where documents end in a .csv.gz beside the tokens. The library does not read gzip, so
+ * shared/olmo_documents.h does, and this file hands the ends to the library one after another.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -11,33 +11,17 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/shared/field_options.h"
+#include "commands/shared/olmo_documents.h"
 #include "commands/shared/target.h"
-#include "common/bytes.h"
-#include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "corpus/stream.h"
 #include "format/foreign/foreign_name.h"
-#include "format/foreign/olmo.h"
 #include "format/shard_mask.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "text/path.h"
 
 static const char program[] = "tokmap index";
 
 #define THREADS_MOST 1024
-#define READ_BYTES ((size_t)1 << 16)
-#define LINE_MOST ((size_t)1 << 20) /* of a .csv.gz; a line has an id and a path behind its two numbers */
-
-/* The .csv.gz of the file that is being indexed. */
-struct csv {
-    struct stream *stream;
-    char *path;                 /* NULL: not open */
-    struct bytes_buffer buffer; /* what has been read, */
-    size_t at;                  /* and taken so far */
-    uint64_t line, before;      /* lines taken, and the end of the last document */
-    bool ended;                 /* the stream has no more bytes */
-};
 
 struct index_arguments {
     uint64_t threads;
@@ -45,101 +29,17 @@ struct index_arguments {
     int progress_mode; /* enum cli_progress_mode */
     const char *mask;  /* of --mask; NULL: an index is written */
     bool olmo;
-    struct csv csv;
+    struct olmo_documents csv;
     struct cli_progress progress;
 };
-
-/* ---- OLMo's documents ---- */
-
-static void csv_close(struct csv *csv)
-{
-    if (csv->stream)
-        stream_close(csv->stream);
-    free(csv->path);
-    csv->path = NULL;
-}
-
-static enum tokmap_status csv_open(struct csv *csv, const char *tokens_path, struct tokmap_error *error)
-{
-    const size_t bytes = strlen(tokens_path);
-    struct os_stat found;
-    enum tokmap_status status = csv->stream ? TOKMAP_OK : stream_new(&csv->stream, NULL, NULL, error);
-    csv->path = path_join("", 0, tokens_path, bytes - (bytes > 4 && !strcmp(tokens_path + bytes - 4, ".npy") ? 4 : 0),
-                          ".csv.gz");
-    csv->buffer.count = csv->at = 0;
-    csv->line = csv->before = 0;
-    csv->ended = false;
-    if (!status && !csv->path)
-        status = error_set_memory(error, "the path of a .csv.gz", bytes);
-    if (!status && os_stat(csv->path, &found)) {
-        cli_say(program, "%s has no .csv.gz beside it, so documents end at the EOD", tokens_path);
-        status = TOKMAP_ERROR_NOT_FOUND;
-    }
-    if (!status)
-        status = stream_open(csv->stream, csv->path, error);
-    if (status)
-        csv_close(csv);
-    return status;
-}
-
-/* Takes the next line. *text is NULL at the end. */
-static enum tokmap_status csv_line(struct csv *csv, const char **text, size_t *bytes, struct tokmap_error *error)
-{
-    for (;;) {
-        const char *from = (const char *)csv->buffer.bytes + csv->at;
-        const size_t left = csv->buffer.count - csv->at;
-        const char *stop = left ? memchr(from, '\n', left) : NULL;
-        if (stop || csv->ended) {
-            *text = left ? from : NULL;
-            *bytes = stop ? (size_t)(stop - from) : left;
-            csv->at += *bytes + (stop != NULL);
-            csv->line += left != 0;
-            return TOKMAP_OK;
-        }
-        if (left > LINE_MOST)
-            return error_set_line(error, TOKMAP_ERROR_LIMIT, csv->path, csv->line + 1,
-                                  "the line has more than %zu bytes; this is not a list of documents", LINE_MOST);
-        if (left)
-            memmove(csv->buffer.bytes, from, left);
-        csv->buffer.count = left;
-        csv->at = 0;
-        if (!bytes_reserve(&csv->buffer, READ_BYTES))
-            return error_set_memory(error, "a line of a .csv.gz", READ_BYTES);
-        size_t got = 0;
-        enum tokmap_status status =
-            stream_read(csv->stream, (char *)csv->buffer.bytes + left, READ_BYTES, &got, &csv->ended, error);
-        if (status)
-            return status;
-        csv->buffer.count += got;
-    }
-}
 
 static enum tokmap_status ends_read(void *user, const char *tokens_path, uint64_t tokens, uint64_t *ends,
                                     uint64_t capacity, uint64_t *used, struct tokmap_error *error)
 {
     struct index_arguments *given = user;
-    struct csv *csv = &given->csv;
     *used = 0;
-    if (!given->olmo)
-        return TOKMAP_ERROR_NOT_FOUND;
-    enum tokmap_status status = csv->path ? TOKMAP_OK : csv_open(csv, tokens_path, error);
-    while (!status && *used < capacity) {
-        const char *text = NULL;
-        size_t bytes = 0;
-        status = csv_line(csv, &text, &bytes, error);
-        if (status || !text)
-            break;
-        if (bytes && text[bytes - 1] == '\r')
-            bytes--;
-        if (!bytes)
-            continue;
-        status = olmo_parse_line(csv->path, csv->line, text, bytes, csv->before, tokens, &csv->before, error);
-        if (!status)
-            ends[(*used)++] = csv->before;
-    }
-    if (status || !*used)
-        csv_close(csv);
-    return status;
+    return given->olmo ? olmo_documents_read(&given->csv, program, tokens_path, tokens, ends, capacity, used, error)
+                       : TOKMAP_ERROR_NOT_FOUND;
 }
 
 /* ---- the command ---- */
@@ -279,9 +179,7 @@ static int index_operands(const struct cli_command *command, const char **operan
     const double seconds = (double)(os_clock_ns() - start) * 1e-9;
     cli_progress_end(&given->progress);
     (void)os_signals_release();
-    csv_close(&given->csv);
-    stream_free(given->csv.stream);
-    bytes_free(&given->csv.buffer);
+    olmo_documents_free(&given->csv);
     if (os_signal_caught()) {
         (void)fflush(stdout);
         os_signal_die(os_signal_caught());

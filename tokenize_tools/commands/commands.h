@@ -13,6 +13,7 @@
     XX(pack, "tokenize text into a dataset")                                                                           \
     XX(merge, "make one dataset of several, without copying (also: cat)")                                              \
     XX(index, "index token files of other projects, in place")                                                         \
+    XX(convert, "copy a dataset to or from the token files of other projects")                                         \
     XX(plan, "pack documents into rows, so that few of them are cut")                                                  \
     XX(mix, "write a run file for a mixture of sources in percent, epochs, or tokens")                                 \
     GROUP("Look at a dataset or a run")                                                                                \

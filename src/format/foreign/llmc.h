@@ -13,6 +13,10 @@
 #include "tokmap/tokmap.h"
 
 #define LLMC_HEAD_BYTES 1024
+#define LLMC_GPT2_MAGIC 20240520
+#define LLMC_GPT2_VERSION 1
+#define LLMC_LLAMA3_MAGIC 20240801
+#define LLMC_LLAMA3_VERSION 7
 
 /* Returns whether the first bytes of a file are the magic and version of one of the two. */
 bool llmc_is(const uint8_t *head, size_t bytes);

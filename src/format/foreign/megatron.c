@@ -7,14 +7,13 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
-#define MAGIC "MMIDIDX\0" /* and one more zero byte, the literal's own */
 #define MAGIC_BYTES 9
 #define OLD_MAGIC "TNTIDX\0" /* fairseq's "cached" index */
 #define REMEDY "make both files again with preprocess_data.py, or copy them from a good copy"
 
 bool megatron_is(const uint8_t *head, size_t bytes)
 {
-    return bytes >= MAGIC_BYTES && !memcmp(head, MAGIC, MAGIC_BYTES);
+    return bytes >= MAGIC_BYTES && !memcmp(head, MEGATRON_MAGIC, MAGIC_BYTES);
 }
 
 /* Computes where the arrays begin. Returns false if their size is not the rest of the index. */

@@ -25,6 +25,8 @@
 #include "tokmap/tokmap.h"
 
 #define MEGATRON_HEAD_BYTES 34
+#define MEGATRON_MAGIC "MMIDIDX\0" /* and one more zero byte, the literal's own */
+#define MEGATRON_VERSION 1
 
 struct megatron_index {
     enum element element;

@@ -21,6 +21,7 @@ static const struct field_option table[] = {
     {"delimited", NULL, NULL},
     {"document_limit", "max-document", NULL},
     {"documents_most", "max-documents", NULL},
+    {"drop_mask", "drop-mask", NULL},
     {"eod_id", "eod", NULL},
     {"exclude", "exclude", NULL},
     {"field", "field", NULL},
@@ -71,7 +72,7 @@ static const struct field_option table[] = {
     {"trace", NULL, NULL},
     {"trained", NULL, NULL},
     {"vocabulary", "vocab-size", NULL},
-    {"width", NULL, NULL},
+    {"width", "width", NULL},
     {"world", "ranks", NULL},
 };
 

@@ -1,0 +1,469 @@
+/*
+ * foreign_writer.c - see foreign_writer.h.
+ *
+ * Each format has a row in the table below: the endings of its files, of which the last is the key (output_set.h), and
+ * which of them has the tokens and the documents. With shared tokens, the file of the tokens is left out if its name is
+ * that of the shard, and otherwise becomes a link.
+ */
+#include "foreign_writer.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "datatrove_writer.h"
+#include "format/element.h"
+#include "llmc_writer.h"
+#include "megatron_writer.h"
+#include "olmo_writer.h"
+#include "output_set.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+enum file_use { USE_NONE, USE_TOKENS, USE_DOCUMENTS, USE_METADATA, USE_MASK, USE_NOTE };
+
+enum { NONE = OUTPUT_SET_MOST };     /* no such part */
+enum { CONVERTED_TOKENS = 1 << 14 }; /* tokens that are converted at once */
+
+static const struct format {
+    const char *name;
+    struct {
+        const char *ending;
+        enum file_use use;
+    } files[OUTPUT_SET_MOST];
+} formats[FOREIGN_TARGETS] = {
+    [TARGET_MEGATRON] = {"megatron", {{".bin", USE_TOKENS}, {".idx", USE_DOCUMENTS}}},
+    [TARGET_LLMC] = {"llmc", {{".bin", USE_TOKENS}}},
+    [TARGET_DATATROVE] =
+        {"datatrove",
+         {{".ds.index", USE_DOCUMENTS}, {".ds.metadata", USE_METADATA}, {".ds.loss", USE_MASK}, {".ds", USE_TOKENS}}},
+    [TARGET_OLMO] = {"olmo", {{".csv.gz", USE_DOCUMENTS}, {".npy", USE_TOKENS}}},
+    [TARGET_NANOGPT] = {"nanogpt", {{".meta.json", USE_NOTE}, {".bin", USE_TOKENS}}},
+};
+
+struct foreign_writer {
+    struct foreign_writer_options options;
+    struct output_set set;
+    uint32_t parts[USE_NOTE + 1]; /* of each use; NONE */
+    char *folder, *absent;
+    uint64_t tokens, documents, masked;
+    uint64_t start;             /* of the open document */
+    uint64_t marks, first_mark; /* delimiters in the open document; the place of the first in it */
+    uint64_t lost;              /* documents so far whose boundaries are lost */
+    bool last_lost;             /* one of them is the last, because it has no EOD */
+    struct megatron_writer megatron;
+    struct olmo_writer *olmo;
+    uint8_t converted[CONVERTED_TOKENS * 4];
+};
+
+const char *foreign_target_name(enum foreign_target target)
+{
+    return formats[target].name;
+}
+
+static bool has_use(enum foreign_target target, enum file_use use)
+{
+    for (int i = 0; i < OUTPUT_SET_MOST; i++)
+        if (formats[target].files[i].use == use)
+            return true;
+    return false;
+}
+
+bool foreign_target_has_documents(enum foreign_target target)
+{
+    return has_use(target, USE_DOCUMENTS);
+}
+
+bool foreign_target_has_mask(enum foreign_target target)
+{
+    return has_use(target, USE_MASK);
+}
+
+bool foreign_target_shares(enum foreign_target target, uint32_t width)
+{
+    return target != TARGET_LLMC && (target != TARGET_NANOGPT || width == 2);
+}
+
+/* ---- open ---- */
+
+/* Lists the endings of the files that are written. Returns their number. */
+static uint32_t endings_list(const struct foreign_writer_options *options, const char *endings[OUTPUT_SET_MOST],
+                             uint32_t parts[USE_NOTE + 1])
+{
+    uint32_t count = 0;
+    for (int use = 0; use <= USE_NOTE; use++)
+        parts[use] = NONE;
+    for (int i = 0; i < OUTPUT_SET_MOST && formats[options->target].files[i].ending; i++) {
+        const char *ending = formats[options->target].files[i].ending;
+        const enum file_use use = formats[options->target].files[i].use;
+        if ((use == USE_MASK && !options->mask) ||
+            (use == USE_TOKENS && options->shared_tokens && !strcmp(ending, ".bin")))
+            continue;
+        parts[use] = count;
+        endings[count++] = ending;
+    }
+    return count;
+}
+
+char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t n)
+{
+    const char *endings[OUTPUT_SET_MOST];
+    uint32_t parts[USE_NOTE + 1];
+    return n < endings_list(options, endings, parts)
+               ? path_join("", 0, options->prefix, strlen(options->prefix), endings[n])
+               : NULL;
+}
+
+/* Refuses to write PREFIX.bin beside a PREFIX.tmx, which describes other tokens of that name. */
+static enum tokmap_status shard_check(const struct foreign_writer_options *options, struct tokmap_error *error)
+{
+    struct os_stat found;
+    char *path = path_join("", 0, options->prefix, strlen(options->prefix), ".tmx");
+    if (!path)
+        return error_set_memory(error, "a path", strlen(options->prefix));
+    enum tokmap_status status = TOKMAP_OK;
+    if (!os_lstat(path, &found))
+        status = error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                           "this is the index of a shard of the same name, whose tokens would be replaced; choose "
+                           "another name, or remove the shard first");
+    free(path);
+    return status;
+}
+
+/* Finds the file of an older set that a set without a mask must not have beside it. */
+static enum tokmap_status absent_find(struct foreign_writer *writer, struct tokmap_error *error)
+{
+    const struct foreign_writer_options *options = &writer->options;
+    if (!foreign_target_has_mask(options->target) || options->mask)
+        return TOKMAP_OK;
+    writer->absent = path_join("", 0, options->prefix, strlen(options->prefix), ".ds.loss");
+    return writer->absent ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
+}
+
+/* Begins the files that have something before their first token or document. */
+static enum tokmap_status files_begin(struct foreign_writer *writer, struct tokmap_error *error)
+{
+    const struct foreign_writer_options *options = &writer->options;
+    const uint32_t tokens = writer->parts[USE_TOKENS];
+    if (options->shared_tokens && tokens != NONE)
+        output_set_link(&writer->set, tokens, options->shared_tokens);
+    megatron_writer_init(&writer->megatron, writer->folder);
+    if (options->target == TARGET_LLMC) {
+        uint8_t head[LLMC_HEAD_BYTES];
+        llmc_head(head, options->stored, 0);
+        return output_set_add(&writer->set, tokens, head, sizeof head, error);
+    }
+    if (options->target != TARGET_OLMO)
+        return TOKMAP_OK;
+    writer->olmo = malloc(sizeof *writer->olmo);
+    return writer->olmo ? olmo_writer_begin(writer->olmo, &writer->set, writer->parts[USE_DOCUMENTS], error)
+                        : error_set_memory(error, "the list of documents", sizeof *writer->olmo);
+}
+
+enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const struct foreign_writer_options *options,
+                                       struct tokmap_error *error)
+{
+    const char *endings[OUTPUT_SET_MOST];
+    struct foreign_writer *made = calloc(1, sizeof *made);
+    *writer = NULL;
+    if (!made)
+        return error_set_memory(error, "the writer", sizeof *made);
+    assert(options->stored == 2 || options->target != TARGET_NANOGPT);
+    assert(!options->mask || foreign_target_has_mask(options->target));
+    assert(!options->shared_tokens ||
+           (options->stored == options->width && foreign_target_shares(options->target, options->width)));
+    made->options = *options;
+    struct output_set_options set = {
+        .prefix = options->prefix, .endings = endings, .replace = options->replace, .sync = options->sync};
+    set.count = endings_list(options, endings, made->parts);
+    made->folder = path_folder(options->prefix);
+    enum tokmap_status status = made->folder ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
+    if (!status)
+        status = absent_find(made, error);
+    set.absent = made->absent;
+    if (!status && made->parts[USE_TOKENS] != NONE && !strcmp(endings[made->parts[USE_TOKENS]], ".bin"))
+        status = shard_check(options, error);
+    if (!status)
+        status = output_set_open(&made->set, &set, error);
+    if (!status)
+        status = files_begin(made, error);
+    if (status)
+        foreign_writer_abort(made);
+    else
+        *writer = made;
+    return status;
+}
+
+/* ---- tokens ---- */
+
+/* Reports the first id that does not fit. There is one. */
+static enum tokmap_status id_too_large(const struct foreign_writer *writer, const uint8_t *tokens, uint64_t limit,
+                                       struct tokmap_error *error)
+{
+    uint64_t i = 0;
+    while (load32(tokens + 4 * i) < limit)
+        i++;
+    return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
+                     "token %" PRIu64 " has the id %u, but %s's tokens of %u bytes hold ids below %" PRIu64 "%s",
+                     writer->tokens + i, load32(tokens + 4 * i), formats[writer->options.target].name,
+                     writer->options.stored, limit,
+                     writer->options.target == TARGET_NANOGPT ? "; choose another format"
+                     : writer->options.stored == 2            ? "; use options.width of 4"
+                                                              : "; choose another format");
+}
+
+/* The ids that a token of the files can have. */
+static uint64_t id_limit(const struct foreign_writer *writer)
+{
+    return writer->options.stored == 2                 ? (uint64_t)1 << 16
+           : writer->options.target == TARGET_MEGATRON ? (uint64_t)1 << 31
+                                                       : (uint64_t)1 << 32;
+}
+
+/* The largest of `count` ids of 4 bytes. */
+static uint32_t largest_of(const uint8_t *tokens, uint64_t count)
+{
+    uint32_t largest = 0;
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t id = load32(tokens + 4 * i);
+        largest = id > largest ? id : largest;
+    }
+    return largest;
+}
+
+static enum tokmap_status tokens_write(struct foreign_writer *writer, const uint8_t *tokens, uint64_t count,
+                                       struct tokmap_error *error)
+{
+    const struct foreign_writer_options *options = &writer->options;
+    const uint32_t part = writer->parts[USE_TOKENS];
+    const uint64_t limit = id_limit(writer);
+    enum tokmap_status status = TOKMAP_OK;
+    if (options->width == 4 && limit < (uint64_t)1 << 32 && largest_of(tokens, count) >= limit)
+        return id_too_large(writer, tokens, limit, error);
+    if (options->shared_tokens || !count)
+        return TOKMAP_OK;
+    if (options->width == options->stored)
+        return output_set_add(&writer->set, part, tokens, (size_t)count * options->width, error);
+    for (uint64_t done = 0; done < count && !status; done += CONVERTED_TOKENS) {
+        const size_t some = (size_t)min64(CONVERTED_TOKENS, count - done);
+        const uint8_t *from = tokens + done * options->width;
+        for (size_t i = 0; i < some; i++)
+            if (options->stored == 2)
+                store16(writer->converted + 2 * i, (uint16_t)load32(from + 4 * i));
+            else
+                store32(writer->converted + 4 * i, load16(from + 2 * i));
+        status = output_set_add(&writer->set, part, writer->converted, some * options->stored, error);
+    }
+    return status;
+}
+
+/* ---- documents ---- */
+
+/* Counts the delimiters among tokens of the open document, which has `before` tokens before them. */
+static void marks_count(struct foreign_writer *writer, const uint8_t *tokens, uint64_t count, uint64_t before)
+{
+    const struct foreign_writer_options *options = &writer->options;
+    const uint64_t id = options->eod_id != TOKMAP_NO_ID ? options->eod_id : options->bos_id;
+    uint64_t marks = 0;
+    if (id == TOKMAP_NO_ID)
+        return;
+    for (uint64_t i = 0; i < count; i++)
+        marks += (options->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id;
+    for (uint64_t i = 0; marks && !writer->marks; i++)
+        if ((options->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i)) == id) {
+            writer->first_mark = before + i;
+            break;
+        }
+    writer->marks += marks;
+}
+
+/* Notes whether a reader that knows the EOD, or if there is none the BOS, finds a document of so many tokens. */
+static void boundaries_check(struct foreign_writer *writer, uint64_t tokens)
+{
+    const bool by_eod = writer->options.eod_id != TOKMAP_NO_ID;
+    writer->lost += writer->last_lost;
+    writer->last_lost = false;
+    if (by_eod && !writer->marks)
+        writer->last_lost = true; /* the end of the file can end it */
+    else if (writer->marks != 1 || writer->first_mark != (by_eod ? tokens - 1 : 0))
+        writer->lost++;
+    if (by_eod && !tokens) { /* but not an empty one */
+        writer->last_lost = false;
+        writer->lost++;
+    }
+}
+
+static enum tokmap_status document_add(struct foreign_writer *writer, uint64_t end, const struct tokmap_origin *origin,
+                                       struct tokmap_error *error)
+{
+    const uint32_t part = writer->parts[USE_DOCUMENTS];
+    const uint64_t start = writer->start;
+    uint8_t bytes[8];
+    int system = 0;
+    writer->documents++;
+    writer->start = end;
+    switch (writer->options.target) {
+    case TARGET_MEGATRON:
+        system = megatron_writer_add(&writer->megatron, end - start);
+        return system ? output_set_failed(&writer->set, part, system, error) : TOKMAP_OK;
+    case TARGET_DATATROVE:
+        store64(bytes, end);
+        return output_set_add(&writer->set, part, bytes, sizeof bytes, error);
+    case TARGET_OLMO:
+        return olmo_writer_add(writer->olmo, start, end, origin, &writer->set, part, error);
+    case TARGET_LLMC:
+    case TARGET_NANOGPT:
+    case FOREIGN_TARGETS:
+        break;
+    }
+    boundaries_check(writer, end - start);
+    writer->marks = 0;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status foreign_writer_add(struct foreign_writer *writer, const void *tokens, uint64_t count,
+                                      const uint64_t *ends, uint64_t documents, const struct tokmap_origin *origins,
+                                      struct tokmap_error *error)
+{
+    const bool indexed = foreign_target_has_documents(writer->options.target);
+    const uint8_t *from = tokens;
+    const uint64_t first = writer->tokens;
+    uint64_t at = 0;
+    if (writer->options.target == TARGET_LLMC && count > LLMC_TOKENS_MOST - first)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "a file of llm.c has at most %" PRIu64 " tokens; convert the parts NAME#docs=0..50%% and "
+                         "NAME#docs=50..100%%, or more of them",
+                         LLMC_TOKENS_MOST);
+    enum tokmap_status status = tokens_write(writer, from, count, error);
+    for (uint64_t i = 0; i < documents && !status; i++) {
+        assert(ends[i] >= at && ends[i] <= count);
+        if (!indexed)
+            marks_count(writer, from + at * writer->options.width, ends[i] - at, first + at - writer->start);
+        at = ends[i];
+        status = document_add(writer, first + at, origins ? &origins[i] : NULL, error);
+    }
+    if (!indexed && !status)
+        marks_count(writer, from + at * writer->options.width, count - at, first + at - writer->start);
+    writer->tokens += count;
+    return status;
+}
+
+enum tokmap_status foreign_writer_mask(struct foreign_writer *writer, const uint8_t *bits, uint64_t count,
+                                       struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    uint64_t done = 0;
+    while (done < count && !status) {
+        const size_t some = (size_t)min64(sizeof writer->converted, count - done);
+        for (size_t i = 0; i < some; i++)
+            writer->converted[i] = (bits[(done + i) / 8] >> ((done + i) % 8)) & 1;
+        status = output_set_add(&writer->set, writer->parts[USE_MASK], writer->converted, some, error);
+        done += some;
+    }
+    writer->masked += count;
+    return status;
+}
+
+/* ---- commit ---- */
+
+static void json_id(char *text, size_t room, uint64_t id)
+{
+    (void)snprintf(text, room, id == TOKMAP_NO_ID ? "null" : "%" PRIu64, id);
+}
+
+/* The note beside the tokens of nanoGPT, which have no header: what its train.py needs to know, and how tokmap opens
+ * them. */
+static enum tokmap_status note_write(struct foreign_writer *writer, struct tokmap_error *error)
+{
+    const struct foreign_writer_options *options = &writer->options;
+    char text[512], eod[24], bos[24];
+    json_id(eod, sizeof eod, options->eod_id);
+    json_id(bos, sizeof bos, options->bos_id);
+    const int bytes = snprintf(text, sizeof text,
+                               "{\"dtype\":\"uint16\",\"vocab_size\":%" PRIu64 ",\"tokens\":%" PRIu64
+                               ",\"documents\":%" PRIu64 ",\"eod_id\":%s,\"bos_id\":%s}\n",
+                               options->vocabulary, writer->tokens, writer->documents, eod, bos);
+    return output_set_add(&writer->set, writer->parts[USE_NOTE], text, (size_t)bytes, error);
+}
+
+/* Writes what is known only at the end. */
+static enum tokmap_status files_finish(struct foreign_writer *writer, struct tokmap_error *error)
+{
+    const struct foreign_writer_options *options = &writer->options;
+    struct output_set *set = &writer->set;
+    uint8_t head[LLMC_HEAD_BYTES];
+    char text[DATATROVE_TEXT_MOST];
+    switch (options->target) {
+    case TARGET_MEGATRON:
+        return megatron_writer_finish(&writer->megatron, options->stored == 2 ? ELEMENT_U16 : ELEMENT_I32, set,
+                                      writer->parts[USE_DOCUMENTS], error);
+    case TARGET_LLMC:
+        llmc_head(head, options->stored, writer->tokens);
+        return output_set_rewrite(set, writer->parts[USE_TOKENS], 0, head, sizeof head, error);
+    case TARGET_DATATROVE:
+        return output_set_add(set, writer->parts[USE_METADATA], text,
+                              datatrove_metadata(text, options->tokenizer, options->stored, writer->tokens), error);
+    case TARGET_OLMO:
+        return olmo_writer_end(writer->olmo, set, writer->parts[USE_DOCUMENTS], error);
+    case TARGET_NANOGPT:
+        return note_write(writer, error);
+    case FOREIGN_TARGETS:
+        break;
+    }
+    return TOKMAP_OK;
+}
+
+static void account(const struct foreign_writer *writer, struct foreign_written *written)
+{
+    const uint64_t token_bytes = writer->tokens * writer->options.stored;
+    uint64_t shared = writer->options.shared_tokens ? token_bytes : 0;
+    *written = (struct foreign_written){.tokens = writer->tokens, .documents = writer->documents, .lost = writer->lost};
+    for (uint32_t i = 0; i < writer->set.count; i++) {
+        const struct output_part *part = &writer->set.parts[i];
+        if (part->copied)
+            shared = 0;
+        written->written_bytes += part->linked && !part->copied ? 0 : part->bytes;
+    }
+    written->shared_bytes = shared;
+    /* Without a delimiter, only a single document can be found. */
+    if (writer->options.eod_id == TOKMAP_NO_ID && writer->options.bos_id == TOKMAP_NO_ID &&
+        !foreign_target_has_documents(writer->options.target))
+        written->lost = writer->documents > 1 ? writer->documents : 0;
+}
+
+enum tokmap_status foreign_writer_commit(struct foreign_writer *writer, struct foreign_written *written,
+                                         struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    assert(!writer->options.mask || writer->masked == writer->tokens);
+    if (!writer->tokens)
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                           "there are no tokens, and %s's readers do not open empty files; name a dataset with tokens",
+                           formats[writer->options.target].name);
+    else if (writer->start != writer->tokens)
+        status = error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "the last document has no end");
+    if (!status)
+        status = files_finish(writer, error);
+    if (!status)
+        status = output_set_commit(&writer->set, error);
+    if (!status)
+        account(writer, written);
+    foreign_writer_abort(writer);
+    return status;
+}
+
+void foreign_writer_abort(struct foreign_writer *writer)
+{
+    if (!writer)
+        return;
+    output_set_free(&writer->set);
+    megatron_writer_free(&writer->megatron);
+    free(writer->olmo);
+    free(writer->folder);
+    free(writer->absent);
+    free(writer);
+}

@@ -1,0 +1,89 @@
+/*
+ * foreign_writer.h - writes a dataset as the files of another project, as a stream: memory does not grow with tokens or
+ * documents, and the files appear complete or not at all (output_set.h).
+ *
+ *     megatron   PREFIX.bin and PREFIX.idx
+ *     llmc       PREFIX.bin, with a header; no index of documents
+ *     datatrove  PREFIX.ds, PREFIX.ds.index, PREFIX.ds.metadata, and with a mask PREFIX.ds.loss
+ *     olmo       PREFIX.npy without a header, and PREFIX.csv.gz
+ *     nanogpt    PREFIX.bin, and the note PREFIX.meta.json; no index of documents
+ *
+ * Where tokens have the bytes that a shard's .bin has already, they need not be written: with shared_tokens, .idx and
+ * the note are for that .bin, which is then PREFIX.bin, and .ds and .npy become other names of it.
+ *
+ * A format without an index of documents has only the EOD or BOS between them. The writer counts the documents whose
+ * boundaries cannot be found by these.
+ */
+#ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_WRITER_H
+#define TOKMAP_FORMAT_FOREIGN_FOREIGN_WRITER_H
+
+#include <stdbool.h>
+
+#include "tokmap/tokmap.h"
+
+enum foreign_target { TARGET_MEGATRON, TARGET_LLMC, TARGET_DATATROVE, TARGET_OLMO, TARGET_NANOGPT, FOREIGN_TARGETS };
+
+/* "megatron"; the list of all, as "megatron|llmc|datatrove|olmo|nanogpt". */
+const char *foreign_target_name(enum foreign_target target);
+#define FOREIGN_TARGET_NAMES "megatron|llmc|datatrove|olmo|nanogpt"
+
+/* Return whether the files say where documents are; whether they can have a mask; whether their tokens can be those of
+ * a shard's .bin of that width. */
+bool foreign_target_has_documents(enum foreign_target target);
+bool foreign_target_has_mask(enum foreign_target target);
+bool foreign_target_shares(enum foreign_target target, uint32_t width);
+
+struct foreign_writer_options {
+    enum foreign_target target;
+    const char *prefix;
+    uint32_t width;            /* bytes of an id that is added: 2 or 4 */
+    uint32_t stored;           /* bytes of a token in the files: 2 or 4; 2 for nanogpt */
+    uint64_t vocabulary;       /* for the note */
+    uint64_t eod_id, bos_id;   /* of the documents, or TOKMAP_NO_ID */
+    const char *tokenizer;     /* its name, or NULL */
+    bool mask;                 /* only where foreign_target_has_mask() */
+    const char *shared_tokens; /* the .bin of a shard, with tokens of `width` bytes; NULL: tokens are written */
+    bool replace, sync;
+};
+
+struct foreign_writer; /* for one thread at a time */
+
+/* Returns the path of the n-th file that a writer of these options makes, the caller frees it; NULL after the last one,
+ * and without memory. */
+char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t n);
+
+/* Refuses to begin where files must not be replaced: PREFIX.bin if it belongs to a shard, and without options.replace
+ * all that exist. Creates the partial files. options: must last until the commit. Statuses: OK, ERROR_EXISTS,
+ * ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const struct foreign_writer_options *options,
+                                       struct tokmap_error *error);
+
+/* Appends `count` tokens and the documents that end among them.
+ *   ends     of `documents` documents, each a number of tokens from the start of this call's; they never decrease.
+ *            Tokens after the last end belong to a document that a later call ends
+ *   origins  of these documents; NULL: unknown
+ * Statuses: OK, ERROR_TOKEN (an id does not fit), ERROR_LIMIT (more tokens than the format can have), ERROR_IO,
+ * ERROR_MEMORY. */
+enum tokmap_status foreign_writer_add(struct foreign_writer *writer, const void *tokens, uint64_t count,
+                                      const uint64_t *ends, uint64_t documents, const struct tokmap_origin *origins,
+                                      struct tokmap_error *error);
+
+/* States which of the next `count` tokens without bits count as targets: bit i mod 8 of byte i / 8. Only with
+ * options.mask; in the end each token must have a bit. Statuses: OK, ERROR_IO. */
+enum tokmap_status foreign_writer_mask(struct foreign_writer *writer, const uint8_t *bits, uint64_t count,
+                                       struct tokmap_error *error);
+
+struct foreign_written {
+    uint64_t tokens, documents;
+    uint64_t lost;          /* documents whose boundaries the files do not have */
+    uint64_t written_bytes; /* of all files, links not included */
+    uint64_t shared_bytes;  /* of tokens that were not written again */
+};
+
+/* Finishes: writes what is known only now, syncs, and renames. Frees the writer with every status. Statuses: OK,
+ * ERROR_EXISTS, ERROR_ARGUMENT (there are no tokens, or a document is open), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status foreign_writer_commit(struct foreign_writer *writer, struct foreign_written *written,
+                                         struct tokmap_error *error);
+void foreign_writer_abort(struct foreign_writer *writer); /* removes the partial files; NULL is ignored */
+
+#endif

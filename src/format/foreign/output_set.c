@@ -1,0 +1,257 @@
+/* output_set.c - see output_set.h. */
+#include "output_set.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "format/partial_file.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define BUFFER_BYTES ((size_t)1 << 18)
+
+/* ---- open ---- */
+
+/* Refuses to replace what must not be replaced. */
+static enum tokmap_status place_check(const char *path, bool replace, struct tokmap_error *error)
+{
+    struct os_stat found;
+    const int system = os_lstat(path, &found);
+    if (system == ENOENT)
+        return TOKMAP_OK;
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be examined");
+    if (found.kind != OS_KIND_FILE && found.kind != OS_KIND_LINK)
+        return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                         "this is not a regular file, so it cannot be replaced; choose another name");
+    if (!replace)
+        return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                         "the file already exists; choose another name, or use options.replace");
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status places_check(const struct output_set *set, struct tokmap_error *error)
+{
+    enum tokmap_status status = set->absent ? place_check(set->absent, set->replace, error) : TOKMAP_OK;
+    for (uint32_t i = 0; i < set->count && !status; i++)
+        status = place_check(set->parts[i].path, set->replace, error);
+    return status;
+}
+
+static enum tokmap_status part_open(struct output_part *part, struct tokmap_error *error)
+{
+    part->buffer = malloc(BUFFER_BYTES);
+    if (!part->buffer)
+        return error_set_memory(error, "a buffer of the output", BUFFER_BYTES);
+    const int system = partial_file_open(part->partial, NULL, NULL, &part->fd);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, part->partial, TOKMAP_NO_OFFSET,
+                         "another process is writing this output; wait for it, or choose another name");
+    if (system)
+        return error_set_system(
+            error, system, part->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
+            system == EACCES || system == EPERM ? "; another user may be writing it, or may have left this file" : "");
+    part->made = true;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status output_set_open(struct output_set *set, const struct output_set_options *options,
+                                   struct tokmap_error *error)
+{
+    const size_t bytes = strlen(options->prefix);
+    enum tokmap_status status = TOKMAP_OK;
+    assert(options->count && options->count <= OUTPUT_SET_MOST);
+    *set = (struct output_set){
+        .count = options->count, .absent = options->absent, .replace = options->replace, .sync = options->sync};
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct output_part *part = &set->parts[i];
+        part->fd = -1;
+        part->path = path_join("", 0, options->prefix, bytes, options->endings[i]);
+        part->partial = part->path ? path_join("", 0, part->path, strlen(part->path), ".partial") : NULL;
+        if (!part->partial && !status)
+            status = error_set_memory(error, "a path", bytes);
+    }
+    if (!status)
+        status = places_check(set, error);
+    for (uint32_t i = set->count; i-- && !status;) /* the key first: its lock decides between two writers */
+        status = part_open(&set->parts[i], error);
+    if (status)
+        output_set_free(set);
+    return status;
+}
+
+/* ---- write ---- */
+
+enum tokmap_status output_set_failed(const struct output_set *set, uint32_t part, int system,
+                                     struct tokmap_error *error)
+{
+    if (system == ENOMEM)
+        return error_set_memory(error, "the output", 0);
+    return error_set_system(error, system, set->parts[part].partial, TOKMAP_NO_OFFSET, "the output cannot be written%s",
+                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+}
+
+static int flush(struct output_part *part)
+{
+    const int system = part->used ? os_write(part->fd, part->buffer, part->used) : 0;
+    part->used = 0;
+    return system;
+}
+
+enum tokmap_status output_set_add(struct output_set *set, uint32_t number, const void *bytes, size_t count,
+                                  struct tokmap_error *error)
+{
+    struct output_part *part = &set->parts[number];
+    int system = 0;
+    assert(number < set->count && !part->linked);
+    if (count > BUFFER_BYTES - part->used)
+        system = flush(part);
+    part->bytes += count;
+    if (!system && count > BUFFER_BYTES) {
+        system = os_write(part->fd, bytes, count);
+    } else if (!system && count) {
+        memcpy(part->buffer + part->used, bytes, count);
+        part->used += count;
+    }
+    return system ? output_set_failed(set, number, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status output_set_rewrite(struct output_set *set, uint32_t number, uint64_t at, const void *bytes,
+                                      size_t count, struct tokmap_error *error)
+{
+    struct output_part *part = &set->parts[number];
+    assert(number < set->count && at <= part->bytes && count <= part->bytes - at);
+    int system = flush(part);
+    if (!system)
+        system = os_pwrite(part->fd, bytes, count, at);
+    return system ? output_set_failed(set, number, system, error) : TOKMAP_OK;
+}
+
+void output_set_link(struct output_set *set, uint32_t number, const char *path)
+{
+    assert(number < set->count && !set->parts[number].bytes);
+    set->parts[number].linked = path;
+}
+
+/* ---- commit ---- */
+
+/* Copies the linked file into the partial one, on a file system where a file has one name. */
+static int copy_linked(struct output_part *part)
+{
+    struct os_stat found;
+    int from;
+    int system = os_open(part->linked, OS_READ_NOW, &from);
+    if (system)
+        return system;
+    system = os_fstat(from, &found);
+    if (!system)
+        system = os_copy_range(from, 0, part->fd, 0, found.bytes);
+    os_close(from);
+    part->copied = true;
+    part->bytes = system ? 0 : found.bytes;
+    return system;
+}
+
+/* Replaces the partial file by a link of that name. For a moment there is no file that a second writer would find
+ * locked; if there is one that comes in this moment, the link fails. */
+static int link_one(struct output_part *part)
+{
+    struct os_stat found;
+    int system = os_stat(part->linked, &found);
+    if (!system)
+        system = os_unlink(part->partial);
+    part->made = false;
+    if (!system)
+        system = os_link(part->linked, part->partial);
+    part->made = !system;
+    part->bytes = system ? 0 : found.bytes;
+    if (system != EPERM && system != ENOTSUP && system != EXDEV && system != EMLINK && system != ENOSYS)
+        return system;
+    os_close(part->fd);
+    part->fd = -1;
+    system = partial_file_open(part->partial, NULL, NULL, &part->fd);
+    part->made = !system;
+    return system ? system : copy_linked(part);
+}
+
+static enum tokmap_status parts_complete(struct output_set *set, struct tokmap_error *error)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct output_part *part = &set->parts[i];
+        int system = part->linked ? link_one(part) : flush(part);
+        if (!system && set->sync && (!part->linked || part->copied))
+            system = os_sync(part->fd);
+        if (system)
+            return output_set_failed(set, i, system, error);
+    }
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status folder_sync(const struct output_set *set, const char *state, struct tokmap_error *error)
+{
+    const char *path = set->parts[0].path;
+    const int system = set->sync ? os_sync_folder(path) : 0;
+    return system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output's folder cannot be synced%s",
+                                     state)
+                  : TOKMAP_OK;
+}
+
+/* Removes the key of an older set, and the file that the new set does not have. */
+static enum tokmap_status old_remove(const struct output_set *set, bool *removed, struct tokmap_error *error)
+{
+    const char *const paths[] = {set->parts[set->count - 1].path, set->absent};
+    *removed = false;
+    if (!set->replace || (set->count == 1 && !set->absent)) /* one rename replaces one file */
+        return TOKMAP_OK;
+    for (size_t i = 0; i < 2; i++) {
+        const int system = paths[i] ? os_unlink(paths[i]) : ENOENT;
+        if (system && system != ENOENT)
+            return error_set_system(error, system, paths[i], TOKMAP_NO_OFFSET, "the old output cannot be removed");
+        *removed = *removed || !system;
+    }
+    return *removed ? folder_sync(set, "; the old output has already been removed", error) : TOKMAP_OK;
+}
+
+enum tokmap_status output_set_commit(struct output_set *set, struct tokmap_error *error)
+{
+    bool removed = false;
+    uint32_t renamed = 0;
+    enum tokmap_status status = parts_complete(set, error);
+    if (!status) /* another process may have made a file meanwhile */
+        status = places_check(set, error);
+    if (!status)
+        status = old_remove(set, &removed, error);
+    for (; renamed < set->count && !status; renamed++) {
+        struct output_part *part = &set->parts[renamed];
+        if (renamed && renamed + 1 == set->count)
+            status = folder_sync(set, removed ? "; the old output has already been removed" : "", error);
+        const int system = status ? 0 : os_rename(part->partial, part->path);
+        if (system)
+            status = error_set_system(error, system, part->path, TOKMAP_NO_OFFSET, "the output cannot be renamed%s",
+                                      removed ? "; the old output has already been removed" : "");
+        if (status)
+            break;
+        part->made = false;
+    }
+    for (uint32_t i = 0; i < renamed && status; i++) /* without their key they are useless */
+        (void)os_unlink(set->parts[i].path);
+    return status ? status : folder_sync(set, "; the output is complete, but a power failure could lose it", error);
+}
+
+void output_set_free(struct output_set *set)
+{
+    for (uint32_t i = 0; i < set->count; i++) {
+        struct output_part *part = &set->parts[i];
+        if (part->made)
+            (void)os_unlink(part->partial);
+        os_close(part->fd);
+        free(part->buffer);
+        free(part->path);
+        free(part->partial);
+    }
+    memset(set, 0, sizeof *set);
+}

@@ -1,0 +1,178 @@
+/*
+ * test_foreign_writer.c - the parts of other projects' files that the command-line tests cannot reach: documents longer
+ * than Megatron's lengths can say, gzip files of several blocks, and fields of a .csv that need quotes.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "format/foreign/datatrove_writer.h"
+#include "format/foreign/llmc_writer.h"
+#include "format/foreign/megatron.h"
+#include "format/foreign/megatron_writer.h"
+#include "format/foreign/olmo_writer.h"
+#include "platform/os.h"
+#include "support/scratch_folder.h"
+
+static const char *const endings[] = {".a", ".b"};
+
+static void set_open(struct output_set *set, const char *prefix)
+{
+    const struct output_set_options options = {.prefix = prefix, .endings = endings, .count = 2, .replace = true};
+    struct tokmap_error error = {0};
+    assert_int_equal(output_set_open(set, &options, &error), TOKMAP_OK);
+}
+
+/* Commits the set and returns the bytes of its second file, which the caller frees. */
+static uint8_t *set_read(struct output_set *set, const char *prefix, size_t *bytes)
+{
+    char path[640];
+    struct os_stat found;
+    struct tokmap_error error = {0};
+    int fd;
+    (void)snprintf(path, sizeof path, "%s.b", prefix);
+    assert_int_equal(output_set_commit(set, &error), TOKMAP_OK);
+    output_set_free(set);
+    assert_int_equal(os_open(path, OS_READ, &fd), 0);
+    assert_int_equal(os_fstat(fd, &found), 0);
+    uint8_t *read = malloc(found.bytes + 1);
+    assert_non_null(read);
+    assert_int_equal(os_pread(fd, read, found.bytes, 0, bytes), 0);
+    assert_int_equal(*bytes, found.bytes);
+    os_close(fd);
+    return read;
+}
+
+/* A document of 2^32 + 7 tokens is three sequences, between a document of 3 tokens and an empty one. */
+static void test_megatron_lengths(void **unused)
+{
+    (void)unused;
+    char prefix[600];
+    struct output_set set;
+    struct megatron_writer writer;
+    struct megatron_index index;
+    struct tokmap_error error = {0};
+    size_t bytes = 0;
+    (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
+    set_open(&set, prefix);
+    megatron_writer_init(&writer, folder);
+    const uint64_t large = ((uint64_t)1 << 32) + 7;
+    assert_int_equal(megatron_writer_add(&writer, 3), 0);
+    assert_int_equal(megatron_writer_add(&writer, large), 0);
+    assert_int_equal(megatron_writer_add(&writer, 0), 0);
+    assert_int_equal(megatron_writer_finish(&writer, ELEMENT_U16, &set, 1, &error), TOKMAP_OK);
+    megatron_writer_free(&writer);
+    uint8_t *read = set_read(&set, prefix, &bytes);
+    assert_int_equal(megatron_parse(&index, "x", read, bytes, bytes, &error), TOKMAP_OK);
+    assert_int_equal(megatron_check(&index, "x", read, &error), TOKMAP_OK);
+    assert_true(index.sequences == 5 && index.documents == 3 && index.element == ELEMENT_U16);
+    const uint64_t lengths[] = {3, INT32_MAX, INT32_MAX, 9, 0}, firsts[] = {0, 1, 4, 5};
+    uint64_t at = 0;
+    for (int i = 0; i < 5; i++) {
+        assert_int_equal(load32(read + index.lengths_at + 4 * i), lengths[i]);
+        assert_true(load64(read + index.pointers_at + 8 * i) == at);
+        at += 2 * lengths[i];
+    }
+    for (int i = 0; i < 4; i++)
+        assert_true(load64(read + index.documents_at + 8 * i) == firsts[i]);
+    assert_true(at == 2 * (large + 3));
+    free(read);
+}
+
+/* Blocks that are full, and one that is exactly full at the end; the CRC is that of zlib for this text. */
+static void test_gzip(void **unused)
+{
+    (void)unused;
+    char prefix[600];
+    struct output_set set;
+    struct gzip_stored gzip;
+    struct tokmap_error error = {0};
+    uint8_t block[GZIP_BLOCK], text[1000];
+    size_t bytes = 0;
+    (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
+    set_open(&set, prefix);
+    memcpy(text, "123456789", 9);
+    assert_int_equal(gzip_stored_begin(&gzip, block, &set, 1, &error), TOKMAP_OK);
+    assert_int_equal(gzip_stored_add(&gzip, text, 9, &set, 1, &error), TOKMAP_OK);
+    assert_int_equal(gzip_stored_end(&gzip, &set, 1, &error), TOKMAP_OK);
+    uint8_t *read = set_read(&set, prefix, &bytes);
+    assert_int_equal(bytes, 10 + 5 + 9 + 8);
+    assert_true(load32(read + bytes - 8) == 0xCBF43926u && load32(read + bytes - 4) == 9);
+    assert_true(read[10] == 1 && load16(read + 11) == 9 && load16(read + 13) == (uint16_t)~9);
+    free(read);
+    set_open(&set, prefix);
+    memset(text, 'x', sizeof text);
+    assert_int_equal(gzip_stored_begin(&gzip, block, &set, 1, &error), TOKMAP_OK);
+    for (int i = 0; i < 131; i++)
+        assert_int_equal(gzip_stored_add(&gzip, text, i < 130 ? 1000 : 1070, &set, 1, &error), TOKMAP_OK);
+    assert_int_equal(gzip_stored_end(&gzip, &set, 1, &error), TOKMAP_OK);
+    read = set_read(&set, prefix, &bytes);
+    assert_int_equal(bytes, 10 + 3 * 5 + 131070 + 8); /* two full blocks, and an empty one */
+    assert_true(read[10] == 0 && load16(read + 11) == GZIP_BLOCK && read[bytes - 13] == 1);
+    free(read);
+}
+
+static void test_csv(void **unused)
+{
+    (void)unused;
+    char prefix[600];
+    struct output_set set;
+    struct olmo_writer *writer = malloc(sizeof *writer);
+    struct tokmap_error error = {0};
+    const char path[] = "a,\"b\"\n";
+    const struct tokmap_origin origin = {path, sizeof path - 1, 6};
+    static const char wanted[] = "0,5,0,\"a,\"\"b\"\"?\",7\n5,5,1,,\n";
+    size_t bytes = 0;
+    assert_non_null(writer);
+    (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
+    set_open(&set, prefix);
+    assert_int_equal(olmo_writer_begin(writer, &set, 1, &error), TOKMAP_OK);
+    assert_int_equal(olmo_writer_add(writer, 0, 5, &origin, &set, 1, &error), TOKMAP_OK);
+    assert_int_equal(olmo_writer_add(writer, 5, 5, NULL, &set, 1, &error), TOKMAP_OK);
+    assert_int_equal(olmo_writer_end(writer, &set, 1, &error), TOKMAP_OK);
+    uint8_t *read = set_read(&set, prefix, &bytes);
+    assert_int_equal(bytes, 10 + 5 + sizeof wanted - 1 + 8);
+    assert_memory_equal(read + 15, wanted, sizeof wanted - 1);
+    free(read);
+    free(writer);
+}
+
+static void test_heads(void **unused)
+{
+    (void)unused;
+    uint8_t head[LLMC_HEAD_BYTES];
+    struct foreign_layout layout;
+    struct tokmap_error error = {0};
+    char text[DATATROVE_TEXT_MOST], name[2 * DATATROVE_NAME_MOST];
+    llmc_head(head, 4, LLMC_TOKENS_MOST);
+    assert_int_equal(llmc_parse(&layout, "x", head, sizeof head, 1024 + 4 * LLMC_TOKENS_MOST, &error), TOKMAP_OK);
+    assert_true(layout.tokens == LLMC_TOKENS_MOST && layout.element == ELEMENT_U32);
+    size_t bytes = datatrove_metadata(text, NULL, 2, 999);
+    assert_int_equal(bytes, strlen(text));
+    assert_string_equal(text, "Unknown Tokenizer|2\n999\n999");
+    (void)datatrove_metadata(text, "a\nb", 4, 7000000);
+    assert_string_equal(text, "a?b|4\n7000000\n7.00 M");
+    memset(name, 'n', sizeof name - 1);
+    name[sizeof name - 1] = '\0';
+    bytes = datatrove_metadata(text, name, 2, UINT64_MAX);
+    assert_int_equal(bytes, strlen(text));
+    assert_true(strlen(text) < DATATROVE_TEXT_MOST);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_megatron_lengths, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_gzip, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_csv, setup, teardown),
+        cmocka_unit_test(test_heads),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
