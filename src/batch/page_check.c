@@ -5,11 +5,16 @@
  * 4096 to 12287, compares both pages with hashes 1 and 2 of the index, and copies the row's bytes out. Storage and page
  * cache work in whole pages, so this reads nothing that would not be read anyway. The hashes take a thousandth of the
  * tokens: a page of the index has those of 4 MiB.
+ *
+ * A system call for the two hashes of each row would be a fifth of the time of a first pass over tokens in the page
+ * cache. So the hashes of 4 MiB are read at once and kept, in memory that is taken as it is used. Of datasets so large
+ * that this could be much memory, no hashes are kept: such a dataset is seldom in the page cache as a whole.
  */
 #include "page_check.h"
 
 #include <assert.h>
 #include <errno.h>
+#include <string.h>
 
 #include "common/bits.h"
 #include "common/error.h"
@@ -18,6 +23,8 @@
 #include "platform/os.h"
 
 #define HASHES_AT_ONCE ((uint64_t)32)
+#define KEPT_AT_ONCE ((uint64_t)1024)     /* hashes that are read at once to be kept */
+#define KEPT_AT_MOST ((uint64_t)32 << 20) /* bytes of hashes: those of 32 GiB of tokens */
 
 enum tokmap_status page_check_open(struct page_check *check, struct shard_views *views, struct tokmap_error *error)
 {
@@ -29,6 +36,17 @@ enum tokmap_status page_check_open(struct page_check *check, struct shard_views 
     if (os_memory_new(check->compared_bytes, false, &bits))
         return error_set_memory(error, "the table of pages", check->compared_bytes);
     check->compared = bits;
+    check->known_bytes = check->compared_bytes;
+    check->hashes_bytes = views->hashes * sizeof *check->hashes;
+    if (check->hashes_bytes > KEPT_AT_MOST || os_memory_new(check->known_bytes, false, &bits))
+        return TOKMAP_OK;
+    check->known = bits;
+    if (os_memory_new(check->hashes_bytes, false, &bits)) {
+        os_memory_free(check->known, check->known_bytes);
+        check->known = NULL;
+        return TOKMAP_OK;
+    }
+    check->hashes = bits;
     return TOKMAP_OK;
 }
 
@@ -40,7 +58,9 @@ void page_check_set_pool(struct page_check *check, struct read_pool *pool)
 void page_check_close(struct page_check *check)
 {
     os_memory_free(check->compared, check->compared_bytes);
-    check->compared = NULL;
+    os_memory_free(check->known, check->known_bytes);
+    os_memory_free(check->hashes, check->hashes_bytes);
+    *check = (struct page_check){.views = NULL};
 }
 
 static void pages_of(const struct stretch *stretch, uint64_t *first, uint64_t *end)
@@ -98,6 +118,32 @@ static enum tokmap_status read_hashes(const struct page_check *check, const stru
     return TOKMAP_OK;
 }
 
+/* The pages of a file that have hashes are those below this number. */
+static uint64_t pages_end(const struct shard_view *view)
+{
+    return div_ceil(view->offset + ((view->end_token - view->first_token) << view->element_shift), TOKEN_PAGE_BYTES);
+}
+
+/* Reads hashes from the index, or copies those that are kept. */
+static enum tokmap_status load_hashes(struct page_check *check, const struct shard_view *view, uint64_t first,
+                                      uint64_t count, uint32_t *hashes, struct tokmap_error *error)
+{
+    const struct tokmap_dataset *dataset = check->views->dataset;
+    if (!check->known)
+        return dataset_page_hashes(dataset, view->shard, first, count, hashes, error);
+    const uint64_t base = view->first_hash, end = first + count;
+    if (!bits_all(check->known, base + first, base + end)) {
+        const uint64_t from = round_down(first, KEPT_AT_ONCE), to = min64(round_up(end, KEPT_AT_ONCE), pages_end(view));
+        enum tokmap_status status =
+            dataset_page_hashes(dataset, view->shard, from, to - from, check->hashes + base + from, error);
+        if (status)
+            return status;
+        bits_set(check->known, base + from, base + to);
+    }
+    memcpy(hashes, check->hashes + base + first, (size_t)count * sizeof *hashes);
+    return TOKMAP_OK;
+}
+
 enum tokmap_status page_check_compare(struct page_check *check, struct shard_view *view, uint64_t first,
                                       const uint8_t *pages, uint64_t bytes, struct tokmap_error *error)
 {
@@ -107,10 +153,9 @@ enum tokmap_status page_check_compare(struct page_check *check, struct shard_vie
         const uint64_t part = min64(bytes - at, TOKEN_PAGE_BYTES);
         if (i == known) {
             const uint64_t count = min64(div_ceil(bytes - at, TOKEN_PAGE_BYTES), HASHES_AT_ONCE);
-            enum tokmap_status status =
-                check->pool && index_opened(check, view)
-                    ? read_hashes(check, view, first + i, count, hashes, error)
-                    : dataset_page_hashes(check->views->dataset, view->shard, first + i, count, hashes, error);
+            enum tokmap_status status = check->pool && index_opened(check, view)
+                                            ? read_hashes(check, view, first + i, count, hashes, error)
+                                            : load_hashes(check, view, first + i, count, hashes, error);
             if (status)
                 return status;
             known += count;
@@ -143,8 +188,7 @@ void page_check_ask(const struct page_check *check, const struct stretch *stretc
 
 void page_check_forget(struct page_check *check, const struct shard_view *view)
 {
-    const uint64_t end = view->offset + ((view->end_token - view->first_token) << view->element_shift);
     if (view->hashed)
         bits_clear(check->compared, view->first_hash + view->offset / TOKEN_PAGE_BYTES,
-                   view->first_hash + div_ceil(end, TOKEN_PAGE_BYTES));
+                   view->first_hash + pages_end(view));
 }

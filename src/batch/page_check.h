@@ -26,6 +26,9 @@ struct page_check {
     struct read_pool *pool; /* reads hashes, too, so that a deadline holds for them; NULL: none */
     uint64_t *compared;     /* one bit per page; NULL: nothing is compared */
     uint64_t compared_bytes;
+    uint64_t *known; /* one bit per page: its hash is in `hashes`; NULL: hashes are not kept */
+    uint32_t *hashes;
+    uint64_t known_bytes, hashes_bytes;
 };
 
 /* Statuses: OK, ERROR_MEMORY. */
