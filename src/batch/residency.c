@@ -27,7 +27,9 @@
  * neighborhoods per batch are populated. Mapped reading thus starts as fast as pread, without a stall, and becomes
  * faster. Windows that are not in the page cache are read only with pread: a page fault would read one page at a time,
  * with the readahead of the kernel around it. Populated pages can leave the page cache when memory is short. The next
- * look then finds one of them missing, and all are forgotten.
+ * look then finds one of them missing, and all are forgotten. A row that was not populated, and is not in the page
+ * cache, says nothing of those that are: after a restart, most of a dataset is often still in the page cache, and a few
+ * rows are not.
  */
 #include "residency.h"
 
@@ -44,7 +46,7 @@
 #define LOOK_NS ((uint64_t)50000)          /* batches that begin within this time share a look at the sizes of files */
 #define CHANGE_LOOK_NS ((uint64_t)1000000) /* the same for a look at whether files have changed */
 #define NEIGHBORHOOD ((uint64_t)64 << 10)  /* bytes populated at once: what the kernel maps for one fault */
-#define ROWS_PER_NEIGHBORHOOD 8            /* a batch of this many rows populates one neighborhood */
+#define ROWS_PER_NEIGHBORHOOD 4            /* a batch of this many rows populates one neighborhood */
 #define ASK_AT_ONCE ((uint64_t)128 << 10)  /* the kernel may cut a longer request short */
 
 /* ---- open and close ---- */
@@ -201,6 +203,22 @@ bool residency_is_cached(struct residency_source *source, const struct row_piece
     return true;
 }
 
+/* Returns whether some page of a piece is populated. */
+static bool piece_is_populated(struct residency_source *source, const struct row_piece *piece)
+{
+    struct stretch stretch;
+    for (uint64_t done = 0; source->populated && done < piece->tokens; done += stretch.count) {
+        uint64_t first, end;
+        if (shard_views_stretch(&source->views, piece->first_token + done, piece->tokens - done, &stretch, NULL))
+            return false;
+        stretch_pages(&source->views, &stretch, &first, &end);
+        for (uint64_t page = stretch.view->first_page + first; page < stretch.view->first_page + end; page++)
+            if (bits_all(source->populated, page, page + 1))
+                return true;
+    }
+    return false;
+}
+
 bool residency_read_cached(struct residency_source *source, const struct stretch *stretch, void *into, size_t *got)
 {
     *got = 0;
@@ -266,8 +284,9 @@ static void populate(struct residency_source *source, const struct stretch *stre
     }
     int system = os_map_populate(view->tokens + (first << views->page_shift), (end - first) << views->page_shift);
     source->cannot_populate = system == ENOTSUP;
-    if (!system && view->hashed) {
-        const uint64_t from = first << views->page_shift, to = min64(end << views->page_shift, view->bytes);
+    const uint64_t from = first << views->page_shift, to = min64(end << views->page_shift, view->bytes);
+    const struct stretch populated = {view, from, (to - from) >> view->element_shift};
+    if (!system && !page_check_done(&source->check, &populated)) {
         /* The row that needs a page which does not match reads it with pread, and reports it. */
         if (page_check_compare(&source->check, view, from / TOKEN_PAGE_BYTES, view->tokens + from, to - from, NULL))
             return;
@@ -409,9 +428,6 @@ void residency_ask(struct residency *residency, const struct row_pieces *row)
 static void begin_asking(struct residency *residency, uint64_t next)
 {
     residency->turn.warm = false;
-    residency->turn.forgotten++;
-    for (uint64_t i = 0; i < residency->count; i++)
-        residency_forget(&residency->sources[i]);
     residency->asked = next;
     residency->streak = 0;
     residency->until_look = LOOK_EVERY;
@@ -426,6 +442,19 @@ static bool is_cached(struct residency *residency, const struct row_pieces *row)
     return true;
 }
 
+/* A look did not find a row in the page cache. If it was populated, other populated pages have left, too. */
+static void forget_if_populated(struct residency *residency, const struct row_pieces *row)
+{
+    bool populated = false;
+    for (uint64_t i = 0; i < row->count && !populated; i++)
+        populated = piece_is_populated(&residency->sources[row->source], &row->pieces[i]);
+    if (!populated)
+        return;
+    residency->turn.forgotten++;
+    for (uint64_t i = 0; i < residency->count; i++)
+        residency_forget(&residency->sources[i]);
+}
+
 /* In the warm state, looks from time to time whether a mapping is still in the page cache, by a row that is gathered
  * next. */
 static void look_while_warm(struct residency *residency, const struct row_pieces *row, uint64_t next)
@@ -435,8 +464,10 @@ static void look_while_warm(struct residency *residency, const struct row_pieces
         return;
     }
     residency->until_look = LOOK_EVERY;
-    if (row->count && residency->sources[row->source].views.mapped && !is_cached(residency, row))
+    if (row->count && residency->sources[row->source].views.mapped && !is_cached(residency, row)) {
+        forget_if_populated(residency, row);
         begin_asking(residency, next);
+    }
 }
 
 /* In the asking state, looks from time to time at a row that is about to be asked for. Returns true if that ended
@@ -448,6 +479,7 @@ static bool look_while_asking(struct residency *residency, const struct row_piec
         return false;
     }
     if (!is_cached(residency, row)) {
+        forget_if_populated(residency, row);
         residency->streak = 0;
         residency->until_look = LOOK_EVERY;
         return false;

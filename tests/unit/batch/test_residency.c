@@ -16,6 +16,7 @@
 #include "support/scratch.h"
 #include "batch/gather.h"
 #include "batch/residency.h"
+#include "common/bits.h"
 #include "platform/os.h"
 
 #define ROW_TOKENS 100
@@ -180,8 +181,8 @@ static enum tokmap_status gather_piece(struct gather *gather, uint64_t first, vo
     return gather_row(gather, &piece, 1, ROW_TOKENS, row, cold, NULL);
 }
 
-/* The pages of windows that were read in the warm state are populated, until they are forgotten. */
-static void populated_pages_are_remembered_and_forgotten(void **unused)
+/* The pages of windows that were read in the warm state are populated, also when a window that was not is cold. */
+static void populated_pages_are_remembered(void **unused)
 {
     (void)unused;
     struct residency *residency = open_residency();
@@ -229,10 +230,56 @@ static void populated_pages_are_remembered_and_forgotten(void **unused)
         }
         assert_true(residency_is_populated(source, &stretch));
     }
+    const bool populated = residency_is_populated(source, &stretch);
     residency_was_cold(residency, 1);
+    assert_false(residency->turn.warm);
+    assert_int_equal(residency_is_populated(source, &stretch), populated);
+    residency_forget(source);
     assert_false(residency_is_populated(source, &stretch));
     gather_close(gather);
     residency_close(residency);
+}
+
+/* Looks at window 0, whose page is not in the page cache, in the warm or in the asking state. `marked` is the page that
+ * is marked as populated. Returns whether it still is. Skips where pages cannot be dropped. */
+static bool mark_after_look(bool warm, uint64_t marked)
+{
+    struct residency *residency = open_residency();
+    struct residency_source *source = &residency->sources[0];
+    struct stretch stretch = {0};
+    const struct row_piece piece = {0, ROW_TOKENS};
+    const struct row_pieces row = {0, &piece, 1};
+    assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
+    os_advise_random(stretch.view->fd);
+    assert_int_equal(os_sync(stretch.view->fd), 0);
+    os_advise_drop(stretch.view->fd, 0, 0);
+    if (os_map_resident(stretch.view->tokens, 1)) {
+        residency_close(residency);
+        skip(); /* the file system keeps its files in memory, or the kernel cannot report what is cached */
+    }
+    const uint64_t bit = stretch.view->first_page + marked;
+    bits_set(source->populated, bit, bit + 1);
+    residency->turn.warm = warm;
+    residency->until_look = 0;
+    if (warm)
+        residency_named(residency, &row, 1);
+    else
+        residency_advance(residency, 0, 1); /* window 0 of the order begins at token 0 */
+    assert_false(residency->turn.warm);
+    const bool is_marked = bits_all(source->populated, bit, bit + 1);
+    residency_close(residency);
+    return is_marked;
+}
+
+/* A populated page that has left the page cache ends what is known of the others. A page that was never populated says
+ * nothing of those that were: one cold window in a thousand must not make all others slow. */
+static void only_a_populated_page_that_left_makes_it_forget(void **unused)
+{
+    (void)unused;
+    for (int warm = 0; warm < 2; warm++) {
+        assert_false(mark_after_look(warm, 0));
+        assert_true(mark_after_look(warm, 5));
+    }
 }
 
 /* Pages 0 and 15 of a neighborhood are in the page cache, and those between them are not. Reading a window on page 0 in
@@ -307,7 +354,8 @@ int main(void)
         cmocka_unit_test(nothing_is_asked_for_past_the_end),
         cmocka_unit_test(a_large_batch_is_asked_for_in_parts),
         cmocka_unit_test(pages_have_numbers_of_their_own),
-        cmocka_unit_test(populated_pages_are_remembered_and_forgotten),
+        cmocka_unit_test(populated_pages_are_remembered),
+        cmocka_unit_test(only_a_populated_page_that_left_makes_it_forget),
         cmocka_unit_test(pages_that_are_not_cached_are_not_populated),
         cmocka_unit_test(stretches_cover_a_window),
     };
