@@ -64,7 +64,8 @@ has = \n\#if __has_include(<$(1)>)\n$(2)\n\#endif
 found := $(shell printf '$(call has,stdio.h,libc)$(call has,xxhash.h,xxhash)$(call has,zstd.h,zstd)$(call \
   has,isa-l/igzip_lib.h,isal)$(call has,cmocka.h,cmocka)$(call \
   has,pcre2.h,pcre2)$(call has,snappy-c.h,snappy)$(call has,lz4frame.h,lz4)$(call \
-  has,brotli/decode.h,brotli)$(call has,bzlib.h,bzip2)$(call has,lzma.h,xz)\n' | \
+  has,brotli/decode.h,brotli)$(call has,bzlib.h,bzip2)$(call has,lzma.h,xz)$(call \
+  has,curl/curl.h,libcurl)\n' | \
   $(CC) $(CPPFLAGS) -E -P -x c - 2>/dev/null)
 needed := $(if $(filter libc,$(found)),$(if $(filter xxhash,$(found)),,xxhash.h) $(if $(filter zstd,$(found)),,zstd.h))
 ifeq ($(filter libc,$(found)),)
@@ -83,6 +84,7 @@ HAVE_LZ4 := $(filter lz4,$(found))
 HAVE_BROTLI := $(filter brotli,$(found))
 HAVE_BZIP2 := $(filter bzip2,$(found))
 HAVE_XZ := $(filter xz,$(found))
+HAVE_LIBCURL := $(filter libcurl,$(found))
 # $(call lacks,FOUND,PART,HEADER,PACKAGE) says which part of tokmap is left out if the header was not found.
 lacks = $(if $(1),,$(info tokmap: built without $(2), because $(3) is missing (apt-get install $(4))))
 ifeq ($(MAKELEVEL)$(MAKE_RESTARTS),0)
@@ -92,6 +94,7 @@ $(call lacks,$(HAVE_LZ4),reading .lz4 and LZ4 in Parquet files,lz4frame.h,liblz4
 $(call lacks,$(HAVE_BROTLI),reading Brotli in Parquet files,brotli/decode.h,libbrotli-dev)
 $(call lacks,$(HAVE_BZIP2),reading .bz2,bzlib.h,libbz2-dev)
 $(call lacks,$(HAVE_XZ),reading .xz,lzma.h,liblzma-dev)
+$(call lacks,$(HAVE_LIBCURL),reading http:// and https:// inputs,curl/curl.h,libcurl4-openssl-dev)
 $(call lacks,$(HAVE_PCRE2),tokenizers whose split pattern has no scanner of its own,pcre2.h,libpcre2-dev)
 endif
 ifneq ($(filter units test-run,$(MAKECMDGOALS)),)
@@ -129,7 +132,7 @@ hard_link_flags = -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 hard_program_flags = $(if $(filter -static -static-pie -no-pie -nopie,$(CFLAGS) $(LDFLAGS)),,-pie)
 endif
 
-features := $(foreach name,ISAL PCRE2 SNAPPY LZ4 BROTLI BZIP2 XZ,$(if $(HAVE_$(name)),-DHAVE_$(name)))
+features := $(foreach name,ISAL PCRE2 SNAPPY LZ4 BROTLI BZIP2 XZ LIBCURL,$(if $(HAVE_$(name)),-DHAVE_$(name)))
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(hard_c_flags) $(CPPFLAGS) $(CFLAGS) $(sanitize)
 lib_libs := -lzstd -ldl
@@ -194,7 +197,7 @@ built = $(subst $(space),$(comma) ,$(strip $(commands)))$(comma) and the librari
 reads = $(if $(1),$(comma) $(2), (not $(2): no $(3)))
 summary = reads text and records, plain, .zst$(call reads,$(HAVE_ISAL),.gz,libisal-dev)$(call \
   reads,$(HAVE_BZIP2),.bz2,libbz2-dev)$(call reads,$(HAVE_XZ),.xz,liblzma-dev)$(call \
-  reads,$(HAVE_LZ4),.lz4,liblz4-dev); Parquet with zstd$(call reads,$(HAVE_SNAPPY),Snappy,libsnappy-dev)$(call \
+  reads,$(HAVE_LZ4),.lz4,liblz4-dev)$(call reads,$(HAVE_LIBCURL),URLs,libcurl4-openssl-dev); Parquet with zstd$(call reads,$(HAVE_SNAPPY),Snappy,libsnappy-dev)$(call \
   reads,$(HAVE_ISAL),gzip,libisal-dev)$(call reads,$(HAVE_LZ4),LZ4,liblz4-dev)$(call \
   reads,$(HAVE_BROTLI),Brotli,libbrotli-dev); \
   tokenizers with $(if $(HAVE_PCRE2),any split pattern (PCRE2),known split patterns only (no libpcre2-dev)); \

@@ -44,6 +44,7 @@ optional_headers() {
     header brotli/decode.h libbrotli-dev
     header bzlib.h libbz2-dev
     header lzma.h liblzma-dev
+    header curl/curl.h libcurl4-openssl-dev
 }
 [ "${1:-}" != gpu ] || header cmocka.h libcmocka-dev
 case ${1:-} in build | gpu) only=yes ;; *) only= ;; esac

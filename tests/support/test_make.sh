@@ -65,7 +65,8 @@ check "without a compiler make exits with 2" test $status = 2
 check "and prints one line that says what to install" sh -c \
     "test \$(wc -l <'$TMPDIR/log') = 1 && grep -q 'apt-get install gcc' '$TMPDIR/log'"
 for pair in isa-l.igzip_lib.h:libisal-dev snappy-c.h:libsnappy-dev lz4frame.h:liblz4-dev brotli.decode.h:libbrotli-dev \
-    bzlib.h:libbz2-dev lzma.h:liblzma-dev pcre2.h:libpcre2-dev; do
+    bzlib.h:libbz2-dev lzma.h:liblzma-dev \
+    curl.curl.h:libcurl4-openssl-dev pcre2.h:libpcre2-dev; do
     header=${pair%%:*}
     printf '#!/bin/sh\nsed "s/<%s>/<no such header>/" | exec %s "$@"\n' "$header" "$CC" >"$TMPDIR/cc-without"
     (cd "$tree" && $MAKE --no-print-directory -n CC=../cc-without BUILD=none lib) >"$TMPDIR/log" 2>&1

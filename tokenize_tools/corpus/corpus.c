@@ -28,6 +28,7 @@
 #include "format_choice.h"
 #include "inputs.h"
 #include "parquet_documents.h"
+#include "remote_url.h"
 #include "stream.h"
 
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
@@ -46,7 +47,7 @@ struct corpus {
     struct stream *stream;
     bool done; /* no input is left, or an issue ends the work */
 
-    char *path;                /* of the open file */
+    char *path;                /* of the open file, as it may be shown */
     const char *batch_path;    /* its copy in the batch that is being filled, or NULL */
     bool open, begun;          /* begun: its format is known, and what precedes its records has been taken */
     enum corpus_format format; /* of the file, or CORPUS_AUTO until it is known */
@@ -289,18 +290,18 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
 {
     struct tokmap_error why;
     free(corpus->path);
-    corpus->path = strdup(path);
+    corpus->path = remote_shown(path);
     if (!corpus->path)
         return no_memory(error);
     assert(!corpus->open && !corpus->carried);
     corpus->format = corpus->options.format;
-    enum tokmap_status status = stream_open(corpus->stream, corpus->path, &why);
+    enum tokmap_status status = stream_open(corpus->stream, path, &why);
     if (!status) {
         const struct os_stat *own = stream_stat(corpus->stream);
-        for (size_t i = 0; i < corpus->excluded_count && !status; i++)
+        for (size_t i = 0; i < corpus->excluded_count && !status && !remote_kind(path); i++)
             if (own->device == corpus->excluded[i].device && own->inode == corpus->excluded[i].inode)
                 status =
-                    error_set(&why, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
+                    error_set(&why, TOKMAP_ERROR_ARGUMENT, corpus->path, TOKMAP_NO_OFFSET,
                               "this input is an output of the same command; write it outside of the inputs' folder");
         if (status)
             stream_close(corpus->stream);
@@ -308,7 +309,7 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     if (status)
         return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
     if (corpus->format == CORPUS_AUTO)
-        corpus->format = format_of_name(path);
+        corpus->format = format_of_name(corpus->path);
     corpus->open = true;
     corpus->begun = false;
     corpus->batch_path = NULL;

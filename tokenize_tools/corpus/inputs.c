@@ -13,6 +13,7 @@
 #include "path_list.h"
 #include "pattern_expand.h"
 #include "platform/os.h"
+#include "remote_url.h"
 
 /* A folder on the current path. Names of its subfolders end with '/', so that sorting the names sorts the paths. */
 struct level {
@@ -279,7 +280,7 @@ static enum tokmap_status path_begin(struct inputs *inputs, const char *path, si
     inputs->base = base;
     if (!strcmp(path, "-"))
         return TOKMAP_OK;
-    if (!os_stat(path, &stat) && stat.kind == OS_KIND_FOLDER) {
+    if (!remote_kind(path) && !os_stat(path, &stat) && stat.kind == OS_KIND_FOLDER) {
         const size_t bytes = strlen(path);
         inputs->base = bytes + (path[bytes - 1] != '/');
         const enum tokmap_status status = folder_enter(inputs, error);
@@ -326,7 +327,7 @@ static enum tokmap_status operand_begin(struct inputs *inputs, const char *opera
     if (!*operand)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the name of an input is empty; name a file, a folder, or -");
-    if (!strcmp(operand, "-") || !strpbrk(operand, "*?[") || !os_lstat(operand, &stat))
+    if (remote_kind(operand) || !strcmp(operand, "-") || !strpbrk(operand, "*?[") || !os_lstat(operand, &stat))
         return path_begin(inputs, operand, 0, error);
     return pattern_begin(inputs, operand, error);
 }
@@ -366,7 +367,7 @@ static enum tokmap_status list_take(struct inputs *inputs, struct tokmap_error *
     /* "-" in a list is a file of that name. */
     if (!path_set(inputs, 0, "./") || !path_set(inputs, strcmp(path, "-") ? 0 : 2, path))
         return no_memory(error);
-    if (!os_stat(inputs->path, &stat) && stat.kind == OS_KIND_FOLDER)
+    if (!remote_kind(path) && !os_stat(inputs->path, &stat) && stat.kind == OS_KIND_FOLDER)
         return error_set_line(error, TOKMAP_ERROR_ARGUMENT, name, line,
                               "'%s' is a folder; a list names files, for example those of 'find FOLDER -type f'",
                               inputs->path);

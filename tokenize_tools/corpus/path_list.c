@@ -6,6 +6,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "remote_url.h"
 
 #define LIST_BYTES ((size_t)128 << 10)
 #define PATH_MOST ((size_t)64 << 10)
@@ -29,6 +30,12 @@ enum tokmap_status path_list_open(struct path_list **list, const char *name, boo
     *list = NULL;
     if (!made)
         return error_set_memory(error, "a list of paths", sizeof *made);
+    if (remote_kind(name)) {
+        free(made);
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+            "a list of files is read from a file or a pipe, and not from a URL; download it, and name that");
+    }
     made->name = name;
     made->separator = null ? '\0' : '\n';
     enum tokmap_status status = stream_new(&made->stream, stop, user, error);

@@ -10,7 +10,8 @@
 struct path_list;
 
 /* Opens a list. name: a path, or "-" for standard input; it must stay valid until path_list_close(). null: the paths
- * end with a zero byte instead of a newline. stop and user as for stream_new(). Statuses: OK, those of stream_open().
+ * end with a zero byte instead of a newline. stop and user as for stream_new(). Statuses: OK, those of stream_open(),
+ * ERROR_UNSUPPORTED (a URL).
  */
 enum tokmap_status path_list_open(struct path_list **list, const char *name, bool null, bool (*stop)(void *user),
                                   void *user, struct tokmap_error *error);

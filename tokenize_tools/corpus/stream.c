@@ -14,6 +14,8 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "file_type.h"
+#include "remote_stream.h"
+#include "remote_url.h"
 #include "unpack.h"
 
 #define INPUT_BYTES ((size_t)256 << 10)  /* size of the buffer of stored bytes */
@@ -25,6 +27,8 @@ struct stream {
     void *user;
     const char *path; /* for messages */
     int fd;
+    struct remote *remote; /* the reader of URLs, or NULL before the first one */
+    bool is_remote;        /* the open input is a URL */
     bool open, regular, begun;
     bool stored_end; /* the file has been read to its end */
     enum file_type type;
@@ -59,6 +63,7 @@ void stream_free(struct stream *stream)
     free(stream->input);
     free(stream->output);
     unpacker_free(stream->unpacker);
+    remote_free(stream->remote);
     free(stream);
 }
 
@@ -67,10 +72,24 @@ const char *stream_name(const char *path)
     return strcmp(path, "-") ? path : "standard input";
 }
 
-enum tokmap_status stream_open(struct stream *stream, const char *path, struct tokmap_error *error)
+static enum tokmap_status url_open(struct stream *stream, const char *name, struct tokmap_error *error)
 {
-    assert(path);
-    stream_close(stream);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!stream->remote)
+        status = remote_new(&stream->remote, stream->stop, stream->user, error);
+    if (!status)
+        status = remote_open(stream->remote, name, error);
+    if (status)
+        return status;
+    const uint64_t bytes = remote_bytes(stream->remote);
+    stream->stat = (struct os_stat){.kind = OS_KIND_FILE, .bytes = bytes == UINT64_MAX ? 0 : bytes};
+    stream->path = remote_name(stream->remote);
+    stream->is_remote = true;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status path_open(struct stream *stream, const char *path, struct tokmap_error *error)
+{
     const bool standard = !strcmp(path, "-");
     stream->path = stream_name(path);
     int fd = 0;
@@ -88,9 +107,21 @@ enum tokmap_status stream_open(struct stream *stream, const char *path, struct t
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be read");
     }
     stream->fd = fd;
-    stream->open = true;
     /* Standard input can be a file that other processes share, read from any position: it is treated as a pipe. */
     stream->regular = !standard && stream->stat.kind == OS_KIND_FILE;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status stream_open(struct stream *stream, const char *path, struct tokmap_error *error)
+{
+    assert(path);
+    stream_close(stream);
+    stream->regular = stream->is_remote = false;
+    const enum tokmap_status status =
+        remote_kind(path) ? url_open(stream, path, error) : path_open(stream, path, error);
+    if (status)
+        return status;
+    stream->open = true;
     stream->begun = stream->stored_end = false;
     stream->type = FILE_TYPE_PLAIN;
     stream->stored = stream->delivered = 0;
@@ -102,6 +133,8 @@ enum tokmap_status stream_open(struct stream *stream, const char *path, struct t
 
 void stream_close(struct stream *stream)
 {
+    if (stream->open && stream->is_remote)
+        remote_close(stream->remote);
     if (stream->open && stream->fd > 0)
         os_close(stream->fd);
     stream->fd = -1;
@@ -131,8 +164,9 @@ bool stream_is_compressed(const struct stream *stream)
 /* Returns true if the next read of stored bytes would have to wait. */
 static bool pipe_is_empty(const struct stream *stream)
 {
-    return stream->open && !stream->regular && !stream->stored_end && stream->input_at == stream->input_end &&
-           stream->stat.kind != OS_KIND_FILE && os_wait_readable(stream->fd, 0) != 0;
+    return stream->open && !stream->regular && !stream->is_remote && !stream->stored_end &&
+           stream->input_at == stream->input_end && stream->stat.kind != OS_KIND_FILE &&
+           os_wait_readable(stream->fd, 0) != 0;
 }
 
 bool stream_is_parquet(const struct stream *stream)
@@ -198,19 +232,33 @@ static enum tokmap_status read_pipe(struct stream *stream, char *into, size_t ca
     }
 }
 
+static enum tokmap_status read_url(struct stream *stream, char *into, size_t capacity, size_t *got,
+                                   struct tokmap_error *error)
+{
+    const enum tokmap_status status = remote_read(stream->remote, into, capacity, got, error);
+    stream->stored += *got;
+    stream->stored_end = !status && !*got;
+    return status;
+}
+
 static enum tokmap_status read_stored(struct stream *stream, char *into, size_t capacity, size_t *got,
                                       struct tokmap_error *error)
 {
     *got = 0;
     if (stream->stored_end)
         return TOKMAP_OK;
-    return stream->regular ? read_regular(stream, into, capacity, got, error)
-                           : read_pipe(stream, into, capacity, got, error);
+    return stream->regular     ? read_regular(stream, into, capacity, got, error)
+           : stream->is_remote ? read_url(stream, into, capacity, got, error)
+                               : read_pipe(stream, into, capacity, got, error);
 }
 
 enum tokmap_status stream_parquet_refused(const struct stream *stream, struct tokmap_error *error)
 {
     const bool redirected = !stream->regular && stream->stat.kind == OS_KIND_FILE;
+    if (stream->is_remote)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
+                         "the input is a Parquet file, which is read from its end, and tokmap reads URLs from their "
+                         "beginning: download it, and name the file");
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET, "the input is a Parquet file; %s",
                      redirected ? "it is read from its end: name the file instead of redirecting standard input"
                      : stream->regular

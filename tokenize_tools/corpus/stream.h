@@ -1,7 +1,8 @@
 /*
- * stream.h - the bytes of one input after decompression. The input is a regular file, a pipe, or standard input; it is
- * plain, gzip, zstd, bzip2, xz, or LZ4, which is recognized by content. Several gzip members, zstd frames, or the like
- * in a row are one stream. A stream object is reused for file after file, so that many small files cost no allocation.
+ * stream.h - the bytes of one input after decompression. The input is a regular file, a pipe, standard input, or a URL
+ * (remote_url.h); it is plain, gzip, zstd, bzip2, xz, or LZ4, which is recognized by content. Several gzip members,
+ * zstd frames, or the like in a row are one stream. A stream object is reused for file after file, so that many small
+ * files cost no allocation.
  *
  * Thread rule: one thread at a time.
  */
@@ -21,11 +22,11 @@ enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), 
 void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 
 /* Opens path; "-" is standard input. A file that was open is closed. path must stay valid until stream_close().
- * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (a folder). */
+ * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (a folder), and for a URL those of remote_open(). */
 enum tokmap_status stream_open(struct stream *stream, const char *path, struct tokmap_error *error);
 void stream_close(struct stream *stream);
 
-/* Returns the name of an input for messages: the path, or "standard input" for "-". */
+/* Returns the name of an input for messages: the path, or "standard input" for "-". (For a URL: remote_shown().) */
 const char *stream_name(const char *path);
 
 /* Reads up to `capacity` bytes (at least 512) and sets *got to their number. *end is true if the stream ends behind
@@ -36,8 +37,10 @@ const char *stream_name(const char *path);
 enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacity, size_t *got, bool *end,
                                struct tokmap_error *error);
 
-const struct os_stat *stream_stat(const struct stream *stream); /* of the file when it was opened */
-uint64_t stream_stored(const struct stream *stream);            /* bytes read from the file, before decompression */
+/* Of the file when it was opened. A URL looks like a file with no identity, and with the size that the server says, or
+ * 0. */
+const struct os_stat *stream_stat(const struct stream *stream);
+uint64_t stream_stored(const struct stream *stream); /* bytes read from the file, before decompression */
 bool stream_is_regular(const struct stream *stream);
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
 

@@ -1,0 +1,567 @@
+/*
+ * remote_http.c - see remote_http.h.
+ *
+ * libcurl's multi interface does all work inside our calls: pump() lets it send and receive until what the caller waits
+ * for is there. The body arrives in on_body(), which keeps it in a buffer of fixed size. If the next piece does not
+ * fit, on_body() pauses the transfer, and http_read() continues it when the buffer is empty.
+ *
+ * What a server sends is bounded: the buffer by its size, a header by HEADER_MOST, and the few texts that are kept of
+ * it by their fields. A server that sends nothing is given up after STALL_NS. That time counts only while a call waits,
+ * so a transfer does not fail because the tokenizer is slower than the network.
+ */
+#include "remote_http.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+#ifdef HAVE_LIBCURL
+#include <curl/curl.h>
+#if LIBCURL_VERSION_NUM >= 0x074b00 /* 7.75, the first with signatures */
+#define WITH_LIBCURL
+#endif
+#endif
+
+#define WAIT_NS 100000000u /* between two calls of stop() */
+
+static bool is_stopped(bool (*stop)(void *user), void *user)
+{
+    return os_wait_readable(-1, 0) == EINTR || (stop && stop(user));
+}
+
+#ifdef WITH_LIBCURL
+
+#define STALL_NS ((uint64_t)60 * 1000000000u)
+#define CONNECT_SECONDS 30L
+#define REDIRECTIONS_MOST 10L
+#define HEADER_MOST ((size_t)1 << 20)
+#define SIGNING_VERSION 0x075800u /* 7.88 signs headers and the digest of the body, as object storage demands */
+
+/* The functions of libcurl. Their types are those of its header. */
+#define FUNCTIONS(X)                                                                                                   \
+    X(global_init)                                                                                                     \
+    X(version_info)                                                                                                    \
+    X(easy_init) X(easy_cleanup) X(easy_reset) X(easy_setopt) X(easy_getinfo) X(easy_pause) X(easy_strerror)           \
+        X(slist_append) X(slist_free_all) X(multi_init) X(multi_cleanup) X(multi_add_handle) X(multi_remove_handle)    \
+            X(multi_perform) X(multi_poll) X(multi_info_read)
+#undef curl_easy_setopt /* macros that check types, which the table cannot use */
+#undef curl_easy_getinfo
+#define MEMBER(name) __typeof__(&curl_##name) name;
+struct curl_functions {
+    FUNCTIONS(MEMBER)
+};
+#undef MEMBER
+
+/* 0: not loaded; 1: a thread is loading it; 2: loaded; 3: it cannot be loaded, for the reason in load_reason. */
+static uint32_t load_state;
+static struct curl_functions curl;
+static char load_reason[200];
+static unsigned curl_version_loaded;
+
+struct http {
+    bool (*stop)(void *user);
+    void *user;
+    CURLM *multi;
+    CURL *easy;
+    struct curl_slist *headers;
+    bool running;  /* the request is in `multi` */
+    bool finished; /* libcurl has reported its end, with `code` */
+    bool paused;   /* on_body() has refused bytes */
+    bool stopped;
+    CURLcode code;
+    bool body_begun;
+    bool http1, chunked;
+    size_t header_bytes;
+    size_t at, filled; /* bytes [at, filled) of `buffer` have not been read */
+    uint64_t activity; /* grows with each piece of a header or body */
+    struct http_answer answer;
+    char curl_reason[CURL_ERROR_SIZE];
+    char reason[HTTP_REASON_MOST];
+    char buffer[HTTP_BUFFER_BYTES];
+};
+
+/* ---- loading ---- */
+
+static bool load(void)
+{
+    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
+    void *library = NULL;
+    char reason[sizeof load_reason] = "";
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
+        if (!os_library_open(names[i], &library, i ? reason : load_reason, sizeof reason))
+            library = NULL;
+    if (!library)
+        return false;
+#define FIND(name)                                                                                                     \
+    {                                                                                                                  \
+        void *symbol = os_library_symbol(library, "curl_" #name);                                                      \
+        memcpy(&curl.name, &symbol, sizeof curl.name);                                                                 \
+        if (!symbol) {                                                                                                 \
+            (void)snprintf(load_reason, sizeof load_reason, "it has no function curl_%s", #name);                      \
+            return false;                                                                                              \
+        }                                                                                                              \
+    }
+    FUNCTIONS(FIND)
+#undef FIND
+    const curl_version_info_data *version = curl.version_info(CURLVERSION_NOW);
+    curl_version_loaded = version->version_num;
+    if (curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
+        return true;
+    (void)snprintf(load_reason, sizeof load_reason, "it does not start");
+    return false;
+}
+
+/* Loads libcurl once, whichever thread comes first. */
+static bool is_loaded(void)
+{
+    uint32_t seen = 0;
+    if (__atomic_compare_exchange_n(&load_state, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
+        seen = load() ? 2 : 3;
+        __atomic_store_n(&load_state, seen, __ATOMIC_RELEASE);
+        os_word_wake(&load_state);
+    }
+    while (seen == 1) {
+        os_word_wait(&load_state, 1);
+        seen = __atomic_load_n(&load_state, __ATOMIC_ACQUIRE);
+    }
+    return seen == 2;
+}
+
+bool http_can_sign(void)
+{
+    return is_loaded() && curl_version_loaded >= SIGNING_VERSION;
+}
+
+enum tokmap_status http_new(struct http **http, bool (*stop)(void *user), void *user, const char *name,
+                            struct tokmap_error *error)
+{
+    *http = NULL;
+    if (!is_loaded())
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+            "URLs are read by libcurl, which cannot be loaded (%s); install it (apt-get install libcurl4), "
+            "or download the file and name that",
+            load_reason);
+    struct http *made = calloc(1, sizeof *made);
+    if (made) {
+        made->stop = stop;
+        made->user = user;
+        made->easy = curl.easy_init();
+        made->multi = curl.multi_init();
+    }
+    if (!made || !made->easy || !made->multi) {
+        http_free(made);
+        return error_set_memory(error, "the reader of URLs", sizeof *made);
+    }
+    *http = made;
+    return TOKMAP_OK;
+}
+
+void http_free(struct http *http)
+{
+    if (!http)
+        return;
+    http_end(http);
+    if (http->easy)
+        curl.easy_cleanup(http->easy);
+    if (http->multi)
+        curl.multi_cleanup(http->multi);
+    free(http);
+}
+
+/* ---- what libcurl delivers ---- */
+
+/* Copies the value of a line of the header, without the spaces around it, if it fits and is printable ASCII. */
+static void value_copy(char *into, size_t capacity, const char *value, size_t count)
+{
+    *into = '\0';
+    if (count >= capacity)
+        return;
+    for (size_t i = 0; i < count; i++)
+        if (value[i] < ' ' || value[i] > '~')
+            return;
+    memcpy(into, value, count);
+    into[count] = '\0';
+}
+
+/* Reads a decimal number and moves *at behind it. Returns false if there is none, or if it has more than 64 bits. */
+static bool number_take(const char **at, const char *end, uint64_t *number)
+{
+    const char *begin = *at;
+    *number = 0;
+    for (; *at < end && **at >= '0' && **at <= '9'; ++*at)
+        if (mul_overflows(*number, 10, number) || add_overflows(*number, (uint64_t)(**at - '0'), number))
+            return false;
+    return *at > begin;
+}
+
+/* "bytes 100-199/1000", or with * for a total that the server does not know. */
+static void range_take(struct http_answer *answer, const char *at, const char *end)
+{
+    answer->has_range = false;
+    if (end - at < 6 || memcmp(at, "bytes ", 6) != 0)
+        return;
+    at += 6;
+    if (!number_take(&at, end, &answer->range_first) || at == end || *at++ != '-' ||
+        !number_take(&at, end, &answer->range_last) || at == end || *at++ != '/')
+        return;
+    answer->range_total = UINT64_MAX;
+    if (end - at == 1 && *at == '*')
+        at++;
+    else if (!number_take(&at, end, &answer->range_total))
+        return;
+    answer->has_range =
+        at == end && answer->range_first <= answer->range_last && answer->range_last < answer->range_total;
+}
+
+static bool name_is(const char *line, size_t name_bytes, const char *name)
+{
+    if (strlen(name) != name_bytes)
+        return false;
+    for (size_t i = 0; i < name_bytes; i++)
+        if ((line[i] >= 'A' && line[i] <= 'Z' ? line[i] + ('a' - 'A') : line[i]) != name[i])
+            return false;
+    return true;
+}
+
+/* One line of a header. A line "HTTP/1.1 200 OK" begins the header of one more answer, after a redirection. */
+static size_t on_header(char *line, size_t size, size_t count, void *user)
+{
+    struct http *http = user;
+    const size_t bytes = size * count;
+    struct http_answer *answer = &http->answer;
+    http->activity++;
+    http->header_bytes += bytes;
+    if (http->header_bytes > HEADER_MOST)
+        return 0;
+    if (bytes >= 5 && !memcmp(line, "HTTP/", 5)) {
+        *answer = (struct http_answer){.length = UINT64_MAX};
+        http->http1 = bytes > 5 && line[5] == '1';
+        http->chunked = false;
+        return bytes;
+    }
+    const char *colon = memchr(line, ':', bytes);
+    if (!colon)
+        return bytes;
+    const size_t name = (size_t)(colon - line);
+    const char *value = colon + 1, *end = line + bytes;
+    while (value < end && (*value == ' ' || *value == '\t'))
+        value++;
+    while (end > value && (end[-1] == '\r' || end[-1] == '\n' || end[-1] == ' ' || end[-1] == '\t'))
+        end--;
+    const size_t length = (size_t)(end - value);
+    if (name_is(line, name, "etag"))
+        value_copy(answer->tag, sizeof answer->tag, value, length);
+    else if (name_is(line, name, "last-modified"))
+        value_copy(answer->modified, sizeof answer->modified, value, length);
+    else if (name_is(line, name, "x-amz-bucket-region"))
+        value_copy(answer->region, sizeof answer->region, value, length);
+    else if (name_is(line, name, "content-range"))
+        range_take(answer, value, end);
+    else if (name_is(line, name, "transfer-encoding"))
+        http->chunked = length >= 7 && !memcmp(end - 7, "chunked", 7);
+    return bytes;
+}
+
+static size_t on_body(char *bytes, size_t size, size_t count, void *user)
+{
+    struct http *http = user;
+    const size_t got = size * count;
+    http->activity++;
+    http->body_begun = true;
+    if (http->at == http->filled)
+        http->at = http->filled = 0;
+    if (got > sizeof http->buffer - http->filled) {
+        http->paused = true;
+        return CURL_WRITEFUNC_PAUSE;
+    }
+    memcpy(http->buffer + http->filled, bytes, got);
+    http->filled += got;
+    return got;
+}
+
+/* ---- a request ---- */
+
+const char *http_reason(const struct http *http)
+{
+    return http->reason;
+}
+
+void http_end(struct http *http)
+{
+#if LIBCURL_VERSION_NUM >= 0x075700
+    /* Otherwise libcurl waits for a thread that waits for a name server. */
+    if (http->stopped && http->easy)
+        (void)curl.easy_setopt(http->easy, CURLOPT_QUICK_EXIT, 1L);
+#endif
+    if (http->running)
+        (void)curl.multi_remove_handle(http->multi, http->easy);
+    http->running = http->finished = http->paused = false;
+    http->at = http->filled = 0;
+    if (http->headers)
+        curl.slist_free_all(http->headers);
+    http->headers = NULL;
+}
+
+/* Judges how a transfer ended. */
+static enum http_result ended_with(struct http *http, CURLcode code)
+{
+    const char *text = *http->curl_reason ? http->curl_reason : curl.easy_strerror(code);
+    (void)snprintf(http->reason, sizeof http->reason, "%.250s", text);
+    switch ((unsigned)code) {
+    case CURLE_OK:
+        return HTTP_OK;
+    case CURLE_OUT_OF_MEMORY:
+        return HTTP_MEMORY;
+    case CURLE_COULDNT_RESOLVE_HOST:
+    case CURLE_COULDNT_RESOLVE_PROXY:
+    case CURLE_COULDNT_CONNECT:
+    case CURLE_OPERATION_TIMEDOUT: /* of connecting: there is no other limit */
+        return HTTP_UNREACHED;
+    case CURLE_UNSUPPORTED_PROTOCOL:
+    case CURLE_URL_MALFORMAT:
+    case CURLE_NOT_BUILT_IN:
+    case CURLE_TOO_MANY_REDIRECTS:
+    case CURLE_UNKNOWN_OPTION:
+    case CURLE_BAD_FUNCTION_ARGUMENT:
+    case CURLE_PEER_FAILED_VERIFICATION:
+    case CURLE_SSL_CACERT_BADFILE:
+    case CURLE_SSL_CERTPROBLEM:
+    case CURLE_SSL_CIPHER:
+    case CURLE_SSL_ISSUER_ERROR:
+    case CURLE_SSL_ENGINE_NOTFOUND:
+    case CURLE_WRITE_ERROR: /* on_header() has refused a header that does not end */
+        return HTTP_FAILED;
+    default:
+        return HTTP_BROKEN;
+    }
+}
+
+/* Lets libcurl work until `wanted` bytes of the body are in the buffer, or more do not fit, or the transfer ends. */
+static enum http_result pump(struct http *http, size_t wanted)
+{
+    uint64_t seen = http->activity, since = os_clock_ns();
+    for (;;) {
+        int running, messages;
+        if (curl.multi_perform(http->multi, &running) != CURLM_OK)
+            return HTTP_MEMORY;
+        for (const CURLMsg *message; (message = curl.multi_info_read(http->multi, &messages)) != NULL;)
+            if (message->msg == CURLMSG_DONE) {
+                http->finished = true;
+                http->code = message->data.result;
+            }
+        if (http->finished || http->filled - http->at >= wanted || http->paused)
+            return HTTP_OK;
+        http->stopped = is_stopped(http->stop, http->user);
+        if (http->stopped)
+            return HTTP_STOPPED;
+        const uint64_t now = os_clock_ns();
+        if (http->activity != seen) {
+            seen = http->activity;
+            since = now;
+        }
+        if (now - since > STALL_NS) {
+            (void)snprintf(http->reason, sizeof http->reason, "the server sent nothing for 60 seconds");
+            return HTTP_BROKEN;
+        }
+        struct curl_waitfd wake = {.fd = os_wake(), .events = CURL_WAIT_POLLIN};
+        if (curl.multi_poll(http->multi, &wake, wake.fd >= 0, (int)(WAIT_NS / 1000000), NULL) != CURLM_OK)
+            return HTTP_MEMORY;
+    }
+}
+
+static bool options_set(struct http *http, const struct http_request *request)
+{
+    static const char *const bundles[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
+    CURL *easy = http->easy;
+    bool good = true;
+    curl.easy_reset(easy);
+#define SET(option, value) good = good && curl.easy_setopt(easy, option, value) == CURLE_OK
+    SET(CURLOPT_URL, request->url);
+    SET(CURLOPT_ERRORBUFFER, http->curl_reason);
+    SET(CURLOPT_NOSIGNAL, 1L);
+    SET(CURLOPT_PATH_AS_IS, 1L);
+    SET(CURLOPT_USERAGENT, "tokmap/" TOKMAP_VERSION_STRING);
+    SET(CURLOPT_HEADERFUNCTION, on_header);
+    SET(CURLOPT_HEADERDATA, http);
+    SET(CURLOPT_WRITEFUNCTION, on_body);
+    SET(CURLOPT_WRITEDATA, http);
+    SET(CURLOPT_BUFFERSIZE, 256L << 10);
+    SET(CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
+    SET(CURLOPT_NOBODY, request->head ? 1L : 0L);
+    SET(CURLOPT_FOLLOWLOCATION, request->keep_host ? 0L : 1L);
+    SET(CURLOPT_MAXREDIRS, REDIRECTIONS_MOST);
+    const bool secure = !strncmp(request->url, "https:", 6);
+#if LIBCURL_VERSION_NUM >= 0x075500
+    SET(CURLOPT_PROTOCOLS_STR, "http,https");
+    SET(CURLOPT_REDIR_PROTOCOLS_STR, secure ? "https" : "http,https");
+#else
+    SET(CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
+    SET(CURLOPT_REDIR_PROTOCOLS, (long)(secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
+#endif
+    if (!request->signer && !request->keep_host)
+        SET(CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
+    for (size_t i = 0; i < sizeof bundles / sizeof bundles[0]; i++) {
+        const char *bundle = secure_getenv(bundles[i]);
+        if (bundle && *bundle) {
+            SET(CURLOPT_CAINFO, bundle);
+            break;
+        }
+    }
+    char range[64];
+    if (request->first || request->last != UINT64_MAX) {
+        if (request->last == UINT64_MAX)
+            (void)snprintf(range, sizeof range, "%" PRIu64 "-", request->first);
+        else
+            (void)snprintf(range, sizeof range, "%" PRIu64 "-%" PRIu64, request->first, request->last);
+        SET(CURLOPT_RANGE, range);
+    }
+    for (size_t i = 0; i < request->header_count && good; i++) {
+        struct curl_slist *more = curl.slist_append(http->headers, request->headers[i]);
+        good = more != NULL;
+        http->headers = good ? more : http->headers;
+    }
+    if (http->headers)
+        SET(CURLOPT_HTTPHEADER, http->headers);
+    if (request->signer) {
+        char service[HTTP_NAME_MOST + 32];
+        (void)snprintf(service, sizeof service, "aws:amz:%.*s:s3", HTTP_NAME_MOST, request->signer->region);
+        SET(CURLOPT_AWS_SIGV4, service);
+        SET(CURLOPT_USERNAME, request->signer->key);
+        SET(CURLOPT_PASSWORD, request->signer->secret);
+    }
+#undef SET
+    return good;
+}
+
+enum http_result http_begin(struct http *http, const struct http_request *request, struct http_answer *answer)
+{
+    http_end(http);
+    http->body_begun = http->http1 = http->chunked = false;
+    http->header_bytes = 0;
+    http->answer = (struct http_answer){.length = UINT64_MAX};
+    *http->reason = *http->curl_reason = '\0';
+    if (!options_set(http, request) || curl.multi_add_handle(http->multi, http->easy) != CURLM_OK)
+        return HTTP_MEMORY;
+    http->running = true;
+    enum http_result result = pump(http, 1);
+    if (!result && http->finished && !http->body_begun)
+        result = ended_with(http, http->code); /* otherwise http_read() reports it, after the bytes */
+    *answer = http->answer;
+    if (result)
+        return result;
+    long status = 0;
+    curl_off_t length = -1, wait = 0;
+    (void)curl.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)curl.easy_getinfo(http->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    (void)curl.easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &wait);
+    answer->status = (uint32_t)status;
+    answer->length = length < 0 ? UINT64_MAX : (uint64_t)length;
+    answer->wait_seconds = wait < 0 ? 0 : (uint64_t)wait;
+    answer->framed = length >= 0 || !http->http1 || http->chunked;
+    return HTTP_OK;
+}
+
+enum http_result http_read(struct http *http, char *into, size_t capacity, size_t *got, bool *end)
+{
+    *got = 0;
+    *end = false;
+    while (http->at == http->filled && !http->finished) {
+        if (http->paused) {
+            http->paused = false;
+            if (curl.easy_pause(http->easy, CURLPAUSE_CONT) != CURLE_OK)
+                return HTTP_MEMORY;
+            if (http->filled > http->at)
+                break;
+            if (http->paused) {
+                (void)snprintf(http->reason, sizeof http->reason, "libcurl delivers more bytes at once than expected");
+                return HTTP_FAILED;
+            }
+        }
+        const enum http_result result = pump(http, 1);
+        if (result)
+            return result;
+    }
+    *got = (size_t)min64(capacity, http->filled - http->at);
+    memcpy(into, http->buffer + http->at, *got);
+    http->at += *got;
+    if (*got || !http->finished)
+        return HTTP_OK;
+    *end = true;
+    return ended_with(http, http->code);
+}
+
+#else
+
+struct http {
+    bool (*stop)(void *user);
+    void *user;
+};
+
+bool http_can_sign(void)
+{
+    return false;
+}
+
+enum tokmap_status http_new(struct http **http, bool (*stop)(void *user), void *user, const char *name,
+                            struct tokmap_error *error)
+{
+    (void)stop;
+    (void)user;
+    *http = NULL;
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                     "this tokmap was built without libcurl, which reads URLs; build it where libcurl4-openssl-dev is "
+                     "installed, or download the file and name that");
+}
+
+void http_free(struct http *http)
+{
+    free(http);
+}
+
+enum http_result http_begin(struct http *http, const struct http_request *request, struct http_answer *answer)
+{
+    (void)http;
+    (void)request;
+    *answer = (struct http_answer){0};
+    return HTTP_FAILED;
+}
+
+enum http_result http_read(struct http *http, char *into, size_t capacity, size_t *got, bool *end)
+{
+    (void)http;
+    (void)into;
+    (void)capacity;
+    *got = 0;
+    *end = true;
+    return HTTP_FAILED;
+}
+
+void http_end(struct http *http)
+{
+    (void)http;
+}
+
+const char *http_reason(const struct http *http)
+{
+    (void)http;
+    return "built without libcurl";
+}
+
+#endif
+
+enum http_result http_wait(const struct http *http, uint64_t ns)
+{
+    const uint64_t begun = os_clock_ns();
+    for (uint64_t waited = 0; waited < ns; waited = os_clock_ns() - begun) {
+        if (is_stopped(http->stop, http->user))
+            return HTTP_STOPPED;
+        (void)os_wait_readable(-1, min64(WAIT_NS, ns - waited));
+    }
+    return is_stopped(http->stop, http->user) ? HTTP_STOPPED : HTTP_OK;
+}

@@ -1,0 +1,347 @@
+/* remote_stream.c - see remote_stream.h. */
+#include "remote_stream.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "remote_http.h"
+#include "remote_url.h"
+
+#define PAUSE_NS ((uint64_t)200 * 1000000u)
+#define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
+#define RETRY_AFTER_MOST 60u /* seconds */
+#define SKIP_BYTES ((size_t)64 << 10)
+#define CHANGED "the file changed while it was read; run the command again when no program writes to it"
+
+struct remote {
+    bool (*stop)(void *user);
+    void *user;
+    struct http *http; /* NULL until the first URL is opened */
+    char *shown;       /* the name, for messages */
+    char *url;
+    uint64_t bytes; /* of the file, or UINT64_MAX */
+    uint64_t at;    /* bytes that have been delivered */
+    uint64_t skip;  /* bytes of the answer that have been delivered before */
+    bool running;   /* an answer is being read */
+    bool ended;
+    char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST]; /* the version of the first answer */
+    uint32_t failures, attempts;
+    bool answered; /* a server has answered since the URL was opened */
+    uint64_t good; /* bytes since the last failure */
+    uint64_t begun_ns;
+};
+
+/* What is to be done after an answer. */
+enum verdict { ACCEPT, RETRY, FAIL };
+
+enum tokmap_status remote_new(struct remote **remote, bool (*stop)(void *user), void *user, struct tokmap_error *error)
+{
+    const char *given = secure_getenv("AWS_MAX_ATTEMPTS");
+    *remote = calloc(1, sizeof **remote);
+    if (!*remote)
+        return error_set_memory(error, "the reader of URLs", sizeof **remote);
+    (*remote)->stop = stop;
+    (*remote)->user = user;
+    const uint64_t attempts = given && strlen(given) < 4 ? strtoul(given, NULL, 10) : 0;
+    (*remote)->attempts = attempts ? (uint32_t)attempts : REMOTE_ATTEMPTS;
+    return TOKMAP_OK;
+}
+
+void remote_free(struct remote *remote)
+{
+    if (!remote)
+        return;
+    remote_close(remote);
+    http_free(remote->http);
+    free(remote);
+}
+
+void remote_close(struct remote *remote)
+{
+    if (remote->http)
+        http_end(remote->http);
+    free(remote->shown);
+    free(remote->url);
+    remote->shown = remote->url = NULL;
+    remote->running = false;
+}
+
+const char *remote_name(const struct remote *remote)
+{
+    return remote->shown;
+}
+
+uint64_t remote_bytes(const struct remote *remote)
+{
+    return remote->bytes;
+}
+
+/* ---- failures ---- */
+
+static enum tokmap_status interrupted(const struct remote *remote, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_INTERRUPTED, remote->shown, remote->at, "interrupted");
+}
+
+static uint64_t offset_of(const struct remote *remote)
+{
+    return remote->at ? remote->at : TOKMAP_NO_OFFSET;
+}
+
+/* Counts a failure that may pass, and waits. most: how many are allowed. Statuses: OK (try again), ERROR_IO,
+ * ERROR_INTERRUPTED. */
+static enum tokmap_status failed(struct remote *remote, const char *reason, uint64_t wait_seconds, uint32_t most,
+                                 struct tokmap_error *error)
+{
+    uint16_t chance = 0;
+    http_end(remote->http);
+    remote->running = false;
+    if (remote->good >= REMOTE_PROGRESS)
+        remote->failures = 0;
+    if (!remote->failures)
+        remote->begun_ns = os_clock_ns();
+    remote->good = 0;
+    if (++remote->failures >= most)
+        return error_set(error, TOKMAP_ERROR_IO, remote->shown, offset_of(remote),
+                         "%.300s; this was attempt %" PRIu32 " in %" PRIu64
+                         " s: check the name and the network, and run the command again",
+                         reason, remote->failures, (os_clock_ns() - remote->begun_ns) / 1000000000u);
+    const uint32_t doublings = remote->failures - 1 < 10 ? remote->failures - 1 : 10;
+    uint64_t pause = min64(PAUSE_NS << doublings, PAUSE_NS_MOST);
+    (void)os_random(&chance, sizeof chance);
+    pause -= pause / 2 * chance / 65536;
+    pause = max64(pause, min64(wait_seconds, RETRY_AFTER_MOST) * 1000000000u);
+    return http_wait(remote->http, pause) ? interrupted(remote, error) : TOKMAP_OK;
+}
+
+/* The same for a request that libcurl could not finish. */
+static enum tokmap_status broke(struct remote *remote, enum http_result result, struct tokmap_error *error)
+{
+    char reason[HTTP_REASON_MOST + 64];
+    if (result == HTTP_STOPPED)
+        return interrupted(remote, error);
+    if (result == HTTP_MEMORY)
+        return error_set_memory(error, "the reader of URLs", 0);
+    (void)snprintf(reason, sizeof reason, "%s", http_reason(remote->http));
+    if (result == HTTP_FAILED)
+        return error_set(error, TOKMAP_ERROR_IO, remote->shown, offset_of(remote),
+                         "%s; correct the name, or what the message names", reason);
+    const bool first = result == HTTP_UNREACHED && !remote->answered;
+    return failed(remote, reason, 0,
+                  first ? (uint32_t)min64(REMOTE_ATTEMPTS_FIRST, remote->attempts) : remote->attempts, error);
+}
+
+/* An answer that no further attempt would change. */
+static enum tokmap_status refused(const struct remote *remote, const struct http_answer *answer,
+                                  struct tokmap_error *error)
+{
+    const uint32_t status = answer->status;
+    const uint64_t at = offset_of(remote);
+    if (status == 404 || status == 410)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, remote->shown, at,
+                         "the server has no such file (HTTP status %" PRIu32 "); correct the name", status);
+    if (status == 401 || status == 403)
+        return error_set(error, TOKMAP_ERROR_IO, remote->shown, at,
+                         "the server refuses access (HTTP status %" PRIu32
+                         "); if it wants a password, write it to ~/.netrc (machine HOST login USER password PASSWORD), "
+                         "and if the URL is a signed one, make a new one",
+                         status);
+    if (status >= 300 && status < 400)
+        return error_set(error, TOKMAP_ERROR_IO, remote->shown, at,
+                         "the server names another place (HTTP status %" PRIu32 ") in a way that cannot be followed; "
+                         "name the place itself",
+                         status);
+    return error_set(error, TOKMAP_ERROR_IO, remote->shown, at,
+                     "the server answers with HTTP status %" PRIu32 "; correct the name, or download the file and name "
+                     "that",
+                     status);
+}
+
+/* ---- requests ---- */
+
+/* Returns true if an answer is of the version that is being read. */
+static bool same_version(const struct remote *remote, const struct http_answer *answer)
+{
+    if (*remote->tag || *answer->tag)
+        return !strcmp(remote->tag, answer->tag);
+    return !strcmp(remote->modified, answer->modified);
+}
+
+static enum tokmap_status changed(const struct remote *remote, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_MISMATCH, remote->shown, remote->at, CHANGED);
+}
+
+/* Judges the answer to the first request. */
+static enum tokmap_status judge_first(struct remote *remote, const struct http_answer *answer,
+                                      struct tokmap_error *error)
+{
+    if (answer->status != 200)
+        return refused(remote, answer, error);
+    if (!answer->framed)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, remote->shown, TOKMAP_NO_OFFSET,
+                         "the server says neither how long the file is nor where it ends (no Content-Length and no "
+                         "chunks), so a broken connection would look like its end; download the file and name that");
+    remote->bytes = answer->length;
+    memcpy(remote->tag, answer->tag, sizeof remote->tag);
+    memcpy(remote->modified, answer->modified, sizeof remote->modified);
+    return TOKMAP_OK;
+}
+
+/* Judges the answer to a request for the bytes from remote->at on. *reason: why another attempt is to be made. */
+static enum tokmap_status judge_rest(struct remote *remote, const struct http_answer *answer, const char **reason,
+                                     struct tokmap_error *error)
+{
+    if (answer->status == 412 || answer->status == 416)
+        return changed(remote, error);
+    if (answer->status != 206 && answer->status != 200)
+        return refused(remote, answer, error);
+    if (!same_version(remote, answer))
+        return changed(remote, error);
+    if (answer->status == 200) {
+        if (answer->length != remote->bytes)
+            return changed(remote, error);
+        remote->skip = remote->at;
+        return TOKMAP_OK;
+    }
+    if (!answer->has_range || answer->range_first != remote->at)
+        *reason = "the server answers with other bytes than those that were asked for (Content-Range)";
+    else if (remote->bytes != UINT64_MAX && answer->range_total != UINT64_MAX && answer->range_total != remote->bytes)
+        return changed(remote, error);
+    else if (remote->bytes == UINT64_MAX)
+        remote->bytes = answer->range_total;
+    return TOKMAP_OK;
+}
+
+static bool may_pass(uint32_t status)
+{
+    return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 505);
+}
+
+/* Sends requests until an answer has the bytes from remote->at on. */
+static enum tokmap_status reach(struct remote *remote, struct tokmap_error *error)
+{
+    for (;;) {
+        char condition[HTTP_TAG_MOST + 32];
+        const char *headers[] = {"Accept-Encoding: identity", condition};
+        struct http_request request = {
+            .url = remote->url, .first = remote->at, .last = UINT64_MAX, .headers = headers, .header_count = 1};
+        if (remote->at) {
+            const bool strong = *remote->tag == '"';
+            if (!*remote->tag && !*remote->modified)
+                return error_set(
+                    error, TOKMAP_ERROR_IO, remote->shown, remote->at,
+                    "the connection broke, and the server names no version of the file (ETag or "
+                    "Last-Modified), so the rest could be of another one; download the file and name that");
+            (void)snprintf(condition, sizeof condition, strong ? "If-Match: %s" : "If-Unmodified-Since: %s",
+                           strong ? remote->tag : remote->modified);
+            request.header_count += strong || *remote->modified;
+        }
+        struct http_answer answer;
+        const char *reason = NULL;
+        char text[64];
+        const enum http_result result = http_begin(remote->http, &request, &answer);
+        enum tokmap_status status = TOKMAP_OK;
+        remote->skip = 0;
+        if (result) {
+            status = broke(remote, result, error);
+            if (status)
+                return status;
+            continue;
+        }
+        remote->answered = true;
+        if (may_pass(answer.status)) {
+            (void)snprintf(text, sizeof text, "the server answers with HTTP status %" PRIu32, answer.status);
+            reason = text;
+        } else {
+            status = remote->at ? judge_rest(remote, &answer, &reason, error) : judge_first(remote, &answer, error);
+        }
+        if (!status && reason) {
+            status = failed(remote, reason, answer.wait_seconds, remote->attempts, error);
+            if (!status)
+                continue;
+        }
+        remote->running = !status;
+        return status;
+    }
+}
+
+enum tokmap_status remote_open(struct remote *remote, const char *name, struct tokmap_error *error)
+{
+    remote_close(remote);
+    enum tokmap_status status = remote_web_check(name, error);
+    if (status)
+        return status;
+    remote->shown = remote_shown(name);
+    remote->url = strdup(name);
+    if (!remote->shown || !remote->url)
+        return error_set_memory(error, "the name of an input", 0);
+    if (!remote->http)
+        status = http_new(&remote->http, remote->stop, remote->user, remote->shown, error);
+    if (status)
+        return status;
+    remote->bytes = UINT64_MAX;
+    remote->at = remote->good = 0;
+    remote->failures = 0;
+    remote->ended = remote->answered = false;
+    *remote->tag = *remote->modified = '\0';
+    return reach(remote, error);
+}
+
+/* Reads bytes of the answer. Those that have been delivered before are passed over. */
+static enum http_result answer_read(struct remote *remote, char *into, size_t capacity, size_t *got, bool *end)
+{
+    enum http_result result = HTTP_OK;
+    *got = 0;
+    *end = false;
+    while (remote->skip && !result && !*end) {
+        result = http_read(remote->http, into, (size_t)min64(capacity, remote->skip), got, end);
+        remote->skip -= *got;
+        *got = 0;
+    }
+    return result || *end ? result : http_read(remote->http, into, capacity, got, end);
+}
+
+enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacity, size_t *got,
+                               struct tokmap_error *error)
+{
+    assert(remote->url && capacity);
+    for (*got = 0; !remote->ended;) {
+        enum tokmap_status status = remote->running ? TOKMAP_OK : reach(remote, error);
+        if (status)
+            return status;
+        bool end;
+        const enum http_result result = answer_read(remote, into, capacity, got, &end);
+        remote->at += *got;
+        remote->good += *got;
+        if (remote->bytes != UINT64_MAX && remote->at > remote->bytes)
+            return changed(remote, error);
+        remote->ended = remote->bytes == UINT64_MAX ? !result && end : remote->at == remote->bytes;
+        if (*got || remote->ended)
+            return TOKMAP_OK;
+        if (result)
+            status = broke(remote, result, error);
+        else if (end)
+            status = failed(remote, "the server sent less than it announced", 0, remote->attempts, error);
+        if (status)
+            return status;
+    }
+    return TOKMAP_OK;
+}
+
+uint64_t remote_size(struct remote *remote, const char *name)
+{
+    struct http_answer answer;
+    const struct http_request request = {.url = name, .head = true, .last = UINT64_MAX};
+    if (remote_web_check(name, NULL) ||
+        (!remote->http && http_new(&remote->http, remote->stop, remote->user, NULL, NULL)) ||
+        http_begin(remote->http, &request, &answer) || answer.status != 200)
+        return UINT64_MAX;
+    http_end(remote->http);
+    return answer.length;
+}
