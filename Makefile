@@ -94,7 +94,7 @@ $(call lacks,$(HAVE_LZ4),reading .lz4 and LZ4 in Parquet files,lz4frame.h,liblz4
 $(call lacks,$(HAVE_BROTLI),reading Brotli in Parquet files,brotli/decode.h,libbrotli-dev)
 $(call lacks,$(HAVE_BZIP2),reading .bz2,bzlib.h,libbz2-dev)
 $(call lacks,$(HAVE_XZ),reading .xz,lzma.h,liblzma-dev)
-$(call lacks,$(HAVE_LIBCURL),reading http:// and https:// inputs,curl/curl.h,libcurl4-openssl-dev)
+$(call lacks,$(HAVE_LIBCURL),reading https://$(comma) s3://$(comma) and gs:// inputs,curl/curl.h,libcurl4-openssl-dev)
 $(call lacks,$(HAVE_PCRE2),tokenizers whose split pattern has no scanner of its own,pcre2.h,libpcre2-dev)
 endif
 ifneq ($(filter units test-run,$(MAKECMDGOALS)),)

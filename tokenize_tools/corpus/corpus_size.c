@@ -41,6 +41,13 @@ uint64_t corpus_size(const char *const *operands, size_t count, const struct inp
             total = 0;
             break;
         }
+        if (!status && inputs_bytes(inputs) != UINT64_MAX) {
+            if (add_overflows(total, inputs_bytes(inputs), &total)) {
+                total = 0;
+                break;
+            }
+            continue;
+        }
         if (!status && remote_kind(path)) {
             if (asked++ == REMOTE_ASKED_MOST || !remote_total(&remote, path, stop, user, &total)) {
                 total = 0;

@@ -13,6 +13,7 @@
 #include "path_list.h"
 #include "pattern_expand.h"
 #include "platform/os.h"
+#include "remote_list.h"
 #include "remote_url.h"
 
 /* A folder on the current path. Names of its subfolders end with '/', so that sorting the names sorts the paths. */
@@ -36,6 +37,8 @@ struct inputs {
     size_t base; /* bytes of the path that globs are not compared with: the folder that was named, with its slash */
     struct pattern_matches matches; /* of the current operand, if it is a pattern */
     size_t match_next, unreadable_next, pattern_fixed;
+    struct remote_list *objects; /* the open list of objects, or NULL */
+    uint64_t bytes;              /* of the last path, or UINT64_MAX */
     struct level *levels;
     size_t depth, level_capacity;
     bool found_any; /* the folder that an operand names has at least one file */
@@ -64,6 +67,11 @@ enum tokmap_status inputs_new(struct inputs **inputs, const char *const *operand
     return TOKMAP_OK;
 }
 
+uint64_t inputs_bytes(const struct inputs *inputs)
+{
+    return inputs->bytes;
+}
+
 const struct inputs_counts *inputs_counts(const struct inputs *inputs)
 {
     return &inputs->counts;
@@ -82,6 +90,7 @@ void inputs_free(struct inputs *inputs)
     levels_clear(inputs);
     pattern_matches_clear(&inputs->matches);
     path_list_close(inputs->list);
+    remote_list_close(inputs->objects);
     free(inputs->levels);
     free(inputs->path);
     free(inputs);
@@ -321,12 +330,57 @@ static enum tokmap_status pattern_begin(struct inputs *inputs, const char *patte
     return status;
 }
 
+/* Whether a folder or name below `base` begins with a dot. */
+static bool object_is_hidden(const char *path, size_t base)
+{
+    return path[base] == '.' || strstr(path + base, "/.");
+}
+
+/* Sets the path to the next object of the open list that is chosen. Returns END if there is none. */
+static enum tokmap_status objects_next(struct inputs *inputs, struct tokmap_error *error)
+{
+    struct inputs_counts *counts = &inputs->counts;
+    for (;;) {
+        const char *path;
+        enum tokmap_status status = remote_list_next(inputs->objects, &path, &inputs->bytes, error);
+        if (!status) {
+            inputs->found_any = true;
+            const bool hidden = !inputs->selection->hidden && object_is_hidden(path, inputs->base);
+            const bool chosen = !hidden && file_is_chosen(inputs, path);
+            counts->files_hidden += hidden;
+            counts->files_excluded += !hidden && !chosen;
+            if (!chosen)
+                continue;
+            return path_set(inputs, 0, path) ? TOKMAP_OK : no_memory(error);
+        }
+        remote_list_close(inputs->objects);
+        inputs->objects = NULL;
+        inputs->bytes = UINT64_MAX;
+        if (status == TOKMAP_END && !inputs->found_any)
+            status = error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->operands[inputs->operand_next - 1],
+                               TOKMAP_NO_OFFSET, "no object of the bucket has such a key; correct the name");
+        return status;
+    }
+}
+
+static enum tokmap_status objects_begin(struct inputs *inputs, const char *operand, struct tokmap_error *error)
+{
+    inputs->found_any = false;
+    const enum tokmap_status status = remote_list_open(&inputs->objects, operand, inputs->stop, inputs->user, error);
+    if (status)
+        return status;
+    inputs->base = remote_list_base(inputs->objects);
+    return objects_next(inputs, error);
+}
+
 static enum tokmap_status operand_begin(struct inputs *inputs, const char *operand, struct tokmap_error *error)
 {
     struct os_stat stat;
     if (!*operand)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the name of an input is empty; name a file, a folder, or -");
+    if (remote_is_list(operand))
+        return objects_begin(inputs, operand, error);
     if (remote_kind(operand) || !strcmp(operand, "-") || !strpbrk(operand, "*?[") || !os_lstat(operand, &stat))
         return path_begin(inputs, operand, 0, error);
     return pattern_begin(inputs, operand, error);
@@ -393,7 +447,10 @@ static enum tokmap_status inputs_end(struct inputs *inputs, struct tokmap_error 
 
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error)
 {
-    enum tokmap_status status = inputs->depth ? folders_next(inputs, error) : TOKMAP_END;
+    inputs->bytes = UINT64_MAX;
+    enum tokmap_status status = inputs->depth     ? folders_next(inputs, error)
+                                : inputs->objects ? objects_next(inputs, error)
+                                                  : TOKMAP_END;
     while (status == TOKMAP_END) {
         const struct pattern_matches *matches = &inputs->matches;
         if (inputs->unreadable_next < matches->unreadable.count) {

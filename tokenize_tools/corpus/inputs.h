@@ -11,6 +11,9 @@
  * matches only files, because a folder and the files in it would both match. Paths in lists are names of files, not
  * patterns.
  *
+ * URLs (remote_url.h) are inputs, too, also in lists. An operand that names several objects of a bucket (remote_list.h)
+ * represents them, like a folder its files: those are left out below whose prefix a name begins with a dot.
+ *
  * Files may be excluded by globs (path_glob.h), which are compared with the path below the folder that an operand
  * names, with the path after the fixed folders of a pattern, or else with the path as it was named.
  *
@@ -57,8 +60,11 @@ void inputs_free(struct inputs *inputs); /* accepts NULL */
  * opens the file. Statuses: OK, END, ERROR_NOT_FOUND (a pattern without matches, a folder without files, an empty
  * name, a list without paths, no file that the globs choose), ERROR_ARGUMENT (a folder in a list), ERROR_IO (a folder,
  * also one in which a pattern looks for matches, or a list cannot be read), ERROR_LIMIT (a path in a list is too
- * long; a pattern follows too many links), ERROR_INTERRUPTED, ERROR_MEMORY. */
+ * long; a pattern follows too many links), those of remote_list_next(), ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error);
+
+/* The size of the last path, where a list of objects said it; otherwise UINT64_MAX. */
+uint64_t inputs_bytes(const struct inputs *inputs);
 
 /* What has been left out so far. */
 const struct inputs_counts *inputs_counts(const struct inputs *inputs);

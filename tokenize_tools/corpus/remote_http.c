@@ -46,9 +46,10 @@ static bool is_stopped(bool (*stop)(void *user), void *user)
 #define FUNCTIONS(X)                                                                                                   \
     X(global_init)                                                                                                     \
     X(version_info)                                                                                                    \
-    X(easy_init) X(easy_cleanup) X(easy_reset) X(easy_setopt) X(easy_getinfo) X(easy_pause) X(easy_strerror)           \
-        X(slist_append) X(slist_free_all) X(multi_init) X(multi_cleanup) X(multi_add_handle) X(multi_remove_handle)    \
-            X(multi_perform) X(multi_poll) X(multi_info_read)
+    X(easy_init)                                                                                                       \
+    X(easy_cleanup) X(easy_reset) X(easy_setopt) X(easy_getinfo) X(easy_pause) X(easy_strerror) X(slist_append)        \
+        X(slist_free_all) X(multi_init) X(multi_cleanup) X(multi_add_handle) X(multi_remove_handle) X(multi_perform)   \
+            X(multi_poll) X(multi_info_read)
 #undef curl_easy_setopt /* macros that check types, which the table cannot use */
 #undef curl_easy_getinfo
 #define MEMBER(name) __typeof__(&curl_##name) name;
@@ -189,7 +190,7 @@ static void value_copy(char *into, size_t capacity, const char *value, size_t co
     into[count] = '\0';
 }
 
-/* Reads a decimal number and moves *at behind it. Returns false if there is none, or if it has more than 64 bits. */
+/* Reads a decimal number and moves *at past it. Returns false if there is none, or if it has more than 64 bits. */
 static bool number_take(const char **at, const char *end, uint64_t *number)
 {
     const char *begin = *at;

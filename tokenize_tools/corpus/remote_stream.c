@@ -9,25 +9,34 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
+#include "remote_account.h"
 #include "remote_http.h"
 #include "remote_url.h"
 
 #define PAUSE_NS ((uint64_t)200 * 1000000u)
 #define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
-#define RETRY_AFTER_MOST 60u /* seconds */
-#define SKIP_BYTES ((size_t)64 << 10)
+#define RETRY_AFTER_MOST 60u         /* seconds */
+#define PAGE_STEP ((size_t)64 << 10) /* read at a time of a list */
+#define HEADERS_MOST 4
+/* Amazon demands the SHA-256 of the body, which a GET does not have; libcurl signs it but does not add it. */
+#define EMPTY_BODY "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
 #define CHANGED "the file changed while it was read; run the command again when no program writes to it"
 
 struct remote {
     bool (*stop)(void *user);
     void *user;
-    struct http *http; /* NULL until the first URL is opened */
-    char *shown;       /* the name, for messages */
-    char *url;
-    uint64_t bytes; /* of the file, or UINT64_MAX */
-    uint64_t at;    /* bytes that have been delivered */
-    uint64_t skip;  /* bytes of the answer that have been delivered before */
-    bool running;   /* an answer is being read */
+    struct http *http;             /* NULL until the first URL is opened */
+    char *shown;                   /* the name, for messages */
+    struct bytes_buffer url;       /* with a zero byte that does not count */
+    struct remote_account account; /* of object storage, once it was needed */
+    struct remote_object object;   /* that is open, in `shown` */
+    struct bytes_buffer token;     /* a line of the header, with a zero byte that does not count */
+    const char *query;             /* of a request for the bucket, or NULL */
+    bool moved;                    /* the region has been changed for this URL */
+    uint64_t bytes;                /* of the file, or UINT64_MAX */
+    uint64_t at;                   /* bytes that have been delivered */
+    uint64_t skip;                 /* bytes of the answer that have been delivered before */
+    bool running;                  /* an answer is being read */
     bool ended;
     char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST]; /* the version of the first answer */
     uint32_t failures, attempts;
@@ -58,6 +67,11 @@ void remote_free(struct remote *remote)
         return;
     remote_close(remote);
     http_free(remote->http);
+    remote_account_clear(&remote->account);
+    if (remote->token.bytes)
+        explicit_bzero(remote->token.bytes, remote->token.capacity);
+    bytes_free(&remote->token);
+    bytes_free(&remote->url);
     free(remote);
 }
 
@@ -66,8 +80,8 @@ void remote_close(struct remote *remote)
     if (remote->http)
         http_end(remote->http);
     free(remote->shown);
-    free(remote->url);
-    remote->shown = remote->url = NULL;
+    remote->shown = NULL;
+    remote->url.count = 0;
     remote->running = false;
 }
 
@@ -142,6 +156,21 @@ static enum tokmap_status refused(const struct remote *remote, const struct http
 {
     const uint32_t status = answer->status;
     const uint64_t at = offset_of(remote);
+    const enum remote_kind kind = remote_kind(remote->shown);
+    if (kind != REMOTE_WEB && status == 404)
+        return error_set(
+            error, TOKMAP_ERROR_NOT_FOUND, remote->shown, at,
+            "there is no such bucket or object (HTTP status 404); correct the name, or end it with a slash "
+            "if it is the beginning of keys");
+    if (kind != REMOTE_WEB && (status == 400 || status == 401 || status == 403))
+        return error_set(error, TOKMAP_ERROR_IO, remote->shown, at,
+                         "the server refuses access (HTTP status %" PRIu32 ", region %s): %s", status,
+                         remote->account.region, remote_account_advice(&remote->account));
+    if (kind == REMOTE_S3 && status >= 300 && status < 400)
+        return error_set(error, TOKMAP_ERROR_IO, remote->shown, at,
+                         "the bucket is in another region than %s (HTTP status %" PRIu32
+                         "); set AWS_REGION to the bucket's",
+                         remote->account.region, status);
     if (status == 404 || status == 410)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, remote->shown, at,
                          "the server has no such file (HTTP status %" PRIu32 "); correct the name", status);
@@ -223,14 +252,49 @@ static bool may_pass(uint32_t status)
     return status == 408 || status == 429 || (status >= 500 && status != 501 && status != 505);
 }
 
+/* Makes the URL of the open name: of the object, or of its bucket with a query. */
+static enum tokmap_status url_make(struct remote *remote, struct tokmap_error *error)
+{
+    static const char line[] = "x-amz-security-token: ";
+    const char *query = remote->query, *token = remote->account.token;
+    remote->url.count = remote->token.count = 0;
+    bool good = remote_account_url(&remote->account, &remote->object, query, &remote->url);
+    if (token)
+        good = good && bytes_append(&remote->token, line, sizeof line - 1) &&
+               bytes_append(&remote->token, token, strlen(token) + 1);
+    return good ? TOKMAP_OK : error_set_memory(error, "the name of an input", 0);
+}
+
+/* The request for the bytes from remote->at on. headers and *signer are memory for it. Headers that are signed are in
+ * lower case, as libcurl up to 8.0 sorts them by their bytes. */
+static struct http_request request_of(const struct remote *remote, const char **headers, struct http_signer *signer)
+{
+    const struct remote_account *account = &remote->account;
+    struct http_request request = {
+        .url = (const char *)remote->url.bytes, .first = remote->at, .last = UINT64_MAX, .headers = headers};
+    if (remote_kind(remote->shown) == REMOTE_WEB) {
+        headers[request.header_count++] = "accept-encoding: identity";
+        return request;
+    }
+    request.keep_host = true;
+    if (!account->key)
+        return request;
+    *signer = (struct http_signer){account->key, account->secret, account->region};
+    request.signer = signer;
+    headers[request.header_count++] = EMPTY_BODY;
+    if (account->token)
+        headers[request.header_count++] = (const char *)remote->token.bytes;
+    return request;
+}
+
 /* Sends requests until an answer has the bytes from remote->at on. */
 static enum tokmap_status reach(struct remote *remote, struct tokmap_error *error)
 {
     for (;;) {
         char condition[HTTP_TAG_MOST + 32];
-        const char *headers[] = {"Accept-Encoding: identity", condition};
-        struct http_request request = {
-            .url = remote->url, .first = remote->at, .last = UINT64_MAX, .headers = headers, .header_count = 1};
+        const char *headers[HEADERS_MOST];
+        struct http_signer signer;
+        struct http_request request = request_of(remote, headers, &signer);
         if (remote->at) {
             const bool strong = *remote->tag == '"';
             if (!*remote->tag && !*remote->modified)
@@ -238,8 +302,9 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
                     error, TOKMAP_ERROR_IO, remote->shown, remote->at,
                     "the connection broke, and the server names no version of the file (ETag or "
                     "Last-Modified), so the rest could be of another one; download the file and name that");
-            (void)snprintf(condition, sizeof condition, strong ? "If-Match: %s" : "If-Unmodified-Since: %s",
+            (void)snprintf(condition, sizeof condition, strong ? "if-match: %s" : "if-unmodified-since: %s",
                            strong ? remote->tag : remote->modified);
+            headers[request.header_count] = condition;
             request.header_count += strong || *remote->modified;
         }
         struct http_answer answer;
@@ -255,6 +320,14 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
             continue;
         }
         remote->answered = true;
+        if (answer.status >= 300 && answer.status < 500 && *answer.region && !remote->moved &&
+            remote->account.kind == REMOTE_S3 && remote_account_move(&remote->account, answer.region)) {
+            remote->moved = true;
+            status = url_make(remote, error);
+            if (status)
+                return status;
+            continue;
+        }
         if (may_pass(answer.status)) {
             (void)snprintf(text, sizeof text, "the server answers with HTTP status %" PRIu32, answer.status);
             reason = text;
@@ -271,18 +344,41 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
     }
 }
 
-enum tokmap_status remote_open(struct remote *remote, const char *name, struct tokmap_error *error)
+/* Finds out who reads an object, and makes its URL. */
+static enum tokmap_status object_prepare(struct remote *remote, enum remote_kind kind, struct tokmap_error *error)
 {
+    enum tokmap_status status = remote_object_of(remote->shown, &remote->object, error);
+    if (!status && remote->account.kind != kind)
+        status = remote_account_load(&remote->account, kind, remote->shown, error);
+    if (!status && remote->account.key && !http_can_sign())
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, remote->shown, TOKMAP_NO_OFFSET,
+                           "this libcurl is older than 7.88 and cannot sign requests for object storage; install a "
+                           "newer one, or download the object and name the file");
+    return status ? status : url_make(remote, error);
+}
+
+/* Prepares requests for a name, or with a query for its bucket. */
+static enum tokmap_status prepare(struct remote *remote, const char *name, const char *query,
+                                  struct tokmap_error *error)
+{
+    const enum remote_kind kind = remote_kind(name);
+    enum tokmap_status status = kind == REMOTE_WEB ? remote_web_check(name, error) : TOKMAP_OK;
     remote_close(remote);
-    enum tokmap_status status = remote_web_check(name, error);
     if (status)
         return status;
     remote->shown = remote_shown(name);
-    remote->url = strdup(name);
-    if (!remote->shown || !remote->url)
+    if (!remote->shown)
         return error_set_memory(error, "the name of an input", 0);
     if (!remote->http)
         status = http_new(&remote->http, remote->stop, remote->user, remote->shown, error);
+    if (status)
+        return status;
+    remote->query = query;
+    remote->moved = false;
+    if (kind != REMOTE_WEB)
+        status = object_prepare(remote, kind, error);
+    else if (!bytes_append(&remote->url, name, strlen(name) + 1))
+        status = error_set_memory(error, "the name of an input", 0);
     if (status)
         return status;
     remote->bytes = UINT64_MAX;
@@ -290,7 +386,13 @@ enum tokmap_status remote_open(struct remote *remote, const char *name, struct t
     remote->failures = 0;
     remote->ended = remote->answered = false;
     *remote->tag = *remote->modified = '\0';
-    return reach(remote, error);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status remote_open(struct remote *remote, const char *name, struct tokmap_error *error)
+{
+    const enum tokmap_status status = prepare(remote, name, NULL, error);
+    return status ? status : reach(remote, error);
 }
 
 /* Reads bytes of the answer. Those that have been delivered before are passed over. */
@@ -310,7 +412,7 @@ static enum http_result answer_read(struct remote *remote, char *into, size_t ca
 enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacity, size_t *got,
                                struct tokmap_error *error)
 {
-    assert(remote->url && capacity);
+    assert(remote->shown && capacity);
     for (*got = 0; !remote->ended;) {
         enum tokmap_status status = remote->running ? TOKMAP_OK : reach(remote, error);
         if (status)
@@ -334,14 +436,49 @@ enum tokmap_status remote_read(struct remote *remote, char *into, size_t capacit
     return TOKMAP_OK;
 }
 
+enum tokmap_status remote_fetch(struct remote *remote, const char *name, const char *query, size_t most,
+                                struct bytes_buffer *page, struct tokmap_error *error)
+{
+    enum tokmap_status status = prepare(remote, name, query, error);
+    const size_t before = page->count;
+    bool end = false;
+    while (!status && !end) {
+        size_t got;
+        if (!remote->running) { /* a page is not resumed but asked for again */
+            page->count = before;
+            remote->at = 0;
+            status = reach(remote, error);
+            continue;
+        }
+        if (!bytes_reserve(page, PAGE_STEP))
+            return error_set_memory(error, "a list of objects", page->count);
+        const enum http_result result =
+            http_read(remote->http, (char *)page->bytes + page->count, PAGE_STEP, &got, &end);
+        page->count += got;
+        if (result)
+            status = broke(remote, result, error);
+        else if (page->count - before > most)
+            status =
+                error_set(error, TOKMAP_ERROR_LIMIT, remote->shown, TOKMAP_NO_OFFSET,
+                          "the server's list of objects is longer than %zu bytes; name the objects themselves", most);
+        end = end && !result;
+    }
+    if (remote->http)
+        http_end(remote->http);
+    remote->running = false;
+    return status;
+}
+
 uint64_t remote_size(struct remote *remote, const char *name)
 {
+    const char *headers[HEADERS_MOST];
+    struct http_signer signer;
     struct http_answer answer;
-    const struct http_request request = {.url = name, .head = true, .last = UINT64_MAX};
-    if (remote_web_check(name, NULL) ||
-        (!remote->http && http_new(&remote->http, remote->stop, remote->user, NULL, NULL)) ||
-        http_begin(remote->http, &request, &answer) || answer.status != 200)
+    if (prepare(remote, name, NULL, NULL))
         return UINT64_MAX;
-    http_end(remote->http);
-    return answer.length;
+    struct http_request request = request_of(remote, headers, &signer);
+    request.head = true;
+    const bool good = !http_begin(remote->http, &request, &answer) && answer.status == 200;
+    remote_close(remote);
+    return good ? answer.length : UINT64_MAX;
 }
