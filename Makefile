@@ -197,7 +197,8 @@ built = $(subst $(space),$(comma) ,$(strip $(commands)))$(comma) and the librari
 reads = $(if $(1),$(comma) $(2), (not $(2): no $(3)))
 summary = reads text and records, plain, .zst$(call reads,$(HAVE_ISAL),.gz,libisal-dev)$(call \
   reads,$(HAVE_BZIP2),.bz2,libbz2-dev)$(call reads,$(HAVE_XZ),.xz,liblzma-dev)$(call \
-  reads,$(HAVE_LZ4),.lz4,liblz4-dev)$(call reads,$(HAVE_LIBCURL),URLs,libcurl4-openssl-dev); Parquet with zstd$(call reads,$(HAVE_SNAPPY),Snappy,libsnappy-dev)$(call \
+  reads,$(HAVE_LZ4),.lz4,liblz4-dev)$(call reads,$(HAVE_LIBCURL),URLs,libcurl4-openssl-dev); \
+  Parquet with zstd$(call reads,$(HAVE_SNAPPY),Snappy,libsnappy-dev)$(call \
   reads,$(HAVE_ISAL),gzip,libisal-dev)$(call reads,$(HAVE_LZ4),LZ4,liblz4-dev)$(call \
   reads,$(HAVE_BROTLI),Brotli,libbrotli-dev); \
   tokenizers with $(if $(HAVE_PCRE2),any split pattern (PCRE2),known split patterns only (no libpcre2-dev)); \

@@ -284,10 +284,8 @@ int command_pack(int argc, char **argv)
         .details =
             "An INPUT is a file, a folder (all regular files below it that are not hidden), a pattern (** matches any "
             "number of folders), a URL (https://, or an object or prefix of s3:// or gs://), or '-' for standard "
-            "input. It "
-            "contains text, one document per file, or records, one "
-            "document each: JSONL, a JSON array, CSV, TSV, Parquet, or WARC. All but Parquet may be gzip, zstd, "
-            "bzip2, xz, or LZ4.\n\n"
+            "input. It contains text, one document per file, or records, one document each: JSONL, a JSON array, CSV, "
+            "TSV, Parquet, or WARC. All but Parquet may be gzip, zstd, bzip2, xz, or LZ4.\n\n"
             "Examples:\n"
             "  tokmap pack -o data/books books/\n"
             "  tokmap pack -o data/web -t gpt2/tokenizer.json 'crawl/*.jsonl.zst'\n"

@@ -47,9 +47,16 @@ static bool is_stopped(bool (*stop)(void *user), void *user)
     X(global_init)                                                                                                     \
     X(version_info)                                                                                                    \
     X(easy_init)                                                                                                       \
-    X(easy_cleanup) X(easy_reset) X(easy_setopt) X(easy_getinfo) X(easy_pause) X(easy_strerror) X(slist_append)        \
-        X(slist_free_all) X(multi_init) X(multi_cleanup) X(multi_add_handle) X(multi_remove_handle) X(multi_perform)   \
-            X(multi_poll) X(multi_info_read)
+    X(easy_cleanup)                                                                                                    \
+    X(easy_reset)                                                                                                      \
+    X(easy_setopt)                                                                                                     \
+    X(easy_getinfo)                                                                                                    \
+    X(easy_pause)                                                                                                      \
+    X(easy_strerror)                                                                                                   \
+    X(slist_append)                                                                                                    \
+    X(slist_free_all)                                                                                                  \
+    X(multi_init)                                                                                                      \
+    X(multi_cleanup) X(multi_add_handle) X(multi_remove_handle) X(multi_perform) X(multi_poll) X(multi_info_read)
 #undef curl_easy_setopt /* macros that check types, which the table cannot use */
 #undef curl_easy_getinfo
 #define MEMBER(name) __typeof__(&curl_##name) name;
