@@ -74,7 +74,7 @@ begun = time.monotonic()
 survives('503', 'a.txt')
 assert time.monotonic() - begun >= 2, 'Retry-After was not honored'
 resumed = [header for path, header in remote_server.requests if path == '/drop/a.txt']
-assert resumed[1]['If-Match'] == '"one"' and resumed[1]['Range'] == 'bytes=100001-', resumed[1]
+assert resumed[1]['if-match'] == '"one"' and resumed[1]['Range'] == 'bytes=100001-', resumed[1]
 assert 'Range' not in resumed[0] and len(resumed) == 5, len(resumed)
 # Several inputs, local and remote, and a list of them, in their order.
 done = pack(base + 'none/a.txt', 'b.jsonl', base + 'none/empty.txt', base + 'drop/b.jsonl.gz')
@@ -146,11 +146,14 @@ for fault in ('hang', 'hanghead', 'never'):
             time.sleep(0.01)
         time.sleep(0.3)
         begun = time.monotonic()
+        subprocess.run(['tokmap', '--version'], stdout=subprocess.DEVNULL)
+        slowness = 10 * (time.monotonic() - begun)  # a busy machine needs longer for everything
+        begun = time.monotonic()
         running.send_signal(signal.SIGTERM)
         running.communicate()
         took = time.monotonic() - begun
         assert running.returncode == -signal.SIGTERM, (fault, running.returncode)
-        assert took < float(os.environ.get('TOKMAP_TEST_SLOWNESS', 1)) * 1.5, (fault, took)
+        assert took < 1 + slowness, (fault, took)
         assert not [name for name in os.listdir('.') if name.startswith('s.')]
 remote_server.release.set()
 

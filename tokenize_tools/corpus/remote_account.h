@@ -31,7 +31,7 @@ enum tokmap_status remote_account_load(struct remote_account *account, enum remo
 /* Wipes the secrets and frees them. */
 void remote_account_clear(struct remote_account *account);
 
-/* Changes the region. Returns false if the text is no name of a region, or the same. */
+/* Changes the region. Returns false if the text cannot be the name of a region, or names the same one. */
 bool remote_account_move(struct remote_account *account, const char *region);
 
 /* Appends the URL of an object, or of a bucket with a query that is already escaped (NULL: of the object), and a zero

@@ -46,7 +46,7 @@ struct http_request {
 struct http_answer {
     uint32_t status;
     uint64_t length; /* of the body; UINT64_MAX if the header does not say it */
-    bool framed;     /* the end of the body can be told from a connection that broke */
+    bool framed;     /* the end of the body differs from a connection that broke */
     bool has_range;  /* Content-Range, with bytes [range_first, range_last] of range_total (UINT64_MAX: unknown) */
     uint64_t range_first, range_last, range_total;
     uint64_t wait_seconds; /* Retry-After */
