@@ -271,6 +271,7 @@ static int check_entry(void *user, const char *name, enum os_kind kind)
  * "Names and writing". */
 static void walk_once(struct walk *walk, const char *name)
 {
+    walk->indexes.key = walk->others.key = table_key_new();
     walk_all(walk, name, walk_entry);
     if (!walk->status && !shard_stems_ready(&walk->indexes))
         walk->status = error_set_memory(walk->error, "the names in a folder", 16 * walk->indexes.count);

@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/hash.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -38,9 +37,10 @@ enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes
 }
 
 /* 0 marks an empty slot. */
-static uint64_t hash_of(const char *folder, const char *name, size_t stem_bytes)
+static uint64_t hash_of(const struct stem_set *set, const char *folder, const char *name, size_t stem_bytes)
 {
-    const uint64_t hash = hash64_seeded(name, stem_bytes, hash64(folder, strlen(folder)));
+    const uint64_t of_folder = table_hash(set->key, (const uint8_t *)folder, strlen(folder));
+    const uint64_t hash = table_mix(set->key, of_folder, table_hash(set->key, (const uint8_t *)name, stem_bytes));
     return hash ? hash : 1;
 }
 
@@ -54,7 +54,7 @@ bool shard_stems_add(struct stem_set *set, const char *folder, const char *name,
         set->hashes = hashes;
         set->capacity = capacity;
     }
-    set->hashes[set->count++] = hash_of(folder, name, stem_bytes);
+    set->hashes[set->count++] = hash_of(set, folder, name, stem_bytes);
     return true;
 }
 
@@ -69,19 +69,23 @@ static uint64_t slot_of(const struct stem_set *set, uint64_t hash)
 bool shard_stems_ready(struct stem_set *set)
 {
     set->slots = 16;
+    set->passed = 0;
     while (set->slots < 2 * set->count)
         set->slots *= 2;
     free(set->table);
     set->table = calloc(set->slots, sizeof *set->table);
-    for (uint64_t i = 0; set->table && i < set->count; i++)
-        set->table[slot_of(set, set->hashes[i])] = set->hashes[i];
+    for (uint64_t i = 0; set->table && i < set->count; i++) {
+        const uint64_t slot = slot_of(set, set->hashes[i]);
+        set->passed += (slot - set->hashes[i]) & (set->slots - 1);
+        set->table[slot] = set->hashes[i];
+    }
     return set->table != NULL;
 }
 
 bool shard_stems_has(const struct stem_set *set, const char *folder, const char *name, size_t stem_bytes)
 {
     assert(set->table);
-    return set->table[slot_of(set, hash_of(folder, name, stem_bytes))] != 0;
+    return set->table[slot_of(set, hash_of(set, folder, name, stem_bytes))] != 0;
 }
 
 bool shard_stems_within(const struct stem_set *some, const struct stem_set *all)

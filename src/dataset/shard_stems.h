@@ -2,7 +2,7 @@
  * shard_stems.h - notices shards of a folder whose index is missing.
  *
  * The *stem* of a file of a shard is its path without .bin, .tmx, and the like. A set of stems keeps a hash of each, so
- * a folder of a hundred thousand shards costs a few milliseconds. Zeroed, a set is empty.
+ * a folder of a hundred thousand shards costs a few milliseconds. Zeroed, but for the key, a set is empty.
  */
 #ifndef TOKMAP_DATASET_SHARD_STEMS_H
 #define TOKMAP_DATASET_SHARD_STEMS_H
@@ -10,6 +10,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+
+#include "platform/table_key.h"
 
 /* What the name of a file says about a shard. */
 enum shard_role {
@@ -22,17 +24,19 @@ enum shard_role {
 enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes);
 
 struct stem_set {
+    struct table_key key; /* of the hashes, because names are a folder's to choose; the caller draws it */
     uint64_t *hashes;
     uint64_t count, capacity;
     uint64_t *table; /* of shard_stems_ready() */
     uint64_t slots;
+    uint64_t passed; /* slots that shard_stems_ready() has passed over; few, whatever the names are */
 };
 /* Adds NAME in a folder. False without memory. */
 bool shard_stems_add(struct stem_set *set, const char *folder, const char *name, size_t stem_bytes);
 /* To be called between adding and asking. False without memory. */
 bool shard_stems_ready(struct stem_set *set);
 bool shard_stems_has(const struct stem_set *set, const char *folder, const char *name, size_t stem_bytes);
-/* Returns whether each stem of `some` is in `all`, which is ready. */
+/* Returns whether each stem of `some` is in `all`, which is ready. Both have the same key. */
 bool shard_stems_within(const struct stem_set *some, const struct stem_set *all);
 void shard_stems_free(struct stem_set *set);
 
