@@ -97,28 +97,42 @@ static void make_file(struct file *file, const struct edit *edit)
     }
 }
 
-static enum tokmap_status open_file(const uint8_t *bytes, size_t count, struct tokmap_error *error)
+static enum tokmap_status open_bytes(struct tokenizer **tokenizer, const uint8_t *bytes, size_t count,
+                                     struct tokmap_error *error)
 {
-    struct tokenizer *tokenizer;
-    struct tokenizer_state *state;
     static const struct tokenizer_options options;
     /* A copy of the exact size, so that a sanitizer sees reads past the end. */
     uint8_t *copy = malloc(count + !count);
     memcpy(copy, bytes, count);
-    enum tokmap_status status = sp_tokenizer_new(&tokenizer, "made.model", copy, count, &options, error);
+    const enum tokmap_status status = sp_tokenizer_new(tokenizer, "made.model", copy, count, &options, error);
     free(copy);
-    if (status)
-        return status;
-    const struct tokenizer_text text = {"ab a\xE4\xB8\xAD\xE6\x96\x87 \xC3\xA9<s>", 16};
-    const struct tokenizer_batch batch = {.documents = &text, .count = 1};
-    uint32_t tokens[64];
+    return status;
+}
+
+/* Encodes a text and closes the tokenizer. Returns how many tokens there are. */
+static uint64_t encode(struct tokenizer *tokenizer, const char *text, uint16_t tokens[64])
+{
+    struct tokenizer_state *state;
+    struct tokmap_error error;
+    const struct tokenizer_text one = {text, strlen(text)};
+    const struct tokenizer_batch batch = {.documents = &one, .count = 1};
     uint64_t end;
     struct tokenizer_out out = {.tokens = tokens, .capacity = 64, .ends = &end};
-    assert_int_equal(tokenizer_state_new(&state, tokenizer, error), TOKMAP_OK);
-    assert_int_equal(tokenizer_encode(state, &batch, &out, error), TOKMAP_OK);
+    assert_int_equal(tokenizer_state_new(&state, tokenizer, &error), TOKMAP_OK);
+    assert_int_equal(tokenizer_encode(state, &batch, &out, &error), TOKMAP_OK);
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
-    return TOKMAP_OK;
+    return end;
+}
+
+static enum tokmap_status open_file(const uint8_t *bytes, size_t count, struct tokmap_error *error)
+{
+    struct tokenizer *tokenizer;
+    uint16_t tokens[64];
+    const enum tokmap_status status = open_bytes(&tokenizer, bytes, count, error);
+    if (!status)
+        (void)encode(tokenizer, "ab a\xE4\xB8\xAD\xE6\x96\x87 \xC3\xA9<s>", tokens);
+    return status;
 }
 
 static void refused(void **unused)
@@ -183,6 +197,26 @@ static void pieces_too_long(void **unused)
     }
 }
 
+/* SentencePiece 0.2.3 gives the id of the unknown piece for a character whose piece is UNUSED. */
+static void unused_characters_are_unknown(void **unused)
+{
+    static struct file file;
+    static const uint64_t kinds[] = {SP_NORMAL, SP_UNUSED};
+    (void)unused;
+    for (size_t i = 0; i < 2; i++) {
+        struct tokmap_error error;
+        struct tokenizer *tokenizer;
+        uint16_t tokens[64];
+        const struct edit edit = {.piece = "x", .kind = kinds[i]};
+        make_file(&file, &edit);
+        assert_int_equal(open_bytes(&tokenizer, file.bytes, file.count, &error), TOKMAP_OK);
+        assert_int_equal(encode(tokenizer, "xb", tokens), 3);
+        assert_int_equal(tokens[0], 3); /* the mark of a space */
+        assert_int_equal(tokens[1], i ? 0 : 10);
+        assert_int_equal(tokens[2], 5);
+    }
+}
+
 /* Nothing is read past the end, whatever is missing or changed. Many of these files can be opened. */
 static void damaged(void **unused)
 {
@@ -220,6 +254,6 @@ static void damaged(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(refused), cmocka_unit_test(pieces_too_long),
-                                       cmocka_unit_test(damaged)};
+                                       cmocka_unit_test(unused_characters_are_unknown), cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
