@@ -401,9 +401,18 @@ int shard_take_over(const struct shard_commit *commit)
     if (index_open(&index, commit->index_partial, NULL))
         return 0;
     int system = 0;
-    for (int i = 0; i < SHARD_FILES && !system; i++)
-        if (commit->names[i] && index_has(&index, i) && belongs(&index, i, commit->names[i]))
+    for (int i = 0; i < SHARD_FILES && !system; i++) {
+        if (!commit->names[i] || !index_has(&index, i))
+            continue;
+        char *saved = shard_saved_name(commit->names[i], index.id);
+        if (!saved)
+            system = ENOMEM;
+        else if (belongs(&index, i, saved)) /* the old index was there, and somebody has removed it since */
+            system = os_unlink(saved);
+        if (!system && belongs(&index, i, commit->names[i]))
             system = os_unlink(commit->names[i]);
+        free(saved);
+    }
     index_close(&index);
     return system;
 }

@@ -62,9 +62,11 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokma
  * its sync. A file that cannot be removed stays; it only takes up space. */
 void shard_remove_saved(const struct shard_commit *commit);
 
-/* If there is an index, shard_remove_saved(). Otherwise removes the NAME.bin and NAME.mask of a first shard of this
- * name whose writer was killed before it renamed the index: index_partial, which the caller has locked, is a complete
- * index to which they belong, by their size and their first block. Anything else stays. Returns an errno. */
+/* If there is an index, shard_remove_saved(). Otherwise removes the NAME.bin and NAME.mask, or the files with their
+ * saved names, of a writer that was killed before it renamed the index: index_partial, which the caller has locked, is
+ * a complete index to which they belong, by their size and their first block. Anything else stays, also the saved files
+ * of an old index that somebody has removed since then: where that index was moved, they are the only copy of its
+ * tokens. Returns an errno. */
 int shard_take_over(const struct shard_commit *commit);
 
 #endif

@@ -15,6 +15,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <errno.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -23,6 +24,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "format/index_reader.h"
+#include "format/shard_commit.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
@@ -233,6 +236,54 @@ static void a_first_writer_killed_between_its_renames_is_taken_over(void **unuse
     }
 }
 
+/* A replacement is killed, and then somebody removes the old index. The new files belong to the partial index, so the
+ * next writer removes them; the old ones, and what only has such a name, belong to nothing that it knows, and stay. */
+static void a_replacement_without_its_old_index_is_taken_over(void **unused)
+{
+    (void)unused;
+    static const char *const endings[] = {".mask", ".bin"};
+    for (uint64_t version = 0; version < 2; version++) {
+        char prefix[600], index_path[610], partial[620], name[610];
+        char *saved[2], *old[2];
+        struct index index;
+        struct os_stat found;
+        (void)snprintf(prefix, sizeof prefix, "%s/moved%d", folder, (int)version);
+        (void)snprintf(index_path, sizeof index_path, "%s.tmx", prefix);
+        (void)snprintf(partial, sizeof partial, "%s.tmx.partial", prefix);
+        MUST(version_write(prefix, 1, false, false));
+        MUST(index_open(&index, index_path, &error));
+        for (int i = 0; i < 2; i++) {
+            (void)snprintf(name, sizeof name, "%s%s", prefix, endings[i]);
+            saved[i] = shard_saved_name(name, index.id);
+            old[i] = shard_saved_name(name, index.id ^ 1);
+            assert_true(saved[i] && old[i]);
+            assert_int_equal(os_rename(name, saved[i]), 0);
+            file_write_text(old[i], "old");
+        }
+        index_close(&index);
+        assert_int_equal(os_rename(index_path, partial), 0);
+        MUST(version_write(prefix, version, false, false));
+        assert_int_equal(version_read(prefix, 1), version);
+        for (int i = 0; i < 2; i++) {
+            assert_int_equal(os_stat(saved[i], &found), ENOENT);
+            assert_int_equal(os_stat(old[i], &found), 0);
+        }
+        /* Other bytes under the saved name. */
+        MUST(version_write(prefix, 1, true, false));
+        file_write_text(saved[1], "precious");
+        (void)snprintf(name, sizeof name, "%s.bin", prefix);
+        assert_int_equal(os_unlink(name), 0);
+        assert_int_equal(os_rename(index_path, partial), 0);
+        MUST(version_write(prefix, version, false, false));
+        assert_int_equal(version_read(prefix, 1), version);
+        assert_int_equal(os_stat(saved[1], &found), 0);
+        for (int i = 0; i < 2; i++) {
+            free(saved[i]);
+            free(old[i]);
+        }
+    }
+}
+
 /* ---- folders ---- */
 
 static void check_refused(const char *name, const char *part)
@@ -366,6 +417,7 @@ int main(void)
         cmocka_unit_test(readers_find_old_or_new),
         cmocka_unit_test(a_killed_writer_leaves_old_or_new),
         cmocka_unit_test(a_first_writer_killed_between_its_renames_is_taken_over),
+        cmocka_unit_test(a_replacement_without_its_old_index_is_taken_over),
         cmocka_unit_test(a_folder_does_not_omit_tokens_without_an_index),
         cmocka_unit_test(an_index_that_appears_is_awaited),
         cmocka_unit_test(a_partial_file_of_somebody_else_is_never_adopted),
