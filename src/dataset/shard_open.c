@@ -119,7 +119,7 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
 static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading reading, struct tokmap_error *error)
 {
     enum { TRIES = 100, MISSING_TRIES = 8 };
-    for (int try = 0;; try++) {
+    for (int try = 0, missing = 0;; try++) {
         int fd;
         enum tokmap_status status = index_open_held(&shard->index, shard->index_path, reading, &fd, error);
         if (status == TOKMAP_ERROR_NOT_FOUND && try < MISSING_TRIES && shard_index_awaited(shard->index_path))
@@ -133,8 +133,10 @@ static enum tokmap_status open_pair(struct shard *shard, enum tokmap_reading rea
         int system = os_stat(shard->index_path, &now);
         os_close(fd);
         const bool same = !system && now.inode == shard->index.inode && now.device == shard->index.device;
-        /* A file that has neither of its names may have been renamed after we looked for the first one. */
-        if (same && (status != TOKMAP_ERROR_NOT_FOUND || try >= MISSING_TRIES))
+        /* A file that has neither of its names may have been renamed after we looked for the first one, which happens
+         * twice to the files of one index at most. */
+        missing = same ? missing + 1 : 0;
+        if (same && (status != TOKMAP_ERROR_NOT_FOUND || missing > MISSING_TRIES))
             return status;
         if (system && system != ENOENT)
             return error_set_system(error, system, shard->index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
