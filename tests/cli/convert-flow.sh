@@ -32,7 +32,7 @@ is_same("l.bin", struct.pack("<3i", 20240520, 1, len(tokens)) + bytes(1012) + ra
 is_same("l4.bin", struct.pack("<3i", 20240801, 7, len(tokens)) + bytes(1012) + array("I", tokens).tobytes())
 is_same("d.ds", raw)
 is_same("d.ds.index", array("Q", ends).tobytes())
-is_same("d.ds.metadata", b"bytes|2\n14761\n14.76 K")
+is_same("d.ds.metadata", b"bytes|2\n14761\n14.8 kT")
 is_same("o.npy", raw)
 rows = []
 for number, (start, end) in enumerate(zip(starts, ends)):
@@ -110,6 +110,16 @@ tokmap convert --json -q --to llmc -o l_i m_i,eod=9 >out 2>err
 holds out '"documents_lost": 2'
 tokmap convert --json -q --to nanogpt -o n_i m_i,bos=9 >out 2>err
 holds out '"documents_lost": 5'
+
+# An index of many pages.
+awk 'BEGIN { for (i = 0; i < 40000; i++) print "{\"text\": \"record " i " of many, and more of it\"}" }' >many.jsonl
+tokmap pack -q -o many many.jsonl
+tokmap convert -q --to megatron -o m_n many
+tokmap convert -q -o back_n m_n,eod=256,vocab=257
+equal "$(content back_n)" "$(content many)"
+tokmap convert -q --to olmo -o o_n many
+tokmap convert -q --force -o back_n olmo:o_n.npy,width=2,eod=256,vocab=257
+equal "$(content back_n)" "$(content many)"
 
 # The mask: only datatrove can have one.
 printf '{"i": [1, 2, 3], "m": [0, 1, 1]}\n{"i": [4, 5], "m": [1, 0]}\n' >masked.jsonl

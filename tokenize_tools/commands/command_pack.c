@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/also_arguments.h"
 #include "commands/shared/content_arguments.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
@@ -12,6 +13,7 @@
 #include "commands/shared/pack_report.h"
 #include "commands/shared/skip_report.h"
 #include "commands/shared/tokenizer_arguments.h"
+#include "pack/document_encode.h"
 #include "pack/pack.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -29,6 +31,7 @@ struct packing {
     struct corpus_arguments corpus;
     struct content_arguments content;
     struct skip_report skips;
+    struct also_arguments also;
     bool force, dry_run, json, quiet;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
@@ -85,6 +88,12 @@ static bool is_stopped(void *user)
     return os_signal_caught() != 0;
 }
 
+static enum tokmap_status old_remove(void *user, struct tokmap_error *error)
+{
+    const struct packing *packing = user;
+    return packing->force ? also_remove_old(&packing->also, packing->prefix, error) : TOKMAP_OK;
+}
+
 /* ---- arguments ---- */
 
 /* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
@@ -93,6 +102,10 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
 {
     if (!packing->output && !packing->dry_run)
         return cli_misused(command, "no output given; name it with -o PREFIX, or only check the inputs with --dry-run");
+    if (packing->also.typed && packing->dry_run)
+        return cli_misused(command, "--also writes files and cannot be used with --dry-run");
+    if (also_parse(command, &packing->also))
+        return CLI_MISUSED;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
     const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
@@ -105,11 +118,37 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
 
 /* ---- packing ---- */
 
+/* Checks whether the files of --also can be written. */
+static enum tokmap_status also_first(const struct packing *packing, const struct pack_options *options,
+                                     struct tokmap_error *error)
+{
+    struct tokenizer_info info = {.width = pack_width(options->vocabulary)};
+    if (options->tokenizer)
+        tokenizer_info(options->tokenizer, &info);
+    return also_check(&packing->also, options->prefix, info.width, document_is_masked(&options->corpus),
+                      options->replace, error);
+}
+
+/* Writes the files of --also, of the shard that is complete. */
+static enum tokmap_status also_last(struct packing *packing, struct tokmap_error *error)
+{
+    const struct convert_options options = {.program = program,
+                                            .name = packing->prefix,
+                                            .prefix = packing->prefix,
+                                            .replace = packing->force,
+                                            .sync = true,
+                                            .stop = is_stopped,
+                                            .user = packing};
+    return also_write(&packing->also, &options, error);
+}
+
 static enum tokmap_status inputs_pack(struct packing *packing, const struct pack_options *options,
                                       const char **operands, size_t operand_count, struct tokmap_error *error)
 {
     const int shown = packing->quiet ? CLI_PROGRESS_NONE : packing->shown;
     enum tokmap_status status = options->dry_run ? TOKMAP_OK : output_place_check(options->prefix, error);
+    if (!status && !options->dry_run)
+        status = also_first(packing, options, error);
     if (status)
         return status;
     input_size_start(&packing->size, operands, operand_count, &options->corpus.select, shown);
@@ -117,7 +156,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
     status = pack_run(options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
-    return status;
+    return status || options->dry_run ? status : also_last(packing, error);
 }
 
 /* Warns about fields that no record has, since their names are probably slips. */
@@ -160,6 +199,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .bos_id = options->bos_id,
                                        .result = &packing->result,
                                        .skips = &packing->skips,
+                                       .also = &packing->also,
                                        .seconds = (double)(os_clock_ns() - started) * 1e-9};
     skip_report_advise(&packing->skips, &packing->result.counts);
     columns_check(packing);
@@ -205,6 +245,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .stop = is_stopped,
+                                   .before_commit = old_remove,
                                    .user = packing};
     corpus_arguments_apply(&packing->corpus, &options.corpus);
     content_arguments_apply(&packing->content, &options.corpus);
@@ -251,6 +292,7 @@ int command_pack(int argc, char **argv)
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
         {'o', "output", CLI_TEXT, &packing.output, NULL, "PREFIX", "write PREFIX.bin and PREFIX.tmx", NULL},
+        ALSO_OPTION(packing.also),
         {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
          NULL},

@@ -556,6 +556,8 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     }
     if (!status)
         status = accounts_check(&pack, error);
+    if (!status && pack.writer && options->before_commit)
+        status = options->before_commit(options->user, error);
     if (!status && pack.writer)
         status = commit(&pack, error);
     shard_writer_abort(pack.writer);

@@ -43,6 +43,9 @@ struct pack_options {
     void (*progress)(void *user, uint64_t stored_bytes);
     /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);
+    /* Called once, when all is packed and checked, before the shard is committed. A status other than OK ends the work
+     * with it. May be NULL. */
+    enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
     void *user;
 };
 

@@ -4,15 +4,17 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-/* Writes the number as datatrove does for people: "950", "1.25 K", "60.05 K", "7.00 M". */
+/* Writes the number as datatrove does for people, with three digits and the unit T, for tokens: "950 T", "1.25 kT",
+ * "60.1 kT", "7.00 MT", and "1.00 MT" for 999,999. */
 static void number_print(uint64_t number, char *text, size_t room)
 {
-    static const char *const units[] = {"", " K", " M", " B", " T", " P", " E"};
+    static const char *const prefixes[] = {"", "k", "M", "G", "T", "P", "E"};
     double value = (double)number;
-    size_t unit = 0;
-    for (; value >= 1000 && unit + 1 < sizeof units / sizeof units[0]; unit++)
+    int unit = 0, before = 1; /* digits before the point */
+    for (; value >= 999.5; unit++)
         value /= 1000;
-    (void)snprintf(text, room, unit ? "%.2f%s" : "%.0f%s", value, units[unit]);
+    before += (value >= 9.995) + (value >= 99.95);
+    (void)snprintf(text, room, "%.*f %sT", 3 - before, value, prefixes[unit]);
 }
 
 size_t datatrove_metadata(char text[DATATROVE_TEXT_MOST], const char *tokenizer, uint32_t width, uint64_t tokens)

@@ -156,9 +156,13 @@ static void test_heads(void **unused)
     assert_true(layout.tokens == LLMC_TOKENS_MOST && layout.element == ELEMENT_U32);
     size_t bytes = datatrove_metadata(text, NULL, 2, 999);
     assert_int_equal(bytes, strlen(text));
-    assert_string_equal(text, "Unknown Tokenizer|2\n999\n999");
+    assert_string_equal(text, "Unknown Tokenizer|2\n999\n999 T");
     (void)datatrove_metadata(text, "a\nb", 4, 7000000);
-    assert_string_equal(text, "a?b|4\n7000000\n7.00 M");
+    assert_string_equal(text, "a?b|4\n7000000\n7.00 MT");
+    (void)datatrove_metadata(text, "x", 4, 999999);
+    assert_string_equal(text, "x|4\n999999\n1.00 MT");
+    (void)datatrove_metadata(text, "x", 4, 14761);
+    assert_string_equal(text, "x|4\n14761\n14.8 kT");
     memset(name, 'n', sizeof name - 1);
     name[sizeof name - 1] = '\0';
     bytes = datatrove_metadata(text, name, 2, UINT64_MAX);

@@ -19,7 +19,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "format/foreign/foreign_name.h"
-#include "format/index_reader.h"
+#include "format/index_verify.h"
 #include "platform/os.h"
 
 enum { ENDS_AT_ONCE = 4096 };
@@ -287,9 +287,12 @@ static enum tokmap_status reading_begin(struct reading *reading, struct tokmap_e
         return status;
     reading->hashed = !memcmp(reading->index.shard.content, reading->shard.content, 16) &&
                       reading->index.shard.tokens == reading->shard.tokens;
+    const enum tokmap_status checked =
+        reading->hashed ? index_blocks_check(&reading->index, 0, index_blocks(&reading->index), error) : TOKMAP_OK;
+    reading->hashed = reading->hashed && !checked;
     if (!reading->hashed)
         index_close(&reading->index);
-    return TOKMAP_OK;
+    return checked;
 }
 
 static enum tokmap_status shard_convert(struct converting *converting, struct reading *reading, bool masked,

@@ -209,6 +209,7 @@ void pack_report_print(const struct pack_report *report)
         output_print(report);
     input_print(report);
     skip_report_print(counts);
+    also_print(report->also, "tokmap pack");
     if (!report->dry_run)
         next_print(report);
 }
@@ -312,6 +313,7 @@ void pack_report_json(const struct pack_report *report)
         cli_json_null(&json, "bytes_per_token");
     lengths_json(&result->lengths, &json);
     skip_report_json(report->skips, &result->counts, &json);
+    also_json(report->also, &json);
     cli_json_real(&json, "seconds", report->seconds);
     cli_json_end(&json);
 }

@@ -4,6 +4,7 @@
 
 #include "cli/cli.h"
 #include "pack/pack.h"
+#include "also_arguments.h"
 #include "skip_report.h"
 
 struct pack_report {
@@ -18,6 +19,7 @@ struct pack_report {
     uint64_t eod_id, bos_id;    /* or TOKMAP_NO_ID */
     const struct pack_result *result;
     const struct skip_report *skips;
+    const struct also_arguments *also; /* files of other projects; its count may be 0 */
     double seconds;
 };
 
