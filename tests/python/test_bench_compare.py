@@ -16,11 +16,14 @@ from support import TOKMAP, TOP, importable, needs, pack
 COMPARE = os.path.join(TOP, "bench", "peers", "compare")
 
 SYSTEMS = {
-    "again": 'from systems.tokmap import *\nNAME, ROWS = "again", {"tokmap again": {}}\n',
     "absent": 'from systems.tokmap import *\nfrom report import Absent\nNAME, ROWS = "absent", {"absent": {}}\n'
               'def open(*_, **__):\n    raise Absent("it is not here,\\nnor there")\n',
     "imports": 'from systems.tokmap import *\nNAME, ROWS = "imports", {"imports": {}}\n'
                'def about():\n    import no_such_module\n',
+    # Like litdata, it empties a folder that anyone may have where temporary files are.
+    "again": 'import os, shutil, tempfile\nfrom systems.tokmap import *\nNAME, ROWS = "again", {"tokmap again": {}}\n'
+             'shutil.rmtree(os.path.join(tempfile.gettempdir(), "data"), ignore_errors=True)\n'
+             'os.makedirs(os.path.join(tempfile.gettempdir(), "data", "of again"), exist_ok=True)\n',
     # One token of the batch after the third differs.
     "wrong": """
 import array
@@ -176,6 +179,7 @@ class Scripts(unittest.TestCase):
 
     def run_table(self, peers, repeats=1, seconds=0.01, status=0, more=()):
         temporary = tempfile.mkdtemp(dir=self.folder.name)
+        os.makedirs(os.path.join(temporary, "data", "of a user"))
         done = subprocess.run(
             [sys.executable, self.compare, "loaders", "--data", self.data, "--bin", self.data + ".bin", "--seq-len",
              "64", "--rows", "4", "--repeats", str(repeats), "--seconds", str(seconds), "--peers", peers, "--offline",
@@ -183,7 +187,8 @@ class Scripts(unittest.TestCase):
              "--tokmap", TOKMAP, *more],
             capture_output=True, text=True, check=False, env={**os.environ, "TMPDIR": temporary})
         self.assertEqual(done.returncode, status, done.stderr)
-        self.assertEqual(os.listdir(temporary), [])
+        self.assertEqual(os.listdir(temporary), ["data"])
+        self.assertEqual(os.listdir(os.path.join(temporary, "data")), ["of a user"])
         return [line.split("\t") for line in done.stdout.splitlines()]
 
     @staticmethod

@@ -94,8 +94,11 @@ def main():
     options = arguments(setup.names_in("tables"))
     for number in ENDING:
         signal.signal(number, stopped)
-    made = None if options.work else tempfile.mkdtemp(prefix="tokmap-compare-")
-    options.work = os.path.abspath(options.work or made)
+    made = [] if options.work else [tempfile.mkdtemp(prefix="tokmap-compare-")]
+    options.work = os.path.abspath(options.work or made[0])
+    # Systems have temporary files, and some of them empty folders there: litdata removes all of data/ and chunks/.
+    made.append(tempfile.mkdtemp(prefix="tokmap-"))  # its path is short, because it is a part of names of sockets
+    os.environ["TMPDIR"], tempfile.tempdir = made[-1], None
     options.data_files = lines_of(options.files)
     report = Report(lines)
     try:
@@ -113,8 +116,8 @@ def main():
         return 1
     finally:
         driver.stop_all()
-        if made:
-            shutil.rmtree(made, ignore_errors=True)
+        for folder in made:
+            shutil.rmtree(folder, ignore_errors=True)
 
 
 if __name__ == "__main__":
