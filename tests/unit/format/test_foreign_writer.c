@@ -94,7 +94,7 @@ static void test_gzip(void **unused)
     struct output_set set;
     struct gzip_stored gzip;
     struct tokmap_error error = {0};
-    uint8_t block[GZIP_BLOCK], text[1000];
+    uint8_t block[GZIP_BLOCK], text[1070];
     size_t bytes = 0;
     (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
     set_open(&set, prefix);
