@@ -18,6 +18,9 @@
  * then tokens 0 to 199 of shard 0, since the dataset begins again past its end. Each stretch is copied in the way that
  * suits its pages, so one row may be made in both ways.
  *
+ * A sealed shard is read frame by frame, each unpacked and compared in memory of the loader (sealed_rows.c), and its
+ * tokens are copied from there as they are from a mapping.
+ *
  * A run whose sources have tokens of 2 and of 4 bytes delivers rows of 4. The tokens of 2 bytes are widened by the same
  * pass that copies them from the mapping. What pread delivers is read to the second half of its place in the row, and
  * widened there from the front: the last bytes are read before anything is written over them.
@@ -184,22 +187,29 @@ static enum tokmap_status look(struct gather *gather, struct shard_view *view, s
     return status ? fault_read(view, system, TOKMAP_NO_OFFSET, error) : TOKMAP_OK;
 }
 
-/* Reads a stretch, or a span, without saying so to the residency. */
+/* Reads bytes of a file, without saying so to the residency. */
+static enum tokmap_status read_file(struct gather *gather, const struct shard_view *view, uint64_t offset, size_t bytes,
+                                    uint8_t *into, bool *cold, struct tokmap_error *error)
+{
+    size_t got, more = 0;
+    if (residency_read_cached(gather->source, view->fd, offset, bytes, into, &got) && got < bytes)
+        *cold = true;
+    if (got < bytes) {
+        int system = residency_read(gather->source, view->fd, into + got, bytes - got, offset + got, &more);
+        if (system)
+            return fault_read(view, system, offset + got + more, error);
+        if (got + more < bytes)
+            return fault_short(view, offset + got + more, error);
+    }
+    return TOKMAP_OK;
+}
+
+/* Reads a stretch, or a span, in the same way. */
 static enum tokmap_status read_bytes(struct gather *gather, const struct stretch *stretch, uint8_t *into, bool *cold,
                                      struct tokmap_error *error)
 {
-    const struct shard_view *view = stretch->view;
-    size_t bytes = (size_t)(stretch->count << view->element_shift), got, more = 0;
-    if (residency_read_cached(gather->source, stretch, into, &got) && got < bytes)
-        *cold = true;
-    if (got < bytes) {
-        int system = residency_read(gather->source, view->fd, into + got, bytes - got, stretch->offset + got, &more);
-        if (system)
-            return fault_read(view, system, stretch->offset + got + more, error);
-        if (got + more < bytes)
-            return fault_short(view, stretch->offset + got + more, error);
-    }
-    return TOKMAP_OK;
+    return read_file(gather, stretch->view, stretch->offset, (size_t)(stretch->count << stretch->view->element_shift),
+                     into, cold, error);
 }
 
 /* Reads a stretch by spans of whole pages, and compares those that were not compared before. */
@@ -272,6 +282,60 @@ static uint8_t *read_to(const struct gather *gather, uint8_t *into, uint64_t cou
     return is_widened(gather) ? into + (count << gather->width_shift) : into;
 }
 
+/* Copies tokens that are in memory to a row, and raises *largest to the largest of them. */
+static void copy_tokens(const struct gather *gather, const uint8_t *from, uint64_t count, uint8_t *into,
+                        uint32_t *largest)
+{
+    const struct copy_kernels *kernels = gather->kernels;
+    uint32_t found = 0;
+    if (is_widened(gather))
+        found = kernels->widen16(into, from, count);
+    else if (gather->vocabulary == UINT64_MAX)
+        memcpy(into, from, (size_t)(count << gather->width_shift));
+    else
+        found = gather->width == 4 ? kernels->copy32(into, from, count) : kernels->copy16(into, from, count);
+    *largest = found > *largest ? found : *largest;
+}
+
+/* Finds the tokens of a frame, which is read and unpacked unless that was done for one of the last rows. */
+static enum tokmap_status frame_tokens(struct gather *gather, struct shard_view *view, uint64_t number,
+                                       const uint8_t **tokens, bool *cold, struct tokmap_error *error)
+{
+    struct residency_source *source = gather->source;
+    struct sealed_rows *rows = source->turn->sealed;
+    struct sealed_frame frame;
+    *tokens = sealed_rows_kept(rows, view, number);
+    if (*tokens)
+        return TOKMAP_OK;
+    enum tokmap_status status = sealed_rows_find(&source->check, view, number, &frame, error);
+    if (!status)
+        status = read_file(gather, view, frame.at, frame.stored, rows->stored, cold, error);
+    if (!status)
+        status = sealed_rows_unpack(rows, view, &frame, tokens, error);
+    if (!status)
+        residency_frame_was_read(source, view, &frame);
+    return status;
+}
+
+/* Copies a stretch of a sealed shard, frame by frame. */
+static enum tokmap_status read_sealed(struct gather *gather, const struct stretch *stretch, uint8_t *into, bool *cold,
+                                      uint32_t *largest, struct tokmap_error *error)
+{
+    const uint32_t shift = stretch->view->element_shift;
+    uint64_t at = stretch->offset;
+    for (uint64_t left = stretch->count, part; left; left -= part, at += part << shift) {
+        const uint64_t skip = at % FRAME_BYTES;
+        const uint8_t *tokens;
+        part = min64(left, (FRAME_BYTES - skip) >> shift);
+        const enum tokmap_status status = frame_tokens(gather, stretch->view, at / FRAME_BYTES, &tokens, cold, error);
+        if (status)
+            return status;
+        copy_tokens(gather, tokens + skip, part, into, largest);
+        into += part << gather->row_shift;
+    }
+    return TOKMAP_OK;
+}
+
 static enum tokmap_status gather_stretch(struct gather *gather, const struct stretch *stretch, uint8_t *into,
                                          bool *cold, struct tokmap_error *error)
 {
@@ -288,13 +352,12 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
     }
     if (populated) {
         const uint8_t *from = stretch->view->tokens + stretch->offset;
-        if (widen)
-            largest = kernels->widen16(into, from, stretch->count);
-        else if (checked)
-            largest = wide ? kernels->copy32(into, from, stretch->count) : kernels->copy16(into, from, stretch->count);
-        else
-            memcpy(into, from, (size_t)(stretch->count << gather->width_shift));
+        copy_tokens(gather, from, stretch->count, into, &largest);
         residency_loaded(gather->source, stretch->count << gather->width_shift);
+    } else if (stretch->view->sealed) {
+        status = read_sealed(gather, stretch, into, cold, &largest, error);
+        if (status)
+            return status;
     } else {
         uint8_t *to = read_to(gather, into, stretch->count);
         status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)

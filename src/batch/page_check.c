@@ -81,8 +81,7 @@ bool page_check_done(const struct page_check *check, const struct stretch *stret
     return bits_all(check->compared, stretch->view->first_hash + first, stretch->view->first_hash + end);
 }
 
-/* Opens the index of a file for the pool, the first time. Returns whether it is open. */
-static bool index_opened(const struct page_check *check, struct shard_view *view)
+bool page_check_index(const struct page_check *check, struct shard_view *view)
 {
     if (!view->index_looked) {
         view->index_looked = true;
@@ -153,7 +152,7 @@ enum tokmap_status page_check_compare(struct page_check *check, struct shard_vie
         const uint64_t part = min64(bytes - at, TOKEN_PAGE_BYTES);
         if (i == known) {
             const uint64_t count = min64(div_ceil(bytes - at, TOKEN_PAGE_BYTES), HASHES_AT_ONCE);
-            enum tokmap_status status = check->pool && index_opened(check, view)
+            enum tokmap_status status = check->pool && page_check_index(check, view)
                                             ? read_hashes(check, view, first + i, count, hashes, error)
                                             : load_hashes(check, view, first + i, count, hashes, error);
             if (status)
@@ -181,7 +180,7 @@ void page_check_ask(const struct page_check *check, const struct stretch *stretc
     pages_of(stretch, &first, &end);
     if (!check->pool)
         dataset_page_hashes_ask(check->views->dataset, stretch->view->shard, first, end - first);
-    else if (index_opened(check, stretch->view)) /* asking can wait, too, where the storage hangs */
+    else if (page_check_index(check, stretch->view)) /* asking can wait, too, where the storage hangs */
         read_pool_hint(check->pool, stretch->view->index_fd, stretch->view->hashes_at + first * sizeof(uint32_t),
                        (end - first) * sizeof(uint32_t));
 }

@@ -48,6 +48,9 @@ bool page_check_done(const struct page_check *check, const struct stretch *stret
 enum tokmap_status page_check_compare(struct page_check *check, struct shard_view *view, uint64_t first,
                                       const uint8_t *pages, uint64_t bytes, struct tokmap_error *error);
 
+/* Opens the index of a file for the pool, the first time. Returns whether it is open. */
+bool page_check_index(const struct page_check *check, struct shard_view *view);
+
 /* Asks the storage for the hashes of a stretch. A hint. */
 void page_check_ask(const struct page_check *check, const struct stretch *stretch);
 

@@ -68,6 +68,8 @@ static enum tokmap_status open_source(struct residency_source *source, const str
         status = page_check_open(&source->check, &source->views, error);
     if (!status && source->check.compared && !turn->span && !(turn->span = malloc(PAGE_CHECK_SPAN)))
         status = error_set_memory(error, "a loader", PAGE_CHECK_SPAN);
+    if (!status && dataset_is_sealed(dataset) && !turn->sealed && !(turn->sealed = sealed_rows_new()))
+        status = error_set_memory(error, "a loader", SEALED_ROWS_FRAMES * FRAME_BYTES);
     if (status || !source->views.mapped)
         return status;
     void *bits;
@@ -121,6 +123,7 @@ void residency_close(struct residency *residency)
         shard_views_free(&residency->sources[i].views);
     }
     free(residency->turn.span);
+    sealed_rows_free(residency->turn.sealed);
     free(residency->sources);
     free(residency);
 }
@@ -193,11 +196,12 @@ bool residency_is_cached(struct residency_source *source, const struct row_piece
     if (!source->views.views)
         return true; /* synthetic */
     for (uint64_t done = 0; done < piece->tokens; done += stretch.count) {
-        uint64_t first, end;
-        if (shard_views_stretch(&source->views, piece->first_token + done, piece->tokens - done, &stretch, NULL))
+        uint64_t from, to;
+        if (shard_views_stretch(&source->views, piece->first_token + done, piece->tokens - done, &stretch, NULL) ||
+            !sealed_rows_place(&source->check, &stretch, &from, &to))
             return false;
-        stretch_pages(&source->views, &stretch, &first, &end);
-        if (pages_cached(source, stretch.view, first, end) != 1)
+        const uint32_t shift = source->views.page_shift;
+        if (pages_cached(source, stretch.view, from >> shift, ((to - 1) >> shift) + 1) != 1)
             return false;
     }
     return true;
@@ -219,34 +223,32 @@ static bool piece_is_populated(struct residency_source *source, const struct row
     return false;
 }
 
-bool residency_read_cached(struct residency_source *source, const struct stretch *stretch, void *into, size_t *got)
+bool residency_read_cached(struct residency_source *source, int fd, uint64_t offset, size_t bytes, void *into,
+                           size_t *got)
 {
     *got = 0;
     if (source->cannot_tell && !source->pool_asks)
         return false;
-    size_t bytes = (size_t)(stretch->count << stretch->view->element_shift);
     if (source->pool_asks) {
         int system;
-        if (read_pool_take(source->pool, stretch->view->fd, into, bytes, stretch->offset, got, &system) && !system)
+        if (read_pool_take(source->pool, fd, into, bytes, offset, got, &system) && !system)
             return true;
         *got = 0;
     }
-    if (os_pread_cached(stretch->view->fd, into, bytes, stretch->offset, got) != ENOTSUP)
+    if (os_pread_cached(fd, into, bytes, offset, got) != ENOTSUP)
         return true;
     source->cannot_tell = true;
     *got = 0;
     return false;
 }
 
-/* Drops the pages of a stretch. In order, its last page is kept, because the source's next row begins there; if that
- * row turns out to be elsewhere (a gap between the rows of a rank, a segment of a plan, another epoch), the page is
- * dropped then, so at most one page of each source stays. */
-static void drop_behind(struct residency_source *source, const struct stretch *stretch)
+/* Drops the pages of bytes [first, bytes_end) of a file. In order, its last page is kept, because the source's next row
+ * begins there; if that row turns out to be elsewhere (a gap between the rows of a rank, a segment of a plan, another
+ * epoch), the page is dropped then, so at most one page of each source stays. */
+static void drop_behind(struct residency_source *source, int fd, uint64_t first, uint64_t bytes_end)
 {
     const uint64_t page = (uint64_t)1 << source->views.page_shift;
-    const uint64_t bytes_end = stretch->offset + (stretch->count << stretch->view->element_shift);
-    const int fd = stretch->view->fd;
-    uint64_t from = round_down(stretch->offset, page), end = round_up(bytes_end, page);
+    uint64_t from = round_down(first, page), end = round_up(bytes_end, page);
     if (source->kept_fd >= 0 && (source->kept_fd != fd || source->kept_at < from || source->kept_at >= end))
         os_advise_drop(source->kept_fd, source->kept_at, page);
     source->kept_fd = -1;
@@ -323,12 +325,20 @@ enum tokmap_status residency_look(struct residency_source *source, struct shard_
 void residency_was_read(struct residency_source *source, const struct stretch *stretch, bool cold)
 {
     if (source->drop_behind) {
-        drop_behind(source, stretch);
+        drop_behind(source, stretch->view->fd, stretch->offset,
+                    stretch->offset + (stretch->count << stretch->view->element_shift));
     } else if (source->populated && source->turn->warm && !cold && source->turn->populate_budget &&
                !source->cannot_populate) {
         source->turn->populate_budget--;
         populate(source, stretch);
     }
+}
+
+void residency_frame_was_read(struct residency_source *source, const struct shard_view *view,
+                              const struct sealed_frame *frame)
+{
+    if (source->drop_behind)
+        drop_behind(source, view->fd, frame->at, frame->at + frame->stored);
 }
 
 void residency_forget(struct residency_source *source)
@@ -392,9 +402,10 @@ static void ask_piece(struct residency_source *source, const struct row_piece *p
             ask_pool(source, &stretch);
             continue;
         }
-        stretch_pages(views, &stretch, &first, &end);
-        first <<= views->page_shift;
-        end <<= views->page_shift;
+        if (!sealed_rows_place(&source->check, &stretch, &first, &end))
+            return; /* likewise */
+        first = round_down(first, (uint64_t)1 << views->page_shift);
+        end = round_up(end, (uint64_t)1 << views->page_shift);
         if (source->ask_fd == stretch.view->fd && first <= source->ask_to && end >= source->ask_from) {
             source->ask_from = min64(source->ask_from, first);
             source->ask_to = max64(source->ask_to, end);

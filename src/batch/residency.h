@@ -19,17 +19,19 @@
 #include "dataset/row_piece.h"
 #include "page_check.h"
 #include "read_pool.h"
+#include "sealed_rows.h"
 #include "shard_views.h"
 #include "tokmap/tokmap.h"
 
 /* What all sources of a residency share. */
 struct residency_turn {
-    uint64_t change_look; /* the same for changes of files, which cost three times as much to look for */
-    uint64_t change_ns;   /* when that began */
-    uint8_t *span;        /* PAGE_CHECK_SPAN bytes, in which pages are compared; NULL: no source has hashes of them */
-    uint64_t look;        /* the sizes of files that were compared in an earlier look are compared again */
-    uint64_t look_ns;     /* when it began */
-    uint64_t look_bytes;  /* bytes that were loaded from mappings since it began */
+    uint64_t change_look;       /* the same for changes of files, which cost three times as much to look for */
+    uint64_t change_ns;         /* when that began */
+    struct sealed_rows *sealed; /* NULL: no source has a sealed shard */
+    uint8_t *span;       /* PAGE_CHECK_SPAN bytes, in which pages are compared; NULL: no source has hashes of them */
+    uint64_t look;       /* the sizes of files that were compared in an earlier look are compared again */
+    uint64_t look_ns;    /* when it began */
+    uint64_t look_bytes; /* bytes that were loaded from mappings since it began */
     uint64_t populate_budget; /* neighborhoods that may still be populated during this batch */
     uint64_t forgotten;       /* how often the warm state ended: pages populated before may have left the page cache */
     bool warm;                /* nothing is asked for: recent rows were in the page cache */
@@ -167,10 +169,11 @@ static inline void residency_loaded(struct residency_source *source, uint64_t by
     }
 }
 
-/* Copies the bytes of a stretch to `into` as far as they are in the page cache: *got of them, from its start. Returns
- * false (and *got is 0) if the kernel cannot report what is in the page cache. Failures of the storage are left for the
- * read that follows. */
-bool residency_read_cached(struct residency_source *source, const struct stretch *stretch, void *into, size_t *got);
+/* Copies bytes of a file of the source to `into` as far as they are in the page cache: *got of them, from the first on.
+ * Returns false (and *got is 0) if the kernel cannot report what is in the page cache. Failures of the storage are left
+ * for the read that follows. */
+bool residency_read_cached(struct residency_source *source, int fd, uint64_t offset, size_t bytes, void *into,
+                           size_t *got);
 
 /* Reads `bytes` bytes from a file of the source into `into`, like os_pread(), by the pool if there is one. Returns 0,
  * an errno, or ETIMEDOUT. */
@@ -179,6 +182,10 @@ int residency_read(struct residency_source *source, int fd, void *into, uint64_t
 /* Reports that a stretch was read through its file descriptor. cold: some of it was not in the page cache. Populates
  * pages of the mapping, or drops pages from the page cache, as the options say. */
 void residency_was_read(struct residency_source *source, const struct stretch *stretch, bool cold);
+
+/* Reports the same of a frame of a sealed file. */
+void residency_frame_was_read(struct residency_source *source, const struct shard_view *view,
+                              const struct sealed_frame *frame);
 
 /* Returns whether a piece is in the page cache, judged by the first and the last page of each of its stretches.
  * Returns false if the kernel cannot report it. */

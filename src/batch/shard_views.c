@@ -80,6 +80,7 @@ enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token,
     view->offset = found.offset;
     view->element = found.element;
     view->element_shift = element_shift(found.element);
+    view->sealed = found.sealed;
     view->converted = found.converted;
     view->page = found.offset >> views->page_shift;
     view->end_page = ((found.offset + (found.tokens << view->element_shift) - 1) >> views->page_shift) + 1;
@@ -90,6 +91,8 @@ enum tokmap_status shard_views_select(struct shard_views *views, uint64_t token,
         (found.first_token << views->width_shift) / TOKEN_PAGE_BYTES + 2 * shard - found.offset / TOKEN_PAGE_BYTES;
     view->in_memory = os_file_is_memory(view->fd);
     view->known = true;
+    if (view->sealed)
+        index_frames_ask(view->sealed);
     os_advise_random(view->fd); /* so that the kernel reads the pages of a window and no more */
     return TOKMAP_OK;
 }

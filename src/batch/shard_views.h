@@ -20,10 +20,11 @@ struct shard_view {
     bool in_memory; /* the file system keeps its files in memory, so the file is always in the page cache */
     int fd;
     const char *path;
-    bool converted;         /* tokens of the file are converted when they are read; the reading is not mapped */
-    enum element element;   /* how the file stores a token, */
-    uint32_t element_shift; /* in 1 << element_shift bytes */
-    const uint8_t *tokens;  /* the mapping of the file, from its byte 0; NULL unless the reading is mapped */
+    const struct index *sealed; /* of a sealed file (format/sealed.h): offsets count bytes of tokens. Else NULL */
+    bool converted;             /* tokens of the file are converted when they are read; the reading is not mapped */
+    enum element element;       /* how the file stores a token, */
+    uint32_t element_shift;     /* in 1 << element_shift bytes */
+    const uint8_t *tokens;      /* the mapping of the file, from its byte 0; NULL unless the reading is mapped */
     uint64_t first_token, end_token;
     uint64_t offset;         /* of its first token in the file */
     uint64_t bytes;          /* size that the file must have */

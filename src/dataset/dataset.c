@@ -175,7 +175,9 @@ static enum tokmap_status add_streams(struct tokmap_dataset *dataset, struct tok
     for (uint64_t i = 0; i < dataset->shard_count; i++) {
         const struct index *index = &dataset->shards[i].index;
         dataset->masked = dataset->masked || dataset->shards[i].mask.fd >= 0;
-        dataset->page_hashes = dataset->page_hashes && (!index->shard.tokens || index_has_token_pages(index));
+        dataset->sealed = dataset->sealed || index_is_sealed(index);
+        dataset->page_hashes =
+            dataset->page_hashes && (!index->shard.tokens || index_has_token_pages(index) || index_is_sealed(index));
     }
     if (!dataset->masked)
         return TOKMAP_OK;
@@ -538,6 +540,7 @@ void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, 
     out->offset = shard_offset(from);
     out->element = from->store.element;
     out->converted = !store_has_views(&from->store, dataset->width);
+    out->sealed = from->store.sealed;
     out->page_hashes = from->index.bytes && index_has_token_pages(&from->index);
 }
 
@@ -557,13 +560,18 @@ bool dataset_page_hashes_open(const struct tokmap_dataset *dataset, uint64_t sha
 {
     const struct index *index = &dataset->shards[shard].index;
     struct os_stat found;
-    *at = index->token_pages.offset;
+    *at = index_is_sealed(index) ? index_frame_at(index, 0) : index->token_pages.offset;
     if (index->copied || os_open(index->path, OS_READ_NOW, fd))
         return false;
     if (!os_fstat(*fd, &found) && found.device == index->device && found.inode == index->inode)
         return true;
     os_close(*fd);
     return false;
+}
+
+bool dataset_is_sealed(const struct tokmap_dataset *dataset)
+{
+    return dataset->sealed;
 }
 
 enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset)

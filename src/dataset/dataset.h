@@ -8,6 +8,7 @@
 #include <stdbool.h>
 
 #include "format/element.h"
+#include "format/index_reader.h"
 #include "mask_file.h"
 #include "tokmap/tokmap.h"
 
@@ -21,6 +22,9 @@ bool dataset_scans_documents(const struct tokmap_dataset *dataset);
 
 /* Returns true if some shard has a mask, so that some tokens may not count as targets. */
 bool dataset_has_mask(const struct tokmap_dataset *dataset);
+
+/* Returns true if some shard is sealed: see shard_tokens.sealed. */
+bool dataset_is_sealed(const struct tokmap_dataset *dataset);
 
 /* The mask of one shard, open for reading. Lives as long as the dataset. */
 struct dataset_mask {
@@ -53,6 +57,8 @@ struct shard_tokens {
     enum element element; /* how the file stores a token */
     bool page_hashes;     /* the index has the hashes of the file's pages: see dataset_page_hashes() */
     bool converted;       /* tokens have to be converted to the dataset's width, so there is no view of them */
+    const struct index *sealed; /* not NULL: the file has frames (format/sealed.h); `offset` counts bytes of tokens, and
+                                   `bytes` those of the file */
 };
 
 void dataset_shard_tokens(const struct tokmap_dataset *dataset, uint64_t shard, struct shard_tokens *out);
@@ -66,7 +72,7 @@ enum tokmap_status dataset_page_hashes(const struct tokmap_dataset *dataset, uin
 void dataset_page_hashes_ask(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first, uint64_t count);
 
 /* Opens the file of the index that has these hashes, so that they can be read with a deadline: the hash of page p has 4
- * bytes from *at + 4 * p on. Returns false if the hashes are in memory, or if the file has another name by now. */
+ * bytes from *at + 4 * p on. Of a sealed shard, the entry of frame f has 16 bytes from *at + 16 * f on. Returns false if the hashes are in memory, or if the file has another name by now. */
 bool dataset_page_hashes_open(const struct tokmap_dataset *dataset, uint64_t shard, int *fd, uint64_t *at);
 
 /* Returns the number of the shard that holds a token (token < tokens). Tries the shard number `hint` first;

@@ -108,7 +108,7 @@ enum tokmap_status dataset_name_split(const char *name, char **base, struct data
     *part = (struct dataset_part){PART_WHOLE, 0, 0, 0};
     *base = NULL;
     /* The full name of a file is that of a file, whatever signs it has. */
-    if (mark && (ends_in(name, ".tmx") || ends_in(name, ".bin") || ends_in(name, "/")))
+    if (mark && (ends_in(name, ".tmx") || ends_in(name, ".bin") || ends_in(name, ".bin.zst") || ends_in(name, "/")))
         mark = NULL;
     const size_t bytes = mark ? (size_t)(mark - name) : strlen(name);
     if (mark)

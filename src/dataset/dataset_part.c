@@ -103,7 +103,7 @@ static void cut_shards(struct tokmap_dataset *dataset, const struct range *range
         shard->first_token = shard->first_token + shard->skipped_tokens - range->first_token;
         shard->first_document = shard->first_document + shard->skipped_documents - range->first_document;
         if (kept != i)
-            dataset->shards[kept] = *shard;
+            dataset_shard_move(&dataset->shards[kept], shard);
         kept++;
     }
     dataset->shard_count = kept;

@@ -47,10 +47,19 @@ struct tokmap_dataset {
     uint8_t tokenizer[16];
     const char *kind;  /* as in struct tokmap_dataset_info */
     uint32_t identity; /* likewise */
+    bool sealed;       /* some shard is sealed */
     bool masked;       /* some shard has a mask */
     bool page_hashes;  /* all shards with tokens have hashes of pages */
     char *warning;     /* how the shards differ, for users; NULL if they do not */
 };
+
+/* Copies a shard to another place, where it is used from now on. */
+static inline void dataset_shard_move(struct shard *to, const struct shard *from)
+{
+    *to = *from;
+    if (to->store.sealed)
+        to->store.sealed = &to->index;
+}
 
 /* Frees what an open shard, or one that could not be opened completely, has. */
 void dataset_shard_close(struct shard *shard);

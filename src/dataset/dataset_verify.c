@@ -157,6 +157,9 @@ static void verify_index(struct worker *worker, uint64_t number)
         (void)index_verify(&shard->index, index_fault, worker);
     else if (foreign_verify(file, &fault))
         report(worker->verify, number, false, &fault);
+    if (shard->store.sealed && !worker->verify->shards[number].index_lost && !worker->verify->shards[number].cut &&
+        sealed_table_check(shard->store.sealed, shard->store.path, shard->store.fd, &fault))
+        report(worker->verify, number, true, &fault);
     advance(worker->verify, file ? file->documents.bytes.count : shard->index.file_bytes);
 }
 
@@ -176,10 +179,15 @@ static void report_cut(struct verify *verify, uint64_t number, uint64_t at)
 }
 
 /* Reports a part of which only `got` bytes are tokens. */
-static void report_part(struct verify *verify, uint64_t number, int system, uint64_t offset, uint64_t at, size_t bytes)
+static void report_part(struct worker *worker, uint64_t number, int system, uint64_t offset, uint64_t at, size_t bytes)
 {
+    struct verify *verify = worker->verify;
     const struct shard *shard = &verify->dataset->shards[number];
     struct tokmap_error fault;
+    if (system == TOKEN_PARTS_FAILED) {
+        report(verify, number, true, &worker->parts.failure);
+        return;
+    }
     if (!system) {
         report_cut(verify, number, stream_place(shard, at));
         return;
@@ -235,7 +243,7 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
         if (at) /* ends the incomplete block, so that the scan can be used for another one */
             block_scan_part(worker->scan, worker->parts.buffer, 0, verify->dataset->width, true);
         __atomic_store_n(&verify->shards[number].damaged, 1, __ATOMIC_RELAXED);
-        report_part(verify, number, system, offset, offset + at + got, bytes);
+        report_part(worker, number, system, offset, offset + at + got, bytes);
         return false;
     }
     block_scan_result(worker->scan, hash, largest);

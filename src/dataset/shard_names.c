@@ -92,12 +92,20 @@ static bool ends_in(const char *text, size_t bytes, const char *end)
     return bytes > end_bytes && !memcmp(text + bytes - end_bytes, end, end_bytes);
 }
 
-/* Returns FOLDER/NAME.tmx for a name with or without one of the two suffixes. The folder may be empty. */
+/* Returns the bytes of the suffix of one file of a shard, or 0. */
+static size_t suffix_bytes(const char *name, size_t bytes)
+{
+    static const char *const suffixes[] = {".tmx", ".bin", ".bin.zst"};
+    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
+        if (ends_in(name, bytes, suffixes[i]))
+            return strlen(suffixes[i]);
+    return 0;
+}
+
+/* Returns FOLDER/NAME.tmx for a name with or without one of these suffixes. The folder may be empty. */
 static char *index_path_of(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes)
 {
-    if (ends_in(name, name_bytes, ".tmx") || ends_in(name, name_bytes, ".bin"))
-        name_bytes -= 4;
-    return path_join(folder, folder_bytes, name, name_bytes, ".tmx");
+    return path_join(folder, folder_bytes, name, name_bytes - suffix_bytes(name, name_bytes), ".tmx");
 }
 
 /* ---- folders ---- */
@@ -215,7 +223,7 @@ static void walk_all(struct walk *walk, const char *name, int (*entry)(void *, c
         free(walk->folders[--walk->count]);
 }
 
-/* Looks at one file, NAME.bin or a sign of a writer, whose NAME.tmx was not listed. */
+/* Looks at one file, NAME.bin, NAME.bin.zst, or a sign of a writer, whose NAME.tmx was not listed. */
 static int check_orphan(struct walk *walk, const char *path, size_t stem_bytes, enum shard_role role, enum os_kind kind)
 {
     struct os_stat found;
@@ -447,7 +455,7 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
     char *index_path = index_path_of("", 0, name, bytes);
     if (!index_path)
         return error_set_memory(error, "the path of a shard", bytes);
-    bool whole = ends_in(name, bytes, ".tmx") || ends_in(name, bytes, ".bin");
+    bool whole = suffix_bytes(name, bytes) != 0;
     int system = bytes && name[bytes - 1] == '/' ? ENOENT : os_stat(index_path, &found);
     if (system == ENOENT && bytes && name[bytes - 1] != '/' && shard_index_awaited(index_path))
         system = os_stat(index_path, &found);

@@ -81,21 +81,24 @@ static enum tokmap_status open_stored(struct shard *shard, struct tokmap_error *
     return store_open(&shard->store, error);
 }
 
-/* Opens the .bin that belongs to the open index. */
+/* Opens the .bin, or the .bin.zst, that belongs to the open index. */
 static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *error)
 {
-    if (shard->index.store.offset)
+    const struct index *index = &shard->index;
+    if (index->store.offset)
         return open_stored(shard, error);
+    const bool sealed = index_is_sealed(index);
+    const size_t stem = strlen(shard->index_path) - 4;
     shard->store = (struct store){
-        .path = strdup(shard->index_path),
+        .path = path_join("", 0, shard->index_path, stem, sealed ? ".bin.zst" : ".bin"),
         .fd = -1,
-        .element = element_of_width(shard->index.shard.width),
-        .tokens = shard->index.shard.tokens,
-        .bytes = shard->index.token_bytes,
+        .element = element_of_width(index->shard.width),
+        .tokens = index->shard.tokens,
+        .bytes = sealed ? index->sealed_bytes : index->token_bytes,
+        .sealed = sealed ? index : NULL,
     };
     if (!shard->store.path)
-        return error_set_memory(error, "the path of a shard", strlen(shard->index_path));
-    memcpy(shard->store.path + strlen(shard->store.path) - 4, ".bin", 4);
+        return error_set_memory(error, "the path of a shard", stem);
     const enum tokmap_status status = store_open(&shard->store, error);
     struct store found = shard->store;
     found.path = status == TOKMAP_ERROR_NOT_FOUND ? saved_name(shard, shard->store.path) : NULL;

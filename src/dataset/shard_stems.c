@@ -20,8 +20,8 @@ static bool ends_in(const char *text, size_t bytes, const char *end)
 
 enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes)
 {
-    static const char partial[] = ".tmx.partial", tokens[] = ".bin.";
-    const size_t saved = ID_DIGITS + sizeof tokens - 1;
+    static const char partial[] = ".tmx.partial", sealed[] = ".bin.zst";
+    static const char *const saved[] = {".bin.", ".bin.zst."};
     *stem_bytes = bytes - 4;
     if (ends_in(name, bytes, ".tmx"))
         return SHARD_ROLE_INDEX;
@@ -30,10 +30,17 @@ enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes
     *stem_bytes = bytes - (sizeof partial - 1);
     if (ends_in(name, bytes, partial))
         return SHARD_ROLE_SIGN;
-    *stem_bytes = bytes - saved;
-    const bool is_saved = bytes > saved && !memcmp(name + bytes - saved, tokens, sizeof tokens - 1) &&
-                          strspn(name + bytes - ID_DIGITS, "0123456789abcdef") == ID_DIGITS;
-    return is_saved ? SHARD_ROLE_SIGN : SHARD_ROLE_NONE;
+    *stem_bytes = bytes - (sizeof sealed - 1);
+    if (ends_in(name, bytes, sealed))
+        return SHARD_ROLE_TOKENS;
+    if (bytes < ID_DIGITS || strspn(name + bytes - ID_DIGITS, "0123456789abcdef") != ID_DIGITS)
+        return SHARD_ROLE_NONE;
+    for (size_t i = 0; i < sizeof saved / sizeof saved[0]; i++) {
+        *stem_bytes = bytes - ID_DIGITS - strlen(saved[i]);
+        if (ends_in(name, bytes - ID_DIGITS, saved[i]))
+            return SHARD_ROLE_SIGN;
+    }
+    return SHARD_ROLE_NONE;
 }
 
 /* 0 marks an empty slot. */

@@ -9,6 +9,7 @@
 #include "token_parts.h"
 
 #include <assert.h>
+#include <errno.h>
 
 #include "common/bytes.h"
 #include "platform/os.h"
@@ -31,7 +32,9 @@ void token_parts_free(struct token_parts *parts)
 {
     os_memory_free(parts->buffer, PART_BUFFER);
     os_memory_free(parts->raw, PART_BUFFER);
+    sealed_reader_free(parts->sealed);
     parts->buffer = parts->raw = NULL;
+    parts->sealed = NULL;
 }
 
 /* Reads elements that have another size than tokens. */
@@ -48,7 +51,18 @@ static int read_converted(struct token_parts *parts, const struct shard *shard, 
     const uint64_t whole = bytes >> shift;
     const uint64_t good = element_convert(shard->store.element, parts->raw, whole, width, parts->buffer);
     *got = (size_t)(good * width);
-    return good < whole ? -1 : 0;
+    return good < whole ? TOKEN_PARTS_BAD : 0;
+}
+
+static int read_sealed(struct token_parts *parts, const struct shard *shard, uint64_t at, size_t count, size_t *got)
+{
+    const struct store *store = &shard->store;
+    if (!parts->sealed && !(parts->sealed = sealed_reader_new()))
+        return ENOMEM;
+    if (sealed_read(parts->sealed, store->sealed, store->path, store->fd, at, count, parts->buffer, &parts->failure))
+        return TOKEN_PARTS_FAILED;
+    *got = count;
+    return 0;
 }
 
 int token_parts_read(struct token_parts *parts, const struct shard *shard, const uint8_t *mapping, uint64_t at,
@@ -58,6 +72,8 @@ int token_parts_read(struct token_parts *parts, const struct shard *shard, const
     assert(count <= BLOCK_BYTES && at % width == 0 && count % width == 0);
     *part = parts->buffer;
     *got = 0;
+    if (shard->store.sealed)
+        return read_sealed(parts, shard, at, count, got);
     if (width != 1u << element_shift(shard->store.element))
         return read_converted(parts, shard, at, count, got);
     const uint64_t place = shard->store.offset + at;

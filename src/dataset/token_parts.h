@@ -9,22 +9,27 @@
 #define TOKMAP_DATASET_TOKEN_PARTS_H
 
 #include "dataset_state.h"
+#include "format/sealed.h"
 
 enum token_way { BY_PREAD, BY_MAPPING };
 
 struct token_parts {
-    void *buffer;   /* PART_BUFFER bytes */
-    void *raw;      /* the same, for elements that are converted; NULL until the first of them */
-    uint64_t units; /* units of tokens so far */
-    double cost[2]; /* recent nanoseconds per byte of each method; faster units count more */
+    void *buffer;                 /* PART_BUFFER bytes */
+    void *raw;                    /* the same, for elements that are converted; NULL until the first of them */
+    struct sealed_reader *sealed; /* for sealed tokens; NULL until the first of them */
+    struct tokmap_error failure;  /* see token_parts_read() */
+    uint64_t units;               /* units of tokens so far */
+    double cost[2];               /* recent nanoseconds per byte of each method; faster units count more */
 };
 
 bool token_parts_init(struct token_parts *parts); /* returns false without memory */
 void token_parts_free(struct token_parts *parts);
 
 /* Reads `count` bytes (at most 1 MiB, whole tokens) of the stream from `at` on, or finds them in the mapping of the
- * file (dataset_shard_map()), which may be NULL. Returns 0, an errno, or -1 for an element that is not an id. *got:
- * bytes of the stream; less than `count` if the file ends there, or at the element that is not an id. */
+ * file (dataset_shard_map()), which may be NULL. Returns 0; an errno; TOKEN_PARTS_BAD for an element that is not an id;
+ * or TOKEN_PARTS_FAILED: sealed tokens are damaged or cannot be read, and parts->failure says why. *got: bytes of the
+ * stream; less than `count` if the file ends there, or at the element that is not an id. */
+enum { TOKEN_PARTS_BAD = -1, TOKEN_PARTS_FAILED = -2 };
 int token_parts_read(struct token_parts *parts, const struct shard *shard, const uint8_t *mapping, uint64_t at,
                      size_t count, const uint8_t **part, size_t *got);
 
@@ -33,7 +38,7 @@ enum token_way token_parts_way(struct token_parts *parts, bool mapped);
 /* Records the cost of a unit in nanoseconds per byte. */
 void token_parts_note(struct token_parts *parts, enum token_way way, double cost);
 
-/* Returns where a position of the stream is in the file. */
+/* Returns where a position of the stream is in the file; of a sealed file, in what it is unpacked to. */
 static inline uint64_t stream_place(const struct shard *shard, uint64_t at)
 {
     return shard->store.offset + (at / shard->index.shard.width << element_shift(shard->store.element));
@@ -44,6 +49,8 @@ static inline uint64_t stream_bytes(const struct shard *shard, uint64_t bytes)
 {
     if (bytes >= shard->store.bytes)
         return shard->index.token_bytes;
+    if (shard->store.sealed) /* which frames are left could be found out, but nobody can use them */
+        return 0;
     if (bytes <= shard->store.offset)
         return 0;
     const uint64_t tokens = (bytes - shard->store.offset) >> element_shift(shard->store.element);

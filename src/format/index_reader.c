@@ -160,6 +160,8 @@ static struct index_section *section_slot(struct index *index, uint32_t type, st
         return &index->columns;
     case SECTION_PAGES:
         return &index->token_pages;
+    case SECTION_FRAMES:
+        return &index->frames;
     default:
         return NULL;
     }
@@ -291,6 +293,10 @@ static enum tokmap_status check_counts(struct opening *opening, const struct ind
     if (index->token_pages.offset && index->store.offset)
         return CORRUPT(opening, index->token_pages.offset,
                        "the index has a store section and a pages section, which never occur together; " REMEDY);
+    if (index->frames.offset && (index->store.offset || index->token_pages.offset))
+        return CORRUPT(opening, index->frames.offset,
+                       "the index has a frames section and a %s section, which never occur together; " REMEDY,
+                       index->store.offset ? "store" : "pages");
     const uint64_t pages = div_ceil(index->token_bytes, TOKEN_PAGE_BYTES);
     if (index->token_pages.offset && index->token_pages.bytes != sizeof(uint32_t) * pages)
         return CORRUPT(opening, index->token_pages.offset,
@@ -301,6 +307,37 @@ static enum tokmap_status check_counts(struct opening *opening, const struct ind
     index_content_id(shard->width, shard->tokens, shard->documents, index->blocks.hash, index->documents.hash, content);
     if (memcmp(content, shard->content, sizeof content))
         return CORRUPT(opening, section->offset + 56, "the content id does not match the content; " REMEDY);
+    return TOKMAP_OK;
+}
+
+/* Checks the head of the frames section against the number of tokens. Entries are checked when they are used. */
+static enum tokmap_status check_frames(struct opening *opening)
+{
+    struct index *index = opening->index;
+    const struct index_section *section = &index->frames;
+    struct frames_head head;
+    if (!section->offset)
+        return TOKMAP_OK;
+    const uint64_t frames = div_ceil(index->token_bytes, FRAME_BYTES);
+    if (frames > FRAMES_MOST || section->bytes != sizeof head + frames * sizeof(struct frame_entry))
+        return CORRUPT(opening, section->offset,
+                       "the frames section has %" PRIu64 " bytes, which does not match %" PRIu64
+                       " bytes of tokens; " REMEDY,
+                       section->bytes, index->token_bytes);
+    const enum tokmap_status status = read_part(opening, section->offset, &head, sizeof head);
+    if (status)
+        return status;
+    if (head.frame_bytes != FRAME_BYTES)
+        return CORRUPT(opening, section->offset,
+                       "the frames section has frames of %" PRIu64 " bytes, but they must have %" PRIu64 "; " REMEDY,
+                       head.frame_bytes, FRAME_BYTES);
+    const uint64_t table = SEEK_HEAD + frames * SEEK_ENTRY + SEEK_FOOT;
+    if (head.file_bytes < table + frames || head.file_bytes - table > frames * FRAME_STORED_MOST)
+        return CORRUPT(opening, section->offset + 8,
+                       "the frames section says that the file has %" PRIu64 " bytes, which %" PRIu64
+                       " frames cannot have; " REMEDY,
+                       head.file_bytes, frames);
+    index->sealed_bytes = head.file_bytes;
     return TOKMAP_OK;
 }
 
@@ -422,6 +459,8 @@ static enum tokmap_status check_all(struct opening *opening)
         status = check_counts(opening, &shard);
     if (!status)
         status = check_store(opening);
+    if (!status)
+        status = check_frames(opening);
     if (!status)
         status = check_streams(opening);
     return status;
@@ -630,6 +669,29 @@ void index_token_pages_ask(const struct index *index, uint64_t first, uint64_t c
         index_pages_ask(index->pages, at, count * sizeof(uint32_t));
     else if (!index->copied)
         os_map_ask(index->bytes + at, count * sizeof(uint32_t));
+}
+
+enum tokmap_status index_frame_entries(const struct index *index, uint64_t first, uint64_t count,
+                                       struct frame_entry *entries, struct tokmap_error *error)
+{
+    const uint64_t at = index_frame_at(index, first), bytes = count * sizeof *entries;
+    assert(index->frames.offset && first <= index_frames(index) && count <= index_frames(index) - first);
+    if (index->pages) {
+        const int system = index_pages_read(index->pages, at, entries, (size_t)bytes);
+        return system ? index_read_failed(index, system, at, error) : TOKMAP_OK;
+    }
+    const enum tokmap_status status = index_present(index, at, bytes, error);
+    if (!status)
+        memcpy(entries, index->bytes + at, (size_t)bytes);
+    return status;
+}
+
+void index_frames_ask(const struct index *index)
+{
+    if (index->pages)
+        index_pages_ask(index->pages, index->frames.offset, index->frames.bytes);
+    else if (!index->copied)
+        os_map_ask(index->bytes + index->frames.offset, index->frames.bytes);
 }
 
 uint64_t index_mask_hash(const struct index *index, uint64_t block)

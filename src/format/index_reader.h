@@ -37,9 +37,10 @@ struct index {
     struct section_shard shard;
     uint64_t token_bytes; /* tokens * width */
     uint64_t carries;     /* tokens >> 32 */
-    struct index_section documents, blocks, origin, about, streams, store, columns;
+    struct index_section documents, blocks, origin, about, streams, store, columns, frames;
     struct index_section token_pages;
     struct store_head store_head; /* of the store section: where the tokens are, instead of in NAME.bin */
+    uint64_t sealed_bytes;        /* of NAME.bin.zst, if there is a section frames; otherwise 0 */
     uint64_t mask_bytes;          /* of the mask, NAME.mask; 0: the shard has none */
 };
 
@@ -101,6 +102,32 @@ enum tokmap_status index_token_pages(const struct index *index, uint64_t first, 
 
 /* Asks the storage for them. A hint. */
 void index_token_pages_ask(const struct index *index, uint64_t first, uint64_t count);
+
+/* Returns whether the tokens are sealed: compressed in frames, in NAME.bin.zst. */
+static inline bool index_is_sealed(const struct index *index)
+{
+    return index->frames.offset != 0;
+}
+
+/* Returns the number of frames of a sealed shard. */
+static inline uint64_t index_frames(const struct index *index)
+{
+    return (index->frames.bytes - sizeof(struct frames_head)) / sizeof(struct frame_entry);
+}
+
+/* Returns where the entry of a frame is in the index. */
+static inline uint64_t index_frame_at(const struct index *index, uint64_t frame)
+{
+    return index->frames.offset + sizeof(struct frames_head) + frame * sizeof(struct frame_entry);
+}
+
+/* Copies the entries of frames [first, first + count) of a sealed shard, which has so many, as they are stored: nothing
+ * in them is checked. Raises no signal, like index_token_pages(). Statuses: OK, ERROR_IO, ERROR_TRUNCATED. */
+enum tokmap_status index_frame_entries(const struct index *index, uint64_t first, uint64_t count,
+                                       struct frame_entry *entries, struct tokmap_error *error);
+
+/* Asks the storage for the section frames. A hint. */
+void index_frames_ask(const struct index *index);
 
 /* Returns the number of blocks of the mask, and the stored hash of one of them. */
 static inline uint64_t index_mask_blocks(const struct index *index)

@@ -36,8 +36,8 @@ struct check {
 
 static const char *section_name(uint32_t type)
 {
-    static const char *const names[] = {"?",       "shard",  "documents", "blocks", "origin",
-                                        "streams", "frames", "about",     "store",  "columns", "pages"};
+    static const char *const names[] = {"?",      "shard", "documents", "blocks",  "origin", "streams",
+                                        "frames", "about", "store",     "columns", "pages"};
     return type < sizeof names / sizeof names[0] ? names[type] : "of an unknown type";
 }
 
@@ -171,6 +171,30 @@ static void check_origin(struct check *check)
               layout.path_bytes);
 }
 
+/* Checks that frames follow each other and end where the seek table begins. */
+static void check_frames(struct check *check)
+{
+    const struct index *index = check->index;
+    const uint64_t frames = index_frames(index);
+    uint64_t before = 0;
+    for (uint64_t i = 0; i < frames; i++) {
+        const uint64_t at = index_frame_at(index, i), end = load64(index->bytes + at);
+        if (end <= before || end - before > FRAME_STORED_MOST) {
+            FAULT(check, TOKMAP_ERROR_CORRUPT, at,
+                  "frame %" PRIu64 " of the tokens ends at byte %" PRIu64 ", but it begins at byte %" PRIu64
+                  " and has 1 to %" PRIu64 " bytes; " REMEDY,
+                  i, end, before, FRAME_STORED_MOST);
+            return;
+        }
+        before = end;
+    }
+    const uint64_t table = SEEK_HEAD + frames * SEEK_ENTRY + SEEK_FOOT;
+    if (before != index->sealed_bytes - table)
+        FAULT(check, TOKMAP_ERROR_CORRUPT, index->frames.offset + 8,
+              "the frames end at byte %" PRIu64 " of %" PRIu64 ", where the seek table has no place; " REMEDY, before,
+              index->sealed_bytes);
+}
+
 static void check_columns(struct check *check)
 {
     struct tokmap_error found;
@@ -235,6 +259,8 @@ static int verify_bytes(const struct index *index, int (*fault)(void *user, cons
             check_origin(&check);
         else if (entry.type == SECTION_COLUMNS && entry.offset == index->columns.offset)
             check_columns(&check);
+        else if (entry.type == SECTION_FRAMES && entry.offset == index->frames.offset)
+            check_frames(&check);
     }
     if (!check.ended)
         check_zeros(&check, end, header.table_offset);

@@ -14,7 +14,7 @@
 
 #define INDEX_MAGIC "\x89TMX\r\n\x1a\n" /* 8 bytes that a transfer in text mode or with 7 bits would change */
 #define INDEX_MAJOR 1
-#define INDEX_MINOR 3 /* the highest minor version whose sections this code writes */
+#define INDEX_MINOR 4 /* the highest minor version whose sections this code writes */
 #define INDEX_ALIGN 64
 #define INDEX_SECTIONS_MAX 64 /* the most entries of a table that a reader accepts */
 
@@ -50,7 +50,7 @@ enum section_type {
     SECTION_BLOCKS = 3,
     SECTION_ORIGIN = 4,
     SECTION_STREAMS = 5, /* since 1.1, and required */
-    SECTION_FRAMES = 6,  /* reserved */
+    SECTION_FRAMES = 6,  /* required; since minor version 4 */
     SECTION_ABOUT = 7,
     SECTION_STORE = 8,   /* required; since minor version 1 */
     SECTION_COLUMNS = 9, /* since minor version 2 */
@@ -63,12 +63,14 @@ enum section_type {
 
 static inline int section_is_required(uint32_t type)
 {
-    return type == SECTION_STREAMS || type == SECTION_STORE;
+    return type == SECTION_STREAMS || type == SECTION_STORE || type == SECTION_FRAMES;
 }
 
 /* The minor version that defines a type of section. */
 static inline uint16_t section_minor(uint32_t type)
 {
+    if (type == SECTION_FRAMES)
+        return 4;
     if (type == SECTION_PAGES)
         return 3;
     if (type == SECTION_COLUMNS)
@@ -117,6 +119,27 @@ _Static_assert(sizeof(struct content_source) == 40, "as in FORMAT.md");
  * .bin. The last page may be shorter. A loader reads whole pages of a file anyway, so it can compare each row that it
  * delivers with these hashes; a block would be 256 times as much. */
 #define TOKEN_PAGE_BYTES ((uint64_t)4096)
+
+/* Frames: struct frames_head, then a struct frame_entry for each frame. The tokens are in NAME.bin.zst instead of
+ * NAME.bin. Frame i is a zstd frame of bytes [65536 i, 65536 (i + 1)) of the .bin; the last one may be shorter. The
+ * frames follow each other from byte 0 on, and the seek table of the zstd seekable format ends the file: SEEK_HEAD
+ * bytes, SEEK_ENTRY for each frame, SEEK_FOOT bytes. */
+#define FRAME_BYTES ((uint64_t)65536)
+#define FRAME_STORED_MOST ((uint64_t)65536 + 512) /* bytes of a frame in the file; ZSTD_compressBound() is below it */
+#define FRAMES_MOST ((uint64_t)1 << 27)           /* what zstd's readers of seek tables accept: 8 TiB of tokens */
+#define SEEK_HEAD 8
+#define SEEK_ENTRY 8
+#define SEEK_FOOT 9
+#define SEEK_HEAD_MAGIC 0x184D2A5Eu
+#define SEEK_FOOT_MAGIC 0x8F92EAB1u
+struct frames_head {
+    uint64_t frame_bytes;   /* FRAME_BYTES */
+    uint64_t file_bytes;    /* the size of NAME.bin.zst */
+};
+struct frame_entry {
+    uint64_t end;           /* of the frame in the file */
+    uint64_t hash;          /* XXH3-64 of its uncompressed bytes */
+};
 
 /* Origin: struct origin_head, struct origin_run runs[], struct origin_file files[], then the bytes of the paths. A
  * run covers the documents from its `document` up to, not including, the next run's. The first of them is record

@@ -18,7 +18,8 @@
 #define BUSY_TRIES 500 /* pauses until another writer has finished its commit */
 #define BUSY_PAUSE_NS 2000000
 
-static const char *const nouns[SHARD_FILES] = {[SHARD_MASK] = "the mask", [SHARD_TOKENS] = "the tokens"};
+static const char *const nouns[SHARD_FILES] = {
+    [SHARD_MASK] = "the mask", [SHARD_TOKENS] = "the tokens", [SHARD_SEALED] = "the sealed tokens"};
 
 char *shard_saved_name(const char *name, uint64_t id)
 {
@@ -34,10 +35,12 @@ static bool is_no_index(enum tokmap_status status)
            status == TOKMAP_ERROR_TRUNCATED || status == TOKMAP_ERROR_UNSUPPORTED;
 }
 
-/* Returns whether an index has its own NAME.bin or NAME.mask. */
+/* Returns whether an index has its own NAME.bin, NAME.bin.zst, or NAME.mask. */
 static bool index_has(const struct index *index, int file)
 {
-    return file == SHARD_TOKENS ? !index->store.offset : index->mask_bytes != 0;
+    if (file == SHARD_MASK)
+        return index->mask_bytes != 0;
+    return file == SHARD_SEALED ? index_is_sealed(index) : !index->store.offset && !index_is_sealed(index);
 }
 
 static bool exists(const char *path)
@@ -135,8 +138,13 @@ static enum tokmap_status save_both(struct committing *committing, const struct 
         committing->new_moved[i] = names->partials[i] != NULL;
     }
     for (int i = SHARD_FILES - 1; i >= 0; i--) {
-        if (!names->names[i] || !index_has(old, i))
+        if (!names->names[i] || !index_has(old, i)) {
+            const int system = names->names[i] && names->partials[i] ? os_unlink(names->names[i]) : ENOENT;
+            if (system && system != ENOENT)
+                return failed(committing, system, names->names[i], "a file that belongs to no shard",
+                              " cannot be removed; the old shard is unchanged");
             continue;
+        }
         const int system = os_rename(names->names[i], committing->old_saved[i]);
         if (system && system != ENOENT)
             return failed(committing, system, names->names[i], nouns[i],
@@ -228,7 +236,7 @@ enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible
  * without files gives no sign, so it is always treated as such a one. */
 static bool is_pending(const struct shard_commit *commit, const struct index *index, char *const saved[SHARD_FILES])
 {
-    if (!index_has(index, SHARD_TOKENS) && !index_has(index, SHARD_MASK))
+    if (!index_has(index, SHARD_TOKENS) && !index_has(index, SHARD_SEALED) && !index_has(index, SHARD_MASK))
         return true;
     for (int i = 0; i < SHARD_FILES; i++)
         if (commit->names[i] && index_has(index, i) && !exists(commit->names[i]) && exists(saved[i]))
@@ -262,7 +270,9 @@ static int sweep_entry(void *user, const char *entry)
     if (strncmp(entry, sweep->name, sweep->name_bytes) != 0)
         return 0;
     const char *rest = entry + sweep->name_bytes;
-    if (!strncmp(rest, ".bin.", 5))
+    if (!strncmp(rest, ".bin.zst.", 9))
+        rest += 9;
+    else if (!strncmp(rest, ".bin.", 5))
         rest += 5;
     else if (!strncmp(rest, ".mask.", 6))
         rest += 6;
@@ -330,7 +340,7 @@ static enum tokmap_status saved_names_check(const struct shard_commit *commit, c
 enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokmap_error *error)
 {
     struct index index;
-    char *saved[SHARD_FILES] = {NULL, NULL};
+    char *saved[SHARD_FILES] = {NULL};
     struct tokmap_error unread = {0};
     enum tokmap_status status = index_open(&index, commit->index, &unread);
     if (status == TOKMAP_ERROR_NOT_FOUND || is_no_index(status))
@@ -356,6 +366,8 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokma
 /* Returns whether a file has the size and the first block that the index says. */
 static bool belongs(const struct index *index, int file, const char *path)
 {
+    if (file == SHARD_SEALED) /* no writer makes a first shard that is sealed */
+        return false;
     const uint64_t bytes = file == SHARD_TOKENS ? index->token_bytes : index->mask_bytes;
     const size_t part = (size_t)min64(bytes, BLOCK_BYTES);
     struct os_stat found;
@@ -376,7 +388,7 @@ static bool belongs(const struct index *index, int file, const char *path)
 void shard_remove_saved(const struct shard_commit *commit)
 {
     struct index index;
-    char *saved[SHARD_FILES] = {NULL, NULL};
+    char *saved[SHARD_FILES] = {NULL};
     bool named = true;
     if (index_open(&index, commit->index, NULL))
         return; /* shard_recover() reports it, or there is nothing to replace */

@@ -2,13 +2,15 @@
  * shard_commit.h - gives the finished files of a shard their names, so that a reader finds the old shard or the new one
  * at every moment, also if the writer is killed or the power fails; and cleans up after a writer that was killed.
  *
- * Up to three names change, and no call changes them at once. So the index decides. The *id* of an index is the hash of
+ * Several names change, and no call changes them at once. So the index decides. The *id* of an index is the hash of
  * its section table; the *saved name* of a file NAME.bin for an index is NAME.bin.ID, with the id as 16 hexadecimal
  * digits. A reader that has opened an index and finds no NAME.bin opens the saved name of that index instead. The same
- * holds for NAME.mask. To replace index O with index N, a writer, with all new files on storage:
+ * holds for NAME.mask and NAME.bin.zst, which has the tokens of a sealed shard in place of NAME.bin. To replace index O
+ * with index N, a writer, with all new files on storage:
  *
  *     1. renames NAME.mask.partial to NAME.mask.N and NAME.bin.partial to NAME.bin.N
- *     2. renames NAME.bin to NAME.bin.O and NAME.mask to NAME.mask.O; readers of O find these
+ *     2. renames NAME.bin to NAME.bin.O and NAME.mask to NAME.mask.O; readers of O find these. A file that has the name
+ *        of a new one and does not belong to O is removed, because readers of N would take it for theirs
  *     3. syncs the folder
  *     4. renames NAME.tmx.partial to NAME.tmx: from now on, the shard is the new one
  *     5. syncs the folder
@@ -28,9 +30,9 @@
 
 #include "tokmap/tokmap.h"
 
-enum shard_file { SHARD_MASK, SHARD_TOKENS, SHARD_FILES };
+enum shard_file { SHARD_MASK, SHARD_TOKENS, SHARD_SEALED, SHARD_FILES };
 
-/* The names of a shard. The commit changes NAME.bin only if names[SHARD_TOKENS] is not NULL. */
+/* The names of a shard. The commit changes a file only if names[] has it. */
 struct shard_commit {
     const char *index, *index_partial;
     const char *names[SHARD_FILES];

@@ -13,8 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "common/hash.h"
-#include "index_reader.h"
+#include "index_copy.h"
 #include "mask_writer.h"
 #include "partial_file.h"
 #include "platform/os.h"
@@ -26,7 +25,7 @@
 struct adding {
     struct index old;
     const char *from_path;
-    char *mask_path, *mask_partial, *tokens_path, *index_partial, *folder;
+    char *mask_path, *mask_partial, *tokens_path, *sealed_path, *index_partial, *folder;
     int from_fd, mask_fd, index_fd;
     bool mask_made, index_made; /* the partial files are ours to remove */
     bool bytes_each;            /* the given file has a byte for each token */
@@ -71,7 +70,7 @@ static struct shard_commit commit_of(const struct adding *adding)
 {
     return (struct shard_commit){.index = adding->old.path,
                                  .index_partial = adding->index_partial,
-                                 .names = {adding->mask_path, adding->tokens_path},
+                                 .names = {adding->mask_path, adding->tokens_path, adding->sealed_path},
                                  .partials = {adding->mask_partial},
                                  .sync = true};
 }
@@ -160,27 +159,19 @@ static enum tokmap_status read_mask(struct adding *adding)
 /* Copies one section of the old index, comparing its hash. */
 static enum tokmap_status copy_section(struct adding *adding, const struct index_entry *entry)
 {
-    const uint8_t *bytes = adding->old.bytes + entry->offset;
-    if (hash64(bytes, entry->bytes) != entry->hash)
-        return error_set(adding->error, TOKMAP_ERROR_CORRUPT, adding->old.path, entry->offset,
-                         "the hash of a section does not match its bytes; run `tokmap verify` on the shard");
-    int system = index_writer_begin(&adding->index, (enum section_type)entry->type);
-    if (!system)
-        system = index_writer_add(&adding->index, bytes, (size_t)entry->bytes);
-    if (!system)
-        system = index_writer_end(&adding->index);
-    return system ? cannot_write(adding, system, adding->index_partial) : TOKMAP_OK;
+    int system;
+    const enum tokmap_status status = index_copy_section(&adding->old, entry, &adding->index, &system, adding->error);
+    return system ? cannot_write(adding, system, adding->index_partial) : status;
 }
 
 static enum tokmap_status write_index(struct adding *adding)
 {
-    struct index_header header;
     enum tokmap_status status = TOKMAP_OK;
-    memcpy(&header, adding->old.bytes, sizeof header);
+    const uint32_t sections = index_sections(&adding->old);
     for (int shard = 0; shard < 2 && !status; shard++) { /* the shard section comes last */
-        for (uint32_t i = 0; i < header.sections && !status; i++) {
+        for (uint32_t i = 0; i < sections && !status; i++) {
             struct index_entry entry;
-            memcpy(&entry, adding->old.bytes + header.table_offset + i * sizeof entry, sizeof entry);
+            index_section_entry(&adding->old, i, &entry);
             if (entry.type != SECTION_STREAMS && (entry.type == SECTION_SHARD) == shard)
                 status = copy_section(adding, &entry);
         }
@@ -219,10 +210,11 @@ static enum tokmap_status prepare(struct adding *adding)
     adding->mask_partial = path_join("", 0, path, bytes, "." STREAM_MASK ".partial");
     adding->index_partial = path_join("", 0, path, bytes, ".tmx.partial");
     adding->tokens_path = path_join("", 0, path, bytes, ".bin");
+    adding->sealed_path = path_join("", 0, path, bytes, ".bin.zst");
     adding->folder = path_folder(path);
     adding->buffer = malloc(READ_BYTES + READ_BYTES / 8);
     if (!adding->mask_path || !adding->mask_partial || !adding->index_partial || !adding->tokens_path ||
-        !adding->folder || !adding->buffer)
+        !adding->sealed_path || !adding->folder || !adding->buffer)
         return error_set_memory(adding->error, "a mask", READ_BYTES);
     adding->bits = adding->buffer + READ_BYTES;
     enum tokmap_status status = open_given(adding);
@@ -253,6 +245,7 @@ static void finish(struct adding *adding)
     free(adding->mask_partial);
     free(adding->index_partial);
     free(adding->tokens_path);
+    free(adding->sealed_path);
     free(adding->folder);
     free(adding->buffer);
     index_close(&adding->old);

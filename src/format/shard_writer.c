@@ -33,8 +33,9 @@
 #define BEHIND_BYTES ((uint64_t)8 << 20)
 #define FILE_BYTES_MAX ((uint64_t)1 << 62)
 
-enum path { TOKENS, INDEX, MASK, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, PATHS };
-static const char *const path_ends[PATHS] = {".bin", ".tmx", ".mask", ".bin.partial", ".tmx.partial", ".mask.partial"};
+enum path { TOKENS, INDEX, MASK, SEALED, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, PATHS };
+static const char *const path_ends[PATHS] = {".bin",         ".tmx",         ".mask",        ".bin.zst",
+                                             ".bin.partial", ".tmx.partial", ".mask.partial"};
 
 struct origin_state {
     bool known;    /* the caller has stated an origin */
@@ -90,7 +91,9 @@ static struct shard_commit commit_of(const struct shard_writer *writer)
     return (struct shard_commit){
         .index = writer->paths[INDEX],
         .index_partial = writer->paths[INDEX_PARTIAL],
-        .names = {[SHARD_MASK] = writer->paths[MASK], [SHARD_TOKENS] = writer->paths[TOKENS]},
+        .names = {[SHARD_MASK] = writer->paths[MASK],
+                  [SHARD_TOKENS] = writer->paths[TOKENS],
+                  [SHARD_SEALED] = writer->paths[SEALED]},
         .partials = {[SHARD_MASK] = writer->options.mask ? writer->paths[MASK_PARTIAL] : NULL,
                      [SHARD_TOKENS] = writer->paths[TOKENS_PARTIAL]},
         .id = writer->index.id,

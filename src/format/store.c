@@ -9,14 +9,15 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
+#include "sealed.h"
 
 #define CONVERT_BYTES 16384 /* of a file that are read at once to be converted */
 
 enum tokmap_status store_open(struct store *store, struct tokmap_error *error)
 {
     struct os_stat found;
-    assert(store->offset <= store->bytes &&
-           store->tokens <= (store->bytes - store->offset) >> element_shift(store->element));
+    assert(store->sealed || (store->offset <= store->bytes &&
+                             store->tokens <= (store->bytes - store->offset) >> element_shift(store->element)));
     store->map = NULL;
     int system = os_open(store->path, OS_READ_NOW, &store->fd);
     if (system) {
@@ -38,8 +39,9 @@ enum tokmap_status store_open(struct store *store, struct tokmap_error *error)
     if (found.bytes != store->bytes)
         return error_set(error, TOKMAP_ERROR_TRUNCATED, store->path, min64(found.bytes, store->bytes),
                          "the file is %" PRIu64 " bytes long, but its index says %" PRIu64 " (%" PRIu64
-                         " tokens of %u bytes); restore the file or pack the shard again",
-                         found.bytes, store->bytes, store->tokens, 1u << element_shift(store->element));
+                         " tokens of %u bytes%s); restore the file or pack the shard again",
+                         found.bytes, store->bytes, store->tokens, 1u << element_shift(store->element),
+                         store->sealed ? ", sealed" : "");
     return TOKMAP_OK;
 }
 
@@ -58,6 +60,10 @@ static enum tokmap_status map(struct store *store, uint32_t width, const uint8_t
 {
     const void *mapped = NULL;
     *file = NULL;
+    if (store->sealed)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, store->path, 0,
+                         "the shard is sealed: its tokens are compressed, so there is no view of them; use "
+                         "tokmap_dataset_copy(), or `tokmap unseal`");
     if (!store_has_views(store, width))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, store->path, store->offset,
                          "the file's tokens of %u bytes are converted to %u bytes when they are read, or begin at an "
@@ -102,6 +108,19 @@ static enum tokmap_status read_bytes(const struct store *store, uint64_t offset,
     return TOKMAP_OK;
 }
 
+static enum tokmap_status read_sealed(const struct store *store, uint64_t first, uint64_t count, void *into,
+                                      struct tokmap_error *error)
+{
+    const uint32_t shift = element_shift(store->element);
+    struct sealed_reader *reader = sealed_reader_new();
+    if (!reader)
+        return error_set_memory(error, "a reader of sealed tokens", FRAME_BYTES);
+    const enum tokmap_status status =
+        sealed_read(reader, store->sealed, store->path, store->fd, first << shift, count << shift, into, error);
+    sealed_reader_free(reader);
+    return status;
+}
+
 enum tokmap_status store_bad_element(const char *path, enum element element, const void *value, uint64_t at,
                                      struct tokmap_error *error)
 {
@@ -119,6 +138,10 @@ enum tokmap_status store_read(const struct store *store, uint64_t first, uint64_
     uint64_t offset = store->offset + (first << shift);
     uint8_t buffer[CONVERT_BYTES], *to = into;
     assert(first <= store->tokens && count <= store->tokens - first);
+    if (store->sealed) {
+        assert(width == 1u << shift);
+        return count ? read_sealed(store, first, count, into, error) : TOKMAP_OK;
+    }
     if (width == 1u << shift)
         return read_bytes(store, offset, (size_t)(count << shift), into, error);
     while (count) {
@@ -137,22 +160,36 @@ enum tokmap_status store_read(const struct store *store, uint64_t first, uint64_
     return TOKMAP_OK;
 }
 
-void store_ask(const struct store *store, uint64_t first, uint64_t count)
+/* Finds the bytes of the file, [*from, *to), that hold tokens; count >= 1. */
+static bool place_of(const struct store *store, uint64_t first, uint64_t count, uint64_t *from, uint64_t *to)
 {
     const uint32_t shift = element_shift(store->element);
-    os_read_ahead(store->fd, store->offset + (first << shift), count << shift);
+    if (store->sealed)
+        return !sealed_place(store->sealed, first << shift, count << shift, from, to, NULL);
+    *from = store->offset + (first << shift);
+    *to = *from + (count << shift);
+    return true;
+}
+
+void store_ask(const struct store *store, uint64_t first, uint64_t count)
+{
+    uint64_t from, to;
+    if (count && place_of(store, first, count, &from, &to))
+        os_read_ahead(store->fd, from, to - from);
 }
 
 int store_warm(const struct store *store, uint64_t first, uint64_t count)
 {
-    const uint32_t shift = element_shift(store->element);
+    uint64_t from, to;
     uint8_t byte;
     size_t got;
     assert(count && first < store->tokens && count <= store->tokens - first);
     if (os_file_is_memory(store->fd))
         return 1;
-    int system = os_pread_cached(store->fd, &byte, 1, store->offset + (first << shift), &got);
+    if (!place_of(store, first, count, &from, &to))
+        return 0;
+    int system = os_pread_cached(store->fd, &byte, 1, from, &got);
     if (!system)
-        system = os_pread_cached(store->fd, &byte, 1, store->offset + ((first + count) << shift) - 1, &got);
+        system = os_pread_cached(store->fd, &byte, 1, to - 1, &got);
     return system == ENOTSUP ? -1 : system != EAGAIN;
 }

@@ -1,10 +1,12 @@
 /*
- * store.h - the tokens of one file, whatever kind of file it is: the .bin of a shard, or another project's file, whose
- * tokens begin after a header and may have other sizes. All rooms reach tokens through a store.
+ * store.h - the tokens of one file, whatever kind of file it is: the .bin of a shard, another project's file, whose
+ * tokens begin after a header and may have other sizes, or the .bin.zst of a sealed shard. All rooms reach tokens
+ * through a store.
  *
- * The kinds so far are files with consecutive elements: a plain .bin (offset 0, elements of the width) and a foreign
- * file. The functions below are what a later kind (compressed, remote) has to provide. A room that reads many windows
- * (src/batch) may also use the descriptor, offset, and element itself.
+ * The kinds so far are files with consecutive elements, which are a plain .bin (offset 0, elements of the width) and a
+ * foreign file, and sealed files, whose elements are those of the .bin but are compressed. The functions below are what
+ * a later kind (remote) has to provide. A room that reads many windows (src/batch) may also use the descriptor, offset,
+ * and element itself, or the frames of a sealed file (sealed.h).
  *
  * A store is immutable after opening, except that the first view maps the file. Any thread may use it.
  */
@@ -18,9 +20,11 @@ struct store {
     char *path; /* owned */
     int fd;     /* -1: not open */
     enum element element;
-    uint64_t offset;    /* of the first token in the file, in bytes */
-    uint64_t tokens;    /* in the file */
-    uint64_t bytes;     /* the size that the file has, and must keep */
+    uint64_t offset; /* of the first token in the file, in bytes */
+    uint64_t tokens; /* in the file */
+    uint64_t bytes;  /* the size that the file has, and must keep */
+    const struct index
+        *sealed;        /* of a sealed file: its index, which has the frames and outlives the store; else NULL */
     const uint8_t *map; /* the mapping of the whole file; accessed atomically, NULL until the first view */
 };
 
@@ -31,11 +35,11 @@ struct store {
 enum tokmap_status store_open(struct store *store, struct tokmap_error *error);
 void store_close(struct store *store);
 
-/* Returns whether tokens of `width` bytes can be used where they are: they have the element's size, and their address
- * is a multiple of it. */
+/* Returns whether tokens of `width` bytes can be used where they are: they are not compressed, they have the element's
+ * size, and their address is a multiple of it. */
 static inline bool store_has_views(const struct store *store, uint32_t width)
 {
-    return width == (uint32_t)1 << element_shift(store->element) && store->offset % width == 0;
+    return !store->sealed && width == (uint32_t)1 << element_shift(store->element) && store->offset % width == 0;
 }
 
 /* Returns the mapping of the whole file, from its byte 0, which the first call makes; it does not read any page of it.
@@ -44,8 +48,10 @@ static inline bool store_has_views(const struct store *store, uint32_t width)
 enum tokmap_status store_map(struct store *store, uint32_t width, const uint8_t **file, struct tokmap_error *error);
 
 /* Copies tokens [first, first + count) to `into` as ids of `width` bytes, converting them if necessary. Reads with
- * pread and never raises a signal. Statuses: OK, ERROR_IO, ERROR_TRUNCATED, ERROR_TOKEN (an element that has to be
- * converted is negative or does not fit in 32 bits; the error has its place). */
+ * pread and never raises a signal. Of a sealed file, each frame is unpacked and compared with its hash; that takes
+ * memory of about 300 KiB during the call, so a caller that reads much uses sealed_read(). Statuses: OK, ERROR_IO,
+ * ERROR_TRUNCATED, ERROR_TOKEN (an element that has to be converted is negative or does not fit in 32 bits; the error
+ * has its place), ERROR_CORRUPT (a frame does not match its hash), ERROR_MEMORY. */
 enum tokmap_status store_read(const struct store *store, uint64_t first, uint64_t count, uint32_t width, void *into,
                               struct tokmap_error *error);
 

@@ -48,9 +48,13 @@ static bool probe(struct tokmap_loader *loader)
     size_t got;
     if (!find_stretch(loader, &stretch, &cold))
         return false;
-    const uint64_t bytes = min64(sizeof page, stretch.count << stretch.view->element_shift);
+    const struct page_check *check = &loader->residency->sources[0].check; /* any: no pool is set yet */
+    uint64_t offset, end;
+    if (!sealed_rows_place(check, &stretch, &offset, &end))
+        return false;
+    const uint64_t bytes = min64(sizeof page, end - offset);
     const uint64_t from = os_clock_ns();
-    int system = read_pool_read(loader->pool, stretch.view->fd, page, bytes, stretch.offset, &got);
+    int system = read_pool_read(loader->pool, stretch.view->fd, page, bytes, offset, &got);
     loader->probe_ns = max64(os_clock_ns() - from, 1);
     /* A read that fails is reported by the row that needs it. */
     return system || loader->probe_ns >= SLOW_NS || (!cold && !os_file_is_local(stretch.view->fd));

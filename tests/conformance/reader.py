@@ -3,7 +3,7 @@
 
 It was written from src/format/FORMAT.md alone, as an independent check of that page, and needs only the standard
 library. It checks hashes if the module xxhash can be imported."""
-import json, struct, sys
+import json, struct, subprocess, sys
 try:
     from xxhash import xxh3_64_intdigest as xxh3, xxh3_128_digest
 except ImportError: xxh3 = None
@@ -11,6 +11,26 @@ MAGIC, NONE, BLOCK = b"\x89TMX\r\n\x1a\n", 2**64 - 1, 1 << 20
 
 def need(truth, what):
     truth or sys.exit("reader.py: the shard is not valid: check of the " + what + " failed")
+
+def sealed(prefix, sections, minor):
+    """Restores the tokens of a sealed shard. The standard library has no zstd, so the command of this name is used."""
+    need(8 not in sections and 10 not in sections and minor >= 4, "sections of a sealed shard")
+    frame_bytes, file_bytes = struct.unpack_from("<2Q", sections[6])
+    entries = list(struct.iter_unpack("<2Q", sections[6][16:]))
+    data = open(prefix + ".bin.zst", "rb").read()
+    need(frame_bytes == 65536 and file_bytes == len(data), "head of the frames")
+    tokens, first = subprocess.run(["zstd", "-dc"], input=data, stdout=subprocess.PIPE, check=True).stdout, 0
+    need(len(entries) == -(-len(tokens) // 65536), "number of frames")
+    table = struct.pack("<II", 0x184D2A5E, 8 * len(entries) + 9)
+    for i, (end, digest) in enumerate(entries):
+        frame = tokens[65536 * i:65536 * (i + 1)]
+        alone = subprocess.run(["zstd", "-dc"], input=data[first:end], stdout=subprocess.PIPE, check=True).stdout
+        need(alone == frame and (not xxh3 or xxh3(frame) == digest), "frame %d" % i)
+        table += struct.pack("<II", end - first, len(frame))
+        first = end
+    table += struct.pack("<IBI", len(entries), 0, 0x8F92EAB1)
+    need(data[first:] == table, "seek table")
+    return tokens
 
 def read(prefix):
     data = open(prefix + ".tmx", "rb").read()
@@ -24,7 +44,7 @@ def read(prefix):
     for kind, flags, offset, length, digest, zero in struct.iter_unpack("<IIQQQQ", data[table:]):
         need(offset == at and offset + length <= table and zero == 0 and kind not in sections, "table")
         need(kind != 8, "section store, which this reader does not know")
-        need(flags == (kind == 5) and (flags == 0 or minor >= 1), "required flag of a section")
+        need(flags == (kind in (5, 6)) and (flags == 0 or minor >= (4 if kind == 6 else 1)), "required flag of a section")
         sections[kind], hashes[kind] = data[offset:offset + length], digest
         at = (offset + length + 63) // 64 * 64
         need(not any(data[offset + length:at]) and (not xxh3 or xxh3(sections[kind]) == digest), "section %d" % kind)
@@ -38,7 +58,7 @@ def read(prefix):
     carries = struct.unpack_from("<%dQ" % (tokens >> 32), sections[2], (4 * documents + 7) // 8 * 8)
     ends = [(sum(c <= i for c in carries) << 32) + low for i, low in enumerate(lows)]
     need(ends == sorted(ends) and (ends[-1:] or [0]) == [tokens], "ends of documents")
-    data = open(prefix + ".bin", "rb").read()
+    data = sealed(prefix, sections, minor) if 6 in sections else open(prefix + ".bin", "rb").read()
     need(len(data) == tokens * width, "length of the .bin")
     blocks = [data[first:first + BLOCK] for first in range(0, len(data), BLOCK)]
     need(not xxh3 or sections[3] == b"".join(struct.pack("<Q", xxh3(block)) for block in blocks), "hash of a block")

@@ -117,6 +117,46 @@ files='new.bin new.mask new.tmx'
 again=$attempt
 shard_sweep
 
+# ---- seal and unseal: the plain shard or the sealed one, complete, with the same content ----
+# Both have the content id of the old one, so only the files show whether the next writer has finished.
+for end in bin tmx mask; do cp masked.$end sealed.$end; done
+"$TOKMAP" seal -q sealed 2>err || { cat err; echo "not ok - seal"; }
+new_hash=$(content masked)
+old_hash=$new_hash
+old=yes
+scenario="seal"
+begin() {
+    rm -f new.*
+    for end in bin tmx mask; do cp masked.$end new.$end; done
+}
+files='new.bin.zst new.mask new.tmx'
+attempt="$TOKMAP seal -q -j 1 new"
+again=$attempt
+shard_sweep
+
+scenario="unseal"
+begin() {
+    rm -f new.*
+    for end in bin.zst tmx mask; do cp sealed.$end new.$end; done
+}
+files='new.bin new.mask new.tmx'
+attempt="$TOKMAP unseal -q -j 1 new"
+again=$attempt
+shard_sweep
+
+scenario="seal --force of a sealed shard"
+files='new.bin.zst new.mask new.tmx'
+attempt="$TOKMAP seal -q -j 1 --force --level 1 new"
+again=$attempt
+shard_sweep
+
+new_hash=$(content whole)
+scenario="pack --force over a sealed shard"
+files='new.bin new.tmx'
+attempt="$TOKMAP pack -q --eod --threads 1 --force -o new in"
+again=$attempt
+shard_sweep
+
 # ---- two writers are killed, one after the other ----
 # The second one is killed while it cleans up after the first one. The third leaves only the files of the shard.
 scenario="two kills of pack --force"
@@ -128,6 +168,10 @@ pack="$TOKMAP pack -q --eod --threads 1 --force -o new"
 attempt="$pack first.txt"
 files='new.bin new.tmx'
 problems=0 pairs=0
+begin() {
+    rm -f new.*
+    for end in bin tmx mask; do cp masked.$end new.$end; done
+}
 keep() {
     rm -rf kept
     mkdir kept

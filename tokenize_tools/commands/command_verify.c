@@ -33,7 +33,7 @@ struct verify_report {
 };
 
 /* Finds the block of a fault in a token file, and the byte at which it ends. Returns false if the fault is in an
- * index. */
+ * index, or in a sealed file, which has frames. */
 static bool fault_block(const struct verify_report *report, const struct tokmap_error *fault, uint64_t *block,
                         uint64_t *end)
 {
@@ -44,6 +44,9 @@ static bool fault_block(const struct verify_report *report, const struct tokmap_
     for (uint64_t number = 0; number < info.shards; number++) {
         if (tokmap_dataset_shard(report->dataset, number, &shard, NULL) || strcmp(shard.tokens_path, fault->path) != 0)
             continue;
+        const size_t bytes = strlen(fault->path);
+        if (bytes > 8 && !strcmp(fault->path + bytes - 8, ".bin.zst"))
+            return false;
         *block = fault->offset / BLOCK_BYTES;
         *end = min64((*block + 1) * BLOCK_BYTES, shard.tokens * info.width);
         return *block < shard.blocks;

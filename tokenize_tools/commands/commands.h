@@ -15,6 +15,8 @@
     XX(index, "index token files of other projects, in place")                                                         \
     XX(convert, "copy a dataset to or from the token files of other projects")                                         \
     XX(plan, "pack documents into rows, so that few of them are cut")                                                  \
+    XX(seal, "compress the tokens of shards, which stay usable as they are")                                          \
+    XX(unseal, "restore the tokens of sealed shards")                                                                  \
     XX(mix, "write a run file for a mixture of sources in percent, epochs, or tokens")                                 \
     GROUP("Look at a dataset or a run")                                                                                \
     XX(info, "describe a dataset or a run")                                                                            \
