@@ -59,7 +59,8 @@
  *   with their hashes again; with options.deadline_ns or slow storage they compare each read. What does not match is
  *   TOKMAP_ERROR_CORRUPT. A view, tokmap_dataset_copy(), and a shard without hashes of pages
  *   (tokmap_dataset_info.page_hashes) have no such comparison: there, an id outside the vocabulary is
- *   TOKMAP_ERROR_TOKEN in a loader, and any other change is found only by tokmap_dataset_verify().
+ *   TOKMAP_ERROR_TOKEN in a loader, and any other change is found only by tokmap_dataset_verify(). The tokens of a
+ *   sealed shard (`tokmap seal`) are compared with hashes whoever reads them.
  *
  *   Truncated files and SIGBUS. A load from a file mapping raises SIGBUS, which ends the program, if the file was
  *   truncated or its storage fails. Which calls can raise it depends on how they read:
@@ -335,7 +336,8 @@ struct tokmap_dataset_info {
                                     Valid as long as the library is loaded */
     uint32_t identity;           /* what `content` covers: TOKMAP_IDENTITY_FULL or TOKMAP_IDENTITY_SAMPLED */
     uint32_t masked;             /* 1: some shard has a mask: see tokmap_dataset_mask() */
-    uint32_t page_hashes;        /* 1: loaders compare what they read with hashes of its pages (4 KiB). 0: some shard
+    uint32_t page_hashes;        /* 1: loaders compare what they read with hashes of its pages (4 KiB), or of
+                                    the frames of a sealed shard. 0: some shard
                                     has none, because it has holes, belongs to another project, or was packed before
                                     format 1.3; only tokmap_dataset_verify() finds out whether it is damaged */
 };
@@ -436,7 +438,7 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_shard(const struc
  *   used      receives the number of spans; with ERROR_LIMIT, the number that is needed; with any other failure 0
  * The first view of a shard maps its tokens; the mapping stays until the dataset is closed. Reading a span raises
  * SIGBUS if the file was truncated: see the caveats at the top. A synthetic dataset has no views; nor has a file of
- * another project whose elements have 1 or 8 bytes, or do not begin at a multiple of their size.
+ * another project whose elements have 1 or 8 bytes, or do not begin at a multiple of their size; nor a sealed shard.
  * Statuses: OK, ERROR_RANGE, ERROR_LIMIT (capacity is too small), ERROR_IO (mapping failed), ERROR_UNSUPPORTED (there
  * is no view of these tokens), ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_view(const struct tokmap_dataset *dataset,
@@ -445,9 +447,10 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_view(const struct
                                                                     size_t *used, struct tokmap_error *error);
 
 /* Copies tokens [first, first + count) to out, which holds count * width bytes and may have any alignment. It reads
- * with pread and never raises a signal. After a failure the content of out is undefined.
+ * with pread and never raises a signal. Of a sealed shard, each call unpacks the frames of 64 KiB that hold the tokens,
+ * in about 300 KiB of memory. After a failure the content of out is undefined.
  * Statuses: OK, ERROR_RANGE, ERROR_IO, ERROR_TRUNCATED, ERROR_TOKEN (in a file of another project: a number is negative
- * or has more than 32 bits), ERROR_ARGUMENT. */
+ * or has more than 32 bits), ERROR_CORRUPT and ERROR_MEMORY (of a sealed shard), ERROR_ARGUMENT. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_copy(const struct tokmap_dataset *dataset,
                                                                     uint64_t first, uint64_t count, void *out,
                                                                     struct tokmap_error *error);

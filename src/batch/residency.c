@@ -403,7 +403,7 @@ static void ask_piece(struct residency_source *source, const struct row_piece *p
             continue;
         }
         if (!sealed_rows_place(&source->check, &stretch, &first, &end))
-            return; /* likewise */
+            return; /* the same */
         first = round_down(first, (uint64_t)1 << views->page_shift);
         end = round_up(end, (uint64_t)1 << views->page_shift);
         if (source->ask_fd == stretch.view->fd && first <= source->ask_to && end >= source->ask_from) {

@@ -11,11 +11,11 @@
  *
  * To read the row of tokens 30,000 to 34,095, bytes 60,000 to 68,191, a reader takes frames 0 and 1: bytes 0 to 82,509
  * of the file. It unpacks frame 0, compares it, and copies its last 5,536 bytes; then the same with the first 2,656
- * bytes of frame 1. Behind byte 125,900 follow 49 bytes of the seek table: 8 for the head of the skippable frame, 8 for
+ * bytes of frame 1. After byte 125,900 come 41 bytes of the seek table: 8 for the head of the skippable frame, 8 for
  * each frame, and 9 for the foot.
  *
  * Why 64 KiB. A row of 4,096 tokens of 2 bytes is 8 KiB, so a shuffled run unpacks several times what it delivers, and
- * smaller frames would waste less. But frames of 16 KiB compress noticeably worse, and have four times as many hashes.
+ * smaller frames would waste less. But they compress worse, and the index would have more hashes.
  */
 #include "sealed.h"
 

@@ -50,7 +50,7 @@ enum tokmap_status not_a_run(const char *path, const char *text, size_t bytes, e
     const bool exists = os_stat(path, &found) == 0;
     const bool folder = exists && found.kind == OS_KIND_FOLDER;
     const bool is_manifest = text && bytes >= sizeof manifest - 1 && !memcmp(text, manifest, sizeof manifest - 1);
-    const bool is_shard = exists && (ends_in(path, ".bin") || ends_in(path, ".tmx"));
+    const bool is_shard = exists && (ends_in(path, ".bin") || ends_in(path, ".tmx") || ends_in(path, ".bin.zst"));
     const char *dataset = is_prefix(path) ? "a dataset (the prefix of a shard)"
                           : is_shard      ? "a dataset (a shard)"
                           : is_manifest   ? "a dataset (a manifest of shards)"
