@@ -52,11 +52,11 @@ struct shard_tokens {
     const char *path;
     uint64_t first_token; /* the dataset's token number of the shard's first token */
     uint64_t tokens;
-    uint64_t bytes;       /* the size that the file must have */
-    uint64_t offset;      /* of the shard's first token in the file, in bytes */
-    enum element element; /* how the file stores a token */
-    bool page_hashes;     /* the index has the hashes of the file's pages: see dataset_page_hashes() */
-    bool converted;       /* tokens have to be converted to the dataset's width, so there is no view of them */
+    uint64_t bytes;             /* the size that the file must have */
+    uint64_t offset;            /* of the shard's first token in the file, in bytes */
+    enum element element;       /* how the file stores a token */
+    bool page_hashes;           /* the index has the hashes of the file's pages: see dataset_page_hashes() */
+    bool converted;             /* tokens have to be converted to the dataset's width, so there is no view of them */
     const struct index *sealed; /* not NULL: the file has frames (format/sealed.h); `offset` counts bytes of tokens, and
                                    `bytes` those of the file */
 };
@@ -72,7 +72,8 @@ enum tokmap_status dataset_page_hashes(const struct tokmap_dataset *dataset, uin
 void dataset_page_hashes_ask(const struct tokmap_dataset *dataset, uint64_t shard, uint64_t first, uint64_t count);
 
 /* Opens the file of the index that has these hashes, so that they can be read with a deadline: the hash of page p has 4
- * bytes from *at + 4 * p on. Of a sealed shard, the entry of frame f has 16 bytes from *at + 16 * f on. Returns false if the hashes are in memory, or if the file has another name by now. */
+ * bytes from *at + 4 * p on. Of a sealed shard, the entry of frame f has 16 bytes from *at + 16 * f on. Returns false
+ * if the hashes are in memory, or if the file has another name by now. */
 bool dataset_page_hashes_open(const struct tokmap_dataset *dataset, uint64_t shard, int *fd, uint64_t *at);
 
 /* Returns the number of the shard that holds a token (token < tokens). Tries the shard number `hint` first;

@@ -203,7 +203,7 @@ static enum tokmap_status table_differs(const struct index *index, const char *p
     return error_set(error, TOKMAP_ERROR_CORRUPT, path, at,
                      "the seek table, from byte %" PRIu64
                      " on, does not match the index here: tokmap does not need it, but other programs that read sealed "
-                     "tokens do; restore the file, or seal the shard again with --force",
+                     "tokens do; restore the file, or unseal the shard and seal it again",
                      index->sealed_bytes - (SEEK_HEAD + index_frames(index) * SEEK_ENTRY + SEEK_FOOT));
 }
 

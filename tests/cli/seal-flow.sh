@@ -27,7 +27,7 @@ same before after
 tokmap verify data >out
 holds out "sound"
 tokmap info data >out
-holds out "2 of 2 shards"
+holds out "2 of 2 shards, "
 tokmap info data/one.bin.zst --json >out
 holds out '"sealed_shards": 1'
 tokmap seal data >out

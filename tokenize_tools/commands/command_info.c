@@ -17,12 +17,12 @@
 #include "commands/shared/folder_list.h"
 #include "commands/shared/plan_about.h"
 #include "commands/shared/run_about.h"
+#include "commands/shared/stored_files.h"
 #include "commands/shared/target.h"
 #include "commands/shared/token_counts.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/plan_file.h"
-#include "platform/os.h"
 #include "text/json_scan.h"
 
 static const char program[] = "tokmap info";
@@ -131,9 +131,7 @@ static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint6
 
 struct dataset_facts {
     struct tokmap_dataset_info info;
-    uint64_t index_bytes;
-    uint64_t sealed;       /* shards that are sealed, */
-    uint64_t stored_bytes; /* and the bytes of all files of tokens, unless one of them cannot be examined: 0 then */
+    struct stored_files files;
     struct tokmap_shard_info first; /* shard 0, if the dataset has shards */
     char tokenizer[ABOUT_NAME];     /* of shard 0; "": unknown */
     char title[ABOUT_TITLE];        /* the same for people */
@@ -144,17 +142,6 @@ struct dataset_facts {
 };
 
 /* Reads what all indexes say. mode: enum cli_progress_mode. */
-/* Counts the file with the tokens of a shard. */
-static void stored_add(struct dataset_facts *facts, const struct tokmap_shard_info *shard)
-{
-    static const char ending[] = ".bin.zst";
-    const size_t bytes = strlen(shard->tokens_path);
-    struct os_stat found;
-    facts->sealed += bytes > sizeof ending && !strcmp(shard->tokens_path + bytes - (sizeof ending - 1), ending);
-    if (!os_stat(shard->tokens_path, &found))
-        facts->stored_bytes += found.bytes;
-}
-
 static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
                                        struct tokmap_error *error)
 {
@@ -164,9 +151,7 @@ static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, str
     for (uint64_t shard = facts->info.shards; !status && shard-- > 0;) {
         facts->first.size = sizeof facts->first;
         status = tokmap_dataset_shard(dataset, shard, &facts->first, error);
-        facts->index_bytes += facts->first.index_bytes;
-        if (!status)
-            stored_add(facts, &facts->first);
+        stored_files_add(&facts->files, &facts->first);
         struct about_facts about;
         if (!status)
             status = about_read(&facts->first, &about, error);
@@ -261,15 +246,8 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
                  info->tokens ? 100.0 * (double)facts->counted / (double)info->tokens : 0.0);
         row_add(table, "mask", text);
     }
-    if (facts->sealed) {
-        char of[32], shards[64], stored[32];
-        snprintf(text, sizeof text, "%s of %s, %s", cli_count(facts->sealed, of),
-                 cli_counted(info->shards, "shard", shards), cli_bytes(facts->stored_bytes, stored));
-        row_add(table, "sealed", text);
-    }
-    row_add(table, "token files", info->shards ? cli_bytes(info->tokens * info->width, bytes) : "none (computed)");
+    stored_files_rows(&facts->files, info, table);
     if (info->shards) {
-        row_add(table, "indexes", foreign ? "none of tokmap" : cli_bytes(facts->index_bytes, bytes));
         row_add(table, "page hashes", info->page_hashes ? "compared as pages are read" : "some shard has none");
         row_add(table, "read by", info->reading == TOKMAP_READ_MAPPED ? "mmap" : reading_name(info->reading));
     }
@@ -340,8 +318,7 @@ static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const
     id_json(json, "eod_id", info->eod_id);
     id_json(json, "bos_id", info->bos_id);
     cli_json_number(json, "token_bytes", info->tokens * info->width);
-    cli_json_number(json, "sealed_shards", facts->sealed);
-    cli_json_number(json, "index_bytes", facts->index_bytes);
+    stored_files_json(&facts->files, json);
     cli_json_text(json, "reading", reading_name(info->reading));
     hex_json(json, "content", info->content);
     hex_json(json, "tokenizer", info->tokenizer);

@@ -249,7 +249,7 @@ static const struct change changes[] = {
     IN_ENTRY(SECTION_ORIGIN, type, 99, TOKMAP_OK),
     IN_ENTRY(SECTION_ORIGIN, type, UINT32_MAX, TOKMAP_OK),
     IN_ENTRY(SECTION_ABOUT, type, SECTION_STREAMS, BAD), /* known since 1.1, and then it has to be required */
-    IN_ENTRY(SECTION_ABOUT, type, SECTION_FRAMES, TOKMAP_OK),
+    IN_ENTRY(SECTION_ABOUT, type, SECTION_FRAMES, BAD),  /* the same since 1.4 */
     IN_ENTRY(SECTION_ABOUT, type, SECTION_ORIGIN, BAD),
     IN_ENTRY(SECTION_ORIGIN, flags, 1, BAD),
     IN_ENTRY(SECTION_ORIGIN, flags, 2, BAD),
