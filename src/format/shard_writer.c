@@ -36,6 +36,9 @@
 enum path { TOKENS, INDEX, MASK, SEALED, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, PATHS };
 static const char *const path_ends[PATHS] = {".bin",         ".tmx",         ".mask",        ".bin.zst",
                                              ".bin.partial", ".tmx.partial", ".mask.partial"};
+static const char *const unit_ends[PATHS] = {".bin.unit",         ".tmx.unit",         ".mask.unit",
+                                             ".bin.zst.unit",     ".bin.unit.partial", ".tmx.unit.partial",
+                                             ".mask.unit.partial"};
 
 struct origin_state {
     bool known;    /* the caller has stated an origin */
@@ -257,7 +260,9 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     made->folder = path_folder(prefix);
     bool complete = made->folder;
     for (int i = 0; i < PATHS; i++)
-        complete = (made->paths[i] = path_join("", 0, prefix, strlen(prefix), path_ends[i])) && complete;
+        complete =
+            (made->paths[i] = path_join("", 0, prefix, strlen(prefix), options->unit ? unit_ends[i] : path_ends[i])) &&
+            complete;
     spill_init(&made->carry_spill, made->folder);
     spill_init(&made->block_spill, made->folder);
     spill_init(&made->page_spill, made->folder);

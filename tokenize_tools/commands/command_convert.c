@@ -171,7 +171,7 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
     struct tokmap_dataset *dataset = NULL;
     struct tokmap_dataset_info info = {.size = sizeof info};
     char *tokens = NULL;
-    enum tokmap_status status = output_place_check(given->prefix, error);
+    enum tokmap_status status = output_place_check(given->prefix, false, error);
     if (!status)
         status = index_check(given, error);
     if (!status)

@@ -35,6 +35,11 @@ struct packing {
     bool force, dry_run, json, quiet;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
+    uint64_t shard_tokens;
+    const char *split_text; /* NULL: none */
+    struct split split;
+    bool seed_given;
+    bool shard_given, sets;      /* sets: the output is one or several shard sets */
     struct tokenizer *tokenizer; /* NULL if only the size of the vocabulary is known */
     struct chat_template *chat;
     struct pack_result result;
@@ -111,6 +116,16 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
     const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
     if (status)
         return status;
+    if (packing->shard_given && !packing->shard_tokens)
+        return cli_misused(command, "--shard-tokens must be at least 1");
+    const char *wrong = packing->split_text ? split_parse(packing->split_text, &packing->split) : NULL;
+    if (wrong)
+        return cli_misused(command, "--split %s: %s", packing->split_text, wrong);
+    if (packing->seed_given && !packing->split_text)
+        return cli_misused(command, "--split-seed is about --split: name the sets with --split train=0.99,val=0.01");
+    packing->sets = packing->shard_given || packing->split_text;
+    if (packing->sets && packing->also.typed)
+        return cli_misused(command, "--also is about one shard: leave out --shard-tokens and --split");
     if (!packing->threads || packing->threads > PACK_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %d", PACK_THREADS_MOST);
     return corpus_arguments_check(command, &packing->corpus, operands, operand_count);
@@ -146,7 +161,8 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
                                       const char **operands, size_t operand_count, struct tokmap_error *error)
 {
     const int shown = packing->quiet ? CLI_PROGRESS_NONE : packing->shown;
-    enum tokmap_status status = options->dry_run ? TOKMAP_OK : output_place_check(options->prefix, error);
+    enum tokmap_status status =
+        options->dry_run ? TOKMAP_OK : output_place_check(options->prefix, packing->sets, error);
     if (!status && !options->dry_run)
         status = also_first(packing, options, error);
     if (status)
@@ -189,6 +205,9 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     }
     const struct pack_report report = {.prefix = packing->prefix,
                                        .dry_run = packing->dry_run,
+                                       .sets = packing->sets,
+                                       .shard_tokens = packing->shard_tokens,
+                                       .split = options->split,
                                        .tokenizer = packing->tokenizer,
                                        .vocabulary = packing->content.vocabulary,
                                        .tokenizer_path = options->tokenizer_path,
@@ -230,6 +249,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     const bool is_bytes = !strcmp(packing->asked.spec, "bytes"); /* the built-in tokenizer, which has no file */
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
+                                   .shard_tokens = packing->shard_tokens,
+                                   .split = packing->split_text ? &packing->split : NULL,
                                    .replace = packing->force,
                                    .sync = true,
                                    .threads = (uint32_t)packing->threads,
@@ -288,11 +309,20 @@ static int pack(const struct cli_command *command, const char **operands, size_t
 int command_pack(int argc, char **argv)
 {
     struct packing packing = {.asked = TOKENIZER_ARGUMENTS_INIT, .corpus = CORPUS_ARGUMENTS_INIT};
+    packing.split.seed = 1;
     packing.threads = os_processors() < PACK_THREADS_MOST ? os_processors() : PACK_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
         {'o', "output", CLI_TEXT, &packing.output, NULL, "PREFIX", "write PREFIX.bin and PREFIX.tmx", NULL},
         ALSO_OPTION(packing.also),
+        {0, "shard-tokens", CLI_SIZE, &packing.shard_tokens, &packing.shard_given, "N",
+         "write shards of at most N tokens (1G: 10^9), cut at ends of documents: PREFIX-00000.bin and so on, and "
+         "PREFIX, a manifest that makes them one dataset",
+         NULL},
+        {0, "split", CLI_TEXT, &packing.split_text, NULL, "NAME=SHARE,...",
+         "split the documents by a hash of their texts into sets PREFIX.NAME, such as train=0.99,val=0.01", NULL},
+        {0, "split-seed", CLI_NUMBER, &packing.split.seed, &packing.seed_given, "N",
+         "seed of that hash (default: 1); another one gives other sets", NULL},
         {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
          NULL},

@@ -311,7 +311,7 @@ static int inputs_train(struct training_command *training, const char **operands
         training->shown = CLI_PROGRESS_NONE;
     input_size_start(&training->size, operands, operand_count, &options.corpus.select, training->shown);
     cli_progress_start(&training->progress, "counting", training->size.bytes, training->shown);
-    enum tokmap_status status = output_place_check(training->prefix, &error);
+    enum tokmap_status status = output_place_check(training->prefix, false, &error);
     if (!status)
         status = train_corpus(&options, operands, operand_count, &result, &error);
     cli_progress_end(&training->progress);

@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/path.h"
 #include "text/utf8.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -285,6 +286,20 @@ static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batc
     return TOKMAP_OK;
 }
 
+static bool is_excluded(const struct corpus *corpus, const char *path, const struct os_stat *own)
+{
+    char *folder = path_folder(path);
+    struct os_stat holder = {0};
+    const bool known = folder && !os_stat(folder, &holder);
+    free(folder);
+    for (size_t i = 0; i < corpus->excluded_count; i++) {
+        const struct os_stat *one = &corpus->excluded[i], *other = one->kind == OS_KIND_FOLDER ? &holder : own;
+        if ((known || other == own) && other->device == one->device && other->inode == one->inode)
+            return true;
+    }
+    return false;
+}
+
 static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                      struct tokmap_error *error)
 {
@@ -297,12 +312,9 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     corpus->format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, path, &why);
     if (!status) {
-        const struct os_stat *own = stream_stat(corpus->stream);
-        for (size_t i = 0; i < corpus->excluded_count && !status && !remote_kind(path); i++)
-            if (own->device == corpus->excluded[i].device && own->inode == corpus->excluded[i].inode)
-                status =
-                    error_set(&why, TOKMAP_ERROR_ARGUMENT, corpus->path, TOKMAP_NO_OFFSET,
-                              "this input is an output of the same command; write it outside of the inputs' folder");
+        if (!remote_kind(path) && is_excluded(corpus, path, stream_stat(corpus->stream)))
+            status = error_set(&why, TOKMAP_ERROR_ARGUMENT, corpus->path, TOKMAP_NO_OFFSET,
+                               "this input is an output of the same command; write it outside of the inputs' folder");
         if (status)
             stream_close(corpus->stream);
     }

@@ -48,6 +48,7 @@ void document_encoder_free(struct document_encoder *encoder)
 {
     chat_text_free(&encoder->chat);
     free(encoder->counted);
+    bytes_free(&encoder->scratch);
     encoder->counted = NULL;
     encoder->counted_capacity = 0;
 }
@@ -56,6 +57,8 @@ void document_tokens_free(struct document_tokens *tokens)
 {
     free(tokens->tokens);
     free(tokens->ends);
+    free(tokens->text_bytes);
+    free(tokens->sets);
     free(tokens->mask);
     memset(tokens, 0, sizeof *tokens);
 }
@@ -374,6 +377,19 @@ static enum tokmap_status mask_add(struct encoding *encoding)
     return TOKMAP_OK;
 }
 
+/* Decides to which set the document belongs that is number `number` of the batch. */
+static enum tokmap_status set_add(struct encoding *encoding, uint64_t number)
+{
+    struct document_tokens *tokens = encoding->tokens;
+    uint32_t set;
+    uint8_t *sets = list_grow(tokens->sets, &tokens->set_capacity, number + 1, sizeof *sets);
+    tokens->sets = sets ? sets : tokens->sets;
+    if (!sets || !split_choose(encoding->rules->split, encoding->document, &encoding->encoder->scratch, &set))
+        return error_set_memory(encoding->making.error, "the sets of documents", number);
+    sets[number] = (uint8_t)set;
+    return TOKMAP_OK;
+}
+
 static enum tokmap_status content_encode(struct encoding *encoding)
 {
     switch (encoding->rules->corpus->content) {
@@ -410,14 +426,19 @@ static enum tokmap_status document_encode(struct encoding *encoding, uint64_t nu
     }
     if (document_is_masked(rules->corpus))
         status = mask_add(encoding);
+    if (!status && rules->split)
+        status = set_add(encoding, number);
     uint64_t *ends = list_grow(tokens->ends, &tokens->end_capacity, number + 1, sizeof *ends);
-    if (!status && !ends)
-        status = error_set_memory(encoding->making.error, "the documents of a batch", number);
     tokens->ends = ends ? ends : tokens->ends;
+    uint64_t *texts = list_grow(tokens->text_bytes, &tokens->text_capacity, number + 1, sizeof *texts);
+    tokens->text_bytes = texts ? texts : tokens->text_bytes;
+    if (!status && (!ends || !texts))
+        status = error_set_memory(encoding->making.error, "the documents of a batch", number);
     if (status)
         return status;
     tokens->count += encoding->count;
     tokens->ends[number] = tokens->count;
+    tokens->text_bytes[number] = encoding->text_bytes;
     tokens->bos_added += encoding->bos;
     tokens->eod_added += encoding->eod;
     tokens->bos_present += encoding->bos_found;

@@ -15,6 +15,7 @@
 #include "chat.h"
 #include "corpus/corpus.h"
 #include "histogram.h"
+#include "split.h"
 #include "tokenizer/tokenizer.h"
 
 /* Reasons for a document that is left out because of its length in tokens. */
@@ -28,6 +29,7 @@ struct document_rules {
     uint32_t width;                      /* of an id in bytes: 2 or 4 */
     uint32_t ids_per_byte_most;          /* of the tokenizer */
     uint64_t eod_id, bos_id;             /* or TOKMAP_NO_ID */
+    const struct split *split;           /* into sets; NULL: there is one */
     uint64_t min_tokens, max_tokens;     /* of a document without BOS and EOD; documents outside are left out */
 };
 
@@ -39,19 +41,22 @@ struct document_encoder {
     struct chat_text chat;
     uint8_t *counted; /* a byte for each token of a document */
     uint64_t counted_capacity;
+    struct bytes_buffer scratch;
 };
 void document_encoder_free(struct document_encoder *encoder); /* not what its first three fields point to */
 
 /* The tokens of a batch. Begins as zero bytes, and is used again for other batches. */
 struct document_tokens {
-    char *tokens;   /* `count` ids of rules->width bytes */
-    uint64_t *ends; /* of each document of the batch, in tokens */
-    uint8_t *mask;  /* bit i mod 8 of byte i / 8: token i counts. Set if document_is_masked() */
+    char *tokens;         /* `count` ids of rules->width bytes */
+    uint64_t *ends;       /* of each document of the batch, in tokens */
+    uint64_t *text_bytes; /* of the text of each document; of ids, 0 */
+    uint8_t *mask;        /* bit i mod 8 of byte i / 8: token i counts. Set if document_is_masked() */
+    uint8_t *sets;        /* the set of each document of the batch, with a split */
     uint64_t count, largest;
     uint64_t counted;                  /* tokens that count, if there is a mask */
     uint64_t eod_added, bos_added;     /* tokens that were added */
     uint64_t eod_present, bos_present; /* documents of ids that had the token already, so none was added */
-    uint64_t token_capacity, end_capacity, mask_capacity;
+    uint64_t token_capacity, end_capacity, mask_capacity, text_capacity, set_capacity;
 };
 void document_tokens_free(struct document_tokens *tokens);
 /* Frees large memory, which one large document needed. */

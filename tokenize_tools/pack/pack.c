@@ -1,6 +1,6 @@
 /*
- * pack.c - see pack.h. Workers encode batches of documents in parallel, and pass the tokens to the shard writer in the
- * order of the input (ordered_workers.h).
+ * pack.c - see pack.h. Workers encode batches of documents in parallel, and pass the tokens to the shard set
+ * (shard_set.h) in the order of the input (ordered_workers.h).
  *
  * A work item has memory for a fixed number of tokens (struct output). Its batch is encoded in groups of documents
  * whose tokens certainly fit. Usually a batch is one group, which is written when the item is committed. If a batch
@@ -17,11 +17,12 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "format/shard_writer.h"
 #include "corpus/corpus_issue.h"
 #include "document_encode.h"
 #include "ordered_workers.h"
 #include "shard_about.h"
+#include "shard_set.h"
+#include "text/path.h"
 
 /* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
  * writing; less with many threads, so that the batches of all workers together have about 8 MiB. */
@@ -51,6 +52,7 @@ struct worker {
 struct output {
     struct tokenizer_out out; /* with GROUP_MOST ends */
     struct group group;       /* the documents whose tokens are in `out` */
+    uint64_t *text_bytes;     /* GROUP_MOST: of each of these documents, or of its part, the bytes of text */
     bool pending;             /* these tokens are not written yet */
     uint64_t tokens, largest; /* number of tokens of the batch so far, and their largest id */
     /* Lengths of the documents that began in an earlier batch, or continue in a later one: tokens of this batch before
@@ -60,10 +62,20 @@ struct output {
     struct document_tokens documents; /* if documents are encoded one by one: `out` points to their tokens */
 };
 
+/* What the about sections of a set need. */
+struct set_of {
+    struct pack *pack;
+    uint32_t number;
+};
+
 struct pack {
     const struct pack_options *options;
     struct ordered_workers *workers;
-    struct shard_writer *writer;     /* NULL for a dry run */
+    struct set_work *work; /* NULL for a single shard */
+    bool writes;           /* this is no dry run */
+    struct shard_set *sets[SPLIT_SETS_MOST];
+    struct set_of set_of[SPLIT_SETS_MOST];
+    uint32_t set_count;
     struct tokenizer_info tokenizer; /* without a tokenizer: width and vocabulary */
     bool one_by_one;                 /* documents are encoded one by one */
     struct document_rules rules;     /* for this */
@@ -78,16 +90,17 @@ struct pack {
 
 /* ---- encode and write ---- */
 
-/* Passes the output's tokens to the shard writer, with one call for each run of documents that come from one file and
- * have consecutive record numbers. */
+/* Passes the output's tokens to the shard set, with one call for each run of documents that come from one file,
+ * have consecutive record numbers, and belong to one set. */
 static enum tokmap_status group_write(struct pack *pack, const struct corpus_batch *batch, struct output *output,
                                       struct tokmap_error *error)
 {
-    struct shard_writer *writer = pack->writer;
     const struct group *group = &output->group;
     const struct corpus_document *documents = batch->documents + group->first;
     const struct tokenizer_out *out = &output->out;
     const uint32_t width = pack->tokenizer.width;
+    const uint8_t *sets = pack->options->split ? output->documents.sets : NULL;
+    const uint64_t *text_bytes = pack->one_by_one ? output->documents.text_bytes : output->text_bytes;
     uint64_t base = 0;
     enum tokmap_status status = TOKMAP_OK;
     assert(group->first + group->count <= batch->document_count);
@@ -96,18 +109,25 @@ static enum tokmap_status group_write(struct pack *pack, const struct corpus_bat
         const char *path = batch->parts[first->part].path;
         uint64_t next = i + 1;
         while (next < group->count && batch->parts[documents[next].part].path == path &&
-               documents[next].record == documents[next - 1].record + 1)
+               documents[next].record == documents[next - 1].record + 1 && (!sets || sets[next] == sets[i]))
             next++;
-        /* For the rest of a document, this repeats the document's origin, which the writer accepts. */
-        status = shard_writer_origin(writer, path, strlen(path), first->record, error);
         const uint64_t end = out->ends[next - 1];
-        const uint64_t complete = next - i - (group->unfinished && next == group->count);
+        const bool unfinished = group->unfinished && next == group->count;
         if (base)
             for (uint64_t k = i; k < next; k++)
                 out->ends[k] -= base;
-        if (!status)
-            status = shard_writer_add(writer, (const char *)out->tokens + base * width, end - base, out->ends + i,
-                                      complete, out->largest, error);
+        const struct document_run run = {.path = path,
+                                         .tokens = (const char *)out->tokens + base * width,
+                                         .count = end - base,
+                                         .ends = out->ends + i,
+                                         .documents = next - i - unfinished,
+                                         .unfinished = unfinished,
+                                         .from = first,
+                                         .text_bytes = text_bytes + i,
+                                         .largest = out->largest,
+                                         .mask = output->documents.mask,
+                                         .mask_first = base};
+        status = shard_set_add(pack->sets[sets ? sets[i] : 0], &run, error);
         base = end;
         i = next;
     }
@@ -140,6 +160,7 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct wor
     struct tokenizer_text *texts = pack->threads[item->worker].texts;
     struct tokenizer_out *out = &pack->outputs[item->index].out;
     struct group *group = &pack->outputs[item->index].group;
+    uint64_t *text_bytes = pack->outputs[item->index].text_bytes;
     const uint64_t each = (uint64_t)out->has_prefix + (uint64_t)out->has_suffix;
     uint64_t room = out->capacity;
     group->first = *document;
@@ -168,6 +189,7 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct wor
                 return status;
             room = wanted;
         }
+        text_bytes[group->count] = bytes;
         texts[group->count++] = (struct tokenizer_text){next->text + *at, bytes};
         room -= wanted;
         if (cut) {
@@ -253,7 +275,7 @@ static enum tokmap_status batch_encode(void *self, struct work_item *item, struc
         output->largest = max64(output->largest, output->out.largest);
         if (!status)
             lengths_count(worker, &item->batch, output);
-        output->pending = pack->writer != NULL;
+        output->pending = pack->writes;
     }
     return status;
 }
@@ -275,30 +297,19 @@ static enum tokmap_status documents_process(void *self, struct work_item *item, 
     output->out.ends = tokens->ends;
     output->out.count = tokens->count;
     output->out.largest = tokens->largest;
-    output->pending = pack->writer && item->batch.document_count;
+    output->pending = pack->writes && item->batch.document_count;
     return status;
 }
 
-/* Writes what belongs to the documents of a batch beside their tokens. */
-static enum tokmap_status batch_write_more(struct pack *pack, const struct corpus_batch *batch, struct output *output,
-                                           struct tokmap_error *error)
+/* Counts the documents of a batch that have a value in each column. */
+static void values_count(struct pack *pack, const struct corpus_batch *batch)
 {
     const size_t columns = pack->options->corpus.column_count;
-    struct shard_value values[RECORD_COLUMNS_MOST];
-    enum tokmap_status status = TOKMAP_OK;
-    if (pack->result->has_mask && pack->writer)
-        status = shard_writer_mask(pack->writer, output->documents.mask, 0, output->documents.count, error);
-    for (uint64_t i = 0; columns && i < batch->document_count && !status; i++) {
+    for (uint64_t i = 0; columns && i < batch->document_count; i++) {
         const struct corpus_document *document = &batch->documents[i];
-        if (document->unfinished) /* its values come with its last part */
-            continue;
-        for (size_t c = 0; c < columns; c++) {
-            values[c] = (struct shard_value){document->values[c].json, document->values[c].bytes};
-            pack->result->with_value[c] += values[c].bytes != 0;
-        }
-        status = pack->writer ? shard_writer_values(pack->writer, values, 1, error) : TOKMAP_OK;
+        for (size_t c = 0; c < columns && !document->unfinished; c++) /* the values come with the last part */
+            pack->result->with_value[c] += document->values[c].bytes != 0;
     }
-    return status;
 }
 
 /* Writes what batch_encode() has left, in the order of the input. */
@@ -310,7 +321,7 @@ static enum tokmap_status batch_commit(void *self, struct work_item *item, struc
     struct pack_result *result = pack->result;
     enum tokmap_status status = output->pending ? group_write(pack, &item->batch, output, error) : TOKMAP_OK;
     if (!status)
-        status = batch_write_more(pack, &item->batch, output, error);
+        values_count(pack, &item->batch);
     result->tokens += output->tokens;
     result->largest_id = max64(result->largest_id, output->largest);
     if (pack->one_by_one) {
@@ -354,7 +365,8 @@ static enum tokmap_status output_make(const struct pack *pack, uint64_t batch_by
         min64(CORPUS_PARQUET_BATCH_MOST * batch_bytes * pack->tokenizer.ids_per_byte_most, OUTPUT_MOST) + GROUP_MOST;
     out->tokens = malloc((size_t)out->capacity * pack->tokenizer.width);
     out->ends = malloc(GROUP_MOST * sizeof *out->ends);
-    if (!out->tokens || !out->ends)
+    output->text_bytes = malloc(GROUP_MOST * sizeof *output->text_bytes);
+    if (!out->tokens || !out->ends || !output->text_bytes)
         return error_set_memory(error, "the tokens of a batch", out->capacity * pack->tokenizer.width);
     return TOKMAP_OK;
 }
@@ -389,6 +401,7 @@ static void memory_free(struct pack *pack)
     for (uint32_t i = 0; i < pack->output_count; i++) {
         free(pack->outputs[i].out.tokens);
         free(pack->outputs[i].out.ends);
+        free(pack->outputs[i].text_bytes);
     }
     for (uint32_t i = 0; pack->one_by_one && pack->outputs && i < ordered_workers_item_count(pack->workers); i++)
         document_tokens_free(&pack->outputs[i].documents);
@@ -399,63 +412,12 @@ static void memory_free(struct pack *pack)
 
 /* ---- open, check and commit ---- */
 
-static enum tokmap_status writer_open(struct pack *pack, struct tokmap_error *error)
+/* Makes the about section of a shard; of one without a set, it has the totals of all inputs. */
+static char *about_make(void *self, const struct shard_totals *shard, uint64_t *bytes)
 {
-    static const char *const ends[] = {".bin", ".tmx", ".bin.partial", ".tmx.partial", ".mask", ".mask.partial"};
+    const struct set_of *set_of = self;
+    const struct pack *pack = set_of->pack;
     const struct pack_options *options = pack->options;
-    struct shard_writer_options shard = {.width = pack->tokenizer.width,
-                                         .vocabulary = pack->tokenizer.vocabulary,
-                                         .eod_id = options->eod_id,
-                                         .bos_id = options->bos_id,
-                                         .replace = options->replace,
-                                         .mask = pack->result->has_mask,
-                                         .sync = options->sync,
-                                         .columns = options->corpus.columns,
-                                         .column_count = (uint32_t)options->corpus.column_count};
-    memcpy(shard.tokenizer, pack->tokenizer.fingerprint, sizeof shard.tokenizer);
-    enum tokmap_status status = shard_writer_open(&pack->writer, options->prefix, &shard, error);
-    /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !status; i++) {
-        const size_t bytes = strlen(options->prefix) + strlen(ends[i]) + 1;
-        char *path = malloc(bytes);
-        if (!path)
-            return error_set_memory(error, "a path", bytes);
-        (void)snprintf(path, bytes, "%s%s", options->prefix, ends[i]);
-        status = corpus_exclude(ordered_workers_corpus(pack->workers), path, error);
-        free(path);
-    }
-    return status;
-}
-
-/* Checks what must be true at the end, whatever the input was. */
-static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_error *error)
-{
-    const struct corpus_counts *counts = &pack->result->counts;
-    const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
-    if (accounted != counts->stream_bytes)
-        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " bytes were read and %" PRIu64
-                         " are accounted for; this is a bug in tokmap, please report it",
-                         counts->stream_bytes, accounted);
-    if (pack->writer && (shard_writer_tokens(pack->writer) != pack->result->tokens ||
-                         shard_writer_documents(pack->writer) != counts->documents))
-        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " documents were read and %" PRIu64
-                         " were written; this is a bug in tokmap, please report it",
-                         counts->documents, shard_writer_documents(pack->writer));
-    if (counts->documents && !counts->stream_bytes)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs are empty: no file has a byte; name inputs that contain text");
-    if (!counts->documents)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs contain no documents; name inputs that contain text");
-    return TOKMAP_OK;
-}
-
-static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
-{
-    const struct pack_options *options = pack->options;
-    uint64_t bytes = 0;
     const struct shard_about about = {.tokenizer = options->tokenizer,
                                       .tokenizer_options = options->tokenizer_options,
                                       .tokenizer_path = options->tokenizer_path,
@@ -468,14 +430,132 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
                                       .min_tokens = options->min_tokens,
                                       .max_tokens = options->max_tokens,
                                       .has_mask = pack->result->has_mask,
-                                      .counted_tokens = pack->result->counted_tokens};
-    char *text = shard_about_text(&about, &bytes);
-    if (!text)
-        return error_set_memory(error, "the about section", 0);
-    struct shard_writer *writer = pack->writer;
-    pack->writer = NULL;
-    const enum tokmap_status status = shard_writer_commit(writer, text, bytes, pack->result->content, error);
-    free(text);
+                                      .counted_tokens = pack->result->counted_tokens,
+                                      .shard_tokens = options->shard_tokens,
+                                      .shard = pack->work ? shard : NULL,
+                                      .split = options->split,
+                                      .set = set_of->number};
+    return shard_about_text(&about, bytes);
+}
+
+/* An output must not be read as an input, which would happen if it is in a folder that is an input. */
+static enum tokmap_status outputs_exclude(const struct pack *pack, struct tokmap_error *error)
+{
+    static const char *const ends[] = {".bin", ".tmx", ".bin.partial", ".tmx.partial", ".mask", ".mask.partial"};
+    struct corpus *corpus = ordered_workers_corpus(pack->workers);
+    const char *prefix = pack->options->prefix;
+    enum tokmap_status status = TOKMAP_OK;
+    if (pack->work) {
+        status = corpus_exclude(corpus, prefix, error);
+        if (!status)
+            status = corpus_exclude(corpus, set_work_lock(pack->work), error);
+        return status ? status : corpus_exclude(corpus, set_work_folder(pack->work), error);
+    }
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !status; i++) {
+        char *path = path_join("", 0, prefix, strlen(prefix), ends[i]);
+        status = path ? corpus_exclude(corpus, path, error) : error_set_memory(error, "a path", 0);
+        free(path);
+    }
+    return status;
+}
+
+/* Takes the names of the output: of one shard set, or of one for each set of the split. */
+static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    char endings[SPLIT_SETS_MOST][SPLIT_NAME_MOST + 2] = {""};
+    const char *list[SPLIT_SETS_MOST] = {endings[0]};
+    for (uint32_t i = 0; options->split && i < options->split->count; i++) {
+        (void)snprintf(endings[i], sizeof endings[i], ".%s", options->split->sets[i].name);
+        list[i] = endings[i];
+    }
+    pack->set_count = options->split ? options->split->count : 1;
+    const struct set_work_options work = {
+        .endings = list, .sets = pack->set_count, .replace = options->replace, .sync = options->sync};
+    return options->shard_tokens || options->split ? set_work_open(&pack->work, options->prefix, &work, error)
+                                                   : TOKMAP_OK;
+}
+
+static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    enum tokmap_status status = work_open(pack, error);
+    struct shard_set_options set = {.shard = {.width = pack->tokenizer.width,
+                                              .vocabulary = pack->tokenizer.vocabulary,
+                                              .eod_id = options->eod_id,
+                                              .bos_id = options->bos_id,
+                                              .replace = options->replace,
+                                              .mask = pack->result->has_mask,
+                                              .sync = options->sync,
+                                              .columns = options->corpus.columns,
+                                              .column_count = (uint32_t)options->corpus.column_count},
+                                    .work = pack->work,
+                                    .prefix = options->prefix,
+                                    .shard_tokens = options->shard_tokens ? options->shard_tokens : UINT64_MAX,
+                                    .about = about_make};
+    memcpy(set.shard.tokenizer, pack->tokenizer.fingerprint, sizeof set.shard.tokenizer);
+    for (uint32_t i = 0; i < pack->set_count && !status; i++) {
+        pack->set_of[i] = (struct set_of){pack, i};
+        set.number = i;
+        set.user = &pack->set_of[i];
+        status = shard_set_open(&pack->sets[i], &set, error);
+    }
+    return status ? status : outputs_exclude(pack, error);
+}
+
+/* Checks what must be true at the end, whatever the input was. */
+static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_error *error)
+{
+    const struct corpus_counts *counts = &pack->result->counts;
+    const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
+    if (accounted != counts->stream_bytes)
+        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " bytes were read and %" PRIu64
+                         " are accounted for; this is a bug in tokmap, please report it",
+                         counts->stream_bytes, accounted);
+    struct shard_set_result written = {0};
+    for (uint32_t i = 0; i < pack->set_count; i++) {
+        struct shard_set_result set;
+        shard_set_result(pack->sets[i], &set);
+        written.tokens += set.tokens;
+        written.documents += set.documents;
+    }
+    if (!pack->writes)
+        written = (struct shard_set_result){.tokens = pack->result->tokens, .documents = counts->documents};
+    if (written.tokens != pack->result->tokens || written.documents != counts->documents)
+        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " documents were read and %" PRIu64
+                         " were written; this is a bug in tokmap, please report it",
+                         counts->documents, written.documents);
+    if (counts->documents && !counts->stream_bytes)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs are empty: no file has a byte; name inputs that contain text");
+    if (!counts->documents)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs contain no documents; name inputs that contain text");
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
+{
+    struct pack_result *result = pack->result;
+    uint64_t shards[SPLIT_SETS_MOST];
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; i < pack->set_count && !status; i++) {
+        struct shard_set *set = pack->sets[i];
+        pack->sets[i] = NULL;
+        status = shard_set_commit(set, &result->sets[i], error);
+        shards[i] = result->sets[i].shards;
+        result->shards += shards[i];
+        result->oversized += result->sets[i].oversized;
+    }
+    if (!status && pack->work) {
+        struct set_work *work = pack->work;
+        pack->work = NULL;
+        status = set_work_commit(work, shards, result->has_mask, error);
+    }
+    if (!pack->options->split)
+        memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;
 }
 
@@ -498,7 +578,8 @@ static void rules_make(struct pack *pack)
     pack->tokenizer.width = pack_width(options->vocabulary);
     if (options->tokenizer)
         tokenizer_info(options->tokenizer, &pack->tokenizer);
-    pack->one_by_one = corpus->content != CORPUS_CONTENT_TEXT || options->min_tokens || options->max_tokens;
+    pack->one_by_one =
+        corpus->content != CORPUS_CONTENT_TEXT || options->min_tokens || options->max_tokens || options->split;
     pack->result->has_mask = document_is_masked(corpus);
     pack->rules = (struct document_rules){.corpus = corpus,
                                           .tokenizer = options->tokenizer,
@@ -507,6 +588,7 @@ static void rules_make(struct pack *pack)
                                           .ids_per_byte_most = pack->tokenizer.ids_per_byte_most,
                                           .eod_id = options->eod_id,
                                           .bos_id = options->bos_id,
+                                          .split = options->split,
                                           .min_tokens = options->min_tokens,
                                           .max_tokens = options->max_tokens ? options->max_tokens : UINT64_MAX};
 }
@@ -515,7 +597,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
                             struct pack_result *result, struct tokmap_error *error)
 {
     struct tokmap_error unused;
-    struct pack pack = {.options = options, .result = result};
+    struct pack pack = {.options = options, .result = result, .writes = !options->dry_run};
     struct ordered_workers_options workers = {.name = "tokmap-pack",
                                               .threads = options->threads,
                                               .corpus = options->corpus,
@@ -542,7 +624,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
     if (!status && !options->dry_run)
-        status = writer_open(&pack, error);
+        status = output_open(&pack, error);
     if (!status)
         status = memory_make(&pack, workers.corpus.batch_bytes, error);
     if (!status)
@@ -556,11 +638,13 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     }
     if (!status)
         status = accounts_check(&pack, error);
-    if (!status && pack.writer && options->before_commit)
+    if (!status && pack.writes && options->before_commit)
         status = options->before_commit(options->user, error);
-    if (!status && pack.writer)
+    if (!status && pack.writes)
         status = commit(&pack, error);
-    shard_writer_abort(pack.writer);
+    for (uint32_t i = 0; i < pack.set_count; i++)
+        shard_set_abandon(pack.sets[i]);
+    set_work_abandon(pack.work);
     ordered_workers_free(pack.workers);
     return status;
 }

@@ -1,7 +1,7 @@
 /*
- * pack.h - makes one shard from a corpus. Batches are read one after the other, encoded in parallel, and written in the
- * order of the input (ordered_workers.h). The shard is a function of the inputs and options alone: the number of
- * threads changes no byte.
+ * pack.h - makes a shard, or a set of shards, from a corpus. Batches are read one after the other, encoded in parallel,
+ * and written in the order of the input (ordered_workers.h). The shards are a function of the inputs and options alone:
+ * the number of threads changes no byte.
  */
 #ifndef TOKMAP_PACK_PACK_H
 #define TOKMAP_PACK_PACK_H
@@ -12,14 +12,19 @@
 #include "corpus/corpus.h"
 #include "corpus/record_values.h"
 #include "histogram.h"
+#include "shard_set.h"
 #include "skip_limit.h"
+#include "split.h"
 #include "tokenizer/tokenizer.h"
 
 struct pack_options {
-    const char *prefix;                /* of the shard's files; not used for a dry run */
-    bool dry_run;                      /* do everything except writing */
-    bool replace, sync;                /* as in shard_writer.h */
-    uint32_t threads;                  /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
+    const char *prefix;    /* of the shard's files; not used for a dry run */
+    bool dry_run;          /* do everything except writing */
+    uint64_t shard_tokens; /* the output is a set of shards with at most so many tokens; 0: it is one shard */
+    const struct split
+        *split;         /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
+    bool replace, sync; /* as in shard_writer.h */
+    uint32_t threads;   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
     const struct tokenizer *tokenizer; /* NULL: corpus.content is ids, below `vocabulary` */
     uint64_t vocabulary;               /* without a tokenizer: 1 to 2^32 */
     /* For corpus.content messages: the template that writes conversations. It must belong to the tokenizer. */
@@ -59,8 +64,11 @@ struct pack_result {
     uint64_t counted_tokens;
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
-    struct lengths lengths; /* of the documents, with the tokens that begin and end them */
-    uint8_t content[16];    /* the content id; zero for a dry run */
+    struct lengths lengths;                        /* of the documents, with the tokens that begin and end them */
+    uint8_t content[16];                           /* the content id; zero for a dry run */
+    uint64_t shards;                               /* how many were written */
+    uint64_t oversized;                            /* documents longer than shard_tokens */
+    struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */
 };
 
 #define PACK_THREADS_MOST 256

@@ -51,6 +51,22 @@ static void fields_write(struct cli_json *json, const struct corpus_options *cor
                    corpus->second_field);
 }
 
+/* How the documents were split into sets, and which one this is. */
+static void split_write(struct cli_json *json, const struct shard_about *about)
+{
+    const struct split *split = about->split;
+    if (!split)
+        return;
+    cli_json_object(json, "split");
+    cli_json_number(json, "seed", split->seed);
+    cli_json_text(json, "set", split->sets[about->set].name);
+    cli_json_object(json, "shares");
+    for (uint32_t i = 0; i < split->count; i++)
+        cli_json_text(json, split->sets[i].name, split->sets[i].share);
+    cli_json_end(json);
+    cli_json_end(json);
+}
+
 /* Options that have not always existed: absent unless they were given, so that the others give the bytes that they have
  * always given. */
 static void later_options_write(struct cli_json *json, const struct shard_about *about)
@@ -62,6 +78,9 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
         cli_json_number(json, "min_tokens", about->min_tokens);
     if (about->max_tokens)
         cli_json_number(json, "max_tokens", about->max_tokens);
+    split_write(json, about);
+    if (about->shard_tokens)
+        cli_json_number(json, "shard_tokens", about->shard_tokens);
     if (corpus->separator)
         cli_json_bytes(json, "separator", corpus->separator, corpus->separator_bytes);
     if (!corpus->column_count)
@@ -87,6 +106,20 @@ static void options_write(struct cli_json *json, const struct shard_about *about
     id_write(json, "eod", about->eod_id);
     id_write(json, "bos", about->bos_id);
     later_options_write(json, about);
+    cli_json_end(json);
+}
+
+/* The totals of one shard of a set. Those of all inputs are known only when the other shards are written. */
+static void shard_totals_write(struct cli_json *json, const struct shard_about *about)
+{
+    const struct shard_totals *shard = about->shard;
+    cli_json_object(json, "totals");
+    cli_json_number(json, "documents", shard->documents);
+    if (about->corpus->content != CORPUS_CONTENT_IDS)
+        cli_json_number(json, "text_bytes", shard->text_bytes);
+    cli_json_number(json, "tokens", shard->tokens);
+    if (about->has_mask)
+        cli_json_number(json, "counted_tokens", shard->counted_tokens);
     cli_json_end(json);
 }
 
@@ -141,7 +174,10 @@ char *shard_about_text(const struct shard_about *about, uint64_t *bytes)
     cli_json_text(&json, "version", tokmap_version());
     tokenizer_write(&json, about);
     options_write(&json, about);
-    totals_write(&json, about);
+    if (about->shard)
+        shard_totals_write(&json, about);
+    else
+        totals_write(&json, about);
     cli_json_end(&json);
     const bool failed = ferror(file) != 0;
     if (fclose(file) || failed) {

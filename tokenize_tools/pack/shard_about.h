@@ -10,6 +10,8 @@
 #define TOKMAP_PACK_SHARD_ABOUT_H
 
 #include "corpus/corpus.h"
+#include "shard_set.h"
+#include "split.h"
 #include "tokenizer/tokenizer.h"
 
 struct shard_about {
@@ -25,6 +27,12 @@ struct shard_about {
     uint64_t min_tokens, max_tokens; /* 0: no limit */
     bool has_mask;
     uint64_t counted_tokens;
+    /* For a shard of a set: at most so many tokens, and what this shard has, which are then its totals. 0 and NULL for
+     * a shard that does not belong to a set. */
+    uint64_t shard_tokens;
+    const struct shard_totals *shard;
+    const struct split *split; /* NULL: none */
+    uint32_t set;              /* with a split: the number of the shard's set */
 };
 
 /* Returns the section's text, which the caller frees, and sets *bytes to its length. Returns NULL if there is not

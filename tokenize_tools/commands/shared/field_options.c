@@ -62,6 +62,7 @@ static const struct field_option table[] = {
     {"rows", "rows", NULL},
     {"seed", "seed", NULL},
     {"seq_len", "seq-len", NULL},
+    {"shard_tokens", "shard-tokens", NULL},
     {"skip", "on-error", "skip"},
     {"skip_limit", "max-skipped", NULL},
     {"special", "special", NULL},

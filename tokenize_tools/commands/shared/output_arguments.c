@@ -34,7 +34,7 @@ int output_prefix_make(const struct cli_command *command, const char *typed, con
     return cli_failed(command->program, &error);
 }
 
-enum tokmap_status output_place_check(const char *prefix, struct tokmap_error *error)
+enum tokmap_status output_place_check(const char *prefix, bool set, struct tokmap_error *error)
 {
     struct os_stat stat;
     char *folder = path_folder(prefix);
@@ -51,10 +51,10 @@ enum tokmap_status output_place_check(const char *prefix, struct tokmap_error *e
                            "this is a folder, and an output of the same name beside it would be mistaken for it; write "
                            "into it with '-o %s/NAME', or choose another name than '%s'",
                            prefix, prefix);
-    else if (!os_stat(prefix, &stat) && stat.kind == OS_KIND_FILE && cli_is_manifest(prefix))
+    else if (!set && !os_stat(prefix, &stat) && stat.kind == OS_KIND_FILE && cli_is_manifest(prefix))
         status = error_set(error, TOKMAP_ERROR_EXISTS, prefix, TOKMAP_NO_OFFSET,
                            "this is a manifest, and an output of the same name beside it would be taken for it; choose "
-                           "another name");
+                           "another name, or replace a shard set by another one with options.shard_tokens");
     free(folder);
     return status;
 }

@@ -11,8 +11,9 @@
 int output_prefix_make(const struct cli_command *command, const char *typed, const char *const *endings, char **prefix);
 
 /* Checks the place of the output before any input is read, so that the message is about the folder and not about a file
- * that cannot be created in it: the folder must exist, and PREFIX itself must not be a folder or a manifest, because a
- * name that is read later could then mean either. Statuses: OK, ERROR_NOT_FOUND, ERROR_EXISTS, ERROR_MEMORY. */
-enum tokmap_status output_place_check(const char *prefix, struct tokmap_error *error);
+ * that cannot be created in it: the folder must exist, and PREFIX itself must not be a folder, nor, unless the output
+ * is a shard set, a manifest, because a name that is read later could then mean either. Statuses: OK, ERROR_NOT_FOUND,
+ * ERROR_EXISTS, ERROR_MEMORY. */
+enum tokmap_status output_place_check(const char *prefix, bool set, struct tokmap_error *error);
 
 #endif

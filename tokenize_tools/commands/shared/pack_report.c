@@ -12,6 +12,7 @@
 
 /* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
 #define SEQ_LEN 1024
+#define PATH_TEXT 4200 /* bytes of the name of an output */
 
 /* Tokens of the text alone, without those that begin and end documents. */
 static uint64_t text_tokens(const struct pack_result *result)
@@ -139,9 +140,57 @@ static void tokens_print(const struct pack_report *report)
     columns_print(report);
 }
 
+static void oversized_print(const struct pack_report *report)
+{
+    char a[64], b[32], text[160];
+    if (!report->result->oversized)
+        return;
+    (void)snprintf(text, sizeof text, "%s longer than %s tokens, each in a shard of its own",
+                   cli_counted(report->result->oversized, "document", a), cli_count(report->shard_tokens, b));
+    fact("", text);
+}
+
+/* The sets of a split. */
+static void sets_print(const struct pack_report *report)
+{
+    const uint64_t all = report->result->counts.documents;
+    for (uint32_t i = 0; i < report->split->count; i++) {
+        const struct shard_set_result *set = &report->result->sets[i];
+        char a[64], b[64], c[64], text[64], hex[33];
+        cli_print("  %-12s %s.%s: %s (%.4f %%) with %s in %s\n", i ? "" : "output", report->prefix,
+                  report->split->sets[i].name, cli_counted(set->documents, "document", a),
+                  all ? 100.0 * (double)set->documents / (double)all : 0.0, cli_counted(set->tokens, "token", b),
+                  cli_counted(set->shards, "shard", c));
+        hash128_hex(set->content, hex);
+        (void)snprintf(text, sizeof text, "content id %s", hex);
+        fact("", text);
+    }
+    oversized_print(report);
+}
+
+/* The shards of a set, of which the names count, and the manifest. */
+static void set_print(const struct pack_report *report)
+{
+    const struct pack_result *result = report->result;
+    char a[64], hex[33];
+    cli_print("  %-12s %s (the manifest of %s)\n", "output", report->prefix, cli_counted(result->shards, "shard", a));
+    cli_print("  %-12s %s-00000.bin%s\n", "", report->prefix, result->shards > 1 ? " and so on" : "");
+    oversized_print(report);
+    hash128_hex(result->content, hex);
+    fact("content id", hex);
+}
+
 static void output_print(const struct pack_report *report)
 {
     char a[32], b[32], hex[33];
+    if (report->split) {
+        sets_print(report);
+        return;
+    }
+    if (report->sets) {
+        set_print(report);
+        return;
+    }
     const uint64_t tokens = output_bytes(report->prefix, ".bin"), index = output_bytes(report->prefix, ".tmx");
     hash128_hex(report->result->content, hex);
     cli_print("  %-12s %s.bin (%s)\n", "output", report->prefix, cli_bytes(tokens, a));
@@ -185,7 +234,10 @@ static void input_print(const struct pack_report *report)
 
 static void next_print(const struct pack_report *report)
 {
-    char *name = cli_shell_quote(report->prefix), seq_len[32] = "";
+    char given[PATH_TEXT], seq_len[32] = "";
+    (void)snprintf(given, sizeof given, "%s%s%s", report->prefix, report->split ? "." : "",
+                   report->split ? report->split->sets[0].name : "");
+    char *name = cli_shell_quote(given);
     if (report->result->tokens > SEQ_LEN)
         (void)snprintf(seq_len, sizeof seq_len, " --seq-len %d", SEQ_LEN);
     if (name)
@@ -286,6 +338,26 @@ static void counts_json(const struct corpus_counts *counts, struct cli_json *jso
     cli_json_number(json, "text_bytes", counts->text_bytes);
 }
 
+/* The sets of a split. */
+static void sets_json(const struct pack_report *report, struct cli_json *json)
+{
+    char hex[33];
+    if (!report->split)
+        return;
+    cli_json_object(json, "sets");
+    for (uint32_t i = 0; i < report->split->count; i++) {
+        const struct shard_set_result *set = &report->result->sets[i];
+        hash128_hex(set->content, hex);
+        cli_json_object(json, report->split->sets[i].name);
+        cli_json_number(json, "documents", set->documents);
+        cli_json_number(json, "tokens", set->tokens);
+        cli_json_number(json, "shards", set->shards);
+        cli_json_text(json, "content", hex);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
+}
+
 void pack_report_json(const struct pack_report *report)
 {
     const struct pack_result *result = report->result;
@@ -298,8 +370,13 @@ void pack_report_json(const struct pack_report *report)
     if (!report->dry_run)
         cli_json_bytes(&json, "output", report->prefix, strlen(report->prefix));
     cli_json_bool(&json, "dry_run", report->dry_run);
-    if (!report->dry_run)
+    if (!report->dry_run && !report->split)
         cli_json_text(&json, "content", hex);
+    if (report->sets && !report->dry_run) {
+        cli_json_number(&json, "shards", result->shards);
+        cli_json_number(&json, "oversized_documents", result->oversized);
+        sets_json(report, &json);
+    }
     tokenizer_json(report, &json);
     counts_json(&result->counts, &json);
     cli_json_number(&json, "tokens", result->tokens);

@@ -1,0 +1,712 @@
+/* set_commit.c - see set_commit.h. */
+#include "set_commit.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes_buffer.h"
+#include "common/error.h"
+#include "partial_file.h"
+#include "platform/os.h"
+#include "text/decimal.h"
+#include "text/path.h"
+
+#define MANIFEST_HEAD "tokmap-shards 1\n"
+#define MANIFEST_MOST ((uint64_t)256 << 20) /* bytes of an old manifest */
+#define NOTE_HEAD "tokmap-naming 1\n"       /* of NAME.work/ready and NAME.work/naming */
+#define NOTE_MOST 16384
+#define UNIT ".unit"
+#define NUMBER_MOST 24 /* bytes of "-00000" and a zero byte */
+
+/* A set whose name is NAME and this ending. */
+struct set {
+    char ending[SET_ENDING_MOST + 1];
+    char *path;           /* of the manifest */
+    uint64_t shards, old; /* of the new set; of the old one, 0 if there is none */
+};
+
+struct set_work {
+    char *name; /* NAME, as a path */
+    char *folder, *lock, *ready, *naming;
+    int lock_fd;
+    bool locked, made; /* the lock and the folder are ours to remove */
+    bool replace, sync, mask;
+    struct set sets[SETS_MOST];
+    uint32_t count;
+};
+
+static const char *const file_ends[] = {".bin", ".mask", ".tmx"};
+enum { TOKENS, MASK, INDEX, FILES };
+
+/* ---- names ---- */
+
+/* "PATH-00012" and an ending. NULL without memory. */
+static char *shard_path(const char *path, uint64_t number, const char *ending)
+{
+    char text[NUMBER_MOST + 16];
+    (void)snprintf(text, sizeof text, "-%05" PRIu64 "%s", number, ending);
+    return path_join("", 0, path, strlen(path), text);
+}
+
+/* The path of a unit's file, or, with an empty ending, the prefix of a unit. */
+static char *unit_path(const struct set_work *work, const struct set *set, uint64_t number, const char *ending)
+{
+    char text[NUMBER_MOST + 16];
+    const char *name = path_name(set->path);
+    (void)snprintf(text, sizeof text, "-%05" PRIu64 "%s", number, ending);
+    return path_join(work->folder, strlen(work->folder), name, strlen(name), text);
+}
+
+char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number)
+{
+    assert(set < work->count);
+    return unit_path(work, &work->sets[set], number, "");
+}
+
+const char *set_work_folder(const struct set_work *work)
+{
+    return work->folder;
+}
+
+const char *set_work_lock(const struct set_work *work)
+{
+    return work->lock;
+}
+
+/* Where the finished manifest of a set waits. */
+static char *manifest_unit(const struct set_work *work, const struct set *set)
+{
+    const char *name = path_name(set->path);
+    return path_join(work->folder, strlen(work->folder), name, strlen(name), UNIT);
+}
+
+/* Adds the line of a manifest that names a shard: white space at its front would be cut off, and '#' begins a comment.
+ * Returns false without memory. */
+static bool line_add(struct bytes_buffer *text, const char *name, uint64_t number)
+{
+    char end[NUMBER_MOST];
+    (void)snprintf(end, sizeof end, "-%05" PRIu64 "\n", number);
+    return bytes_append(text, "./", strchr(" \t\r#", *name) ? 2 : 0) && bytes_append(text, name, strlen(name)) &&
+           bytes_append(text, end, strlen(end));
+}
+
+static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
+{
+    const char *remedy =
+        system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere" : "";
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s%s", what, remedy);
+}
+
+static enum tokmap_status no_memory(struct tokmap_error *error)
+{
+    return error_set_memory(error, "the names of a shard set", 0);
+}
+
+/* Renames a file. *absent: it does not exist; that does not count as a failure. */
+static enum tokmap_status move(char *from, char *into, bool *absent, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    const int system = from && into ? os_rename(from, into) : 0;
+    *absent = system == ENOENT;
+    if (!from || !into)
+        status = no_memory(error);
+    else if (system && system != ENOENT)
+        status = failed(system, into,
+                        "the finished file cannot be renamed; the set is complete in its .work folder, and the next "
+                        "`tokmap pack` of this name renames it",
+                        error);
+    free(from);
+    free(into);
+    return status;
+}
+
+/* Removes a file that may be absent; frees the path. */
+static enum tokmap_status discard(char *path, struct tokmap_error *error)
+{
+    if (!path)
+        return no_memory(error);
+    const int system = os_unlink(path);
+    const enum tokmap_status status =
+        system && system != ENOENT
+            ? failed(system, path,
+                     "a file of the old set cannot be removed; the new set is complete in its .work folder, and the "
+                     "next `tokmap pack` of this name renames it",
+                     error)
+            : TOKMAP_OK;
+    free(path);
+    return status;
+}
+
+static enum tokmap_status folder_sync(const struct set_work *work, const char *path, struct tokmap_error *error)
+{
+    const int system = work->sync ? os_sync_folder(path) : 0;
+    return system ? failed(system, path, "the folder cannot be synced to storage", error) : TOKMAP_OK;
+}
+
+/* ---- steps 2 to 6 ---- */
+
+/* Steps 2 and 3. Indexes of the new numbers are removed, too: with options.replace, files of these names are replaced
+ * that belong to no set. */
+static enum tokmap_status old_remove(struct set_work *work, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; i < work->count && !status; i++)
+        status = discard(strdup(work->sets[i].path), error);
+    if (!status)
+        status = folder_sync(work, work->name, error);
+    for (uint32_t i = 0; i < work->count; i++) {
+        const struct set *set = &work->sets[i];
+        const uint64_t most = set->old > set->shards ? set->old : set->shards;
+        for (uint64_t k = 0; k < most && !status; k++)
+            status = discard(shard_path(set->path, k, ".tmx"), error);
+    }
+    if (!status)
+        status = folder_sync(work, work->name, error);
+    const int system = status ? 0 : os_rename(work->ready, work->naming);
+    if (system)
+        status = failed(system, work->naming, "the file cannot be renamed", error);
+    return status ? status : folder_sync(work, work->naming, error);
+}
+
+/* Renames one file of each shard of a set from its unit. A unit that is not there has been renamed before. */
+static enum tokmap_status file_name(const struct set_work *work, const struct set *set, int file,
+                                    struct tokmap_error *error)
+{
+    char ending[16];
+    struct os_stat found;
+    enum tokmap_status status = TOKMAP_OK;
+    (void)snprintf(ending, sizeof ending, "%s" UNIT, file_ends[file]);
+    for (uint64_t k = 0; k < set->shards && !status; k++) {
+        bool absent;
+        status = move(unit_path(work, set, k, ending), shard_path(set->path, k, file_ends[file]), &absent, error);
+        if (status || !absent)
+            continue;
+        char *path = shard_path(set->path, k, file_ends[file]);
+        if (!path)
+            status = no_memory(error);
+        else if (os_lstat(path, &found))
+            status = error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
+                               "an earlier `tokmap pack` was interrupted while it named this set, and since then this "
+                               "file has been removed from '%.200s'; remove that folder and pack again",
+                               work->folder);
+        free(path);
+    }
+    return status;
+}
+
+/* Step 4. */
+static enum tokmap_status tokens_name(const struct set_work *work, const struct set *set, struct tokmap_error *error)
+{
+    enum tokmap_status status = file_name(work, set, TOKENS, error);
+    if (!status && work->mask)
+        status = file_name(work, set, MASK, error);
+    const uint64_t most = set->old > set->shards ? set->old : set->shards;
+    for (uint64_t k = work->mask ? set->shards : 0; k < most && !status; k++)
+        status = discard(shard_path(set->path, k, ".mask"), error);
+    for (uint64_t k = set->shards; k < set->old && !status; k++)
+        status = discard(shard_path(set->path, k, ".bin"), error);
+    return status;
+}
+
+/* The manifest is renamed last. */
+static enum tokmap_status manifest_name(const struct set_work *work, const struct set *set, struct tokmap_error *error)
+{
+    struct os_stat found;
+    bool absent;
+    const enum tokmap_status status = move(manifest_unit(work, set), strdup(set->path), &absent, error);
+    if (status || !absent || !os_lstat(set->path, &found))
+        return status;
+    return error_set(
+        error, TOKMAP_ERROR_CORRUPT, set->path, TOKMAP_NO_OFFSET,
+        "an earlier `tokmap pack` was interrupted while it named this set, and since then its manifest has "
+        "been removed from '%.200s'; remove that folder and pack again",
+        work->folder);
+}
+
+/* Steps 4 to 6. */
+static enum tokmap_status new_name(struct set_work *work, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; i < work->count && !status; i++)
+        status = tokens_name(work, &work->sets[i], error);
+    if (!status)
+        status = folder_sync(work, work->name, error);
+    for (uint32_t i = 0; i < work->count && !status; i++)
+        status = file_name(work, &work->sets[i], INDEX, error);
+    if (!status)
+        status = folder_sync(work, work->name, error);
+    for (uint32_t i = 0; i < work->count && !status; i++)
+        status = manifest_name(work, &work->sets[i], error);
+    if (!status)
+        status = folder_sync(work, work->name, error);
+    if (!status)
+        status = discard(strdup(work->naming), error);
+    return status;
+}
+
+/* ---- NAME.work/ready ---- */
+
+static bool ending_is_good(const char *ending)
+{
+    static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+    return strlen(ending) <= SET_ENDING_MOST && ending[strspn(ending, good)] == '\0';
+}
+
+static int note_write(const struct set_work *work, const char *path)
+{
+    char text[NOTE_MOST];
+    size_t used = (size_t)snprintf(text, sizeof text, NOTE_HEAD "mask %d\n", work->mask);
+    for (uint32_t i = 0; i < work->count; i++)
+        used += (size_t)snprintf(text + used, sizeof text - used, "set %" PRIu64 " %" PRIu64 " %s\n",
+                                 work->sets[i].shards, work->sets[i].old, work->sets[i].ending);
+    used += (size_t)snprintf(text + used, sizeof text - used, "end\n");
+    assert(used < sizeof text);
+    int fd;
+    int system = os_open(path, OS_WRITE_NEW, &fd);
+    if (system)
+        return system;
+    system = os_pwrite(fd, text, used, 0);
+    if (!system && work->sync)
+        system = os_sync(fd);
+    os_close(fd);
+    return system;
+}
+
+/* Reads "TEXT" at *at; returns whether it is there. */
+static bool word_read(const char **at, const char *text)
+{
+    const size_t bytes = strlen(text);
+    if (strncmp(*at, text, bytes) != 0)
+        return false;
+    *at += bytes;
+    return true;
+}
+
+static bool note_parse(struct set_work *work, const char *at)
+{
+    uint64_t mask;
+    work->count = 0;
+    if (!word_read(&at, NOTE_HEAD "mask ") || !decimal_read(&at, NULL, &mask) || mask > 1 || !word_read(&at, "\n"))
+        return false;
+    work->mask = mask != 0;
+    while (word_read(&at, "set ")) {
+        if (work->count == SETS_MOST)
+            return false;
+        struct set *set = &work->sets[work->count];
+        if (!decimal_read(&at, NULL, &set->shards) || !word_read(&at, " ") || !decimal_read(&at, NULL, &set->old) ||
+            !word_read(&at, " ") || set->shards > SET_SHARDS_MOST || set->old > SET_SHARDS_MOST)
+            return false;
+        const size_t bytes = strcspn(at, "\n");
+        if (bytes > SET_ENDING_MOST || !at[bytes])
+            return false;
+        memcpy(set->ending, at, bytes);
+        set->ending[bytes] = '\0';
+        at += bytes + 1;
+        if (!ending_is_good(set->ending))
+            return false;
+        work->count++;
+    }
+    return work->count && !strcmp(at, "end\n");
+}
+
+static enum tokmap_status paths_make(struct set_work *work, struct tokmap_error *error)
+{
+    for (uint32_t i = 0; i < work->count; i++) {
+        free(work->sets[i].path);
+        work->sets[i].path = path_join("", 0, work->name, strlen(work->name), work->sets[i].ending);
+        if (!work->sets[i].path)
+            return no_memory(error);
+    }
+    return TOKMAP_OK;
+}
+
+static void sets_clear(struct set_work *work)
+{
+    for (uint32_t i = 0; i < SETS_MOST; i++)
+        free(work->sets[i].path);
+    memset(work->sets, 0, sizeof work->sets);
+    work->count = 0;
+}
+
+static int unit_remove(void *user, const char *entry)
+{
+    static const char *const ends[] = {UNIT, UNIT ".partial", "ready", "ready.partial"};
+    const struct set_work *work = user;
+    const size_t bytes = strlen(entry);
+    bool ours = false;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const size_t end = strlen(ends[i]);
+        ours = ours || (bytes >= end && !strcmp(entry + bytes - end, ends[i]) && (i < 2 || bytes == end));
+    }
+    char *path = ours ? path_in(work->folder, entry) : NULL;
+    if (path)
+        (void)os_unlink(path);
+    free(path);
+    return 0;
+}
+
+/* Removes the folder with the units that a killed writer, or this one, has left. A file of another name keeps it. */
+static int units_remove(struct set_work *work)
+{
+    const int system = os_folder_list(work->folder, unit_remove, work);
+    return system ? system : os_remove_folder(work->folder);
+}
+
+/* Completes what a writer has left that was killed after step 1. *found: there was such a one. */
+static enum tokmap_status recover(struct set_work *work, bool *found, struct tokmap_error *error)
+{
+    char text[NOTE_MOST];
+    size_t got = 0;
+    int fd;
+    const char *path = work->naming;
+    *found = false;
+    int system = os_open(path, OS_READ_NOW, &fd);
+    if (system == ENOENT) {
+        path = work->ready;
+        system = os_open(path, OS_READ_NOW, &fd);
+    }
+    if (system == ENOENT || system == ENOTDIR)
+        return TOKMAP_OK;
+    if (!system) {
+        system = os_pread(fd, text, sizeof text - 1, 0, &got);
+        os_close(fd);
+    }
+    if (system)
+        return failed(system, path, "what an earlier `tokmap pack` has left cannot be read", error);
+    text[got] = '\0';
+    if (!note_parse(work, text))
+        return error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
+                         "an earlier `tokmap pack` of this name was interrupted, and this file, which says how to "
+                         "complete it, is damaged; remove the folder and pack again");
+    *found = true;
+    enum tokmap_status status = paths_make(work, error);
+    if (!status && path == work->ready)
+        status = old_remove(work, error);
+    if (!status)
+        status = new_name(work, error);
+    if (!status)
+        (void)units_remove(work); /* a file of another name keeps the folder, which open() reports */
+    sets_clear(work);
+    return status;
+}
+
+/* ---- open ---- */
+
+/* Returns whether the rest of a name is "-00012.bin" or the like. */
+static bool is_shard_name(const char *rest)
+{
+    if (*rest != '-')
+        return false;
+    const size_t digits = strspn(rest + 1, "0123456789");
+    if (digits < 5)
+        return false;
+    for (int i = 0; i < FILES; i++)
+        if (!strcmp(rest + 1 + digits, file_ends[i]))
+            return true;
+    return false;
+}
+
+struct taken {
+    const char *name;
+    size_t bytes;
+    char *entry; /* a file that has the name of a shard of the set */
+    bool lost;   /* no memory */
+};
+
+static int entry_look(void *user, const char *entry)
+{
+    struct taken *taken = user;
+    if (strncmp(entry, taken->name, taken->bytes) != 0 || !is_shard_name(entry + taken->bytes))
+        return 0;
+    taken->entry = strdup(entry);
+    taken->lost = !taken->entry;
+    return -1;
+}
+
+/* Without options.replace: no file may have the name of a shard of the set. */
+static enum tokmap_status shards_absent(const struct set_work *work, const struct set *set, struct tokmap_error *error)
+{
+    struct taken taken = {.name = path_name(set->path), .bytes = strlen(path_name(set->path))};
+    char *folder = path_folder(work->name);
+    if (!folder)
+        return no_memory(error);
+    const int system = os_folder_list(folder, entry_look, &taken);
+    enum tokmap_status status = taken.lost ? no_memory(error) : TOKMAP_OK;
+    if (system > 0)
+        status = failed(system, folder, "the folder of the output cannot be listed", error);
+    if (taken.entry)
+        status = error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET,
+                           "the output already exists, at least '%.200s'; choose another name, or use options.replace",
+                           taken.entry);
+    free(taken.entry);
+    free(folder);
+    return status;
+}
+
+/* Counts the shards of an old set. Returns false if the text is not a manifest that a set has. */
+static bool manifest_count(const char *text, size_t bytes, const char *name, uint64_t *shards)
+{
+    const char *at = text + strlen(MANIFEST_HEAD), *end = text + bytes;
+    *shards = 0;
+    if (bytes < strlen(MANIFEST_HEAD) || memcmp(text, MANIFEST_HEAD, strlen(MANIFEST_HEAD)) != 0)
+        return false;
+    const bool marked = strchr(" \t\r#", *name) != NULL;
+    const size_t name_bytes = strlen(name);
+    while (at < end) {
+        char number[NUMBER_MOST];
+        const char *stop = memchr(at, '\n', (size_t)(end - at));
+        const size_t length = stop ? (size_t)(stop - at) : 0;
+        (void)snprintf(number, sizeof number, "-%05" PRIu64, *shards);
+        const char *from = at + (marked && length > 2 && !memcmp(at, "./", 2) ? 2 : 0);
+        if (!stop || length - (size_t)(from - at) != name_bytes + strlen(number) ||
+            memcmp(from, name, name_bytes) != 0 || memcmp(from + name_bytes, number, strlen(number)) != 0)
+            return false;
+        ++*shards;
+        if (*shards > SET_SHARDS_MOST)
+            return false;
+        at = stop + 1;
+    }
+    return *shards != 0;
+}
+
+/* Reads an old manifest, of which set->old becomes the number of shards. */
+static enum tokmap_status old_read(const struct set_work *work, struct set *set, const struct os_stat *found,
+                                   struct tokmap_error *error)
+{
+    size_t got = 0;
+    int fd;
+    if (found->kind != OS_KIND_FILE || found->bytes > MANIFEST_MOST)
+        return error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET,
+                         "this exists and is not a shard set, so it is not replaced; choose another name");
+    int system = os_open(set->path, OS_READ_NOW, &fd);
+    if (system)
+        return failed(system, set->path, "the old manifest cannot be opened", error);
+    char *text = malloc((size_t)found->bytes + 1);
+    if (text)
+        system = os_pread(fd, text, (size_t)found->bytes, 0, &got);
+    os_close(fd);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!text)
+        status = no_memory(error);
+    else if (system)
+        status = failed(system, set->path, "the old manifest cannot be read", error);
+    else if (!manifest_count(text, got, path_name(set->path), &set->old))
+        status = error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET,
+                           "this file is not the manifest of a shard set that `tokmap pack` has made, so it is not "
+                           "replaced; remove it, or choose another name");
+    free(text);
+    return status;
+}
+
+/* Checks what a set of this name would replace. recovered: a killed writer's set was completed just now. */
+static enum tokmap_status name_check(const struct set_work *work, struct set *set, bool recovered,
+                                     struct tokmap_error *error)
+{
+    struct os_stat found;
+    enum tokmap_status status = TOKMAP_OK;
+    for (int i = TOKENS; i < FILES && !status; i++) {
+        char *path = path_join("", 0, set->path, strlen(set->path), file_ends[i]);
+        if (!path)
+            return no_memory(error);
+        if (i != MASK && !os_lstat(path, &found))
+            status = error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                               "this shard exists, so '%.200s' means it and would not mean the shard set; remove it, "
+                               "or choose another name",
+                               set->path);
+        free(path);
+    }
+    if (status)
+        return status;
+    const int system = os_lstat(set->path, &found);
+    if (system && system != ENOENT)
+        return failed(system, set->path, "the output cannot be examined", error);
+    if (!system && !work->replace)
+        return error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET, "%s",
+                         recovered ? "an earlier `tokmap pack` was interrupted while it named this set; the set is "
+                                     "complete now; choose another name, or use options.replace"
+                                   : "the output already exists; choose another name, or use options.replace");
+    if (!system)
+        return old_read(work, set, &found, error);
+    return work->replace ? TOKMAP_OK : shards_absent(work, set, error);
+}
+
+static enum tokmap_status lock_take(struct set_work *work, struct tokmap_error *error)
+{
+    const int system = partial_file_open(work->lock, NULL, NULL, &work->lock_fd);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, work->lock, TOKMAP_NO_OFFSET,
+                         "another process is writing this output; wait for it, or choose another name");
+    if (system)
+        return failed(system, work->lock,
+                      system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
+                                       : "the output cannot be created",
+                      error);
+    work->locked = true;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status folder_make(struct set_work *work, struct tokmap_error *error)
+{
+    int system = units_remove(work);
+    if (system && system != ENOENT)
+        return failed(system, work->folder,
+                      "the folder for unfinished work cannot be emptied; remove it, or choose another name", error);
+    system = os_make_folder(work->folder);
+    if (system)
+        return failed(system, work->folder, "the folder for unfinished work cannot be made", error);
+    work->made = true;
+    return folder_sync(work, work->folder, error);
+}
+
+static enum tokmap_status work_make(struct set_work *work, const char *name, const struct set_work_options *options,
+                                    struct tokmap_error *error)
+{
+    work->lock_fd = -1;
+    work->replace = options->replace;
+    work->sync = options->sync;
+    work->name = strdup(name);
+    work->lock = path_join("", 0, name, strlen(name), ".partial");
+    work->folder = path_join("", 0, name, strlen(name), ".work");
+    if (!work->name || !work->lock || !work->folder)
+        return no_memory(error);
+    work->ready = path_in(work->folder, "ready");
+    work->naming = path_in(work->folder, "naming");
+    if (!work->ready || !work->naming)
+        return no_memory(error);
+    if (strchr(path_name(name), '\n') || !*path_name(name))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                         "the name of a shard set is not empty and contains no line end, which its manifest cannot "
+                         "hold; choose another name");
+    return TOKMAP_OK;
+}
+
+enum tokmap_status set_work_open(struct set_work **work, const char *name, const struct set_work_options *options,
+                                 struct tokmap_error *error)
+{
+    bool recovered = false;
+    *work = NULL;
+    assert(options->sets && options->sets <= SETS_MOST);
+    struct set_work *made = calloc(1, sizeof *made);
+    if (!made)
+        return no_memory(error);
+    enum tokmap_status status = work_make(made, name, options, error);
+    if (!status)
+        status = lock_take(made, error);
+    if (!status)
+        status = recover(made, &recovered, error);
+    if (!status) {
+        made->count = options->sets;
+        for (uint32_t i = 0; i < options->sets; i++) {
+            assert(ending_is_good(options->endings[i]));
+            (void)snprintf(made->sets[i].ending, sizeof made->sets[i].ending, "%s", options->endings[i]);
+        }
+        status = paths_make(made, error);
+    }
+    for (uint32_t i = 0; i < made->count && !status; i++)
+        status = name_check(made, &made->sets[i], recovered, error);
+    if (!status)
+        status = folder_make(made, error);
+    if (status) {
+        set_work_abandon(made);
+        return status;
+    }
+    *work = made;
+    return TOKMAP_OK;
+}
+
+/* ---- commit ---- */
+
+static enum tokmap_status manifest_write(const struct set_work *work, const struct set *set, struct tokmap_error *error)
+{
+    struct bytes_buffer text = {0};
+    char *path = manifest_unit(work, set);
+    bool good = path && bytes_append(&text, MANIFEST_HEAD, strlen(MANIFEST_HEAD));
+    for (uint64_t k = 0; k < set->shards && good; k++)
+        good = line_add(&text, path_name(set->path), k);
+    enum tokmap_status status = good ? TOKMAP_OK : no_memory(error);
+    int fd, system = status ? 0 : os_open(path, OS_WRITE_NEW, &fd);
+    if (!status && !system) {
+        system = os_pwrite(fd, text.bytes, text.count, 0);
+        if (!system && work->sync)
+            system = os_sync(fd);
+        os_close(fd);
+    }
+    if (system)
+        status = failed(system, path, "the manifest cannot be written", error);
+    bytes_free(&text);
+    free(path);
+    return status;
+}
+
+/* Checks once more, at the end of work that may have taken days, what opening has checked. */
+static enum tokmap_status names_check(struct set_work *work, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; i < work->count && !status; i++) {
+        work->sets[i].old = 0;
+        status = name_check(work, &work->sets[i], false, error);
+    }
+    return status;
+}
+
+/* Step 1. */
+static enum tokmap_status ready_make(struct set_work *work, struct tokmap_error *error)
+{
+    char *partial = path_in(work->folder, "ready.partial");
+    if (!partial)
+        return no_memory(error);
+    int system = note_write(work, partial);
+    if (!system && work->sync)
+        system = os_sync_folder(partial);
+    if (!system)
+        system = os_rename(partial, work->ready);
+    free(partial);
+    return system ? failed(system, work->ready, "the end of the work cannot be recorded", error) : TOKMAP_OK;
+}
+
+enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, struct tokmap_error *error)
+{
+    enum tokmap_status status = names_check(work, error);
+    work->mask = mask;
+    for (uint32_t i = 0; i < work->count && !status; i++) {
+        assert(shards[i] && shards[i] <= SET_SHARDS_MOST);
+        work->sets[i].shards = shards[i];
+        status = manifest_write(work, &work->sets[i], error);
+    }
+    if (!status)
+        status = ready_make(work, error);
+    const bool ready = !status;
+    if (!status)
+        status = folder_sync(work, work->ready, error);
+    if (!status)
+        status = old_remove(work, error);
+    if (!status)
+        status = new_name(work, error);
+    if (ready && status)
+        work->made = false; /* the next writer completes the set */
+    set_work_abandon(work);
+    return status;
+}
+
+/* Removing the lock comes last, because no other writer may use these names before. */
+void set_work_abandon(struct set_work *work)
+{
+    if (!work)
+        return;
+    if (work->made)
+        (void)units_remove(work);
+    if (work->locked)
+        (void)os_unlink(work->lock);
+    os_close(work->lock_fd);
+    sets_clear(work);
+    free(work->name);
+    free(work->folder);
+    free(work->lock);
+    free(work->ready);
+    free(work->naming);
+    free(work);
+}

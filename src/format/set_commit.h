@@ -1,0 +1,73 @@
+/*
+ * set_commit.h - gives the finished shards of one or several shard sets their names, so that a reader finds the old
+ * sets, the new ones, or an error, also if the writer is killed or the power fails.
+ *
+ * A *shard set* NAME is a manifest called NAME and its shards NAME-00000, NAME-00001, and so on. All sets that one
+ * writer makes (NAME, or NAME.train and NAME.val) share the folder NAME.work, in which the files of finished shards end
+ * in .unit, so that no reader takes them for shards. NAME.partial is the writer's lock. When all units and manifests
+ * are on storage, the writer
+ *
+ *     1. writes NAME.work/ready, which says how many shards the old and the new sets have: from now on, whoever takes
+ *        the lock can, and must, do the rest
+ *     2. removes the old manifests, syncs the folder, and removes the old indexes
+ *     3. syncs the folder and renames NAME.work/ready to NAME.work/naming
+ *     4. renames the tokens and masks to their names, and removes those of the old sets that are left over
+ *     5. syncs the folder, renames the indexes, syncs again, renames the manifests, and syncs again
+ *     6. removes NAME.work/naming and NAME.work
+ *
+ * Example: a set of three shards is replaced by one of two, and the writer is killed in step 4, after web-00000.bin. A
+ * reader of `web` finds no dataset. A reader of the whole folder finds web-00000.bin without an index, which is an
+ * error, unless no shard at all is in the folder, which is one, too. The next writer of `web` finds
+ * web.work/naming, and completes the steps before it does anything else. It repeats none of steps 1 to 3, since
+ * web-00000.bin is now a file of the new set.
+ *
+ * Before step 1 the old sets are unchanged. From 2 to 5 a name has no manifest, and each file of tokens lacks its index
+ * until the last one has got it. So at no moment do shards of both sets make one dataset.
+ */
+#ifndef TOKMAP_FORMAT_SET_COMMIT_H
+#define TOKMAP_FORMAT_SET_COMMIT_H
+
+#include <stdbool.h>
+
+#include "tokmap/tokmap.h"
+
+#define SET_SHARDS_MOST 100000 /* of one set, so that the order of names is the order of numbers */
+#define SETS_MOST 64
+#define SET_ENDING_MOST 64 /* bytes of what follows NAME in the name of a set */
+
+struct set_work; /* for one thread at a time */
+
+struct set_work_options {
+    /* What follows NAME in the name of each set: "" for one set called NAME, or ".train", ".val". 1 to SETS_MOST, all
+     * different, of 0 to SET_ENDING_MOST letters, digits, points, dashes, and underscores. */
+    const char *const *endings;
+    uint32_t sets;
+    bool replace; /* existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
+    bool sync;    /* false only for files that need not survive a crash */
+};
+
+/* Takes the lock, completes what a killed writer has left of steps 1 to 6, checks that the names are free (or those of
+ * sets, with options.replace), and makes an empty folder for the units. Statuses: OK, ERROR_EXISTS, ERROR_BUSY,
+ * ERROR_IO, ERROR_NOT_FOUND, ERROR_ARGUMENT, ERROR_CORRUPT (the files of a killed writer are not complete),
+ * ERROR_MEMORY. */
+enum tokmap_status set_work_open(struct set_work **work, const char *name, const struct set_work_options *options,
+                                 struct tokmap_error *error);
+
+/* The prefix of a unit, for shard_writer_open() with options.unit; the caller frees it. NULL without memory. */
+char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number);
+
+/* The folder of the units, and the lock: files that are no inputs. They stay valid as long as *work. */
+const char *set_work_folder(const struct set_work *work);
+const char *set_work_lock(const struct set_work *work);
+
+/* Writes the manifests and does the steps above. shards: how many committed units each set has, 1 to SET_SHARDS_MOST.
+ * mask: the shards have masks. Frees the work with every status. After a failure the old sets are unchanged and the
+ * units are gone, unless the message says something else. Statuses: OK, ERROR_EXISTS (another process has made a set of
+ * the name meanwhile), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask,
+                                   struct tokmap_error *error);
+
+/* Removes the units and the lock, and frees the work. NULL is ignored. */
+void set_work_abandon(struct set_work *work);
+
+#endif

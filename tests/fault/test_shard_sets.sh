@@ -1,0 +1,85 @@
+#!/bin/sh
+# test_shard_sets.sh: kill -9 in place of each call of `tokmap pack --shard-tokens`, and each call failing once. The
+# name means the old set, the new one, or nothing; a folder with the shards is one of these datasets, or an error; the
+# next pack with the same command succeeds and leaves only the files of the set. common.sh prepares the inputs.
+. tests/fault/common.sh
+
+bad() {
+    echo "  $scenario, $kind at call $number ($(cat report 2>/dev/null)), exit $status: $1"
+    sed 's/^/    /' err | head -n 3
+    problems=$((problems + 1))
+}
+content() {
+    "$TOKMAP" verify -q "$1" >out 2>err2 &&
+        "$TOKMAP" info --json "$1" 2>err2 | grep -o '"content": "[0-9a-f]*"' | head -n 1
+}
+head -n 300 docs.jsonl >few.jsonl
+head -n 400 old.txt | sed 's/.*/{"text": "&"}/' >others.jsonl
+mkdir d
+"$TOKMAP" pack -q --shard-tokens 3000 -o sixset few.jsonl 2>err || cat err
+"$TOKMAP" pack -q --shard-tokens 2000 -o oldset others.jsonl 2>err || cat err
+new_hash=$(content sixset)
+old_hash=$(content oldset)
+[ "$(ls sixset-*.tmx | wc -l)" -ne "$(ls oldset-*.tmx | wc -l)" ] || echo "not ok - the sets have as many shards"
+wanted=$(ls sixset* | sed 's/^sixset/new/')
+attempt="$TOKMAP pack -q --threads 1 --force --shard-tokens 3000 -o d/new few.jsonl"
+begin() {
+    rm -rf d
+    mkdir d
+    [ -n "$old" ] || return 0
+    for file in oldset*; do cp "$file" "d/new${file#oldset}"; done
+    sed 's/oldset/new/' oldset >d/new
+}
+# The state after a command that did not succeed: a reader is not misled, and the next writer succeeds.
+check() {
+    if found=$(content d/new); then
+        [ "$found" = "$new_hash" ] || [ -n "$old" -a "$found" = "$old_hash" ] || bad "neither old nor new"
+    elif [ -n "$old" ] && [ ! -e d/new.work/ready ] && [ ! -e d/new.work/naming ]; then
+        bad "the old set is gone, and there is no new one"
+    fi
+    if "$TOKMAP" info --json d >out 2>err2; then
+        found=$(grep -o '"content": "[0-9a-f]*"' out | head -n 1)
+        [ "$found" = "$new_hash" ] || [ -n "$old" -a "$found" = "$old_hash" ] || bad "the folder is another dataset"
+    fi
+    $attempt >out 2>err || bad "the next writer fails: $(cat err)"
+    [ "$(content d/new)" = "$new_hash" ] || bad "the next writer's set is wrong"
+    [ "$(ls d)" = "$wanted" ] || bad "files are left: $(ls d | tr '\n' ' ')"
+}
+for old in '' yes; do
+    for kind in kill system memory short; do
+        scenario="a set${old:+ over a set}"
+        problems=0
+        INJECT_KIND=$kind INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject $attempt >out 2>err
+        number=1
+        # Most calls come before the end; FAULT_ALL=1 takes all of them.
+        if [ -z "${FAULT_ALL:-}" ] && [ $kind != kill ]; then
+            [ $kind != memory ] || number=$(($(cat count) - 60))
+        fi
+        [ $number -gt 0 ] || number=1
+        first=$number
+        while [ $problems -lt 5 ]; do
+            begin
+            rm -f report
+            status=0
+            INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
+                timeout -k 2 120 $attempt >out 2>err </dev/null || status=$?
+            [ -e report ] || break
+            case $kind:$status in
+            kill:137 | *:0 | *:1) ;;
+            *) bad "the exit status" ;;
+            esac
+            [ $status != 1 ] || [ -s err ] || bad "failed without a message"
+            if [ $status = 0 ] && [ "$(content d/new)" != "$new_hash" ]; then
+                bad "exit 0, but the set is wrong"
+            fi
+            case $kind:$status:$(cat report) in
+            system:0:fsync | system:0:pwrite | system:0:rename) bad "the failure was ignored" ;;
+            esac
+            check
+            number=$((number + 1))
+        done
+        [ $((number - first)) -gt 10 ] || bad "only $((number - first)) calls"
+        [ $problems = 0 ] && echo "ok - $scenario, $kind: $((number - first)) calls" || echo "not ok - $scenario, $kind"
+    done
+done
+rm -rf d

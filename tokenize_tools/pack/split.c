@@ -1,0 +1,103 @@
+/* split.c - see split.h. */
+#include "split.h"
+
+#include <string.h>
+
+#include "common/hash.h"
+#include "text/decimal.h"
+
+#define DECIMALS_MOST 18
+
+/* Names of files that a set NAME.work and the like would be taken for. */
+static bool is_reserved(const char *name)
+{
+    static const char *const names[] = {"bin", "tmx", "mask", "work", "partial", "unit", "dropped"};
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        if (!strcmp(name, names[i]))
+            return true;
+    return false;
+}
+
+static const char *name_read(const char *text, size_t bytes, struct split *split, struct split_set *set)
+{
+    static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_-";
+    if (!bytes || bytes > SPLIT_NAME_MOST || strspn(text, good) < bytes)
+        return "the name of a set has 1 to 32 letters, digits, dashes, and underscores, as in train=0.99,val=0.01";
+    memcpy(set->name, text, bytes);
+    set->name[bytes] = '\0';
+    if (is_reserved(set->name))
+        return "bin, tmx, mask, work, partial, unit, and dropped are not names of sets, because files are called so";
+    for (uint32_t i = 0; i < split->count; i++)
+        if (!strcmp(split->sets[i].name, set->name))
+            return "two sets have the same name";
+    return NULL;
+}
+
+const char *split_parse(const char *text, struct split *split)
+{
+    static const char form[] = "the sets are written as NAME=SHARE with commas between them: train=0.99,val=0.01";
+    uint64_t numbers[SPLIT_SETS_MOST];
+    uint32_t decimals[SPLIT_SETS_MOST];
+    split->count = 0;
+    for (const char *at = text;;) {
+        const size_t bytes = strcspn(at, ","), name_bytes = strcspn(at, "=,");
+        if (split->count == SPLIT_SETS_MOST)
+            return "there are more than 16 sets";
+        if (at[name_bytes] != '=')
+            return form;
+        struct split_set *set = &split->sets[split->count];
+        const char *wrong = name_read(at, name_bytes, split, set);
+        if (wrong)
+            return wrong;
+        const char *share = at + name_bytes + 1;
+        const size_t share_bytes = bytes - name_bytes - 1;
+        if (share_bytes > SPLIT_SHARE_MOST ||
+            !decimal_parse_point(share, share_bytes, DECIMALS_MOST, &numbers[split->count], &decimals[split->count]) ||
+            !numbers[split->count])
+            return "the share of a set is a decimal number above 0 and up to 1, with at most 18 decimals, such as 0.01";
+        memcpy(set->share, share, share_bytes);
+        set->share[share_bytes] = '\0';
+        split->count++;
+        if (!at[bytes])
+            break;
+        at += bytes + 1;
+    }
+    /* In units of 10^-18, the sum of 16 shares fits. */
+    const uint64_t one = 1000000000000000000U;
+    unsigned __int128 sum = 0;
+    for (uint32_t i = 0; i < split->count; i++) {
+        unsigned __int128 share = numbers[i];
+        for (uint32_t k = decimals[i]; k < DECIMALS_MOST; k++)
+            share *= 10;
+        split->sets[i].begin = sum < one ? (uint64_t)((sum << 64) / one) : 0;
+        sum += share;
+        if (sum > one)
+            return "the shares of the sets are more than 1 together";
+    }
+    return sum == one ? NULL : "the shares of the sets are less than 1 together; name the rest as a set, too";
+}
+
+bool split_choose(const struct split *split, const struct corpus_document *document, struct bytes_buffer *scratch,
+                  uint32_t *set)
+{
+    const void *bytes = document->text;
+    uint64_t count = document->bytes;
+    *set = 0;
+    if (document->ids) {
+        bytes = document->ids;
+        count = document->id_count * sizeof *document->ids;
+    } else if (document->second) {
+        scratch->count = 0;
+        if (!bytes_append(scratch, document->text, (size_t)document->bytes) ||
+            !bytes_append(scratch, document->second, (size_t)document->second_bytes))
+            return false;
+        bytes = scratch->bytes;
+        count = scratch->count;
+    }
+    const uint64_t v = hash64_seeded(count ? bytes : "", (size_t)count, split->seed);
+    uint32_t found = split->count - 1;
+    while (split->sets[found].begin > v)
+        found--;
+    *set = found;
+    return true;
+}
