@@ -72,7 +72,7 @@ struct pack {
     const struct pack_options *options;
     struct ordered_workers *workers;
     struct set_work *work; /* NULL for a single shard */
-    bool writes;           /* this is no dry run */
+    bool writes;           /* false for a dry run */
     struct shard_set *sets[SPLIT_SETS_MOST];
     struct set_of set_of[SPLIT_SETS_MOST];
     uint32_t set_count;
