@@ -39,8 +39,8 @@ struct set_work {
     uint32_t count;
 };
 
-static const char *const file_ends[] = {".bin", ".mask", ".tmx"};
-enum { TOKENS, MASK, INDEX, FILES };
+static const char *const file_ends[] = {".bin", ".mask", ".tmx", ".bin.zst"};
+enum { TOKENS, MASK, INDEX, SEALED, FILES }; /* SEALED: in place of TOKENS, of a shard that was sealed later */
 
 /* ---- names ---- */
 
@@ -209,6 +209,8 @@ static enum tokmap_status tokens_name(const struct set_work *work, const struct 
         status = discard(shard_path(set->path, k, ".mask"), error);
     for (uint64_t k = set->shards; k < set->old && !status; k++)
         status = discard(shard_path(set->path, k, ".bin"), error);
+    for (uint64_t k = 0; k < most && !status; k++)
+        status = discard(shard_path(set->path, k, file_ends[SEALED]), error);
     return status;
 }
 

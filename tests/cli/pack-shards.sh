@@ -95,6 +95,8 @@ tokmap verify -q many
 tokmap pack -q --force --vocab-size 9 --ids-field i --mask-field m -o masked ids.jsonl
 equal "$(od -An -tx1 masked.mask)" ' 1e'
 equal "$(od -An -tx1 many-00000.mask many-00001.mask)" ' 06 03'
+tokmap seal -q many-00001
+equal "$(echo many-00001*)" 'many-00001.bin.zst many-00001.mask many-00001.tmx'
 tokmap pack -q --force --shard-tokens 1M -o many docs.jsonl
 equal "$(echo many*)" 'many many-00000.bin many-00000.tmx'
 same many-00000.bin one.bin
