@@ -132,7 +132,10 @@ static enum tokmap_status load_hashes(struct page_check *check, const struct sha
         return dataset_page_hashes(dataset, view->shard, first, count, hashes, error);
     const uint64_t base = view->first_hash, end = first + count;
     if (!bits_all(check->known, base + first, base + end)) {
-        const uint64_t from = round_down(first, KEPT_AT_ONCE), to = min64(round_up(end, KEPT_AT_ONCE), pages_end(view));
+        /* Pages before and after those of the view, which may be a part of the file, have no place in the table. */
+        const uint64_t from = max64(round_down(first, KEPT_AT_ONCE), view->offset / TOKEN_PAGE_BYTES);
+        const uint64_t to = min64(round_up(end, KEPT_AT_ONCE), pages_end(view));
+        assert(base + from < check->views->hashes && base + to <= check->views->hashes);
         enum tokmap_status status =
             dataset_page_hashes(dataset, view->shard, from, to - from, check->hashes + base + from, error);
         if (status)

@@ -256,14 +256,15 @@ static void without_hashes_nothing_is_compared(void **unused)
     made_free(&made);
 }
 
-/* Rows of several spans, over the end of a shard, and a part of a dataset that begins and ends within a page. */
+/* Rows of several spans, over the end of a shard, and a part of a dataset that begins and ends within a page, and within
+ * the hashes that are read at once. */
 static void long_rows_and_parts_are_right(void **unused)
 {
     (void)unused;
-    const uint64_t sizes[] = {150001, 90000, 77777}, seq_len = 70000, first = 1001, last = 250003;
+    const uint64_t sizes[] = {1500001, 90000, 77777}, seq_len = 70000, first = 1200001, last = 1600003;
     struct made made;
     char name[700];
-    made_new(&made, folder, "long", 4, 1u << 20, sizes, 3);
+    made_new(&made, folder, "long", 4, 1u << 21, sizes, 3);
     (void)snprintf(name, sizeof name, "%s#tokens=%llu..%llu", made.name, (unsigned long long)first,
                    (unsigned long long)last);
     for (int part = 0; part < 2; part++)
