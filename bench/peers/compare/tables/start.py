@@ -9,8 +9,9 @@ as its training program does with a barrier. That first start and a later one, w
 torch's DataLoader shuffles a list of all windows in each rank (RandomSampler, DistributedSampler).
 
 Nothing is extrapolated. A size is left out if the size before it shows that it cannot be measured: it took more than a
-tenth of --seconds (default 60), or its ranks took more than a tenth of the memory that is available. Then the row says
-so.
+tenth of --seconds (default 60), or its ranks took more than a twentieth of the memory that is available, so that ten
+times as much would take half of it. Then the row says so. So does a row whose ranks would take half of the memory by
+what they import.
 """
 import os
 import shutil
@@ -189,6 +190,7 @@ class Group:
             rank.send("load", system=system)
         ended = [rank.answer(driver.WAIT + 10 * count)["at"] for rank in self.ranks]
         self.load_s = max(ended) - min(rank.started for rank in self.ranks)
+        self.rank_bytes = meter.memory_bytes([self.ranks[0].pid])
 
     def first(self, data, tokens, cache, leader):
         """The seconds until the last rank has its first batch, and the most memory of a rank. leader: rank 0 is asked
@@ -216,6 +218,7 @@ class Table:
         self.report, self.options = report, options
         self.seconds, self.repeats = options.seconds or SECONDS, options.repeats or REPEATS
         self.values, self.absent, self.cache = {}, {}, 0
+        self.loaded = {}  # the bytes of a rank that is alone, by system, after its imports
         self.sizes = []
         for text in options.sparse:
             count, _, name = text.partition("=")
@@ -241,7 +244,13 @@ class Table:
 
     def run(self, system, python, count):
         """One repeat of a row: all sizes, in their order."""
+        needed, memory = count * self.loaded.get(system, 0), available_bytes()
+        if needed > memory / 2:
+            raise driver.Failed(f"what {count} ranks import takes up to {needed / 1e9:.1f} GB, more than half of the "
+                                f"{memory / 1e9:.1f} GB that are available")
         group = Group(self.options, python, system, count)
+        if count == 1:
+            self.loaded[system] = group.rank_bytes
         try:
             self.add(self.label(system, count), "imports", group.load_s)
             reason = None
@@ -275,9 +284,9 @@ class Table:
             shutil.rmtree(cache, ignore_errors=True)
         if took > self.seconds / 10:
             return f"{metric} took {took:.1f} s, more than a tenth of {self.seconds:g} s (--seconds)"
-        if used * count > memory / 10:
-            return (f"{metric} took {used * count / 1e9:.1f} GB, more than a tenth of the {memory / 1e9:.1f} GB that "
-                    f"are available")
+        if used * count > memory / 20:
+            return (f"{metric} took {used * count / 1e9:.1f} GB, more than a twentieth of the {memory / 1e9:.1f} GB "
+                    f"that are available")
         return None
 
     def add(self, row, metric, value):
