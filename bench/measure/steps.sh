@@ -31,8 +31,15 @@ step hostile hostile
 prose=$texts/prose.txt
 [ -z "${VOCABULARIES:-}" ] || [ -e "$prose" ] || [ -n "${OFFLINE:-}" ] || [ "${ONLY:-}" = none ] ||
     "$python" "$here/texts.py" "$texts" || say "the texts could not be made"
-against=()
-[ ! -x "$build/peers-venv/bin/python" ] || against=(--against gigatoken --venv "$build/peers-venv")
+# gigatoken is in the environment that the comparisons below make; these steps come before them.
+against=() peers=$build/peers-venv
+if [ -z "${OFFLINE:-}" ] && [ -n "${VOCABULARIES:-}" ] && [ "${ONLY:-}" != none ]; then
+    [ -x "$peers/bin/python" ] || "$python" -m venv "$peers"
+    "$peers/bin/python" -c 'import gigatoken' 2>/dev/null ||
+        "$peers/bin/python" -m pip install --quiet --disable-pip-version-check gigatoken
+fi
+if "$peers/bin/python" -c 'import gigatoken' 2>/dev/null; then against=(--against gigatoken --venv "$peers")
+elif [ -n "${VOCABULARIES:-}" ]; then say "$peers has no gigatoken: tokenizers are measured without it"; fi
 # tokenize_step VOCABULARY FILE TEXT OPTION...
 tokenize_step() {
     local name=tokenize-$1-$3 vocabulary=${VOCABULARIES:-}/$2 text=$texts/$3.txt
