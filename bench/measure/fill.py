@@ -200,7 +200,7 @@ def missing(results):
     """Why steps have no results: the lines of the file missing, which measure.sh writes."""
     try:
         with open(os.path.join(results.folder, "missing"), encoding="utf-8") as file:
-            lines = [line.strip().split(": ", 1) for line in file if ": " in line]
+            lines = [line.rstrip("\n").split(": ", 1) for line in file if ": " in line]
     except FileNotFoundError:
         lines = []
     return "\n".join(f"- `{step}`: {escape(reason)}" for step, reason in lines) or "Every step was measured."

@@ -66,10 +66,12 @@ step() {
         mv "$results/$name.json.new" "$results/$name.json"
         rm -f "$drawn"/*.png # an SVG serves every page
         others=$(grep -o '"others_percent", "value": [0-9.]*' "$results/$name.json" | tail -n 1 | grep -o '[0-9.]*$')
-        others_most=$(printf '%s\n%s\n' "$others_most" "${others:-0}" | sort -g | tail -n 1)
+        others_most=$(printf '%s\n%.1f\n' "$others_most" "${others:-0}" | sort -g | tail -n 1)
         measured=$((measured + 1))
     else
-        leave "$name" "$(tail -n 1 "$results/$name.log" | cut -c 1-300)"
+        local status=$? message
+        message=$(tail -n 1 "$results/$name.log" | cut -c 1-300)
+        leave "$name" "${message:-it ended with exit status $status and without a message}"
         rm -f "$results/$name.json.new" "$results/$name.json"
     fi
     printf '%s %d s\n' "$name" $((SECONDS - begin)) >>"$results/seconds"

@@ -1,0 +1,1 @@
+tokmap-bench compare ab build/measure/tokmap-measure-1g

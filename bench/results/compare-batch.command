@@ -1,0 +1,1 @@
+tokmap-bench compare batch build/measure/tokmap-measure-1g

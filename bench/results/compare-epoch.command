@@ -1,0 +1,1 @@
+tokmap-bench compare epoch build/measure/tokmap-measure-1g

@@ -1,0 +1,1 @@
+tokmap-bench compare files build/measure/tokmap-measure-1g

@@ -1,0 +1,1 @@
+tokmap-bench compare item build/measure/tokmap-measure-1g

@@ -1,0 +1,1 @@
+tokmap-bench compare order build/measure/tokmap-measure-1g

@@ -1,0 +1,1 @@
+tokmap-bench compare overlap build/measure/tokmap-measure-1g

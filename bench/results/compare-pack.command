@@ -1,0 +1,1 @@
+tokmap-bench compare pack -t vocab/gpt2/tokenizer.json

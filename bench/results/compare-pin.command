@@ -1,0 +1,1 @@
+tokmap-bench compare pin build/measure/tokmap-measure-1g

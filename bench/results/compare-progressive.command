@@ -1,0 +1,1 @@
+tokmap-bench compare progressive build/measure/tokmap-measure-1g

@@ -1,0 +1,1 @@
+tokmap-bench compare state build/measure/tokmap-measure-1g

@@ -1,0 +1,1 @@
+tokmap-bench compare survival build/measure/tokmap-measure-1g

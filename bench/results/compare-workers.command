@@ -1,0 +1,1 @@
+tokmap-bench compare workers build/measure/tokmap-measure-1g

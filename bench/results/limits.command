@@ -1,0 +1,1 @@
+tokmap-bench limits build/measure/tokmap-measure-1g

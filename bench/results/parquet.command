@@ -1,0 +1,1 @@
+tokmap-bench parquet build/measure/texts/prose.txt

@@ -1,0 +1,1 @@
+tokmap-bench slice build/measure/tokmap-measure-1g
