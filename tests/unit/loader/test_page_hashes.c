@@ -256,8 +256,8 @@ static void without_hashes_nothing_is_compared(void **unused)
     made_free(&made);
 }
 
-/* Rows of several spans, over the end of a shard, and a part of a dataset that begins and ends within a page, and within
- * the hashes that are read at once. */
+/* Rows of several spans, over the end of a shard, and a part of a dataset that begins and ends within a page, and
+ * within the hashes that are read at once. */
 static void long_rows_and_parts_are_right(void **unused)
 {
     (void)unused;
