@@ -40,7 +40,7 @@ struct foreign_writer_options {
     uint32_t stored;           /* bytes of a token in the files: 2 or 4; 2 for nanogpt */
     uint64_t vocabulary;       /* for the note */
     uint64_t eod_id, bos_id;   /* of the documents, or TOKMAP_NO_ID */
-    const char *tokenizer;     /* its name, or NULL */
+    const char *tokenizer;     /* its name, or NULL; it must outlive the writer */
     bool mask;                 /* only where foreign_target_has_mask() */
     const char *shared_tokens; /* the .bin of a shard, with tokens of `width` bytes; NULL: tokens are written */
     bool replace, sync;

@@ -31,6 +31,7 @@ struct converting {
     const struct tokmap_dataset *dataset;
     const struct convert_options *options;
     struct tokmap_dataset_info info;
+    char tokenizer[ABOUT_NAME]; /* the foreign writer refers to it until it commits */
     struct foreign_writer *foreign;
     struct shard_sink *sink;
     enum ends_by by;
@@ -339,8 +340,7 @@ static enum tokmap_status foreign_open(struct converting *converting, uint32_t s
 {
     const struct convert_options *options = converting->options;
     const struct tokmap_dataset_info *info = &converting->info;
-    char name[ABOUT_NAME] = "";
-    (void)dataset_tokenizer_name(converting->dataset, name);
+    (void)dataset_tokenizer_name(converting->dataset, converting->tokenizer);
     const struct foreign_writer_options writer = {.target = options->target,
                                                   .prefix = options->prefix,
                                                   .width = info->width,
@@ -348,7 +348,7 @@ static enum tokmap_status foreign_open(struct converting *converting, uint32_t s
                                                   .vocabulary = info->vocabulary,
                                                   .eod_id = info->eod_id,
                                                   .bos_id = info->bos_id,
-                                                  .tokenizer = name,
+                                                  .tokenizer = converting->tokenizer,
                                                   .mask = masked,
                                                   .shared_tokens = options->shared_tokens,
                                                   .replace = options->replace,
