@@ -231,7 +231,7 @@ $(linked_from): force
 	  if cmp -s $$new $@; then rm -f $$new; else mv -f $$new $@; fi
 force:
 
-$(OBJ)/%_avx2.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx2)
+$(OBJ)/%_avx2.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx2 -maes -mbmi -mbmi2 -mpopcnt)
 $(OBJ)/%_avx512.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq)
 $(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq \
   -mavx512vbmi -mavx512vbmi2 -maes -mbmi -mbmi2 -mlzcnt -mpopcnt)

@@ -37,14 +37,14 @@ static int processor_variant(void)
 {
 #if defined(__x86_64__)
     __builtin_cpu_init();
-    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2"))
+    if (!__builtin_cpu_supports("avx2") || !__builtin_cpu_supports("bmi") || !__builtin_cpu_supports("bmi2") ||
+        !__builtin_cpu_supports("popcnt") || !__builtin_cpu_supports("aes"))
         return CPU_SCALAR;
     if (!__builtin_cpu_supports("avx512f") || !__builtin_cpu_supports("avx512bw") ||
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return CPU_AVX2;
     /* GCC 12 cannot ask for "lzcnt"; every processor with AVX2 and BMI2 has it. */
-    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") ||
-        !__builtin_cpu_supports("aes") || !__builtin_cpu_supports("popcnt"))
+    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2"))
         return CPU_AVX512;
     return CPU_VBMI;
 #elif defined(__aarch64__)

@@ -8,6 +8,27 @@
 
 #include <immintrin.h>
 
+/* Writes the ids of a piece from the second cache, in the usual case: the piece is in the line that its hash
+ * selects, and all of it fits the line. Returns the number of ids, or 0 if bpe_miss() has to find them. */
+static inline __attribute__((always_inline)) uint32_t
+long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t count, uint8_t *into, bool wide)
+{
+    const struct bpe_long *line = bpe_long_at(state, hash);
+    const uint32_t ids_bytes = line->ids * (wide ? 4u : 2u);
+    if (line->tag != bpe_long_tag(hash) || line->bytes != count || ids_bytes + count > sizeof line->rest)
+        return 0;
+    const __mmask64 used = _bzhi_u64(~(uint64_t)0, count);
+    if (_mm512_mask_cmpneq_epu8_mask(used, _mm512_maskz_loadu_epi8(used, bytes),
+                                     _mm512_maskz_loadu_epi8(used, line->rest + ids_bytes)))
+        return 0;
+    _mm512_storeu_si512(into, _mm512_maskz_loadu_epi8(_bzhi_u64(~(uint64_t)0, ids_bytes), line->rest));
+    state->largest = line->largest > state->largest ? line->largest : state->largest;
+    state->counts.long_found++;
+    return line->ids;
+}
+
+#include "bpe_pieces_x86.h"
+
 uint32_t bpe_positions_vbmi(uint16_t *positions, const uint64_t *words, size_t count)
 {
     static const uint8_t numbers[64] __attribute__((aligned(64))) = {
@@ -30,149 +51,10 @@ uint32_t bpe_positions_vbmi(uint16_t *positions, const uint64_t *words, size_t c
     return made;
 }
 
-/* One row for each length, and row 16 for all pieces longer than a key: a mask of the bytes that belong to the key,
- * then the key's last byte, the length. Longer pieces get 255 there, which no entry has. */
-#define ROW(n)                                                                                                         \
-    {                                                                                                                  \
-        n > 0 ? -1 : 0, n > 1 ? -1 : 0, n > 2 ? -1 : 0, n > 3 ? -1 : 0, n > 4 ? -1 : 0, n > 5 ? -1 : 0,                \
-            n > 6 ? -1 : 0, n > 7 ? -1 : 0, n > 8 ? -1 : 0, n > 9 ? -1 : 0, n > 10 ? -1 : 0, n > 11 ? -1 : 0,          \
-            n > 12 ? -1 : 0, n > 13 ? -1 : 0, n > 14 ? -1 : 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0,         \
-            n > 15 ? -1 : n                                                                                            \
-    }
-static const int8_t key_rows[17][32]
-    __attribute__((aligned(64))) = {ROW(0), ROW(1),  ROW(2),  ROW(3),  ROW(4),  ROW(5),  ROW(6),  ROW(7), ROW(8),
-                                    ROW(9), ROW(10), ROW(11), ROW(12), ROW(13), ROW(14), ROW(15), ROW(16)};
-
-/* Three rounds of AES mix every byte of the key into every byte of the hash without leaving the vector register.
- * (Two are not enough: then each of the first four bytes depends on only four sums of 8 bits, and words that differ
- * in the same two places collide too often.) */
-static inline uint32_t key_hash(__m128i salt, __m128i key)
-{
-    return (uint32_t)_mm_cvtsi128_si32(_mm_aesenc_si128(_mm_aesenc_si128(_mm_aesenc_si128(key, salt), salt), salt));
-}
-
-static inline __m128i salt_of(struct table_key seed)
-{
-    return _mm_set_epi64x((long long)seed.high, (long long)seed.low);
-}
-
-uint32_t bpe_hash_vbmi(struct table_key seed, struct bpe_key key)
-{
-    return key_hash(salt_of(seed), _mm_set_epi64x((long long)key.high, (long long)key.low));
-}
-
-/* Stores the hash of a piece of more than 15 bytes in its key. Returns the line of the second cache. */
-static __attribute__((noinline)) const void *long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes,
-                                                       uint32_t count)
-{
-    state->keys[i].low = bpe_long_hash(state->seed, bytes, count);
-    return bpe_long_at(state, state->keys[i].low);
-}
-
-/* Step 3. near_end: fewer than 16 bytes of text may follow the start of a piece, so loads are masked. */
-static inline __attribute__((always_inline)) void make_keys(struct bpe_state *state, const uint8_t *text,
-                                                            const uint16_t *positions, uint32_t count, bool near_end)
-{
-    const __m128i salt = salt_of(state->seed);
-    const uint32_t mask = state->bucket_mask;
-    const struct bpe_bucket *const buckets = state->buckets;
-    uint32_t from = positions[0];
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < count; i++) {
-        const uint32_t to = positions[i + 1], bytes = to - from, few = bytes < 16 ? bytes : 16;
-        const uint8_t *const at = text + from;
-        const __m128i *const row = (const __m128i *)(const void *)key_rows[few];
-        __m128i key = near_end ? _mm_maskz_loadu_epi8((__mmask16)_bzhi_u32(0xFFFF, few), at)
-                               : _mm_loadu_si128((const __m128i *)(const void *)at);
-        key = _mm_or_si128(_mm_and_si128(key, _mm_load_si128(row)), _mm_load_si128(row + 1));
-        const uint32_t bucket = key_hash(salt, key) & mask;
-        const void *line = &buckets[bucket];
-        _mm_storeu_si128((__m128i *)(void *)&state->keys[i], key);
-        state->batch_buckets[i] = bucket;
-        if (__builtin_expect(bytes > 15, 0))
-            line = long_line(state, i, at, bytes);
-        _mm_prefetch((const char *)line, _MM_HINT_T0);
-        from = to;
-    }
-}
-
-/* Writes the ids of a piece from the second cache, in the usual case: the piece is in the line that its hash
- * selects, and all of it fits the line. Returns the number of ids, or 0 if bpe_miss() has to find them. */
-static inline __attribute__((always_inline)) uint32_t
-long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t count, uint8_t *into, bool wide)
-{
-    const struct bpe_long *line = bpe_long_at(state, hash);
-    const uint32_t ids_bytes = line->ids * (wide ? 4u : 2u);
-    if (line->tag != bpe_long_tag(hash) || line->bytes != count || ids_bytes + count > sizeof line->rest)
-        return 0;
-    const __mmask64 used = _bzhi_u64(~(uint64_t)0, count);
-    if (_mm512_mask_cmpneq_epu8_mask(used, _mm512_maskz_loadu_epi8(used, bytes),
-                                     _mm512_maskz_loadu_epi8(used, line->rest + ids_bytes)))
-        return 0;
-    _mm512_storeu_si512(into, _mm512_maskz_loadu_epi8(_bzhi_u64(~(uint64_t)0, ids_bytes), line->rest));
-    state->largest = line->largest > state->largest ? line->largest : state->largest;
-    state->counts.long_found++;
-    return line->ids;
-}
-
-/* Step 4. */
-static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *state, const uint8_t *text,
-                                                            const uint16_t *positions, uint32_t count, void *tokens,
-                                                            bool wide)
-{
-    /* The offset of the value in its bucket, by which halves of the two keys are equal (bits 0 and 1 of the index: the
-     * first key; 2 and 3: the second); 0: neither key is equal. */
-    static const uint8_t places[16] = {0, 0, 0, 32, 0, 0, 0, 32, 0, 0, 0, 32, 48, 48, 48, 32};
-    const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
-    __m128i largest = _mm_setzero_si128();
-    uint8_t *into = tokens;
-#pragma GCC unroll 4
-    for (uint32_t i = 0; i < count; i++) {
-        const struct bpe_bucket *bucket = &state->buckets[state->batch_buckets[i]];
-        const __m256i key =
-            _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)&state->keys[i]));
-        const uint32_t equal =
-            _mm256_cmpeq_epi64_mask(key, _mm256_load_si256((const __m256i *)(const void *)bucket->keys));
-        const uint32_t place = places[equal];
-        const uint64_t *value = (const uint64_t *)(const void *)((const uint8_t *)bucket + place);
-        const uint32_t ids = wide ? (uint32_t)value[0] >> 28 : (uint32_t)(value[1] >> 48);
-        if (__builtin_expect(!place | !ids, 0)) {
-            const uint32_t bytes = (uint32_t)(positions[i + 1] - positions[i]);
-            uint32_t found = 0;
-            if (place || bytes > 15) {
-                const uint64_t hash = bytes > 15 ? state->keys[i].low : bpe_short_hash(state->seed, state->keys[i]);
-                found = long_ids(state, hash, text + positions[i], bytes, into, wide);
-            }
-            if (!found)
-                found = (uint32_t)bpe_miss_batch(state, text, positions, i, into, tokens);
-            into += found * (wide ? 4 : 2);
-            continue;
-        }
-        const __m128i found = _mm_and_si128(_mm_load_si128((const __m128i *)(const void *)value), plain);
-        _mm_storeu_si128((__m128i *)(void *)into, found);
-        largest = wide ? _mm_max_epu32(largest, found) : _mm_max_epu16(largest, found);
-        into += ids * (wide ? 4 : 2);
-    }
-    uint32_t most[4];
-    uint16_t most16[8];
-    _mm_storeu_si128((__m128i *)(void *)most, largest);
-    _mm_storeu_si128((__m128i *)(void *)most16, largest);
-    for (int i = 0; i < (wide ? 4 : 8); i++) {
-        const uint64_t id = wide ? most[i] : most16[i];
-        state->largest = id > state->largest ? id : state->largest;
-    }
-    return (size_t)(into - (uint8_t *)tokens) / (wide ? 4 : 2);
-}
-
 size_t bpe_pieces_vbmi(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t count,
                        void *tokens)
 {
-    if (state->text_end - (text + positions[count - 1]) < 16)
-        make_keys(state, text, positions, count, true);
-    else
-        make_keys(state, text, positions, count, false);
-    return state->model->wide ? look_up(state, text, positions, count, tokens, true)
-                              : look_up(state, text, positions, count, tokens, false);
+    return pieces(state, text, positions, count, tokens);
 }
 
 #endif
