@@ -241,8 +241,8 @@ static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
     if (!merging->ids)
         return error_set_memory(merging->error, "a vocabulary", longest);
 #if defined(__x86_64__)
-    if (cpu_variant_best() == CPU_VBMI && model->vocabulary < BPE_IDS && !merging->source->lacks_bytes)
-        merging->many = bpe_merge_many_vbmi;
+    if (cpu_has(CPU_AVX2) && model->vocabulary < BPE_IDS && !merging->source->lacks_bytes)
+        merging->many = cpu_has(CPU_VBMI) ? bpe_merge_many_vbmi : bpe_merge_many_avx2;
 #endif
     for (uint32_t i = 0, few; i < count && !status; i += few) {
         const uint32_t *order = merging->order + i, bytes = bpe_token_bytes(model, *order);

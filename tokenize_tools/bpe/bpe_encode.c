@@ -692,16 +692,17 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     state->find_positions = bpe_positions_scalar;
     state->hash = bpe_hash_scalar;
 #if defined(__x86_64__)
+    const bool lanes = model->merge == bpe_merge && model->vocabulary < BPE_IDS;
     if (variant >= CPU_AVX2) {
         state->pieces = bpe_pieces_avx2;
         state->find_positions = bpe_positions_avx2;
         state->hash = bpe_hash_aes;
+        state->merge_many = lanes ? bpe_merge_many_avx2 : NULL;
     }
     if (variant == CPU_VBMI) {
         state->pieces = bpe_pieces_vbmi;
         state->find_positions = bpe_positions_vbmi;
-        if (model->merge == bpe_merge && model->vocabulary < BPE_IDS)
-            state->merge_many = bpe_merge_many_vbmi;
+        state->merge_many = lanes ? bpe_merge_many_vbmi : NULL;
     }
 #endif
     add_seeds(state);

@@ -60,6 +60,7 @@ typedef void bpe_merge_many_function(const struct bpe_model *model, struct bpe_p
                                      uint32_t size_class);
 #if defined(__x86_64__)
 /* For byte-level models that have a token for each byte and whose ids are below BPE_IDS - 1. */
+bpe_merge_many_function bpe_merge_many_avx2;
 bpe_merge_many_function bpe_merge_many_vbmi;
 #endif
 

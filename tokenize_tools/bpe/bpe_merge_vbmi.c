@@ -2,7 +2,7 @@
  * bpe_merge_vbmi.c - the merges of several short pieces of bytes at once (AVX-512); see bpe_merge_lanes.h. Each byte
  * begins as a part, and the first keys come from the table of byte pairs.
  */
-#include "bpe_merge_lanes.h"
+#include "bpe_merge_lanes_avx512.h"
 
 #if defined(__x86_64__)
 

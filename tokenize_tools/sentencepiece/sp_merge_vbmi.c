@@ -5,7 +5,7 @@
  * ASCII come from the table of pairs by bytes. For other pieces the cache lines of all first pairs are prefetched, and
  * the keys are made in the lane's next turn.
  */
-#include "bpe/bpe_merge_lanes.h"
+#include "bpe/bpe_merge_lanes_avx512.h"
 #include "sp_merge.h"
 
 #if defined(__x86_64__)

@@ -1,0 +1,117 @@
+/*
+ * bpe_merge_avx2.c - the merges of several short pieces of bytes at once with AVX2; see bpe_merge_lanes.h.
+ *
+ * AVX2 cannot replace a few chosen keys of a register. The obvious substitute, storing a key and loading the register
+ * again, makes the load wait until the store has left the core. So a turn never loads what it has just stored: when a
+ * lane has chosen a merge, it stores UINT32_MAX as the key of each pair that the merge changes. In its next turn, the
+ * registers are loaded without these keys. The two new keys take part in the minimum as numbers, and are stored for
+ * the turn after that.
+ */
+#include <string.h>
+
+#include "bpe_merge_lanes.h"
+
+#if defined(__x86_64__)
+
+/* The key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. */
+LANE_INLINE uint32_t key_of_pair(const struct bpe_model *model, uint64_t pair, const uint64_t *line, uint32_t place)
+{
+    const __m256i *const entries = (const __m256i *)(const void *)line, wanted = _mm256_set1_epi64x((long long)pair);
+    const __m256i low = _mm256_cmpeq_epi64(_mm256_srli_epi64(_mm256_load_si256(entries), 22), wanted);
+    const __m256i high = _mm256_cmpeq_epi64(_mm256_srli_epi64(_mm256_load_si256(entries + 1), 22), wanted);
+    const uint32_t found = (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(low)) |
+                           (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(high)) << 4;
+    uint32_t rank = (uint32_t)line[_tzcnt_u32(found) & 7] & BPE_MERGES;
+    rank = found ? rank : BPE_MERGES;
+    if (__builtin_expect(!found & (line[BPE_PAIRS_LINE - 1] != UINT64_MAX), 0)) {
+        const uint64_t next = (uint64_t)(line - model->pairs) + BPE_PAIRS_LINE;
+        rank = bpe_pair_rank_from(model, pair, next & (((uint64_t)1 << model->pair_bits) - 1)) & BPE_MERGES;
+    }
+    return rank << LANE_PLACE | place;
+}
+
+/* Returns the lowest of 16, 32, or 64 keys. */
+LANE_INLINE uint32_t lowest_key(const uint32_t *keys, uint32_t registers)
+{
+    const __m256i *const row = (const __m256i *)(const void *)keys;
+    __m256i low = _mm256_load_si256(row);
+    for (uint32_t i = 1; i < 2 * registers; i++)
+        low = _mm256_min_epu32(low, _mm256_load_si256(row + i));
+    __m128i four = _mm_min_epu32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
+    four = _mm_min_epu32(four, _mm_shuffle_epi32(four, _MM_SHUFFLE(1, 0, 3, 2)));
+    four = _mm_min_epu32(four, _mm_shuffle_epi32(four, _MM_SHUFFLE(2, 3, 0, 1)));
+    return (uint32_t)_mm_cvtsi128_si32(four);
+}
+
+/* Merges at the lowest key and prefetches the two pairs that this changes. Returns false if nothing merges any more. */
+LANE_INLINE bool choose(const struct bpe_model *model, struct lane *lane, uint32_t least)
+{
+    if (least >= LANE_NO_KEY)
+        return false;
+    const uint32_t at = (least & 63) + 1;
+    const uint32_t gone = (uint32_t)_tzcnt_u64(lane->alive & ((uint64_t)-2 << at));
+    const uint32_t id = bpe_result(model, least >> LANE_PLACE);
+    const uint64_t alive = lane->alive & ~((uint64_t)1 << gone);
+    const uint32_t after = (uint32_t)_tzcnt_u64(alive & ((uint64_t)-2 << at));
+    const uint32_t before = 63 - (uint32_t)__builtin_clzll(_bzhi_u64(alive, at)); /* the left end is always alive */
+    lane->ids[at] = id;
+    lane->alive = alive;
+    lane->at = at;
+    lane->before = before;
+    lane->left = bpe_pair_key(lane->ids[before], id);
+    lane->right = bpe_pair_key(id, lane->ids[after]);
+    lane->left_line = lane_line(model, lane->left);
+    lane->right_line = lane_line(model, lane->right);
+    lane->keys[gone - 1] = lane->keys[(before - 1) & 63] = lane->keys[at - 1] = UINT32_MAX;
+    return true;
+}
+
+LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece, uint32_t registers)
+{
+    const uint8_t *const bytes = piece->bytes;
+    const uint32_t count = piece->count;
+    uint32_t least = UINT32_MAX;
+    lane->piece = piece;
+    lane->ids[0] = lane->ids[count + 1] = LANE_END;
+    lane->alive = ((uint64_t)2 << count << 1) - 1;
+    memset(lane->keys, 0xFF, registers * 16 * sizeof *lane->keys);
+    for (uint32_t i = 0; i < count; i++)
+        lane->ids[i + 1] = model->byte_ids[bytes[i]];
+    for (uint32_t i = 0; i + 1 < count; i++) {
+        const uint32_t key = model->byte_pairs[(uint32_t)bytes[i] << 8 | bytes[i + 1]] << LANE_PLACE | i;
+        lane->keys[i] = key;
+        least = key < least ? key : least;
+    }
+    return choose(model, lane, least);
+}
+
+/* The next turn of a lane: reads the two pairs that were prefetched, and merges again. Returns false at the end. */
+LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+{
+    const uint32_t at = lane->at, before = (lane->before - 1) & 63;
+    uint32_t least = lowest_key(lane->keys, registers);
+    const uint32_t left = key_of_pair(model, lane->left, lane->left_line, before);
+    const uint32_t right = key_of_pair(model, lane->right, lane->right_line, at - 1);
+    lane->keys[before] = left;
+    lane->keys[at - 1] = right;
+    least = left < least ? left : least;
+    least = right < least ? right : least;
+    return choose(model, lane, least);
+}
+
+LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, uint32_t registers)
+{
+    uint64_t parts = _bzhi_u64(lane->alive >> 1, lane->piece->count);
+    uint32_t made = 0;
+    for (; parts; parts = _blsr_u64(parts))
+        lane->piece->ids[made++] = lane->ids[_tzcnt_u64(parts) + 1];
+    lane->piece->ids_count = made;
+}
+
+void bpe_merge_many_avx2(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
+                         uint32_t size_class)
+{
+    lanes_merge(model, pieces, count, size_class, start, step, finish);
+}
+
+#endif
