@@ -80,6 +80,21 @@ static inline __attribute__((always_inline)) void make_keys(struct bpe_state *st
     }
 }
 
+/* Writes the ids of piece i, whose bucket does not hold them. has_entry: it holds the key. Returns the number of ids.
+ * Not inlined, so that the registers of look_up() are free for what is found. */
+static __attribute__((noinline)) uint32_t not_inline(struct bpe_state *state, const uint8_t *text,
+                                                     const uint16_t *positions, uint32_t i, bool has_entry,
+                                                     uint8_t *into, const void *tokens)
+{
+    const uint32_t bytes = (uint32_t)(positions[i + 1] - positions[i]);
+    uint32_t found = 0;
+    if (has_entry || bytes > 15) {
+        const uint64_t hash = bytes > 15 ? state->keys[i].low : bpe_short_hash(state->seed, state->keys[i]);
+        found = long_ids(state, hash, text + positions[i], bytes, into, state->model->wide);
+    }
+    return found ? found : (uint32_t)bpe_miss_batch(state, text, positions, i, into, tokens);
+}
+
 /* Step 4. */
 static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *state, const uint8_t *text,
                                                             const uint16_t *positions, uint32_t count, void *tokens,
@@ -89,11 +104,11 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
      * first key; 2 and 3: the second); 0: neither key is equal. */
     static const uint8_t places[16] = {0, 0, 0, 32, 0, 0, 0, 32, 0, 0, 0, 32, 48, 48, 48, 32};
     const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
+    const struct bpe_bucket *const buckets = state->buckets;
     __m128i largest = _mm_setzero_si128();
     uint8_t *into = tokens;
-#pragma GCC unroll 4
     for (uint32_t i = 0; i < count; i++) {
-        const struct bpe_bucket *bucket = &state->buckets[state->batch_buckets[i]];
+        const struct bpe_bucket *bucket = &buckets[state->batch_buckets[i]];
         const __m256i key =
             _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)&state->keys[i]));
         const __m256i equal = _mm256_cmpeq_epi64(key, _mm256_load_si256((const __m256i *)(const void *)bucket->keys));
@@ -101,15 +116,7 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
         const uint64_t *value = (const uint64_t *)(const void *)((const uint8_t *)bucket + place);
         const uint32_t ids = wide ? (uint32_t)value[0] >> 28 : (uint32_t)(value[1] >> 48);
         if (__builtin_expect(!place | !ids, 0)) {
-            const uint32_t bytes = (uint32_t)(positions[i + 1] - positions[i]);
-            uint32_t found = 0;
-            if (place || bytes > 15) {
-                const uint64_t hash = bytes > 15 ? state->keys[i].low : bpe_short_hash(state->seed, state->keys[i]);
-                found = long_ids(state, hash, text + positions[i], bytes, into, wide);
-            }
-            if (!found)
-                found = (uint32_t)bpe_miss_batch(state, text, positions, i, into, tokens);
-            into += found * (wide ? 4 : 2);
+            into += not_inline(state, text, positions, i, place != 0, into, tokens) * (wide ? 4 : 2);
             continue;
         }
         const __m128i found = _mm_and_si128(_mm_load_si128((const __m128i *)(const void *)value), plain);
