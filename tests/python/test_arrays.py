@@ -113,6 +113,20 @@ class Numpy(Both, WithData):
     def test_default(self):
         self.assertIsInstance(self.run_of().loader().next().inputs, self.kind)
 
+    def test_an_output_whose_memory_moves(self):
+        loader = self.run_of().loader(dtype=self.dtype("int64"), fields="inputs")
+        out, moved = loader.out(), 0
+        out["inputs"] = self.empty((BATCH, SEQ), "int64")  # malloc's memory, which resize() can move
+        for step in range(20):
+            loader.next(out=out)
+            self.assertEqual(values(out["inputs"][0]), self.truth.row(loader.run.locate(step, 0), SEQ)["inputs"])
+            before = out["inputs"].ctypes.data
+            out["inputs"].resize((1 << 16 + step % 2, SEQ), refcheck=False)
+            out["inputs"].resize((BATCH, SEQ), refcheck=False)
+            out["inputs"][:] = -1
+            moved += out["inputs"].ctypes.data != before
+        self.assertGreater(moved, 0)
+
     def test_read_only_output(self):
         loader = self.run_of().loader(framework="numpy", fields="inputs")
         array = self.empty((BATCH, SEQ), "int64")

@@ -4,7 +4,7 @@ Each class makes arrays of its kind, returns their addresses, and checks arrays 
 """
 from __future__ import annotations
 
-from ctypes import addressof, c_uint8
+from ctypes import addressof, c_char, c_uint8, c_void_p
 from functools import partial
 
 from .dlpack import BYTES, Array, sweep
@@ -159,8 +159,9 @@ class Arrays:
         """The address of an array's first element."""
         raise NotImplementedError
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> None:
-        """Raises an OutputError if the library cannot write this field to an array of the caller."""
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
+        """Raises an OutputError if the library cannot write this field to an array of the caller; otherwise returns the
+        array's address."""
         raise NotImplementedError
 
     def opened(self, device: str) -> None:
@@ -185,6 +186,9 @@ class Arrays:
         """Called when the loader is closed. Arrays may live on."""
 
 
+_OBJECT_HEAD = object.__basicsize__  # bytes of the head of every object of this Python
+
+
 class NumpyArrays(Arrays):
     """numpy.ndarray, on the host."""
     name = "numpy"
@@ -192,6 +196,9 @@ class NumpyArrays(Arrays):
     def __init__(self) -> None:
         import numpy
         self._numpy = numpy
+        self._dtypes = {code: numpy.dtype(code) for code in BYTES}
+        # By field, the last array of the caller and the member of its C struct that holds the address of its elements.
+        self._seen: dict[str, tuple[AnyArray, c_void_p]] = {}
 
     def maker(self, shape: tuple[int, ...], code: str) -> Callable[[], AnyArray]:
         count, numpy, dtype = _bytes(shape, code), self._numpy, self._numpy.dtype(code)
@@ -201,10 +208,19 @@ class NumpyArrays(Arrays):
         return lambda: numpy.ndarray(shape, dtype, take())
 
     def pointer(self, array: AnyArray) -> int:
-        address: int = array.__array_interface__["data"][0]
-        return address
+        try:
+            return addressof(c_char.from_buffer(array))  # a third of the time that __array_interface__ takes
+        except ValueError:  # the array has no elements
+            address: int = array.__array_interface__["data"][0]
+            return address
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> None:
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
+        # The usual array is that of the last call. The properties that a program can change in place are compared, and
+        # the address is read from the array itself. `carray`: contiguous, aligned, and writable.
+        seen = self._seen.get(field)
+        if seen is not None and seen[0] is array and array.shape == shape and array.dtype is self._dtypes[code] and \
+                array.flags.carray:
+            return seen[1].value or 0
         if not isinstance(array, self._numpy.ndarray):
             raise _wrong(field, "kind", "a numpy.ndarray", type(array).__name__)
         if array.dtype != self._numpy.dtype(code):
@@ -216,6 +232,15 @@ class NumpyArrays(Arrays):
                          tuple(stride // array.itemsize for stride in array.strides))
         if not array.flags.writeable:
             raise _wrong(field, "access", "a writable array", "a read-only one")
+        address: int = array.__array_interface__["data"][0]
+        # PyArray_DATA of NumPy's C API reads the first member after the head of every object.
+        member = c_void_p.from_address(id(array) + _OBJECT_HEAD)
+        if member.value == address:
+            self._seen[field] = array, member
+        return address
+
+    def close(self) -> None:
+        self._seen.clear()
 
 
 class TorchArrays(Arrays):
@@ -259,7 +284,7 @@ class TorchArrays(Arrays):
         address: int = array.data_ptr()
         return address
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> None:
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
         if not isinstance(array, self._torch.Tensor):
             raise _wrong(field, "kind", "a torch.Tensor", type(array).__name__)
         if array.dtype != self._dtype(code):
@@ -270,6 +295,8 @@ class TorchArrays(Arrays):
             raise _wrong(field, "device", self._device, array.device)
         if not array.is_contiguous():
             raise _wrong(field, "strides", f"{_row_strides(shape)} elements (contiguous)", tuple(array.stride()))
+        address: int = array.data_ptr()
+        return address
 
     def stream(self) -> int:
         if self._device.type == "cpu":
@@ -348,7 +375,7 @@ class OwnArrays(Arrays):
         address: int = array.address if isinstance(array, Array) else array.__cuda_array_interface__["data"][0]
         return address
 
-    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> None:
+    def check(self, field: str, array: AnyArray, shape: tuple[int, ...], code: str) -> int:
         found = array
         if not isinstance(array, Array):
             described = getattr(array, "__cuda_array_interface__", None) if self._pool else None
@@ -364,13 +391,14 @@ class OwnArrays(Arrays):
                 raise _wrong(field, "access", "a writable array", "a read-only one")
             if tuple(described["shape"]) != shape:
                 raise _wrong(field, "shape", shape, tuple(described["shape"]))
-            return
+            return self.pointer(array)
         if found.dtype != code:
             raise _wrong(field, "dtype", code, found.dtype)
         if found.shape != shape:
             raise _wrong(field, "shape", shape, found.shape)
         if found.device != self.device_name:
             raise _wrong(field, "device", self.device_name, found.device)
+        return self.pointer(array)
 
     def stream(self) -> int:
         self._stream = 0

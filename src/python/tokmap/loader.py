@@ -622,10 +622,9 @@ class Loader(Reader):
     def _check_out(self, out: Any) -> list[AnyArray]:
         """Makes the caller's arrays the library's outputs. Every call checks them, because the caller may have changed
         their shape or memory since the last one."""
-        arrays, found = self._arrays, self._arrays_of(out)
+        outputs, check_array, shapes, found = self._out, self._arrays.check, self._shapes, self._arrays_of(out)
         for name, array in zip(self.fields, found):
-            arrays.check(name, array, *self._shapes[name])
-            setattr(self._out, name, arrays.pointer(array))
+            setattr(outputs, name, check_array(name, array, *shapes[name]))
         return found
 
     def __len__(self) -> int:
