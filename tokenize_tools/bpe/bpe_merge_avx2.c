@@ -49,20 +49,9 @@ LANE_INLINE bool choose(const struct bpe_model *model, struct lane *lane, uint32
     if (least >= LANE_NO_KEY)
         return false;
     const uint32_t at = (least & 63) + 1;
-    const uint32_t gone = (uint32_t)_tzcnt_u64(lane->alive & ((uint64_t)-2 << at));
-    const uint32_t id = bpe_result(model, least >> LANE_PLACE);
-    const uint64_t alive = lane->alive & ~((uint64_t)1 << gone);
-    const uint32_t after = (uint32_t)_tzcnt_u64(alive & ((uint64_t)-2 << at));
-    const uint32_t before = 63 - (uint32_t)__builtin_clzll(_bzhi_u64(alive, at)); /* the left end is always alive */
-    lane->ids[at] = id;
-    lane->alive = alive;
-    lane->at = at;
-    lane->before = before;
-    lane->left = bpe_pair_key(lane->ids[before], id);
-    lane->right = bpe_pair_key(id, lane->ids[after]);
-    lane->left_line = lane_line(model, lane->left);
-    lane->right_line = lane_line(model, lane->right);
-    lane->keys[gone - 1] = lane->keys[(before - 1) & 63] = lane->keys[at - 1] = UINT32_MAX;
+    const uint32_t gone = lane_after(lane->alive, at);
+    lane_merge(model, lane, at, gone, bpe_result(model, least >> LANE_PLACE));
+    lane->keys[gone - 1] = lane->keys[(lane->before - 1) & 63] = lane->keys[at - 1] = UINT32_MAX;
     return true;
 }
 

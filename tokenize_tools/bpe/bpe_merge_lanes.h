@@ -62,6 +62,30 @@ LANE_INLINE const uint64_t *lane_line(const struct bpe_model *model, uint64_t pa
     return line;
 }
 
+/* The place + 1 of the first part after the one at place + 1 `at`. */
+LANE_INLINE uint32_t lane_after(uint64_t alive, uint32_t at)
+{
+    return (uint32_t)_tzcnt_u64(alive & ((uint64_t)-2 << at));
+}
+
+/* Makes the parts at places + 1 `at` and `gone` one part with this id, and prefetches the two pairs that this changes.
+ */
+LANE_INLINE void lane_merge(const struct bpe_model *model, struct lane *lane, uint32_t at, uint32_t gone, uint32_t id)
+{
+    const uint64_t alive = lane->alive & ~((uint64_t)1 << gone);
+    const uint32_t after = lane_after(alive, at);
+    const uint32_t before = 63 - (uint32_t)__builtin_clzll(_bzhi_u64(alive, at)); /* the left end is always alive */
+    lane->ids[at] = id;
+    lane->alive = alive;
+    lane->at = at;
+    lane->gone = gone;
+    lane->before = before;
+    lane->left = bpe_pair_key(lane->ids[before], id);
+    lane->right = bpe_pair_key(id, lane->ids[after]);
+    lane->left_line = lane_line(model, lane->left);
+    lane->right_line = lane_line(model, lane->right);
+}
+
 typedef bool lane_start_function(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
                                  uint32_t registers);
 typedef bool lane_step_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);

@@ -47,23 +47,11 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, s
     if (least >= LANE_NO_KEY)
         return false;
     const uint32_t at = (least & 63) + 1;
-    const uint32_t gone = (uint32_t)_tzcnt_u64(lane->alive & ((uint64_t)-2 << at));
+    const uint32_t gone = lane_after(lane->alive, at);
     uint32_t rank = least >> LANE_PLACE;
     if (__builtin_expect(rank == tied, 0))
         rank = bpe_pair_rank(model, lane->ids[at], lane->ids[gone]);
-    const uint32_t id = bpe_result(model, rank);
-    const uint64_t alive = lane->alive & ~((uint64_t)1 << gone);
-    const uint32_t after = (uint32_t)_tzcnt_u64(alive & ((uint64_t)-2 << at));
-    const uint32_t before = 63 - (uint32_t)_lzcnt_u64(_bzhi_u64(alive, at));
-    lane->ids[at] = id;
-    lane->alive = alive;
-    lane->at = at;
-    lane->gone = gone;
-    lane->before = before;
-    lane->left = bpe_pair_key(lane->ids[before], id);
-    lane->right = bpe_pair_key(id, lane->ids[after]);
-    lane->left_line = lane_line(model, lane->left);
-    lane->right_line = lane_line(model, lane->right);
+    lane_merge(model, lane, at, gone, bpe_result(model, rank));
     return true;
 }
 
