@@ -30,7 +30,7 @@
 
 struct found {
     /* Rates in tokens per second, and processor seconds per million tokens. */
-    struct series i32, i64, pread, cpu, cpu_pread, first_pass, producer, paced;
+    struct series i32, i64, pread, cpu, cpu_pread, first_pass, first_pass_pread, producer, producer_pread, paced;
     struct series plain_i32, plain_i64, plain_i32_inputs;
     /* Microseconds of calls. idle: of the empty stretch between two looks at the clock. */
     struct spread next, plain_next;
@@ -41,18 +41,19 @@ struct found {
 struct loader_case {
     struct tokmap_run *mapped_run, *pread_run;
     struct reader mapped, pread; /* without a producer thread */
-    struct reader ahead, rows; /* with a producer thread: one that writes outputs, one that returns row pointers only */
-    uint64_t pass;             /* batches that touch every page of the windows */
-    struct windows windows;    /* of the plain loop */
-    uint64_t next;             /* index of its next window */
+    /* With a producer thread: two that write outputs, and one that returns row pointers only. */
+    struct reader ahead, ahead_pread, rows;
+    uint64_t pass;          /* batches that touch every page of the windows */
+    struct windows windows; /* of the plain loop */
+    uint64_t next;          /* index of its next window */
     struct samples samples, gaps;
     struct found *found;
 };
 
 /* ---- without a producer thread ---- */
 
-/* Takes batches until the loader has touched every page once, or 2^20 windows of a large dataset, since the first
- * access to a mapped page costs a fault. */
+/* Takes batches until the loader has touched every page once, or 2^20 windows of a large dataset. The first access to a
+ * mapped page costs a fault, and the first read of a page by pread reads all of it and compares it with its hash. */
 static int first_pass(struct bench *bench, struct reader *reader, uint64_t batches, double *seconds)
 {
     uint64_t started = os_clock_ns();
@@ -86,9 +87,13 @@ static int flat_out_open(struct bench *bench, struct loader_case *it, const char
     if (result)
         return result;
     it->pass = min64(source.windows, (uint64_t)1 << 20) / bench->options.rows + 1;
+    const double tokens = (double)(it->pass * bench->options.rows * bench->options.seq_len);
     double seconds = 0;
     result = first_pass(bench, &it->mapped, it->pass, &seconds);
-    series_add(&it->found->first_pass, (double)(it->pass * bench->options.rows * bench->options.seq_len) / seconds);
+    series_add(&it->found->first_pass, tokens / seconds);
+    if (!result)
+        result = first_pass(bench, &it->pread, it->pass, &seconds);
+    series_add(&it->found->first_pass_pread, tokens / seconds);
     return result;
 }
 
@@ -167,6 +172,10 @@ static int producer_open(struct bench *bench, struct loader_case *it)
     if (!result)
         result = first_pass(bench, &it->ahead, it->pass, &seconds);
     if (!result)
+        result = reader_open(bench, &it->ahead_pread, it->pread_run, 1, BOTH, 0);
+    if (!result)
+        result = first_pass(bench, &it->ahead_pread, it->pass, &seconds);
+    if (!result)
         result = reader_open(bench, &it->rows, it->mapped_run, 1, 0, 0);
     if (!result)
         result = first_pass(bench, &it->rows, it->pass, &seconds);
@@ -181,6 +190,9 @@ static int producer_repeat(struct bench *bench, struct loader_case *it)
     double rate = 1;
     int result = reader_repeat(bench, &it->ahead, TOKMAP_I32, bench_seconds(bench, 1) / 2, NULL, &rate, NULL);
     series_add(&found->producer, rate);
+    if (!result)
+        result = reader_repeat(bench, &it->ahead_pread, TOKMAP_I32, bench_seconds(bench, 1) / 2, NULL, &rate, NULL);
+    series_add(&found->producer_pread, rate);
     series_add(&found->paced, series_median(&found->producer) / 2);
     const uint64_t period = (uint64_t)(2e9 * (double)tokens / series_median(&found->producer));
     if (!result)
@@ -275,11 +287,13 @@ static void print_found(struct bench *bench, const struct found *found)
     bench_result(bench, "tokens_per_s_i64", "tokens/s", &found->i64, &found->plain_i64);
     bench_result(bench, "tokens_per_s_pread", "tokens/s", &found->pread, &found->plain_i32);
     bench_result(bench, "tokens_per_s_first_pass", "tokens/s", &found->first_pass, NULL);
+    bench_result(bench, "tokens_per_s_first_pass_pread", "tokens/s", &found->first_pass_pread, NULL);
     bench_result(bench, "plain_inputs_alone_tokens_per_s", "tokens/s", &found->plain_i32_inputs, NULL);
     bench_result(bench, "cpu_s_per_mtok", "s/Mtoken", &found->cpu, NULL);
     bench_result(bench, "cpu_s_per_mtok_pread", "s/Mtoken", &found->cpu_pread, NULL);
     bench_spread(bench, "next", "us", &found->next, &found->plain_next);
     bench_result(bench, "tokens_per_s_producer", "tokens/s", &found->producer, &found->plain_i32);
+    bench_result(bench, "tokens_per_s_producer_pread", "tokens/s", &found->producer_pread, &found->plain_i32);
     bench_result(bench, "paced_tokens_per_s", "tokens/s", &found->paced, NULL);
     bench_spread(bench, "wait", "us", &found->wait, NULL);
     bench_spread(bench, "next_ahead", "us", &found->ahead, &found->plain_next);
@@ -321,6 +335,7 @@ static int run(struct bench *bench)
     reader_close(&it.mapped);
     reader_close(&it.pread);
     reader_close(&it.ahead);
+    reader_close(&it.ahead_pread);
     reader_close(&it.rows);
     windows_free(&it.windows);
     tokmap_run_close(it.mapped_run);
