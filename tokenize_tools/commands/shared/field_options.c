@@ -67,6 +67,7 @@ static const struct field_option table[] = {
     {"skip_limit", "max-skipped", NULL},
     {"special", "special", NULL},
     {"special_tokens", "special-tokens", NULL},
+    {"start_over", "no-resume", NULL},
     {"steps", "steps", NULL},
     {"threads", "threads", NULL},
     {"tokenizer", "tokenizer", NULL},
