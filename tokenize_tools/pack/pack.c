@@ -22,6 +22,7 @@
 #include "ordered_workers.h"
 #include "shard_about.h"
 #include "shard_set.h"
+#include "shuffle.h"
 #include "text/path.h"
 
 /* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
@@ -75,6 +76,7 @@ struct pack {
     bool writes;           /* false for a dry run */
     struct shard_set *sets[SPLIT_SETS_MOST];
     struct set_of set_of[SPLIT_SETS_MOST];
+    struct shuffle *shuffle; /* between the workers and the sets; NULL: none */
     uint32_t set_count;
     struct tokenizer_info tokenizer; /* without a tokenizer: width and vocabulary */
     bool one_by_one;                 /* documents are encoded one by one */
@@ -90,8 +92,8 @@ struct pack {
 
 /* ---- encode and write ---- */
 
-/* Passes the output's tokens to the shard set, with one call for each run of documents that come from one file,
- * have consecutive record numbers, and belong to one set. */
+/* Passes the output's tokens to the shard set, or to the shuffle before it, with one call for each run of documents
+ * that come from one file, have consecutive record numbers, and belong to one set. */
 static enum tokmap_status group_write(struct pack *pack, const struct corpus_batch *batch, struct output *output,
                                       struct tokmap_error *error)
 {
@@ -117,6 +119,7 @@ static enum tokmap_status group_write(struct pack *pack, const struct corpus_bat
             for (uint64_t k = i; k < next; k++)
                 out->ends[k] -= base;
         const struct document_run run = {.path = path,
+                                         .input = batch->parts[first->part].input,
                                          .tokens = (const char *)out->tokens + base * width,
                                          .count = end - base,
                                          .ends = out->ends + i,
@@ -127,7 +130,9 @@ static enum tokmap_status group_write(struct pack *pack, const struct corpus_bat
                                          .largest = out->largest,
                                          .mask = output->documents.mask,
                                          .mask_first = base};
-        status = shard_set_add(pack->sets[sets ? sets[i] : 0], &run, error);
+        const uint32_t set = sets ? sets[i] : 0;
+        status =
+            pack->shuffle ? shuffle_add(pack->shuffle, set, &run, error) : shard_set_add(pack->sets[set], &run, error);
         base = end;
         i = next;
     }
@@ -431,6 +436,7 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
                                       .max_tokens = options->max_tokens,
                                       .has_mask = pack->result->has_mask,
                                       .counted_tokens = pack->result->counted_tokens,
+                                      .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
                                       .shard_tokens = options->shard_tokens,
                                       .shard = pack->work ? shard : NULL,
                                       .split = options->split,
@@ -476,6 +482,25 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                                    : TOKMAP_OK;
 }
 
+static enum tokmap_status shuffle_make(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    char *folder = path_folder(options->prefix);
+    const struct shuffle_options shuffle = {.seed = options->shuffle->seed,
+                                            .width = pack->tokenizer.width,
+                                            .columns = (uint32_t)options->corpus.column_count,
+                                            .mask = pack->result->has_mask,
+                                            .folder = folder,
+                                            .chunk_bytes = round_down(options->shuffle->memory, 4096),
+                                            .stop = options->stop,
+                                            .progress = options->shuffled,
+                                            .user = options->user};
+    const enum tokmap_status status =
+        folder ? shuffle_open(&pack->shuffle, &shuffle, error) : error_set_memory(error, "a path", 0);
+    free(folder);
+    return status;
+}
+
 static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
@@ -486,6 +511,7 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
                                               .bos_id = options->bos_id,
                                               .replace = options->replace,
                                               .mask = pack->result->has_mask,
+                                              .mixed = options->shuffle != NULL,
                                               .sync = options->sync,
                                               .columns = options->corpus.columns,
                                               .column_count = (uint32_t)options->corpus.column_count},
@@ -500,6 +526,8 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
         set.user = &pack->set_of[i];
         status = shard_set_open(&pack->sets[i], &set, error);
     }
+    if (!status && options->shuffle)
+        status = shuffle_make(pack, error);
     return status ? status : outputs_exclude(pack, error);
 }
 
@@ -632,6 +660,9 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status)
         lengths_summarize(&pack);
     memory_free(&pack);
+    if (!status && pack.shuffle)
+        status = shuffle_finish(pack.shuffle, pack.sets, error);
+    shuffle_free(pack.shuffle);
     if (!pack.one_by_one) {
         result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
         result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;

@@ -79,6 +79,8 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
     if (about->max_tokens)
         cli_json_number(json, "max_tokens", about->max_tokens);
     split_write(json, about);
+    if (about->shuffle)
+        cli_json_number(json, "shuffle", *about->shuffle);
     if (about->shard_tokens)
         cli_json_number(json, "shard_tokens", about->shard_tokens);
     if (corpus->separator)

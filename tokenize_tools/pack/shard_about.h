@@ -27,6 +27,7 @@ struct shard_about {
     uint64_t min_tokens, max_tokens; /* 0: no limit */
     bool has_mask;
     uint64_t counted_tokens;
+    const uint64_t *shuffle; /* the seed; NULL: the documents have the order of the inputs */
     /* For a shard of a set: at most so many tokens, and what this shard has, which are then its totals. 0 and NULL for
      * a shard that does not belong to a set. */
     uint64_t shard_tokens;

@@ -129,6 +129,10 @@ static void tokens_print(const struct pack_report *report)
                    result->counts.empty_documents ? cli_count(result->counts.empty_documents, a) : "");
     fact("documents", text);
     fact("  in tokens", lengths_text(&result->lengths, a));
+    if (report->shuffle) {
+        (void)snprintf(text, sizeof text, "with seed %" PRIu64, report->shuffle->seed);
+        fact("  shuffled", text);
+    }
     if (report->bos_id != TOKMAP_NO_ID)
         fact("  begin with", token_text(report->tokenizer, report->bos_id, a));
     present_print(result->bos_present, result->bos_tokens);
@@ -377,6 +381,8 @@ void pack_report_json(const struct pack_report *report)
         cli_json_number(&json, "oversized_documents", result->oversized);
         sets_json(report, &json);
     }
+    if (report->shuffle)
+        cli_json_number(&json, "shuffle", report->shuffle->seed);
     tokenizer_json(report, &json);
     counts_json(&result->counts, &json);
     cli_json_number(&json, "tokens", result->tokens);
