@@ -7,6 +7,7 @@
 #include "commands/shared/also_arguments.h"
 #include "commands/shared/content_arguments.h"
 #include "commands/shared/corpus_arguments.h"
+#include "commands/shared/drop_arguments.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/input_size.h"
 #include "commands/shared/output_arguments.h"
@@ -32,6 +33,7 @@ struct packing {
     struct content_arguments content;
     struct skip_report skips;
     struct also_arguments also;
+    struct drop_arguments drop;
     bool force, dry_run, json, quiet;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
@@ -135,6 +137,8 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
     const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
     if (status)
         return status;
+    if (drop_arguments_check(command, &packing->drop, packing->content.content))
+        return CLI_MISUSED;
     if (packing->shard_given && !packing->shard_tokens)
         return cli_misused(command, "--shard-tokens must be at least 1");
     const char *wrong = packing->split_text ? split_parse(packing->split_text, &packing->split) : NULL;
@@ -305,6 +309,9 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     if (status)
         return status;
     cli_signals_catch();
+    const int opened = drop_arguments_open(packing->command, &packing->drop, is_stopped, packing, &options.drop);
+    if (opened)
+        return opened;
     return inputs_pack_and_report(packing, &options, operands, operand_count);
 }
 
@@ -326,6 +333,7 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     if (!status)
         status = tokenizer_pack(packing, operands, operand_count);
     skip_report_close(&packing->skips, status != CLI_DONE);
+    drop_arguments_free(&packing->drop);
     chat_template_close(packing->chat);
     tokenizer_close(packing->tokenizer);
     content_arguments_free(&packing->content);
@@ -335,7 +343,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
 
 int command_pack(int argc, char **argv)
 {
-    struct packing packing = {.asked = TOKENIZER_ARGUMENTS_INIT, .corpus = CORPUS_ARGUMENTS_INIT};
+    struct packing packing = {
+        .asked = TOKENIZER_ARGUMENTS_INIT, .corpus = CORPUS_ARGUMENTS_INIT, .drop = DROP_ARGUMENTS_INIT};
     packing.split.seed = 1;
     packing.threads = os_processors() < PACK_THREADS_MOST ? os_processors() : PACK_THREADS_MOST;
     const struct cli_option options[] = {
@@ -377,6 +386,8 @@ int command_pack(int argc, char **argv)
         CONTENT_OPTIONS(packing.content),
         CLI_HEADING("Lengths"),
         CONTENT_OPTIONS_LENGTH(packing.content),
+        CLI_HEADING("Duplicates and excluded texts"),
+        DROP_OPTIONS(packing.drop),
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},

@@ -34,7 +34,7 @@
 
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
 #define ITEMS_MOST 1024 /* a batch with more parts or issues is complete */
-#define EXCLUDED_MOST 8
+#define EXCLUDED_MOST 16
 #define PARQUET_RUN_BYTES ((uint64_t)2 << 20) /* of text in a batch from Parquet, whose pages often have 1 MiB */
 #define PARQUET_ROWS_MOST 8192
 #define BOM "\xef\xbb\xbf"
@@ -112,7 +112,7 @@ enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struc
 {
     if (corpus->excluded_count == EXCLUDED_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                         "more than 8 files are excluded from the inputs; this is a bug in tokmap, please report it");
+                         "more than 16 files are excluded from the inputs; this is a bug in tokmap, please report it");
     if (!os_stat(path, &corpus->excluded[corpus->excluded_count]))
         corpus->excluded_count++;
     return TOKMAP_OK;

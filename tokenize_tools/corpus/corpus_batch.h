@@ -88,7 +88,9 @@ enum corpus_issue_kind {
     X(ENCODING, "encoding", "not valid UTF-8")                                                                         \
     X(CHAT, "chat", "a conversation that the chat template cannot write")                                              \
     X(LENGTH, "length", "fewer or more tokens than asked for")                                                         \
-    X(NOT_TEXT, "not_text", "WARC records without extracted text: responses, resources, revisits, and others")
+    X(NOT_TEXT, "not_text", "WARC records without extracted text: responses, resources, revisits, and others")         \
+    X(DUPLICATE, "duplicate", "duplicates of earlier documents")                                                       \
+    X(EXCLUDED, "excluded", "with words of the excluded texts")
 enum corpus_reason {
 #define CORPUS_REASON_ENUM(name, word, text) CORPUS_REASON_##name,
     CORPUS_REASON_MAP(CORPUS_REASON_ENUM)

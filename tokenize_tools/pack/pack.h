@@ -11,6 +11,7 @@
 #include "chat.h"
 #include "corpus/corpus.h"
 #include "corpus/record_values.h"
+#include "drop_filter.h"
 #include "histogram.h"
 #include "shard_set.h"
 #include "skip_limit.h"
@@ -40,6 +41,7 @@ struct pack_options {
     /* Documents with fewer or more tokens, without the tokens of eod_id and bos_id at their ends, are left out: they
      * become issues with `asked`. 0: no limit. Texts are then held in memory whole. */
     uint64_t min_tokens, max_tokens;
+    const struct drop_options *drop; /* duplicates and excluded n-grams; NULL: no document is dropped for them */
     /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
     const struct tokenizer_options *tokenizer_options;
     const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
@@ -76,6 +78,7 @@ struct pack_result {
     uint64_t largest_id;
     struct lengths lengths;                        /* of the documents, with the tokens that begin and end them */
     uint8_t content[16];                           /* the content id; zero for a dry run */
+    struct drop_counts dropped;                    /* with options.drop */
     uint64_t shards;                               /* how many were written */
     uint64_t oversized;                            /* documents longer than shard_tokens */
     struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */

@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "document_lengths.h"
+#include "drop_arguments.h"
 #include "platform/os.h"
 
 /* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
@@ -265,6 +266,7 @@ void pack_report_print(const struct pack_report *report)
         output_print(report);
     input_print(report);
     skip_report_print(counts);
+    drop_report_print(&report->result->dropped, report->dry_run ? NULL : report->prefix);
     also_print(report->also, "tokmap pack");
     if (!report->dry_run)
         next_print(report);
@@ -395,6 +397,7 @@ void pack_report_json(const struct pack_report *report)
     else
         cli_json_null(&json, "bytes_per_token");
     lengths_json(&result->lengths, &json);
+    drop_report_json(&result->dropped, &json);
     skip_report_json(report->skips, &result->counts, &json);
     also_json(report->also, &json);
     cli_json_real(&json, "seconds", report->seconds);
