@@ -22,8 +22,8 @@
 #define WINDOW ((size_t)1 << 18)
 #define REMEDY "restore it from a good copy, or pack the dataset again"
 #define NOT_A_LIST                                                                                                     \
-    "this is not a list of dropped documents (it does not begin with the bytes of one); name a dataset that was "      \
-    "packed with --dedup or --exclude-ngrams"
+    "this is not a list of dropped documents (it does not begin with the bytes of one); name a dataset that "          \
+    "`tokmap pack` has made without duplicates or excluded texts"
 
 #define CORRUPT(file, error, offset, ...) error_set((error), TOKMAP_ERROR_CORRUPT, (file)->path, offset, __VA_ARGS__)
 
@@ -164,8 +164,8 @@ enum tokmap_status dropped_open(struct dropped_file **file, const char *path, bo
         system = os_fstat(made->fd, &stat);
     if (system == ENOENT)
         status = error_set_system(error, system, path, TOKMAP_NO_OFFSET,
-                                  "there is no list of dropped documents; `tokmap pack` writes one with --dedup or "
-                                  "--exclude-ngrams");
+                                  "there is no list of dropped documents; `tokmap pack` writes one where it leaves out "
+                                  "duplicates or excluded texts");
     else if (system)
         status =
             error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the list of dropped documents cannot be opened");

@@ -168,5 +168,5 @@ refused 'is about --dedup' tokmap pack --dedup-memory 1G -o y d.txt
 refused 'choose what to show' tokmap show --dropped --document 1 one
 refused 'can be added' tokmap show --dropped --ids one
 exits 1 tokmap show --dropped one 2>err
-holds err 'writes one with --dedup'
+holds err 'there is no list of dropped documents'
 exits 1 tokmap show --dropped d.txt 2>err

@@ -127,4 +127,4 @@ refused 'must be between 1 and 1000' --exclude-ngrams small.txt --exclude-words 
 refused 'are about the files' --exclude-words 3
 refused 'are about the files' --exclude-field x
 refused 'ready-made ids have none' --exclude-ngrams small.txt --ids-field text --vocab-size 3 --no-eod
-if [ -n "${TOKMAP_VOCABULARIES:-}" ] && [ -e "$TOKMAP_VOCABULARIES/none" ]; then :; fi
+refused 'cannot be used with --messages-field' --exclude-ngrams small.txt --messages-field m --chat-template chatml

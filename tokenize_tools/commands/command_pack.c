@@ -134,11 +134,11 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return CLI_MISUSED;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
+    if (drop_arguments_check(command, &packing->drop, &packing->content))
+        return CLI_MISUSED;
     const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
     if (status)
         return status;
-    if (drop_arguments_check(command, &packing->drop, packing->content.content))
-        return CLI_MISUSED;
     if (packing->shard_given && !packing->shard_tokens)
         return cli_misused(command, "--shard-tokens must be at least 1");
     const char *wrong = packing->split_text ? split_parse(packing->split_text, &packing->split) : NULL;

@@ -43,7 +43,7 @@ enum tokmap_status block_chain_add(struct block_file *file, struct block_chain *
  * Statuses: as above. */
 enum tokmap_status block_chain_end(struct block_file *file, struct block_chain *chain, struct tokmap_error *error);
 
-/* Frees the chain's memory, and gives back its blocks. The chain is empty then. */
+/* Frees the chain's memory, so that other lists use its blocks. The chain is empty then. */
 void block_chain_free(struct block_file *file, struct block_chain *chain);
 
 /* Reads the records of a chain that has ended, in their order. Begins as zero bytes, except for `chain` and

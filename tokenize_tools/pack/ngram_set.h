@@ -4,7 +4,7 @@
  *
  * A word is what is between two places with white space (that of Unicode, and the bytes 0x1c to 0x1f, as Python's
  * str.split() has it), with ASCII letters in lower case and without ASCII punctuation
- * (!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~); if nothing remains, it is no word. This is the normalization of the
+ * (!"#$%&'()*+,-./:;<=>?@[\]^_`{|}~); if nothing remains, it does not count. This is the normalization of the
  * decontamination of lm-evaluation-harness, and N is 13 there and in the GPT-3 paper.
  *
  * Example, with N = 3: "It's a dog-house, NOT a cat." has the words its a doghouse not a cat and four 3-grams.
@@ -51,7 +51,7 @@ void ngram_set_free(struct ngram_set *set); /* accepts NULL */
 enum tokmap_status ngram_set_add(struct ngram_set *set, const char *text, uint64_t bytes, const char *path,
                                  uint64_t record, struct tokmap_error *error);
 
-/* Adds the texts of files: each line of a text file, or the field of each record (JSONL, JSON, CSV, Parquet; also
+/* Adds the texts of files: each line of a text file, or the field of each record (JSONL, JSON, Parquet; also
  * compressed), as the packer reads its inputs. The first error ends the work. Statuses: those of the corpus. */
 enum tokmap_status ngram_set_load(struct ngram_set *set, const char *const *files, size_t count, const char *field,
                                   bool (*stop)(void *user), void *user, struct tokmap_error *error);

@@ -8,7 +8,7 @@
 #include "platform/os.h"
 
 int drop_arguments_check(const struct cli_command *command, const struct drop_arguments *drop,
-                         enum corpus_content content)
+                         const struct content_arguments *content)
 {
     if (drop->dedup && strcmp(drop->dedup, "exact") != 0)
         return cli_misused(command, "--dedup %s: the only method is exact", drop->dedup);
@@ -18,10 +18,10 @@ int drop_arguments_check(const struct cli_command *command, const struct drop_ar
         return cli_misused(command, "--exclude-words and --exclude-field are about the files of --exclude-ngrams FILE");
     if (!drop->words || drop->words > NGRAM_WORDS_MOST)
         return cli_misused(command, "--exclude-words must be between 1 and %d", NGRAM_WORDS_MOST);
-    if (drop->ngrams.count && content == CORPUS_CONTENT_IDS)
+    if (drop->ngrams.count && content->ids_field)
         return cli_misused(command, "--exclude-ngrams compares words, and ready-made ids have none: pack the texts, or "
                                     "exclude documents where the ids are made");
-    if (drop->ngrams.count && content == CORPUS_CONTENT_MESSAGES)
+    if (drop->ngrams.count && content->messages_field)
         return cli_misused(command,
                            "--exclude-ngrams cannot be used with --messages-field: the words of a conversation "
                            "are divided among its messages");

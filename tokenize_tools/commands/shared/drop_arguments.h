@@ -6,6 +6,7 @@
 #define TOKMAP_COMMANDS_SHARED_DROP_ARGUMENTS_H
 
 #include "cli/cli.h"
+#include "content_arguments.h"
 #include "pack/drop_filter.h"
 
 struct drop_arguments {
@@ -28,14 +29,14 @@ struct drop_arguments {
 
 /* clang-format off */
 #define DROP_OPTIONS(drop)                                                                                             \
-    {0, "dedup", CLI_TEXT, &(drop).dedup, NULL, "exact",                                                               \
-     "leave out every document whose text an earlier one has, in all inputs together", NULL},                          \
+    {0, "dedup", CLI_TEXT, &(drop).dedup, NULL, "METHOD",                                                              \
+     "exact: leave out every document whose text an earlier one has, in all inputs", NULL},                            \
     {0, "dedup-memory", CLI_SIZE, &(drop).memory, &(drop).memory_given, "SIZE",                                        \
      "memory for the keys of documents (default: a quarter of the machine's); more of them go to a file, and the "     \
      "inputs are read twice; the output is the same", NULL},                                                           \
     {0, "exclude-ngrams", CLI_LIST, &(drop).ngrams, NULL, "FILE",                                                      \
      "leave out every document with words of an evaluation set: with an n-gram of a line or record of FILE (text, "    \
-     "JSONL, JSON, CSV, Parquet); may be repeated", NULL},                                                             \
+     "JSONL, JSON, Parquet); may be repeated", NULL},                                                                  \
     {0, "exclude-words", CLI_NUMBER, &(drop).words, &(drop).words_given, "N",                                          \
      "the words of such an n-gram (default: 13)", NULL},                                                               \
     {0, "exclude-field", CLI_TEXT, &(drop).field, NULL, "NAME",                                                        \
@@ -45,7 +46,7 @@ struct drop_arguments {
 /* Refuses arguments that are wrong or do not fit the content of the documents. Returns 0, or prints a message and
  * returns the exit status. */
 int drop_arguments_check(const struct cli_command *command, const struct drop_arguments *drop,
-                         enum corpus_content content);
+                         const struct content_arguments *content);
 
 /* Reads the files, warns about texts that are too short, and sets *options, or NULL if nothing is to be dropped.
  * drop_arguments_free() frees what it has made, also after a failure. Returns 0, or prints a message and returns the
