@@ -110,6 +110,24 @@ tokmap pack -q --dedup exact --min-tokens 12 -o long $inputs
 tokmap pack -q --min-tokens 12 -o wanted one.jsonl
 same long.bin wanted.bin
 
+# Shuffled: the same documents are kept; the order is that of all documents, without those that are dropped.
+tokmap pack -q --shuffle 3 -o mixed b.jsonl
+tokmap export -q -o mixed.jsonl mixed
+awk 'BEGIN { for (i = 0; i < 5000; i += 7) print "document " i * 3 }' >listed.txt
+tokmap pack -q --shuffle 3 --exclude-ngrams listed.txt --exclude-words 2 -o few b.jsonl
+tokmap export -q -o few.jsonl few
+sed 's/.*/{"text": "&"}/' listed.txt >listed.jsonl
+grep -vxFf listed.jsonl mixed.jsonl >wanted
+same few.jsonl wanted
+sort one.jsonl >wanted
+for memory in 1G 0; do
+    tokmap pack -q --force --shuffle 3 --dedup exact --dedup-memory $memory -j 3 -o mixed $inputs
+    same mixed.dropped one.dropped
+    tokmap export -q --force -o mixed.jsonl mixed
+    sort mixed.jsonl >got
+    same got wanted
+done
+
 # All documents equal; one input alone has all of them; many tiny ones.
 awk 'BEGIN { for (i = 0; i < 300000; i++) print "{\"text\":\"x\"}" }' >equal.jsonl
 for memory in 1G 0; do
