@@ -23,6 +23,7 @@
 #include "index_writer.h"
 #include "mask_writer.h"
 #include "partial_file.h"
+#include "path_table.h"
 #include "platform/os.h"
 #include "shard_commit.h"
 #include "text/path.h"
@@ -46,7 +47,9 @@ struct origin_state {
     bool new_file; /* that run is of a file that is not in the index yet */
     char *path;
     uint64_t path_bytes, path_capacity;
-    uint64_t record; /* of the next document */
+    uint64_t record;         /* of the next document */
+    uint64_t file;           /* of this path in the index, if that has it */
+    struct path_table table; /* with options.mixed: all files of the index */
     uint64_t runs, files, paths_bytes;
     struct spill run_spill, file_spill, path_spill;
 };
@@ -371,6 +374,15 @@ static int append(struct shard_writer *writer, const uint8_t *bytes, uint64_t co
 
 /* ---- documents ---- */
 
+/* Finds out whether the index has the file already. */
+static int origin_file_find(struct origin_state *origin)
+{
+    bool found;
+    const bool enough = path_table_find(&origin->table, origin->path, origin->path_bytes, &origin->file, &found);
+    origin->new_file = !found;
+    return enough ? 0 : ENOMEM;
+}
+
 /* Records a run if the origin has changed, and a file if its path has changed. To be called when a document ends, so
  * that an origin without documents leaves no trace. */
 static int origin_flush(struct shard_writer *writer)
@@ -380,15 +392,17 @@ static int origin_flush(struct shard_writer *writer)
     assert(origin->known && !writer->failed);
     if (!origin->changed)
         return 0;
-    if (origin->new_file) {
+    if (origin->new_file && writer->options.mixed)
+        system = origin_file_find(origin);
+    if (origin->new_file && !system) {
         origin->paths_bytes += origin->path_bytes;
         struct origin_file file = {origin->paths_bytes};
         system = spill_add(&origin->path_spill, origin->path, (size_t)origin->path_bytes);
         if (!system)
             system = spill_add(&origin->file_spill, &file, sizeof file);
-        origin->files++;
+        origin->file = origin->files++;
     }
-    struct origin_run run = {writer->documents, origin->record, origin->files - 1};
+    struct origin_run run = {writer->documents, origin->record, origin->file};
     if (!system)
         system = spill_add(&origin->run_spill, &run, sizeof run);
     origin->runs++;
@@ -801,6 +815,7 @@ void shard_writer_abort(struct shard_writer *writer)
     spill_free(&writer->origin.file_spill);
     spill_free(&writer->origin.path_spill);
     free(writer->origin.path);
+    path_table_free(&writer->origin.table);
     free(writer->buffer);
     free(writer->folder);
     for (int i = 0; i < PATHS; i++)

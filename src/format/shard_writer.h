@@ -27,7 +27,10 @@ struct shard_writer_options {
     bool replace; /* the commit replaces an existing shard of this name; if false, opening reports ERROR_EXISTS */
     bool mask;    /* the shard has a mask: see shard_writer_mask() */
     bool sync;    /* fsync before the commit; false only for files that need not survive a crash */
-    bool unit;    /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
+    /* Documents of one file need not follow one another: the index names each file once all the same, for which the
+     * writer remembers the paths (path_table.h). If false, the writer remembers only the last path. */
+    bool mixed;
+    bool unit; /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
     /* The fields of the documents' records that the index keeps: see shard_writer_values(). At most COLUMNS_MAX names,
      * each of 1 to COLUMN_NAME_MAX bytes of UTF-8, all different; copied. */
     const char *const *columns;

@@ -6,7 +6,7 @@
  * All integers are unsigned, have 64 bits, and wrap; high(a, b) is floor(a * b / 2^64).
  *
  * Key. (low, high) = the two words of XXH3-128 (seed 0) over these bytes, integers little-endian:
- *      8  the tag ("windows", "shift", "rows"), padded with zero bytes
+ *      8  the tag ("windows", "shift", "rows", ...), padded with zero bytes
  *      8  the run's seed
  *      8  length of the source's name in bytes
  *      *  the name; or, if it is longer than 224 bytes, the 16 bytes of its own XXH3-128 in canonical (big-endian) form

@@ -13,6 +13,8 @@
 #define KEY_WINDOWS "windows" /* number: the epoch; name: the source */
 #define KEY_SHIFT "shift"     /* number: the epoch; name: the source */
 #define KEY_ROWS "rows"       /* number: the step; name: "" */
+/* Where `tokmap pack --shuffle` puts a document. name: the 8 bytes of the input's number; number: the position. */
+#define KEY_DOCUMENT "document"
 
 struct order_key {
     uint64_t low, high;

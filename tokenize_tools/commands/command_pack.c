@@ -7,6 +7,7 @@
 #include "commands/shared/also_arguments.h"
 #include "commands/shared/content_arguments.h"
 #include "commands/shared/corpus_arguments.h"
+#include "commands/shared/drop_arguments.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/input_size.h"
 #include "commands/shared/output_arguments.h"
@@ -32,6 +33,7 @@ struct packing {
     struct content_arguments content;
     struct skip_report skips;
     struct also_arguments also;
+    struct drop_arguments drop;
     bool force, dry_run, json, quiet;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
@@ -39,6 +41,10 @@ struct packing {
     const char *split_text; /* NULL: none */
     struct split split;
     bool seed_given;
+    struct pack_shuffle shuffle;
+    bool shuffled;               /* --shuffle was given */
+    bool shuffle_memory_given;
+    bool merging;                /* the progress is that of the second pass */
     bool shard_given, sets;      /* sets: the output is one or several shard sets */
     struct tokenizer *tokenizer; /* NULL if only the size of the vocabulary is known */
     struct chat_template *chat;
@@ -69,12 +75,14 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
     if (packing->tokenizer)
         tokenizer_info(packing->tokenizer, &info);
     const double written = (double)packing->result.tokens * info.width;
-    const double all = written / (double)stored_bytes * (double)packing->size.bytes;
+    const double times = packing->shuffled ? 2 : 1; /* unnamed files have the tokens, too, until the end */
+    const double all = times * written / (double)stored_bytes * (double)packing->size.bytes;
     char *folder = path_folder(packing->prefix);
     if (folder && all < 9e18 && !os_disk_free(folder, &free_bytes) && all - written > (double)free_bytes) {
         cli_progress_clear(&packing->progress);
-        cli_warn(program, "the output will probably not fit: %s.bin is growing to about %s, and its disk has %s left",
-                 packing->prefix, cli_bytes((uint64_t)all, a), cli_bytes(free_bytes, b));
+        cli_warn(program, "the output will probably not fit: %s.bin is growing to about %s%s, and its disk has %s left",
+                 packing->prefix, cli_bytes((uint64_t)(all / times), a),
+                 packing->shuffled ? ", the shuffle needs as much again" : "", cli_bytes(free_bytes, b));
         packing->next_space = UINT64_MAX;
     }
     free(folder);
@@ -86,6 +94,19 @@ static void progress_report(void *user, uint64_t stored_bytes)
     packing->progress.total = input_size_update(&packing->size);
     space_check(packing, stored_bytes);
     cli_progress_update(&packing->progress, stored_bytes);
+}
+
+/* The second pass of a shuffle. */
+static void shuffle_report(void *user, uint64_t tokens, uint64_t all)
+{
+    struct packing *packing = user;
+    if (!packing->merging) {
+        cli_progress_end(&packing->progress);
+        cli_progress_start(&packing->progress, "shuffling", all, packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
+        packing->progress.unit = "tokens";
+        packing->merging = true;
+    }
+    cli_progress_update(&packing->progress, tokens);
 }
 
 static bool is_stopped(void *user)
@@ -113,6 +134,8 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return CLI_MISUSED;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
+    if (drop_arguments_check(command, &packing->drop, &packing->content))
+        return CLI_MISUSED;
     const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
     if (status)
         return status;
@@ -123,6 +146,11 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return cli_misused(command, "--split %s: %s", packing->split_text, wrong);
     if (packing->seed_given && !packing->split_text)
         return cli_misused(command, "--split-seed is about --split: name the sets with --split train=0.99,val=0.01");
+    if (packing->shuffle_memory_given && !packing->shuffled)
+        return cli_misused(command, "--shuffle-memory is about --shuffle: give the seed with --shuffle 7");
+    if (packing->shuffle_memory_given &&
+        (packing->shuffle.memory < PACK_SHUFFLE_LEAST || packing->shuffle.memory > PACK_SHUFFLE_MOST))
+        return cli_misused(command, "--shuffle-memory must be between 4096 bytes and 1 TiB");
     packing->sets = packing->shard_given || packing->split_text;
     if (packing->sets && packing->also.typed)
         return cli_misused(command, "--also is about one shard: leave out --shard-tokens and --split");
@@ -208,6 +236,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .sets = packing->sets,
                                        .shard_tokens = packing->shard_tokens,
                                        .split = options->split,
+                                       .shuffle = options->shuffle,
                                        .tokenizer = packing->tokenizer,
                                        .vocabulary = packing->content.vocabulary,
                                        .tokenizer_path = options->tokenizer_path,
@@ -251,6 +280,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,
                                    .split = packing->split_text ? &packing->split : NULL,
+                                   .shuffle = packing->shuffled ? &packing->shuffle : NULL,
+                                   .shuffled = shuffle_report,
                                    .replace = packing->force,
                                    .sync = true,
                                    .threads = (uint32_t)packing->threads,
@@ -278,6 +309,9 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     if (status)
         return status;
     cli_signals_catch();
+    const int opened = drop_arguments_open(packing->command, &packing->drop, is_stopped, packing, &options.drop);
+    if (opened)
+        return opened;
     return inputs_pack_and_report(packing, &options, operands, operand_count);
 }
 
@@ -299,6 +333,7 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     if (!status)
         status = tokenizer_pack(packing, operands, operand_count);
     skip_report_close(&packing->skips, status != CLI_DONE);
+    drop_arguments_free(&packing->drop);
     chat_template_close(packing->chat);
     tokenizer_close(packing->tokenizer);
     content_arguments_free(&packing->content);
@@ -308,7 +343,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
 
 int command_pack(int argc, char **argv)
 {
-    struct packing packing = {.asked = TOKENIZER_ARGUMENTS_INIT, .corpus = CORPUS_ARGUMENTS_INIT};
+    struct packing packing = {
+        .asked = TOKENIZER_ARGUMENTS_INIT, .corpus = CORPUS_ARGUMENTS_INIT, .drop = DROP_ARGUMENTS_INIT};
     packing.split.seed = 1;
     packing.threads = os_processors() < PACK_THREADS_MOST ? os_processors() : PACK_THREADS_MOST;
     const struct cli_option options[] = {
@@ -323,6 +359,14 @@ int command_pack(int argc, char **argv)
          "split the documents by a hash of their texts into sets PREFIX.NAME, such as train=0.99,val=0.01", NULL},
         {0, "split-seed", CLI_NUMBER, &packing.split.seed, &packing.seed_given, "N",
          "seed of that hash (default: 1); another one gives other sets", NULL},
+        {0, "shuffle", CLI_NUMBER, &packing.shuffle.seed, &packing.shuffled, "SEED",
+         "put the documents in a random order that depends on SEED and on their places in the inputs alone; until the "
+         "end the work takes twice the space of the tokens",
+         NULL},
+        {0, "shuffle-memory", CLI_SIZE, &packing.shuffle.memory, &packing.shuffle_memory_given, "SIZE",
+         "memory for --shuffle (default: 96 MiB); more makes the reads of very large shuffles longer, and no choice "
+         "changes the output",
+         NULL},
         {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
          NULL},
@@ -342,6 +386,8 @@ int command_pack(int argc, char **argv)
         CONTENT_OPTIONS(packing.content),
         CLI_HEADING("Lengths"),
         CONTENT_OPTIONS_LENGTH(packing.content),
+        CLI_HEADING("Duplicates and excluded texts"),
+        DROP_OPTIONS(packing.drop),
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},

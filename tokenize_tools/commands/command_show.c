@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/dropped_list.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/printer.h"
 #include "commands/shared/target.h"
@@ -23,6 +24,7 @@ struct show_arguments {
     bool document_given, window_given, step_given, row_given, rank_given, ranks_given;
     struct cli_range tokens, steps;
     const char *source;
+    bool dropped;
     bool where, ids, json, specials, unmarked, quiet;
 };
 
@@ -591,14 +593,18 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
 
 static int arguments_check(const struct cli_command *command, const struct show_arguments *given, size_t operands)
 {
-    const int asked = given->document_given + given->window_given + given->step_given + given->tokens.given;
+    const int asked =
+        given->document_given + given->window_given + given->step_given + given->tokens.given + given->dropped;
     if (operands > 1)
         return cli_misused(command, "expected one dataset or run file, not %zu; a document is named with --document N",
                            operands);
     if (!operands)
         return cli_misused(command, "expected one dataset or run file");
     if (asked != 1)
-        return cli_misused(command, "choose what to show with one of --document, --window, --tokens, and --step");
+        return cli_misused(command, "choose what to show with one of --document, --window, --tokens, --step, "
+                                    "and --dropped");
+    if (given->dropped && (given->ids || given->specials || given->source || given->run.seq_len_given))
+        return cli_misused(command, "--dropped prints a list of documents; only --json and --quiet can be added");
     if (given->where && !given->document_given && !given->tokens.given)
         return cli_misused(command, "--where needs --document or --tokens");
     if (given->source && given->step_given)
@@ -669,6 +675,8 @@ static int show(const struct cli_command *command, const char **operands, size_t
     int status = arguments_check(command, given, operand_count);
     if (status < 0 && tokenizer_arguments_check(command, &given->tokenizer))
         status = CLI_MISUSED;
+    if (status < 0 && given->dropped)
+        return cli_finish(program, dropped_list_show(command, operands[0], given->json, given->quiet));
     return status < 0 ? name_show(command, given, operands[0]) : status;
 }
 
@@ -681,6 +689,8 @@ int command_show(int argc, char **argv)
         {'w', "window", CLI_NUMBER, &given.window, &given.window_given, "I",
          "show window I of epoch 0; a dataset needs --seq-len", NULL},
         {0, "tokens", CLI_RANGE, &given.tokens, NULL, "A..B", "show tokens A up to, not including, B", NULL},
+        {0, "dropped", CLI_FLAG, &given.dropped, NULL, NULL,
+         "list the documents that `tokmap pack --dedup` and --exclude-ngrams have dropped, and why", NULL},
         {0, "step", CLI_NUMBER, &given.step, &given.step_given, "N",
          "show the rows of step N of a run; a dataset needs --seq-len and --batch", NULL},
         {0, "source", CLI_TEXT, &given.source, NULL, "NAME",

@@ -34,10 +34,8 @@
 
 #define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
 #define ITEMS_MOST 1024 /* a batch with more parts or issues is complete */
-#define EXCLUDED_MOST 8
-#define PARQUET_RUN_BYTES                                                                                              \
-    ((uint64_t)2 << 20) /* of text in a batch from a Parquet file, whose pages often have 1 MiB                        \
-                         */
+#define EXCLUDED_MOST 16
+#define PARQUET_RUN_BYTES ((uint64_t)2 << 20) /* of text in a batch from Parquet, whose pages often have 1 MiB */
 #define PARQUET_ROWS_MOST 8192
 #define BOM "\xef\xbb\xbf"
 
@@ -46,7 +44,8 @@ struct corpus {
     struct inputs *inputs;
     struct inputs_counts not_read; /* of the inputs, as far as batches have counted it */
     struct stream *stream;
-    bool done; /* no input is left, or an issue ends the work */
+    bool done;             /* no input is left, or an issue ends the work */
+    uint64_t inputs_begun; /* the open file is input inputs_begun - 1 */
 
     char *path;                /* of the open file, as it may be shown */
     const char *batch_path;    /* its copy in the batch that is being filled, or NULL */
@@ -67,9 +66,8 @@ struct corpus {
 
     char *carry; /* `carried` bytes of the open file that begin the next batch */
     uint64_t carried, carry_capacity;
-    uint64_t finished_stored; /* stored bytes of all files that have been closed */
-    /* Of a Parquet file, which is not read through the stream: */
-    struct parquet_source *parquet; /* or NULL */
+    uint64_t finished_stored;       /* stored bytes of all files that have been closed */
+    struct parquet_source *parquet; /* of a Parquet file, which is not read through the stream; or NULL */
     uint64_t parquet_taken;         /* bytes of the file that belong to rows of earlier parts */
     struct parquet_pool *parquet_pool;
     struct os_stat excluded[EXCLUDED_MOST];
@@ -114,7 +112,7 @@ enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struc
 {
     if (corpus->excluded_count == EXCLUDED_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                         "more than 8 files are excluded from the inputs; this is a bug in tokmap, please report it");
+                         "more than 16 files are excluded from the inputs; this is a bug in tokmap, please report it");
     if (!os_stat(path, &corpus->excluded[corpus->excluded_count]))
         corpus->excluded_count++;
     return TOKMAP_OK;
@@ -278,6 +276,7 @@ static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batc
     }
     part->rows = rows;
     part->path = corpus->batch_path;
+    part->input = corpus->inputs_begun - 1;
     part->begin = part->end = batch->filled;
     part->format = CORPUS_PARQUET;
     corpus->parquet_taken += rows->stored_bytes;
@@ -311,12 +310,11 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     assert(!corpus->open && !corpus->carried);
     corpus->format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, path, &why);
-    if (!status) {
-        if (!remote_kind(path) && is_excluded(corpus, path, stream_stat(corpus->stream)))
-            status = error_set(&why, TOKMAP_ERROR_ARGUMENT, corpus->path, TOKMAP_NO_OFFSET,
-                               "this input is an output of the same command; write it outside of the inputs' folder");
-        if (status)
-            stream_close(corpus->stream);
+    if (!status && !remote_kind(path) && is_excluded(corpus, path, stream_stat(corpus->stream))) {
+        corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
+        status = error_set(&why, TOKMAP_ERROR_ARGUMENT, corpus->path, TOKMAP_NO_OFFSET,
+                           "this input is an output of the same command; write it outside of the inputs' folder");
+        stream_close(corpus->stream);
     }
     if (status)
         return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
@@ -391,6 +389,7 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
     if (!part || !places_keep(corpus, batch))
         return no_memory(error);
     part->path = corpus->batch_path;
+    part->input = corpus->inputs_begun - 1;
     part->begin = batch->filled;
     part->end = batch->filled + count;
     part->offset = corpus->offset;
@@ -880,6 +879,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         const enum tokmap_status found = inputs_next(corpus->inputs, &path, &why);
         corpus_counts_not_read(&batch->counts.not_read, &corpus->not_read, inputs_counts(corpus->inputs));
         corpus->not_read = *inputs_counts(corpus->inputs);
+        corpus->inputs_begun += found != TOKMAP_END;
         if (found == TOKMAP_END)
             corpus->done = true;
         else if (found)

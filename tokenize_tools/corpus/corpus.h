@@ -45,7 +45,7 @@ void corpus_close(struct corpus *corpus);
 
 /* Excludes a file, because it is an output of the command: an input that is the same file becomes an issue. A folder
  * excludes the files in it, not those in folders below it. A path that does not exist is ignored. Statuses: OK,
- * ERROR_LIMIT (more than 8 paths). */
+ * ERROR_LIMIT (more than 16 paths). */
 enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struct tokmap_error *error);
 
 /* Clears the batch and fills it with the next bytes. Errors of an input are issues of the batch, so that they are

@@ -24,6 +24,7 @@ struct corpus_part {
     struct parquet_rows *rows; /* of CORPUS_PARQUET: the part has these instead of bytes, and owns them. Else NULL */
     const char *path;          /* of the file, as the input was named; valid until the batch is filled again or freed */
     uint64_t begin, end;       /* the part is bytes [begin, end) of batch->bytes */
+    uint64_t input;            /* number of the file: see struct corpus_document */
     uint64_t offset;           /* of `begin` in the stream, which is the file after decompression */
     uint64_t line;             /* number of the line that contains `begin`, from 1; text: 0 */
     enum corpus_format format;
@@ -41,7 +42,11 @@ struct corpus_value {
     uint64_t bytes;
 };
 
-/* One document, or one part of a text document. What its pointers point to is valid until the batch is filled again or
+/* One document, or one part of a text document. The number of its input and its position identify it, whatever else is
+ * packed with it: inputs are numbered from 0 in the order in which they are read, and those that cannot be read count,
+ * too, but not those that are outputs of the command. The position is the byte of the stream at which the record begins
+ * (its line, its element of an array after the comma before it, its row, the text after a separator, its header of
+ * WARC), of Parquet the row, and of text 0. What its pointers point to is valid until the batch is filled again or
  * freed. Only a document whose content is text comes in parts. */
 struct corpus_document {
     const char *text;      /* text, prompt, or the JSON text of the messages: valid UTF-8, not terminated. Ids: NULL */
@@ -55,6 +60,7 @@ struct corpus_document {
     uint64_t source_bytes;             /* bytes of the stream that text, second, ids and mask were made from */
     uint64_t record;                   /* number of its record in the file, from 0; of JSONL, lines count; of text, 0 */
     uint64_t line;                     /* number of the line that contains the record, from 1; text: 0 */
+    uint64_t position;                 /* where its record begins in the file */
     uint32_t part;                     /* index in batch->parts */
     bool resumed, unfinished;
 };
@@ -82,7 +88,9 @@ enum corpus_issue_kind {
     X(ENCODING, "encoding", "not valid UTF-8")                                                                         \
     X(CHAT, "chat", "a conversation that the chat template cannot write")                                              \
     X(LENGTH, "length", "fewer or more tokens than asked for")                                                         \
-    X(NOT_TEXT, "not_text", "WARC records without extracted text: responses, resources, revisits, and others")
+    X(NOT_TEXT, "not_text", "WARC records without extracted text: responses, resources, revisits, and others")         \
+    X(DUPLICATE, "duplicate", "duplicates of earlier documents")                                                       \
+    X(EXCLUDED, "excluded", "with words of the excluded texts")
 enum corpus_reason {
 #define CORPUS_REASON_ENUM(name, word, text) CORPUS_REASON_##name,
     CORPUS_REASON_MAP(CORPUS_REASON_ENUM)

@@ -116,6 +116,7 @@ enum tokmap_status making_document(struct making *making, const struct source_re
     *document = *made;
     document->record = source->record;
     document->line = source->line;
+    document->position = source->position;
     document->part = source->part;
     document->resumed = source->resumed;
     document->unfinished = source->unfinished;

@@ -23,10 +23,11 @@ struct making {
 
 /* Where a record is, and what becomes of its bytes. */
 struct source_record {
-    uint32_t part;   /* index in batch->parts */
-    uint64_t record; /* its number in the file, from 0 */
-    uint64_t line;   /* from 1; 0 for text */
-    uint64_t whole;  /* bytes of the stream that are skipped if the record is left out */
+    uint32_t part;     /* index in batch->parts */
+    uint64_t record;   /* its number in the file, from 0 */
+    uint64_t line;     /* from 1; 0 for text */
+    uint64_t position; /* as in struct corpus_document */
+    uint64_t whole;    /* bytes of the stream that are skipped if the record is left out */
     bool resumed, unfinished;
 };
 

@@ -538,7 +538,7 @@ enum tokmap_status parquet_part_documents(struct making *making, uint32_t part)
             return TOKMAP_ERROR_MEMORY;
     for (uint64_t i = 0; i < rows->count && !status && !making->stopped;) {
         uint64_t skipped;
-        reading.source = (struct source_record){.part = part, .record = rows->first + i};
+        reading.source = (struct source_record){.part = part, .record = rows->first + i, .position = rows->first + i};
         status = rows_skip(&reading, rows->count - i, &skipped);
         if (!status && !skipped) {
             status = row_make(&reading);

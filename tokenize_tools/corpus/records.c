@@ -232,8 +232,11 @@ static enum tokmap_status record_add(struct reading *reading, uint32_t part_numb
     struct corpus_batch *batch = making->batch;
     const uint64_t limit = making->options->record_limit;
     const enum corpus_format format = batch->parts[part_number].format;
-    struct source_record source = {
-        .part = part_number, .record = segment->scan.record, .line = segment->line, .whole = segment->count};
+    struct source_record source = {.part = part_number,
+                                   .record = segment->scan.record,
+                                   .line = segment->line,
+                                   .position = segment->offset,
+                                   .whole = segment->count};
     if (format == CORPUS_JSON)
         source.line += record_scan_lines(segment->bytes, blank_bytes(segment->bytes, segment->count));
     /* A line ends with its newline, and an element of an array with a comma or a bracket. Other records contain all. */

@@ -155,8 +155,11 @@ enum tokmap_status warc_part_documents(struct making *making, uint32_t part_numb
         segment.offset = part->offset + ((uint64_t)(at - batch->bytes) - part->begin);
         /* "WAR" at the end of a file, where the scanner is lost, is not a record. */
         const bool lost = before.warc.lost && segment.kind == RECORD_UNFINISHED && scan.warc.state == WARC_BETWEEN;
-        const struct source_record source = {
-            .part = part_number, .record = before.record, .line = line, .whole = segment.count};
+        const struct source_record source = {.part = part_number,
+                                             .record = before.record,
+                                             .line = line,
+                                             .position = segment.offset,
+                                             .whole = segment.count};
         const uint64_t lines = record_scan_lines(at, segment.count);
         if (segment.kind == RECORD_BLANK || lost)
             piece_count(making, &segment);

@@ -15,6 +15,9 @@
  * number bounds the memory. A queue per stage, with a reader and a writer thread, would cost the same locks and keep
  * two threads mostly idle. With one worker, all of this is a simple loop.
  *
+ * Work that compares documents with all earlier ones has a second order, in which items pass a point of step 2
+ * (ordered_workers_wait_order()).
+ *
  * Two cases need the turn before step 3. A worker whose output is full waits for its turn during step 2 and keeps it
  * (ordered_workers_wait_turn()). And a batch that has to grow far above the usual size waits for its turn before it
  * grows (before_large()), so that at most one batch is large at any time.
@@ -64,11 +67,13 @@ struct ordered_workers {
 
     struct os_mutex *ordering;     /* guards all fields below */
     struct os_condition *emptied;  /* signaled when an item becomes empty, or the work has failed */
-    struct os_condition *advanced; /* signaled when next_commit grows and the turn is free, or the work has failed */
+    struct os_condition *advanced; /* signaled when next_commit grows and the turn is free, when next_order grows, or
+                                    * the work has failed */
     struct queued_item **empty;    /* a stack, since the item that was used last is still in the processor's caches */
     uint32_t empty_count;
     struct queued_item **ready; /* processed items, at ticket modulo item_count */
     uint64_t next_commit;       /* the ticket that is committed next */
+    uint64_t next_order;        /* the ticket that ordered_workers_wait_order() lets pass next */
     bool turn_held;             /* a worker has the turn: only it may commit */
     bool stopped;               /* the work has failed; may be read atomically without the lock */
     enum tokmap_status status;
@@ -114,6 +119,26 @@ bool ordered_workers_wait_turn(struct ordered_workers *workers, struct work_item
 {
     assert(item->index < workers->item_count && item == &workers->items[item->index].base);
     return turn_wait(workers, &workers->items[item->index]);
+}
+
+bool ordered_workers_wait_order(struct ordered_workers *workers, const struct work_item *item)
+{
+    assert(item->index < workers->item_count && item == &workers->items[item->index].base);
+    const uint64_t ticket = workers->items[item->index].ticket;
+    os_mutex_lock(workers->ordering);
+    while (workers->next_order != ticket && !workers->stopped)
+        os_condition_wait(workers->advanced, workers->ordering);
+    const bool passes = !workers->stopped;
+    os_mutex_unlock(workers->ordering);
+    return passes;
+}
+
+void ordered_workers_pass(struct ordered_workers *workers)
+{
+    os_mutex_lock(workers->ordering);
+    workers->next_order++;
+    os_condition_broadcast(workers->advanced);
+    os_mutex_unlock(workers->ordering);
 }
 
 /* Waits for an empty item. Returns NULL if the work has failed. */

@@ -68,4 +68,12 @@ enum tokmap_status ordered_workers_run(struct ordered_workers *workers, struct t
  * return. */
 bool ordered_workers_wait_turn(struct ordered_workers *workers, struct work_item *item);
 
+/* For process() of work that looks at all documents in the order of the input before it encodes them: waits until all
+ * earlier items have called ordered_workers_pass(). This order is separate from that of the commits, so what process()
+ * does after ordered_workers_pass() is parallel again. Either all items of the work call both, once each and in this
+ * order, or none does; an item whose process() fails need not call ordered_workers_pass(). Returns false if the work
+ * has failed: process() should return. */
+bool ordered_workers_wait_order(struct ordered_workers *workers, const struct work_item *item);
+void ordered_workers_pass(struct ordered_workers *workers);
+
 #endif

@@ -19,9 +19,11 @@
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
 #include "document_encode.h"
+#include "format/dropped_writer.h"
 #include "ordered_workers.h"
 #include "shard_about.h"
 #include "shard_set.h"
+#include "shuffle.h"
 #include "text/path.h"
 
 /* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
@@ -71,10 +73,12 @@ struct set_of {
 struct pack {
     const struct pack_options *options;
     struct ordered_workers *workers;
-    struct set_work *work; /* NULL for a single shard */
-    bool writes;           /* false for a dry run */
+    struct set_work *work;    /* NULL for a single shard */
+    bool writes;              /* false for a dry run */
+    struct drop_filter *drop; /* NULL without options.drop */
     struct shard_set *sets[SPLIT_SETS_MOST];
     struct set_of set_of[SPLIT_SETS_MOST];
+    struct shuffle *shuffle; /* between the workers and the sets; NULL: none */
     uint32_t set_count;
     struct tokenizer_info tokenizer; /* without a tokenizer: width and vocabulary */
     bool one_by_one;                 /* documents are encoded one by one */
@@ -90,8 +94,8 @@ struct pack {
 
 /* ---- encode and write ---- */
 
-/* Passes the output's tokens to the shard set, with one call for each run of documents that come from one file,
- * have consecutive record numbers, and belong to one set. */
+/* Passes the output's tokens to the shard set, or to the shuffle before it, with one call for each run of documents
+ * that come from one file, have consecutive record numbers, and belong to one set. */
 static enum tokmap_status group_write(struct pack *pack, const struct corpus_batch *batch, struct output *output,
                                       struct tokmap_error *error)
 {
@@ -117,6 +121,7 @@ static enum tokmap_status group_write(struct pack *pack, const struct corpus_bat
             for (uint64_t k = i; k < next; k++)
                 out->ends[k] -= base;
         const struct document_run run = {.path = path,
+                                         .input = batch->parts[first->part].input,
                                          .tokens = (const char *)out->tokens + base * width,
                                          .count = end - base,
                                          .ends = out->ends + i,
@@ -127,7 +132,9 @@ static enum tokmap_status group_write(struct pack *pack, const struct corpus_bat
                                          .largest = out->largest,
                                          .mask = output->documents.mask,
                                          .mask_first = base};
-        status = shard_set_add(pack->sets[sets ? sets[i] : 0], &run, error);
+        const uint32_t set = sets ? sets[i] : 0;
+        status =
+            pack->shuffle ? shuffle_add(pack->shuffle, set, &run, error) : shard_set_add(pack->sets[set], &run, error);
         base = end;
         i = next;
     }
@@ -253,6 +260,8 @@ static enum tokmap_status batch_encode(void *self, struct work_item *item, struc
     struct worker *worker = &pack->threads[item->worker];
     struct output *output = &pack->outputs[item->index];
     enum tokmap_status status = worker_begin(pack, worker, error);
+    if (!status && pack->drop)
+        status = drop_filter_batch(pack->drop, pack->workers, item, error);
     output->tokens = output->largest = output->head = output->tail = 0;
     output->head_ended = false;
     output->pending = false;
@@ -288,6 +297,8 @@ static enum tokmap_status documents_process(void *self, struct work_item *item, 
     struct output *output = &pack->outputs[item->index];
     struct document_tokens *tokens = &output->documents;
     enum tokmap_status status = worker_begin(pack, worker, error);
+    if (!status && pack->drop)
+        status = drop_filter_batch(pack->drop, pack->workers, item, error);
     if (!status)
         status = documents_encode(&worker->documents, &item->batch, tokens, error);
     output->tokens = tokens->count;
@@ -429,8 +440,11 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
                                       .chat_template = options->chat ? chat_template_name(options->chat) : NULL,
                                       .min_tokens = options->min_tokens,
                                       .max_tokens = options->max_tokens,
+                                      .dedup = options->drop && options->drop->duplicates,
+                                      .ngrams = options->drop ? options->drop->ngrams : NULL,
                                       .has_mask = pack->result->has_mask,
                                       .counted_tokens = pack->result->counted_tokens,
+                                      .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
                                       .shard_tokens = options->shard_tokens,
                                       .shard = pack->work ? shard : NULL,
                                       .split = options->split,
@@ -439,19 +453,25 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
 }
 
 /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
-static enum tokmap_status outputs_exclude(const struct pack *pack, struct tokmap_error *error)
+static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, struct tokmap_error *error)
 {
-    static const char *const ends[] = {".bin", ".tmx", ".bin.partial", ".tmx.partial", ".mask", ".mask.partial"};
-    struct corpus *corpus = ordered_workers_corpus(pack->workers);
+    static const char *const ends[] = {".bin",  ".tmx",          ".bin.partial", ".tmx.partial",
+                                       ".mask", ".mask.partial", ".dropped",     ".dropped.partial"};
+    static const size_t lists = 2; /* the last ones, which do not depend on shards */
+    const struct pack *pack = self;
     const char *prefix = pack->options->prefix;
     enum tokmap_status status = TOKMAP_OK;
+    if (!prefix)
+        return TOKMAP_OK;
     if (pack->work) {
         status = corpus_exclude(corpus, prefix, error);
         if (!status)
             status = corpus_exclude(corpus, set_work_lock(pack->work), error);
-        return status ? status : corpus_exclude(corpus, set_work_folder(pack->work), error);
+        if (!status)
+            status = corpus_exclude(corpus, set_work_folder(pack->work), error);
     }
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !status; i++) {
+    const size_t count = sizeof ends / sizeof ends[0];
+    for (size_t i = pack->work ? count - lists : 0; i < count && !status; i++) {
         char *path = path_join("", 0, prefix, strlen(prefix), ends[i]);
         status = path ? corpus_exclude(corpus, path, error) : error_set_memory(error, "a path", 0);
         free(path);
@@ -476,6 +496,25 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                                    : TOKMAP_OK;
 }
 
+static enum tokmap_status shuffle_make(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    char *folder = path_folder(options->prefix);
+    const struct shuffle_options shuffle = {.seed = options->shuffle->seed,
+                                            .width = pack->tokenizer.width,
+                                            .columns = (uint32_t)options->corpus.column_count,
+                                            .mask = pack->result->has_mask,
+                                            .folder = folder,
+                                            .chunk_bytes = round_down(options->shuffle->memory, 4096),
+                                            .stop = options->stop,
+                                            .progress = options->shuffled,
+                                            .user = options->user};
+    const enum tokmap_status status =
+        folder ? shuffle_open(&pack->shuffle, &shuffle, error) : error_set_memory(error, "a path", 0);
+    free(folder);
+    return status;
+}
+
 static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
@@ -486,6 +525,7 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
                                               .bos_id = options->bos_id,
                                               .replace = options->replace,
                                               .mask = pack->result->has_mask,
+                                              .mixed = options->shuffle != NULL,
                                               .sync = options->sync,
                                               .columns = options->corpus.columns,
                                               .column_count = (uint32_t)options->corpus.column_count},
@@ -500,7 +540,31 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
         set.user = &pack->set_of[i];
         status = shard_set_open(&pack->sets[i], &set, error);
     }
-    return status ? status : outputs_exclude(pack, error);
+    if (!status && options->shuffle)
+        status = shuffle_make(pack, error);
+    return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
+}
+
+/* Prepares for leaving documents out. */
+static enum tokmap_status drop_open(struct pack *pack, const struct ordered_workers_options *workers,
+                                    const char *const *operands, size_t count, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    struct drop_filter_options drop = {.drop = options->drop,
+                                       .name = pack->writes ? options->prefix : NULL,
+                                       .sync = options->sync,
+                                       .items = ordered_workers_item_count(pack->workers),
+                                       .inputs = {.threads = workers->threads,
+                                                  .corpus = workers->corpus,
+                                                  .operands = operands,
+                                                  .operand_count = count,
+                                                  .other_output = workers->other_output,
+                                                  .prepare = outputs_exclude,
+                                                  .self = pack,
+                                                  .stop = workers->stop,
+                                                  .user = workers->user}};
+    drop.inputs.corpus.column_count = 0; /* their values are not compared */
+    return drop_filter_new(&pack->drop, &drop, error);
 }
 
 /* Checks what must be true at the end, whatever the input was. */
@@ -530,6 +594,10 @@ static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_
     if (counts->documents && !counts->stream_bytes)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs are empty: no file has a byte; name inputs that contain text");
+    if (!counts->documents && pack->result->dropped.documents)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
+                         pack->result->dropped.documents);
     if (!counts->documents)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs contain no documents; name inputs that contain text");
@@ -540,7 +608,12 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 {
     struct pack_result *result = pack->result;
     uint64_t shards[SPLIT_SETS_MOST];
-    enum tokmap_status status = TOKMAP_OK;
+    const bool replaces = !pack->drop && pack->options->replace;
+    enum tokmap_status status = replaces ? dropped_remove(pack->options->prefix, error) : TOKMAP_OK;
+    /* The list is there before the shard, so that no shard is without one. */
+    if (pack->drop)
+        status = drop_filter_commit(pack->drop, error);
+    const bool listed = pack->drop && !status;
     for (uint32_t i = 0; i < pack->set_count && !status; i++) {
         struct shard_set *set = pack->sets[i];
         pack->sets[i] = NULL;
@@ -554,6 +627,8 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         pack->work = NULL;
         status = set_work_commit(work, shards, result->has_mask, error);
     }
+    if (status && listed)
+        (void)dropped_remove(pack->options->prefix, NULL);
     if (!pack->options->split)
         memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;
@@ -618,13 +693,15 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     rules_make(&pack);
     workers.process = pack.one_by_one ? documents_process : batch_encode;
     workers.corpus.vocabulary = pack.tokenizer.vocabulary;
-    workers.corpus.cut_anywhere = pack.tokenizer.cuts && !pack.one_by_one;
+    workers.corpus.cut_anywhere = pack.tokenizer.cuts && !pack.one_by_one && !options->drop;
     workers.corpus.cut = pack.tokenizer.cut_anywhere ? NULL : corpus_cut;
     workers.corpus.cut_user = &pack;
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
     if (!status && !options->dry_run)
         status = output_open(&pack, error);
+    if (!status && options->drop)
+        status = drop_open(&pack, &workers, operands, count, error);
     if (!status)
         status = memory_make(&pack, workers.corpus.batch_bytes, error);
     if (!status)
@@ -632,10 +709,15 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status)
         lengths_summarize(&pack);
     memory_free(&pack);
+    if (!status && pack.shuffle)
+        status = shuffle_finish(pack.shuffle, pack.sets, error);
+    shuffle_free(pack.shuffle);
     if (!pack.one_by_one) {
         result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
         result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
     }
+    if (!status && pack.drop)
+        status = drop_filter_finish(pack.drop, &result->dropped, error);
     if (!status)
         status = accounts_check(&pack, error);
     if (!status && pack.writes && options->before_commit)
@@ -645,6 +727,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     for (uint32_t i = 0; i < pack.set_count; i++)
         shard_set_abandon(pack.sets[i]);
     set_work_abandon(pack.work);
+    drop_filter_free(pack.drop);
     ordered_workers_free(pack.workers);
     return status;
 }

@@ -11,27 +11,37 @@
 #include "chat.h"
 #include "corpus/corpus.h"
 #include "corpus/record_values.h"
+#include "drop_filter.h"
 #include "histogram.h"
 #include "shard_set.h"
 #include "skip_limit.h"
 #include "split.h"
 #include "tokenizer/tokenizer.h"
 
+/* See shuffle.h. */
+struct pack_shuffle {
+    uint64_t seed;
+    uint64_t memory; /* for each of the two passes: PACK_SHUFFLE_LEAST to PACK_SHUFFLE_MOST; 0: SHUFFLE_CHUNK_BYTES. It
+                      * changes no byte of the output */
+};
+
 struct pack_options {
     const char *prefix;    /* of the shard's files; not used for a dry run */
     bool dry_run;          /* do everything except writing */
     uint64_t shard_tokens; /* the output is a set of shards with at most so many tokens; 0: it is one shard */
     const struct split
-        *split;         /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
-    bool replace, sync; /* as in shard_writer.h */
-    uint32_t threads;   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
-    const struct tokenizer *tokenizer; /* NULL: corpus.content is ids, below `vocabulary` */
-    uint64_t vocabulary;               /* without a tokenizer: 1 to 2^32 */
+        *split; /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
+    const struct pack_shuffle *shuffle; /* the documents are shuffled; NULL: they have the order of the inputs */
+    bool replace, sync;                 /* as in shard_writer.h */
+    uint32_t threads;                   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
+    const struct tokenizer *tokenizer;  /* NULL: corpus.content is ids, below `vocabulary` */
+    uint64_t vocabulary;                /* without a tokenizer: 1 to 2^32 */
     /* For corpus.content messages: the template that writes conversations. It must belong to the tokenizer. */
     const struct chat_template *chat;
     /* Documents with fewer or more tokens, without the tokens of eod_id and bos_id at their ends, are left out: they
      * become issues with `asked`. 0: no limit. Texts are then held in memory whole. */
     uint64_t min_tokens, max_tokens;
+    const struct drop_options *drop; /* duplicates and excluded n-grams; NULL: no document is dropped for them */
     /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
     const struct tokenizer_options *tokenizer_options;
     const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
@@ -46,6 +56,8 @@ struct pack_options {
      * so far. Either may be NULL. */
     void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
     void (*progress)(void *user, uint64_t stored_bytes);
+    /* With a shuffle, once all inputs are read: how many of all tokens are in their shards. May be NULL. */
+    void (*shuffled)(void *user, uint64_t tokens, uint64_t all);
     /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);
     /* Called once, when all is packed and checked, before the shard is committed. A status other than OK ends the work
@@ -66,12 +78,15 @@ struct pack_result {
     uint64_t largest_id;
     struct lengths lengths;                        /* of the documents, with the tokens that begin and end them */
     uint8_t content[16];                           /* the content id; zero for a dry run */
+    struct drop_counts dropped;                    /* with options.drop */
     uint64_t shards;                               /* how many were written */
     uint64_t oversized;                            /* documents longer than shard_tokens */
     struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */
 };
 
 #define PACK_THREADS_MOST 256
+#define PACK_SHUFFLE_LEAST ((uint64_t)4096)
+#define PACK_SHUFFLE_MOST ((uint64_t)1 << 40)
 
 /* Bytes of an id in a shard without a tokenizer. */
 uint32_t pack_width(uint64_t vocabulary);

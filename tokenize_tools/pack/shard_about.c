@@ -67,6 +67,23 @@ static void split_write(struct cli_json *json, const struct shard_about *about)
     cli_json_end(json);
 }
 
+/* Which documents were dropped. */
+static void drop_write(struct cli_json *json, const struct shard_about *about)
+{
+    uint8_t identity[16];
+    char hex[33];
+    if (about->dedup)
+        cli_json_text(json, "dedup", "exact");
+    if (!about->ngrams)
+        return;
+    ngram_set_identity(about->ngrams, identity);
+    hash128_hex(identity, hex);
+    cli_json_object(json, "exclude_ngrams");
+    cli_json_number(json, "words", ngram_set_words(about->ngrams));
+    cli_json_text(json, "ngrams", hex);
+    cli_json_end(json);
+}
+
 /* Options that have not always existed: absent unless they were given, so that the others give the bytes that they have
  * always given. */
 static void later_options_write(struct cli_json *json, const struct shard_about *about)
@@ -78,7 +95,10 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
         cli_json_number(json, "min_tokens", about->min_tokens);
     if (about->max_tokens)
         cli_json_number(json, "max_tokens", about->max_tokens);
+    drop_write(json, about);
     split_write(json, about);
+    if (about->shuffle)
+        cli_json_number(json, "shuffle", *about->shuffle);
     if (about->shard_tokens)
         cli_json_number(json, "shard_tokens", about->shard_tokens);
     if (corpus->separator)

@@ -10,6 +10,7 @@
 #define TOKMAP_PACK_SHARD_ABOUT_H
 
 #include "corpus/corpus.h"
+#include "ngram_set.h"
 #include "shard_set.h"
 #include "split.h"
 #include "tokenizer/tokenizer.h"
@@ -25,8 +26,11 @@ struct shard_about {
     /* What other content than text, and other options, add. */
     const char *chat_template;       /* NULL: no conversations */
     uint64_t min_tokens, max_tokens; /* 0: no limit */
+    bool dedup;                      /* duplicates were left out */
+    const struct ngram_set *ngrams;  /* documents with one of them were left out; NULL: none */
     bool has_mask;
     uint64_t counted_tokens;
+    const uint64_t *shuffle; /* the seed; NULL: the documents have the order of the inputs */
     /* For a shard of a set: at most so many tokens, and what this shard has, which are then its totals. 0 and NULL for
      * a shard that does not belong to a set. */
     uint64_t shard_tokens;

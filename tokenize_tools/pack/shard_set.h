@@ -45,6 +45,7 @@ struct shard_set_options {
  * document, and tokens after the last end are the beginning of one. */
 struct document_run {
     const char *path; /* of the file */
+    uint64_t input;   /* number of the file: see struct corpus_document. Not used here */
     const char *tokens;
     uint64_t count;
     uint64_t *ends;     /* of each document that ends here, in tokens of the run; the set may change them */

@@ -148,6 +148,49 @@ static void sections_larger_than_the_buffers_are_complete(void **unused)
     tokmap_dataset_close(dataset);
 }
 
+/* With options.mixed, documents of many files alternate, and the index names each file once, in the order of their
+ * first documents. */
+static void mixed_files_are_named_once(void **unused)
+{
+    (void)unused;
+    enum { DOCUMENTS = 20000, FILES = 3000 };
+    struct shard_writer_options options = {
+        .width = 2, .vocabulary = 65536, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID, .mixed = true};
+    struct shard_writer *writer;
+    uint64_t sizes[2];
+    for (int mixed = 0; mixed < 2; mixed++) {
+        const char *name = mixed ? "mixed" : "unmixed";
+        options.mixed = mixed;
+        MUST(shard_writer_open(&writer, in_folder(folder, name), &options, &error));
+        for (uint32_t d = 0; d < DOCUMENTS; d++) {
+            char path[40];
+            /* File 0 has the empty path. */
+            const int bytes = d % FILES ? snprintf(path, sizeof path, "file-%u", d * 7 % FILES) : 0;
+            const uint64_t end = 0;
+            MUST(shard_writer_origin(writer, path, (uint64_t)bytes, d / 2, &error));
+            MUST(shard_writer_add(writer, "", 0, &end, 1, 0, &error));
+        }
+        MUST(shard_writer_commit(writer, "{}", 2, NULL, &error));
+        struct tokmap_dataset *dataset;
+        MUST(tokmap_dataset_open(&dataset, in_folder(folder, name), NULL, &error));
+        MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+        for (uint64_t d = 0; d < DOCUMENTS; d += 3) {
+            char path[40] = "";
+            struct tokmap_origin origin;
+            MUST(tokmap_dataset_origin(dataset, d, &origin, &error));
+            if (d % FILES)
+                (void)snprintf(path, sizeof path, "file-%llu", (unsigned long long)d * 7 % FILES);
+            assert_int_equal(origin.path_bytes, strlen(path));
+            assert_memory_equal(origin.path, path, strlen(path));
+            assert_int_equal(origin.record, d / 2);
+        }
+        tokmap_dataset_close(dataset);
+        free(file_read(in_folder(folder, mixed ? "mixed.tmx" : "unmixed.tmx"), &sizes[mixed]));
+    }
+    /* The same but for the files that are named again: 8 bytes and a path of 6 to 9 bytes each. */
+    assert_in_range(sizes[0] - sizes[1], (DOCUMENTS - FILES) * 14, (DOCUMENTS - FILES) * 17);
+}
+
 static void empty_shards_can_be_written_and_opened(void **unused)
 {
     (void)unused;
@@ -445,6 +488,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(sizes_of_calls_do_not_matter),
         cmocka_unit_test(sections_larger_than_the_buffers_are_complete),
+        cmocka_unit_test(mixed_files_are_named_once),
         cmocka_unit_test(empty_shards_can_be_written_and_opened),
         cmocka_unit_test(added_zeros_are_tokens),
         cmocka_unit_test(nothing_is_visible_before_the_commit),

@@ -8,6 +8,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "document_lengths.h"
+#include "drop_arguments.h"
 #include "platform/os.h"
 
 /* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
@@ -129,6 +130,10 @@ static void tokens_print(const struct pack_report *report)
                    result->counts.empty_documents ? cli_count(result->counts.empty_documents, a) : "");
     fact("documents", text);
     fact("  in tokens", lengths_text(&result->lengths, a));
+    if (report->shuffle) {
+        (void)snprintf(text, sizeof text, "with seed %" PRIu64, report->shuffle->seed);
+        fact("  shuffled", text);
+    }
     if (report->bos_id != TOKMAP_NO_ID)
         fact("  begin with", token_text(report->tokenizer, report->bos_id, a));
     present_print(result->bos_present, result->bos_tokens);
@@ -261,6 +266,7 @@ void pack_report_print(const struct pack_report *report)
         output_print(report);
     input_print(report);
     skip_report_print(counts);
+    drop_report_print(&report->result->dropped, report->dry_run ? NULL : report->prefix);
     also_print(report->also, "tokmap pack");
     if (!report->dry_run)
         next_print(report);
@@ -377,6 +383,8 @@ void pack_report_json(const struct pack_report *report)
         cli_json_number(&json, "oversized_documents", result->oversized);
         sets_json(report, &json);
     }
+    if (report->shuffle)
+        cli_json_number(&json, "shuffle", report->shuffle->seed);
     tokenizer_json(report, &json);
     counts_json(&result->counts, &json);
     cli_json_number(&json, "tokens", result->tokens);
@@ -389,6 +397,7 @@ void pack_report_json(const struct pack_report *report)
     else
         cli_json_null(&json, "bytes_per_token");
     lengths_json(&result->lengths, &json);
+    drop_report_json(&result->dropped, &json);
     skip_report_json(report->skips, &result->counts, &json);
     also_json(report->also, &json);
     cli_json_real(&json, "seconds", report->seconds);

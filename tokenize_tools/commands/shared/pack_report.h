@@ -10,10 +10,11 @@
 struct pack_report {
     const char *prefix; /* of the output; not used for a dry run, may then be NULL */
     bool dry_run;
-    bool sets;                         /* the output is one or several shard sets */
-    uint64_t shard_tokens;             /* with sets; 0: no limit */
-    const struct split *split;         /* NULL: there is one set */
-    const struct tokenizer *tokenizer; /* NULL: none was named; ids are below `vocabulary` */
+    bool sets;                          /* the output is one or several shard sets */
+    uint64_t shard_tokens;              /* with sets; 0: no limit */
+    const struct split *split;          /* NULL: there is one set */
+    const struct pack_shuffle *shuffle; /* NULL: the documents have the order of the inputs */
+    const struct tokenizer *tokenizer;  /* NULL: none was named; ids are below `vocabulary` */
     uint64_t vocabulary;
     const struct chat_template *chat; /* NULL: no conversations */
     const struct corpus_options *corpus;

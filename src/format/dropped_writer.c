@@ -1,0 +1,224 @@
+/* dropped_writer.c - see dropped_writer.h. Entries are collected in a buffer, which is hashed and written when it is
+ * full; the header, which has the hash and the counts, is written last. */
+#include "dropped_writer.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stddef.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "partial_file.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define BUFFER ((size_t)1 << 18)
+
+struct dropped_writer {
+    char *path, *partial;
+    int fd;
+    bool named; /* the partial file has been renamed */
+    struct dropped_header header;
+    struct hash_state *hash;
+    uint8_t *buffer;
+    size_t used;
+    uint64_t stored;
+};
+
+static char *path_with(const char *name, const char *ending)
+{
+    return path_join("", 0, name, strlen(name), ending);
+}
+
+static enum tokmap_status write_failed(const struct dropped_writer *writer, int system, struct tokmap_error *error)
+{
+    return error_set_system(error, system, writer->partial, TOKMAP_NO_OFFSET,
+                            "the list of dropped documents cannot be written");
+}
+
+static enum tokmap_status partial_create(struct dropped_writer *writer, struct tokmap_error *error)
+{
+    struct os_stat stat;
+    if (!os_lstat(writer->path, &stat) && !dropped_is_file(writer->path))
+        return error_set(error, TOKMAP_ERROR_EXISTS, writer->path, TOKMAP_NO_OFFSET,
+                         "the list of dropped documents would replace this file, which is not such a list; move it, or "
+                         "choose another output");
+    const int system = partial_file_open(writer->partial, NULL, NULL, &writer->fd);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, writer->partial, TOKMAP_NO_OFFSET,
+                         "another process is writing this list of dropped documents; wait for it, or choose another "
+                         "output");
+    return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const char *name, struct tokmap_error *error)
+{
+    struct dropped_writer *made = *writer = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "a list of dropped documents", sizeof *made);
+    made->fd = -1;
+    made->path = path_with(name, ".dropped");
+    made->partial = path_with(name, ".dropped.partial");
+    made->buffer = malloc(BUFFER);
+    made->hash = hash_state_new();
+    made->stored = sizeof made->header;
+    enum tokmap_status status = TOKMAP_OK;
+    if (!made->path || !made->partial || !made->buffer || !made->hash)
+        status = error_set_memory(error, "a list of dropped documents", BUFFER);
+    else
+        status = partial_create(made, error);
+    if (status) {
+        dropped_writer_free(made);
+        *writer = NULL;
+    }
+    return status;
+}
+
+static enum tokmap_status buffer_write(struct dropped_writer *writer, struct tokmap_error *error)
+{
+    const int system = writer->used ? os_pwrite(writer->fd, writer->buffer, writer->used, writer->stored) : 0;
+    if (system)
+        return write_failed(writer, system, error);
+    hash_state_add(writer->hash, writer->buffer, writer->used);
+    writer->stored += writer->used;
+    writer->used = 0;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status bytes_add(struct dropped_writer *writer, const void *bytes, uint64_t count,
+                                    struct tokmap_error *error)
+{
+    while (count) {
+        if (writer->used == BUFFER) {
+            const enum tokmap_status status = buffer_write(writer, error);
+            if (status)
+                return status;
+        }
+        const size_t part = (size_t)min64(count, BUFFER - writer->used);
+        memcpy(writer->buffer + writer->used, bytes, part);
+        writer->used += part;
+        bytes = (const uint8_t *)bytes + part;
+        count -= part;
+    }
+    return TOKMAP_OK;
+}
+
+/* Adds zeros after an entry of `bytes` bytes. */
+static enum tokmap_status entry_pad(struct dropped_writer *writer, uint64_t bytes, struct tokmap_error *error)
+{
+    static const uint8_t zeros[8];
+    return bytes_add(writer, zeros, round_up(bytes, 8) - bytes, error);
+}
+
+enum tokmap_status dropped_writer_input(struct dropped_writer *writer, const char *path, struct tokmap_error *error)
+{
+    const uint64_t bytes = min64(strlen(path), DROPPED_TEXT_MOST);
+    const struct dropped_input entry = {.type = DROPPED_INPUT, .path_bytes = (uint32_t)bytes};
+    assert(bytes);
+    writer->header.inputs++;
+    enum tokmap_status status = bytes_add(writer, &entry, sizeof entry, error);
+    if (!status)
+        status = bytes_add(writer, path, bytes, error);
+    return status ? status : entry_pad(writer, sizeof entry + bytes, error);
+}
+
+enum tokmap_status dropped_writer_ngram(struct dropped_writer *writer, const char *text, uint64_t bytes,
+                                        const char *path, uint64_t record, struct tokmap_error *error)
+{
+    const uint64_t path_bytes = min64(strlen(path), DROPPED_TEXT_MOST);
+    if (bytes > DROPPED_NGRAM_MOST)
+        for (bytes = DROPPED_NGRAM_MOST; bytes > 1 && ((uint8_t)text[bytes] & 0xc0) == 0x80;)
+            bytes--;
+    const struct dropped_ngram entry = {
+        .type = DROPPED_NGRAM, .text_bytes = (uint32_t)bytes, .record = record, .path_bytes = (uint32_t)path_bytes};
+    assert(bytes && path_bytes);
+    writer->header.ngrams++;
+    enum tokmap_status status = bytes_add(writer, &entry, sizeof entry, error);
+    if (!status)
+        status = bytes_add(writer, text, bytes, error);
+    if (!status)
+        status = bytes_add(writer, path, path_bytes, error);
+    return status ? status : entry_pad(writer, sizeof entry + bytes + path_bytes, error);
+}
+
+enum tokmap_status dropped_writer_duplicate(struct dropped_writer *writer, uint32_t input, uint64_t record,
+                                            uint32_t kept_input, uint64_t kept_record, struct tokmap_error *error)
+{
+    const struct dropped_duplicate entry = {.type = DROPPED_DUPLICATE,
+                                            .input = input,
+                                            .record = record,
+                                            .kept_record = kept_record,
+                                            .kept_input = kept_input};
+    writer->header.duplicates++;
+    return bytes_add(writer, &entry, sizeof entry, error);
+}
+
+enum tokmap_status dropped_writer_excluded(struct dropped_writer *writer, uint32_t input, uint64_t record,
+                                           uint64_t ngram, struct tokmap_error *error)
+{
+    const struct dropped_excluded entry = {.type = DROPPED_EXCLUDED, .input = input, .record = record, .ngram = ngram};
+    writer->header.excluded++;
+    return bytes_add(writer, &entry, sizeof entry, error);
+}
+
+enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
+                                         struct tokmap_error *error)
+{
+    struct dropped_header *header = &writer->header;
+    const enum tokmap_status status = buffer_write(writer, error);
+    if (status)
+        return status;
+    memcpy(header->magic, DROPPED_MAGIC, sizeof header->magic);
+    header->major = DROPPED_MAJOR;
+    header->minor = DROPPED_MINOR;
+    header->header_bytes = sizeof *header;
+    header->file_bytes = writer->stored;
+    header->documents = documents;
+    header->body_hash = hash_state_64(writer->hash);
+    header->header_hash = hash64(header, offsetof(struct dropped_header, header_hash));
+    int system = os_pwrite(writer->fd, header, sizeof *header, 0);
+    if (!system && sync)
+        system = os_sync(writer->fd);
+    return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)
+{
+    const int system = os_rename(writer->partial, writer->path);
+    if (system)
+        return error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
+                                "the list of dropped documents cannot be given its name");
+    writer->named = true;
+    return TOKMAP_OK;
+}
+
+void dropped_writer_free(struct dropped_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->fd >= 0 && !writer->named)
+        (void)os_unlink(writer->partial);
+    os_close(writer->fd);
+    hash_state_free(writer->hash);
+    free(writer->buffer);
+    free(writer->path);
+    free(writer->partial);
+    free(writer);
+}
+
+enum tokmap_status dropped_remove(const char *name, struct tokmap_error *error)
+{
+    char *path = path_with(name, ".dropped");
+    if (!path)
+        return error_set_memory(error, "a path", 0);
+    const int system = dropped_is_file(path) ? os_unlink(path) : 0;
+    const enum tokmap_status status = system && system != ENOENT
+                                          ? error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                                             "the old list of dropped documents cannot be removed")
+                                          : TOKMAP_OK;
+    free(path);
+    return status;
+}

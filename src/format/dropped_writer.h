@@ -1,0 +1,42 @@
+/*
+ * dropped_writer.h - writes NAME.dropped (dropped_file.h) as NAME.dropped.partial, which gets its name when it is
+ * complete. One thread at a time uses a writer.
+ */
+#ifndef TOKMAP_FORMAT_DROPPED_WRITER_H
+#define TOKMAP_FORMAT_DROPPED_WRITER_H
+
+#include "dropped_file.h"
+
+struct dropped_writer;
+
+/* Creates the partial file of the dataset or shard `name`. An existing list is replaced by dropped_writer_commit(); any
+ * other file of its name is refused. Statuses: OK, ERROR_EXISTS, ERROR_BUSY (another process writes it), ERROR_IO,
+ * ERROR_NOT_FOUND, ERROR_MEMORY. */
+enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const char *name, struct tokmap_error *error);
+
+/* Add an entry. The first two give it the next number, from 0; a longer n-gram is cut at DROPPED_NGRAM_MOST bytes, or
+ * before, between two characters. After a failure the writer can only be abandoned. Statuses: OK, ERROR_IO. */
+#define DROPPED_NGRAM_MOST 4096
+enum tokmap_status dropped_writer_input(struct dropped_writer *writer, const char *path, struct tokmap_error *error);
+enum tokmap_status dropped_writer_ngram(struct dropped_writer *writer, const char *text, uint64_t bytes,
+                                        const char *path, uint64_t record, struct tokmap_error *error);
+enum tokmap_status dropped_writer_duplicate(struct dropped_writer *writer, uint32_t input, uint64_t record,
+                                            uint32_t kept_input, uint64_t kept_record, struct tokmap_error *error);
+enum tokmap_status dropped_writer_excluded(struct dropped_writer *writer, uint32_t input, uint64_t record,
+                                           uint64_t ngram, struct tokmap_error *error);
+
+/* Completes the file and, with `sync`, brings it to storage. documents: how many were read. Statuses: OK, ERROR_IO. */
+enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
+                                         struct tokmap_error *error);
+
+/* Gives the complete file its name. Statuses: OK, ERROR_IO. */
+enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error);
+
+/* Removes the partial file, unless it was committed, and frees the writer. NULL is ignored. */
+void dropped_writer_free(struct dropped_writer *writer);
+
+/* Removes the list of a dataset, if there is one; other files of that name stay. Statuses: OK, ERROR_IO,
+ * ERROR_MEMORY. */
+enum tokmap_status dropped_remove(const char *name, struct tokmap_error *error);
+
+#endif

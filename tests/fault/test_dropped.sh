@@ -1,0 +1,79 @@
+#!/bin/sh
+# test_dropped.sh: `tokmap pack --dedup --exclude-ngrams` with a file of keys: kill -9 in place of each call, and
+# each call failing once. The exit status is right, a list belongs to a complete shard or is the old one, and the same
+# command then succeeds and leaves only the shard and its list. common.sh prepares the inputs.
+. tests/fault/common.sh
+
+bad() {
+    echo "  $kind at call $number ($(cat report 2>/dev/null)), exit $status: $1"
+    sed 's/^/    /' err | head -n 3
+    problems=$((problems + 1))
+}
+[ -n "$jsonl" ] || { echo "ok - pack --dedup # SKIP this build reads no JSONL"; exit 0; }
+head -n 40 docs.jsonl >few.jsonl
+head -n 30 docs.jsonl >>few.jsonl
+echo 'document 12 é with' >words.txt
+mkdir d
+options='-q --threads 1 --dedup exact --dedup-memory 0 --exclude-ngrams words.txt --exclude-words 3'
+"$TOKMAP" pack $options -o wanted few.jsonl 2>err || cat err
+[ "$("$TOKMAP" show -q --dropped wanted | wc -l)" -eq 31 ] || echo "not ok - other documents are dropped"
+for old in '' yes; do
+    for kind in kill system memory short; do
+        case $old:$kind in yes:memory | yes:short) continue ;; esac
+        problems=0
+        number=1
+        attempt="$TOKMAP pack $options --force -o d/new few.jsonl"
+        if [ $kind = memory ]; then
+            INJECT_KIND=$kind INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject $attempt >out 2>err
+            # Most allocations are those of the tokenizer; FAULT_ALL=1 takes all of them.
+            [ -n "${FAULT_ALL:-}" ] || number=$(($(cat count) - 120))
+            [ $number -gt 0 ] || number=1
+        fi
+        first=$number
+        while [ $problems -lt 5 ]; do
+            rm -rf d report
+            mkdir d
+            if [ -n "$old" ]; then
+                cp old.bin d/new.bin
+                cp old.tmx d/new.tmx
+            fi
+            status=0
+            INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
+                timeout -k 2 120 $attempt >out 2>err </dev/null || status=$?
+            [ -e report ] || break
+            case $kind:$status in
+            kill:137 | *:0 | *:1) ;;
+            *) bad "the exit status" ;;
+            esac
+            [ $status != 1 ] || [ -s err ] || bad "failed without a message"
+            if [ $status = 0 ]; then
+                is_shard d/new wanted && cmp -s d/new.dropped wanted.dropped || bad "exit 0, and the output is wrong"
+            fi
+            if [ $status = 1 ] && [ -e d/new.dropped ] && ! is_shard d/new wanted; then
+                bad "a list without its shard"
+            fi
+            if [ -e d/new.dropped ]; then
+                "$TOKMAP" show -q --dropped d/new >out 2>err2 || bad "the list is damaged"
+            fi
+            case $kind:$status:$(cat report) in
+            system:0:fsync | system:0:pwrite | system:0:rename) bad "the failure was ignored" ;;
+            short:1:*) bad "a short read or write is not a failure" ;;
+            esac
+            if [ $status = 1 ] && [ -e d/new.dropped.partial ]; then
+                case $(cat report) in
+                unlink* | flock | fstat | lstat) ;;
+                *) bad "a partial list is left" ;;
+                esac
+            fi
+            $attempt >out 2>err || bad "the next writer fails"
+            is_shard d/new wanted && cmp -s d/new.dropped wanted.dropped || bad "the next writer's output is wrong"
+            [ "$(ls d | tr '\n' ' ')" = 'new.bin new.dropped new.tmx ' ] || bad "files are left: $(ls d | tr '\n' ' ')"
+            number=$((number + 1))
+        done
+        if [ $problems = 0 ]; then
+            echo "ok - pack --dedup${old:+ over a shard}, $kind: $((number - first)) faults"
+        else
+            echo "not ok - pack --dedup${old:+ over a shard}, $kind"
+        fi
+    done
+done

@@ -1,0 +1,70 @@
+#!/bin/sh
+# test_shuffle.sh: kill -9 in place of each call of `tokmap pack --shuffle` in both passes, and each call failing, ended
+# early, or cut short once. The shard is the old one or the shuffled one, the next pack with the same command succeeds,
+# and no file is left but those of the shard. common.sh prepares the inputs.
+. tests/fault/common.sh
+
+bad() {
+    echo "  $kind at call $number ($(cat report 2>/dev/null)), exit $status: $1"
+    sed 's/^/    /' err | head -n 3
+    problems=$((problems + 1))
+}
+content() {
+    "$TOKMAP" verify -q "$1" >out 2>err2 &&
+        "$TOKMAP" info --json "$1" 2>err2 | grep -o '"content": "[0-9a-f]*"' | head -n 1
+}
+# Chunks of 4 KiB: several of them, a document that is longer than a record, and one that comes in parts.
+head -n 150 docs.jsonl >few.jsonl
+awk 'BEGIN { printf "{\"text\": \""; for (i = 0; i < 300; i++) printf "word %d ", i; print "\"}" }' >>few.jsonl
+head -c 400000 in/long.txt >parts.txt
+mkdir d
+attempt="$TOKMAP pack -q --threads 1 --force --shuffle 3 --shuffle-memory 4096 -o d/new few.jsonl parts.txt"
+"$TOKMAP" pack -q --shuffle 3 -o whole_shuffled few.jsonl parts.txt 2>err || { cat err; exit 1; }
+$attempt 2>err || { cat err; exit 1; }
+new_hash=$(content d/new)
+old_hash=$(content old)
+[ "$new_hash" = "$(content whole_shuffled)" ] || echo "not ok - the memory changes the shard"
+begin() {
+    rm -rf d
+    mkdir d
+    for file in old.bin old.tmx; do cp "$file" "d/new${file#old}"; done
+}
+for kind in kill system eintr short memory; do
+    problems=0
+    begin
+    INJECT_KIND=$kind INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject $attempt >out 2>err
+    number=1
+    while [ $problems -lt 5 ]; do
+        begin
+        rm -f report
+        status=0
+        INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
+            timeout -k 2 120 $attempt >out 2>err </dev/null || status=$?
+        [ -e report ] || break
+        case $kind:$status in
+        kill:137 | *:0 | *:1) ;;
+        *) bad "the exit status" ;;
+        esac
+        [ $status != 1 ] || [ -s err ] || bad "failed without a message"
+        case $kind:$status in
+        eintr:1 | short:1) bad "a call that must be repeated ended the work" ;;
+        esac
+        case $kind:$status:$(cat report) in
+        system:0:fsync | system:0:pwrite | system:0:rename) bad "the failure was ignored" ;;
+        esac
+        found=$(content d/new) || bad "cannot be read: $(cat err2)"
+        [ "$found" = "$new_hash" ] || { [ "$found" = "$old_hash" ] && [ $status != 0 ]; } || bad "the wrong shard"
+        if [ $kind = kill ] || [ $kind:$status = system:1 ]; then
+            $attempt >out 2>err || bad "the next command fails"
+            [ "$(content d/new)" = "$new_hash" ] || bad "the next command's shard is wrong"
+        fi
+        case $kind:$status:$(cat report) in
+        system:0:unlink) ;; # the removal of an old file failed
+        *) [ "$(ls -A d | tr '\n' ' ')" = 'new.bin new.tmx ' ] || bad "files are left: $(ls -A d | tr '\n' ' ')" ;;
+        esac
+        number=$((number + 1))
+    done
+    [ $number -gt 10 ] || bad "only $number calls"
+    [ $problems = 0 ] && echo "ok - $kind: $((number - 1)) calls" || echo "not ok - $kind"
+done
+rm -rf d

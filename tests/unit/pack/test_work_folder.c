@@ -1,0 +1,363 @@
+/* test_work_folder.c - the folder of unfinished work: what it refuses, and torn, damaged, and hostile journals. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pack/work_folder.h"
+#include "support/scratch_folder.h"
+
+static const char *operands[] = {"a.txt", "b.txt"};
+static const struct inputs_selection all;
+static struct work_fact facts[] = {{"--shard-tokens", "1000"}, {"--columns", ""}, {"the tokenizer", "0123"}};
+
+static bool owns(const char *entry)
+{
+    return !strncmp(entry, "part", 4);
+}
+
+static struct work_folder_options options_of(void)
+{
+    return (struct work_folder_options){.name = "out",
+                                        .facts = facts,
+                                        .fact_count = 3,
+                                        .operands = operands,
+                                        .operand_count = 2,
+                                        .select = &all,
+                                        .owns = owns,
+                                        .create = true};
+}
+
+static void begin(void)
+{
+    assert_int_equal(chdir(folder), 0);
+    (void)unlink("out.work/other");
+    scratch_remove("out.work");
+    file_write_text("a.txt", "first text");
+    file_write_text("b.txt", "second text");
+    facts[0].value = "1000";
+    operands[0] = "a.txt";
+}
+
+static struct work_folder *opened(bool found)
+{
+    struct tokmap_error error;
+    struct work_folder *work = NULL;
+    const struct work_folder_options options = options_of();
+    const enum tokmap_status status = work_folder_open(&work, &options, &error);
+    if (status)
+        fail_msg("%s", error.message);
+    assert_int_equal(work_folder_found(work), found);
+    return work;
+}
+
+static void refused(enum tokmap_status wanted, const char *words)
+{
+    struct tokmap_error error = {0};
+    struct work_folder *work = NULL;
+    const struct work_folder_options options = options_of();
+    assert_int_equal(work_folder_open(&work, &options, &error), wanted);
+    assert_null(work);
+    if (!strstr(error.message, words))
+        fail_msg("no '%s' in: %s", words, error.message);
+}
+
+static void append(struct work_folder *work, uint32_t type, const char *text)
+{
+    assert_int_equal(work_folder_append(work, type, text, (uint32_t)strlen(text), NULL), TOKMAP_OK);
+}
+
+/* Returns how many records follow, of types 16, 17, and so on with the texts "record 16" and so on. */
+static uint32_t count_records(struct work_folder *work, uint64_t *end)
+{
+    struct work_record record;
+    uint32_t count = 0;
+    enum tokmap_status status;
+    while (!(status = work_folder_next(work, &record, NULL))) {
+        char text[32];
+        (void)snprintf(text, sizeof text, "record %u", record.type);
+        assert_int_equal(record.type, 16 + count);
+        assert_int_equal(record.bytes, strlen(text));
+        assert_memory_equal(record.payload, text, record.bytes);
+        *end = record.end;
+        count++;
+    }
+    assert_int_equal(status, TOKMAP_END);
+    return count;
+}
+
+static void make_three(void)
+{
+    begin();
+    struct work_folder *work = opened(false);
+    append(work, 16, "record 16");
+    append(work, 17, "record 17");
+    append(work, 18, "record 18");
+    assert_int_equal(work_folder_sync(work, NULL), TOKMAP_OK);
+    work_folder_close(work);
+}
+
+static void test_records_return(void **unused)
+{
+    (void)unused;
+    uint64_t end = 0;
+    make_three();
+    struct work_folder *work = opened(true);
+    assert_int_equal(count_records(work, &end), 3);
+    assert_int_equal(work_folder_cut(work, end, NULL), TOKMAP_OK);
+    append(work, 19, "record 19");
+    assert_int_equal(work_folder_sync(work, NULL), TOKMAP_OK);
+    work_folder_close(work);
+    work = opened(true);
+    assert_int_equal(count_records(work, &end), 4);
+    assert_int_equal(work_folder_cut(work, 0, NULL), TOKMAP_OK);
+    work_folder_close(work);
+    work = opened(true);
+    assert_int_equal(count_records(work, &end), 0);
+    work_folder_close(work);
+}
+
+static void test_what_differs_is_named(void **unused)
+{
+    (void)unused;
+    make_three();
+    facts[0].value = "2000";
+    refused(TOKMAP_ERROR_MISMATCH, "another --shard-tokens: it had 1000, and this one has 2000");
+    facts[0].value = "";
+    refused(TOKMAP_ERROR_MISMATCH, "it had 1000, and this one has nothing");
+    facts[0].value = "1000";
+    facts[1].value = "url";
+    refused(TOKMAP_ERROR_MISMATCH, "another --columns: it had nothing, and this one has url");
+    facts[1].value = "";
+    file_write_text("a.txt", "first text, longer");
+    refused(TOKMAP_ERROR_MISMATCH, "had 10 bytes when this work began, and now it has 18");
+    file_write_text("a.txt", "First text");
+    refused(TOKMAP_ERROR_MISMATCH, "has another content");
+    assert_int_equal(unlink("a.txt"), 0);
+    refused(TOKMAP_ERROR_MISMATCH, "cannot be opened any more");
+    file_write_text("a.txt", "first text");
+    operands[0] = "b.txt";
+    refused(TOKMAP_ERROR_MISMATCH, "another list of inputs: it had a.txt, and this one has b.txt");
+    operands[0] = "a.txt";
+    facts[2].name = "another name";
+    refused(TOKMAP_ERROR_UNSUPPORTED, "another version of tokmap");
+    facts[2].name = "the tokenizer";
+    work_folder_close(opened(true));
+}
+
+static void test_list_of_inputs(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    struct work_folder *work = NULL;
+    make_three();
+    struct work_folder_options options = options_of();
+    options.operand_count = 1;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
+    assert_non_null(strstr(error.message, "it had b.txt, and this one has ended"));
+    const char *three[] = {"a.txt", "b.txt", "b.txt"};
+    options.operands = three;
+    options.operand_count = 3;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
+    assert_non_null(strstr(error.message, "it had ended, and this one has b.txt"));
+    const char *standard[] = {"-"};
+    options.operands = standard;
+    options.operand_count = 1;
+    options.name = "second";
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "cannot be read twice"));
+    assert_false(file_exists("second.work"));
+}
+
+/* Only the ends and the size of an input are compared, and both ends of a large one. */
+static void test_ends_of_large_inputs(void **unused)
+{
+    (void)unused;
+    static char large[200000];
+    begin();
+    memset(large, 'x', sizeof large);
+    file_write("a.txt", large, sizeof large);
+    work_folder_close(opened(false));
+    large[sizeof large - 1] = 'y';
+    file_write("a.txt", large, sizeof large);
+    refused(TOKMAP_ERROR_MISMATCH, "has another content");
+    large[sizeof large - 1] = 'x';
+    large[0] = 'y';
+    file_write("a.txt", large, sizeof large);
+    refused(TOKMAP_ERROR_MISMATCH, "has another content");
+    large[0] = 'x';
+    file_write("a.txt", large, sizeof large);
+    work_folder_close(opened(true));
+}
+
+static void test_torn_tail(void **unused)
+{
+    (void)unused;
+    size_t bytes;
+    uint64_t end = 0;
+    make_three();
+    char *journal = file_read("out.work/journal", &bytes);
+    const size_t record = 8 + 9 + 8;
+    for (size_t cut = 1; cut <= 2 * record; cut++) {
+        file_write("out.work/journal", journal, bytes - cut);
+        struct work_folder *work = opened(true);
+        assert_int_equal(count_records(work, &end), 3 - (cut + record - 1) / record);
+        work_folder_close(work);
+    }
+    for (size_t at = bytes - 3 * record; at < bytes; at++) {
+        journal[at] ^= (char)(1 << at % 8);
+        file_write("out.work/journal", journal, bytes);
+        struct work_folder *work = opened(true);
+        assert_int_equal(count_records(work, &end), 3 - (bytes - at + record - 1) / record);
+        work_folder_close(work);
+        journal[at] ^= (char)(1 << at % 8);
+    }
+    free(journal);
+}
+
+/* A record is bound to its place: one that is whole, and was written elsewhere, is none. */
+static void test_moved_record(void **unused)
+{
+    (void)unused;
+    size_t bytes;
+    uint64_t end = 0;
+    make_three();
+    char *journal = file_read("out.work/journal", &bytes);
+    const size_t record = 8 + 9 + 8;
+    memmove(journal + bytes - 3 * record, journal + bytes - 2 * record, 2 * record);
+    file_write("out.work/journal", journal, bytes - record);
+    struct work_folder *work = opened(true);
+    assert_int_equal(count_records(work, &end), 0);
+    work_folder_close(work);
+    free(journal);
+}
+
+/* Every flipped bit of the head and the facts is refused, and nothing is changed. */
+static void test_damaged_facts(void **unused)
+{
+    (void)unused;
+    size_t bytes, later;
+    make_three();
+    char *journal = file_read("out.work/journal", &bytes);
+    struct tokmap_error error;
+    for (size_t at = 0; at < bytes - (size_t)3 * (8 + 9 + 8); at++) {
+        struct work_folder *work = NULL;
+        const struct work_folder_options options = options_of();
+        journal[at] ^= (char)(1 << at % 8);
+        file_write("out.work/journal", journal, bytes);
+        const enum tokmap_status status = work_folder_open(&work, &options, &error);
+        assert_null(work);
+        assert_int_equal(status, at == 15 ? TOKMAP_ERROR_UNSUPPORTED : TOKMAP_ERROR_CORRUPT);
+        char *same = file_read("out.work/journal", &later);
+        assert_int_equal(later, bytes);
+        assert_memory_equal(same, journal, bytes);
+        free(same);
+        journal[at] ^= (char)(1 << at % 8);
+    }
+    free(journal);
+}
+
+/* Journals with sound hashes and random content cannot be told from ours by hashes. */
+static void test_hostile(void **unused)
+{
+    (void)unused;
+    size_t bytes;
+    uint64_t state = 15, end;
+    make_three();
+    char *journal = file_read("out.work/journal", &bytes), *wrong = malloc(bytes + 64);
+    assert_non_null(wrong);
+    for (int i = 0; i < 500; i++) {
+        size_t count = 16 + random_below(&state, bytes - 16);
+        memcpy(wrong, journal, count);
+        for (uint64_t k = random_below(&state, 48); k; k--)
+            wrong[count++] = (char)(random_next(&state) >> random_below(&state, 64));
+        file_write("out.work/journal", wrong, count);
+        struct work_folder *work = NULL;
+        const struct work_folder_options options = options_of();
+        if (!work_folder_open(&work, &options, NULL))
+            (void)count_records(work, &end);
+        work_folder_close(work);
+    }
+    free(wrong);
+    free(journal);
+}
+
+static void test_one_process(void **unused)
+{
+    (void)unused;
+    begin();
+    struct work_folder *work = opened(false);
+    refused(TOKMAP_ERROR_BUSY, "another process is working here");
+    work_folder_close(work);
+    work = opened(true);
+    refused(TOKMAP_ERROR_BUSY, "another process is working here");
+    work_folder_remove(work);
+    assert_false(file_exists("out.work"));
+}
+
+static void test_start_over(void **unused)
+{
+    (void)unused;
+    uint64_t end;
+    make_three();
+    file_write_text("out.work/part-1", "mine");
+    facts[0].value = "2000";
+    struct tokmap_error error;
+    struct work_folder *work = NULL;
+    struct work_folder_options options = options_of();
+    options.start_over = true;
+    if (work_folder_open(&work, &options, &error))
+        fail_msg("%s", error.message);
+    assert_false(work_folder_found(work));
+    assert_false(file_exists("out.work/part-1"));
+    work_folder_close(work);
+    work = opened(true);
+    assert_int_equal(count_records(work, &end), 0);
+    file_write_text("out.work/part-2", "mine");
+    file_write_text("out.work/other", "of somebody else");
+    work_folder_remove(work);
+    assert_false(file_exists("out.work/journal"));
+    assert_false(file_exists("out.work/part-2"));
+    assert_true(file_exists("out.work/other"));
+    options = options_of();
+    options.create = false;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
+    assert_null(work);
+}
+
+/* A damaged journal does not keep work from starting over. */
+static void test_start_over_damaged(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    struct work_folder *work = NULL;
+    begin();
+    assert_int_equal(mkdir("out.work", 0777), 0);
+    file_write_text("out.work/journal", "");
+    refused(TOKMAP_ERROR_CORRUPT, "start over");
+    struct work_folder_options options = options_of();
+    options.start_over = true;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
+    work_folder_close(work);
+    work_folder_close(opened(true));
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_records_return),     cmocka_unit_test(test_what_differs_is_named),
+        cmocka_unit_test(test_list_of_inputs),     cmocka_unit_test(test_ends_of_large_inputs),
+        cmocka_unit_test(test_torn_tail),          cmocka_unit_test(test_moved_record),
+        cmocka_unit_test(test_damaged_facts),      cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_one_process),        cmocka_unit_test(test_start_over),
+        cmocka_unit_test(test_start_over_damaged),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

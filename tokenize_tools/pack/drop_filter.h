@@ -1,0 +1,58 @@
+/*
+ * drop_filter.h - leaves documents out between reading and encoding: duplicates of earlier documents, and documents
+ * that contain an excluded n-gram.
+ *
+ * Which documents are left out is a function of the inputs and options alone. A document with an excluded n-gram is
+ * dropped for that, so are all its duplicates. Documents are compared whole, so the corpus must not cut them.
+ * What was dropped is listed in NAME.dropped (format/dropped_file.h).
+ */
+#ifndef TOKMAP_PACK_DROP_FILTER_H
+#define TOKMAP_PACK_DROP_FILTER_H
+
+#include "duplicates.h"
+#include "ngram_set.h"
+#include "ordered_workers.h"
+
+struct drop_options {
+    bool duplicates;
+    uint64_t memory;                /* for their keys; see duplicates.h */
+    const struct ngram_set *ngrams; /* NULL: none are excluded */
+};
+
+/* What was dropped so far. */
+struct drop_counts {
+    uint64_t documents; /* that were read */
+    uint64_t duplicates, excluded;
+    bool read_twice;     /* the inputs were read a second time for the duplicates */
+    uint64_t file_bytes; /* the most that their keys needed in a file */
+};
+
+struct drop_filter;
+
+struct drop_filter_options {
+    const struct drop_options *drop;
+    const char *name;                 /* of the output, for NAME.dropped; NULL: nothing is written */
+    bool sync;                        /* as in shard_writer.h */
+    uint32_t items;                   /* ordered_workers_item_count() */
+    struct duplicates_options inputs; /* how they are read again; memory and folder are overwritten */
+};
+
+/* Statuses: OK, those of dropped_writer_open(), ERROR_MEMORY. */
+enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct drop_filter_options *options,
+                                   struct tokmap_error *error);
+void drop_filter_free(struct drop_filter *filter); /* accepts NULL; removes a list that was not committed */
+
+/* Removes the dropped documents from a batch, and counts them as left out. To be called by process(), once per item.
+ * Statuses: OK (also if the work has failed elsewhere), those of duplicates_find(), ERROR_IO. */
+enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_workers *workers,
+                                     struct work_item *item, struct tokmap_error *error);
+
+/* At the end of the inputs: checks that they have not changed, and completes the list. Statuses: OK, ERROR_MISMATCH,
+ * ERROR_IO. */
+enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
+                                      struct tokmap_error *error);
+
+/* Gives the list its name. Statuses: OK, ERROR_IO. */
+enum tokmap_status drop_filter_commit(struct drop_filter *filter, struct tokmap_error *error);
+
+#endif

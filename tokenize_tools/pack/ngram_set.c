@@ -1,0 +1,477 @@
+/*
+ * ngram_set.c - see ngram_set.h.
+ *
+ * The sum of an n-gram is h1 M^(N-1) + h2 M^(N-2) + ... + hN modulo 2^64, where h1 to hN are the hashes of its words
+ * and M is odd. One more word w moves it: sum * M + hw - h1 M^N. Example with N = 2: after "a b" the sum is a M + b,
+ * and after "a b c" it is (a M + b) M + c - a M^2 = b M + c.
+ *
+ * A sum is looked up in a filter first, of which 16 to 32 bits belong to each n-gram: it says of most sums at the cost
+ * of one access to memory that no n-gram has them. Then in a table with open addressing, whose slots have numbers of
+ * n-grams.
+ */
+#include "ngram_set.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "ordered_workers.h"
+#include "platform/table_key.h"
+
+#define CHUNK ((uint64_t)16 << 10)    /* bytes of text that are normalized at once */
+#define WORDS_KEPT ((size_t)64 << 10) /* more bytes of words than these are moved to the front of their buffer */
+#define NO_NGRAM UINT32_MAX
+
+/* What a byte is to the normalization. Other values are the byte that it becomes. */
+enum { BYTE_DELETED = 1, BYTE_SPACE = 2, BYTE_MAYBE_SPACE = 3 };
+
+struct ngram {
+    uint64_t sum;
+    uint64_t begin; /* of its words in set->words */
+    uint32_t bytes;
+    uint32_t text; /* number of the text that lists it */
+};
+
+struct listed_text {
+    uint64_t record;
+    uint32_t file;
+};
+
+struct ngram_set {
+    uint32_t words_each; /* N */
+    struct table_key key;
+    uint64_t multiplier, power; /* M, and M^N */
+    uint8_t bytes[256];         /* what each byte is */
+    struct bytes_buffer words;  /* of all texts */
+    struct ngram *ngrams;
+    uint64_t count, capacity;
+    struct listed_text *texts;
+    uint64_t text_count, text_capacity;
+    char **files;
+    uint64_t file_count, file_capacity;
+    struct ngram_counts counts;
+    struct ngram_search search; /* while texts are added */
+    uint32_t *slots;
+    uint64_t slot_mask;
+    uint64_t *filter;
+    int filter_shift;
+};
+
+/* ---- words ---- */
+
+static void bytes_describe(uint8_t bytes[256])
+{
+    static const char punctuation[] = "!\"#$%&'()*+,-./:;<=>?@[\\]^_`{|}~";
+    static const uint8_t spaces[] = {'\t', '\n', '\v', '\f', '\r', 0x1c, 0x1d, 0x1e, 0x1f, ' '};
+    static const uint8_t leads[] = {0xc2, 0xe1, 0xe2, 0xe3};
+    for (int i = 0; i < 256; i++)
+        bytes[i] = (uint8_t)(i >= 'A' && i <= 'Z' ? i + 32 : i);
+    /* The bytes 1 to 3 are kept, as what their values do not say: see text_scan(). */
+    for (size_t i = 0; i < sizeof punctuation - 1; i++)
+        bytes[(uint8_t)punctuation[i]] = BYTE_DELETED;
+    for (size_t i = 0; i < sizeof spaces; i++)
+        bytes[spaces[i]] = BYTE_SPACE;
+    for (size_t i = 0; i < sizeof leads; i++)
+        bytes[leads[i]] = BYTE_MAYBE_SPACE;
+}
+
+/* How many bytes of white space outside ASCII begin at `at`, or 0. */
+static uint64_t wide_space(const uint8_t *at, uint64_t left)
+{
+    if (left >= 2 && at[0] == 0xc2)
+        return at[1] == 0x85 || at[1] == 0xa0 ? 2 : 0;
+    if (left < 3)
+        return 0;
+    const uint32_t three = (uint32_t)at[0] << 16 | (uint32_t)at[1] << 8 | at[2];
+    const bool is_space = three == 0xe19a80 || (three >= 0xe28080 && three <= 0xe2808a) || three == 0xe280a8 ||
+                          three == 0xe280a9 || three == 0xe280af || three == 0xe2819f || three == 0xe38080;
+    return is_space ? 3 : 0;
+}
+
+/* The words of one text, or of two, as they are found. */
+struct scan {
+    const struct ngram_set *set;
+    struct ngram_search *search;
+    uint64_t words; /* so far */
+    uint64_t begin; /* of the current word in search->words */
+    uint64_t sum;   /* of the last N words, once there are so many */
+    /* Called with each n-gram, whose words are `bytes` bytes at `text`. False ends the search. */
+    bool (*ngram)(void *user, uint64_t sum, const uint8_t *text, uint64_t bytes);
+    void *user;
+    bool ended;
+};
+
+static bool search_begin(const struct ngram_set *set, struct ngram_search *search)
+{
+    if (!search->begins) {
+        search->begins = malloc(set->words_each * sizeof *search->begins);
+        search->hashes = malloc(set->words_each * sizeof *search->hashes);
+    }
+    search->words.count = 0;
+    return search->begins && search->hashes;
+}
+
+/* Moves the words that are still needed to the front, if they are less than half of all. */
+static void words_shorten(struct scan *scan)
+{
+    struct ngram_search *search = scan->search;
+    const uint32_t each = scan->set->words_each;
+    const uint64_t first = scan->words < each ? search->begins[0] : search->begins[scan->words % each];
+    if (search->words.count < WORDS_KEPT || first < search->words.count / 2)
+        return;
+    memmove(search->words.bytes, search->words.bytes + first, search->words.count - (size_t)first);
+    search->words.count -= (size_t)first;
+    scan->begin -= first;
+    for (uint64_t i = 0; i < min64(each, scan->words); i++)
+        search->begins[i] -= first;
+}
+
+/* A word has ended, if there is one since the last blank. */
+static void word_end(struct scan *scan)
+{
+    struct ngram_search *search = scan->search;
+    const struct ngram_set *set = scan->set;
+    const uint64_t bytes = search->words.count - scan->begin, at = scan->words % set->words_each;
+    if (!bytes)
+        return;
+    const uint64_t hash = table_hash(set->key, search->words.bytes + scan->begin, bytes);
+    scan->sum = scan->sum * set->multiplier + hash;
+    if (scan->words >= set->words_each)
+        scan->sum -= search->hashes[at] * set->power;
+    search->hashes[at] = hash;
+    search->begins[at] = scan->begin;
+    scan->words++;
+    if (scan->words >= set->words_each) {
+        const uint64_t first = search->begins[scan->words % set->words_each];
+        scan->ended = !scan->ngram(scan->user, scan->sum, search->words.bytes + first, search->words.count - first);
+    }
+    search->words.bytes[search->words.count++] = ' ';
+    scan->begin = search->words.count;
+    words_shorten(scan);
+}
+
+/* Adds the words of a text. The buffer of words has room for a chunk of the text, and one blank for each of its bytes
+ * and for its end. */
+static bool text_scan(struct scan *scan, const char *text, uint64_t count)
+{
+    const uint8_t *bytes = (const uint8_t *)text;
+    const uint8_t *describe = scan->set->bytes;
+    struct bytes_buffer *words = &scan->search->words;
+    for (uint64_t i = 0; i < count && !scan->ended;) {
+        const uint64_t end = i + min64(CHUNK, count - i);
+        if (!bytes_reserve(words, 2 * CHUNK + 16))
+            return false;
+        while (i < end && !scan->ended) {
+            const uint8_t byte = describe[bytes[i]];
+            if (byte > BYTE_MAYBE_SPACE || bytes[i] <= BYTE_MAYBE_SPACE) {
+                words->bytes[words->count++] = bytes[i] <= BYTE_MAYBE_SPACE ? bytes[i] : byte;
+                i++;
+                continue;
+            }
+            uint64_t space = byte == BYTE_SPACE;
+            if (byte == BYTE_MAYBE_SPACE && !(space = wide_space(bytes + i, count - i)))
+                words->bytes[words->count++] = bytes[i];
+            if (space)
+                word_end(scan);
+            i += space ? space : 1;
+        }
+    }
+    if (!bytes_reserve(words, 16))
+        return false;
+    if (!scan->ended)
+        word_end(scan);
+    return true;
+}
+
+/* ---- making a set ---- */
+
+enum tokmap_status ngram_set_new(struct ngram_set **set, uint32_t words, struct tokmap_error *error)
+{
+    struct ngram_set *made = *set = calloc(1, sizeof *made);
+    assert(words && words <= NGRAM_WORDS_MOST);
+    if (!made)
+        return error_set_memory(error, "a list of n-grams", sizeof *made);
+    made->words_each = words;
+    made->key = table_key_new();
+    made->multiplier = made->key.low | 1;
+    made->power = 1;
+    for (uint32_t i = 0; i < words; i++)
+        made->power *= made->multiplier;
+    bytes_describe(made->bytes);
+    return TOKMAP_OK;
+}
+
+void ngram_search_free(struct ngram_search *search)
+{
+    bytes_free(&search->words);
+    free(search->begins);
+    free(search->hashes);
+    *search = (struct ngram_search){0};
+}
+
+void ngram_set_free(struct ngram_set *set)
+{
+    if (!set)
+        return;
+    for (uint64_t i = 0; i < set->file_count; i++)
+        free(set->files[i]);
+    free(set->files);
+    free(set->texts);
+    free(set->ngrams);
+    free(set->slots);
+    free(set->filter);
+    bytes_free(&set->words);
+    ngram_search_free(&set->search);
+    free(set);
+}
+
+/* Makes room for one more element. */
+static bool list_reserve(void **list, uint64_t count, uint64_t *capacity, size_t element_bytes)
+{
+    if (count < *capacity)
+        return true;
+    const uint64_t more = 2 * *capacity + 16;
+    void *grown = more < SIZE_MAX / 2 / element_bytes ? realloc(*list, (size_t)more * element_bytes) : NULL;
+    if (!grown)
+        return false;
+    *list = grown;
+    *capacity = more;
+    return true;
+}
+
+struct adding {
+    struct ngram_set *set;
+    uint64_t words_end; /* of the text's words in set->words, as far as they are copied */
+    uint64_t ngrams;
+    enum tokmap_status status;
+    struct tokmap_error *error;
+};
+
+/* Adds an n-gram: its last word, or of the first one of a text all words, to the words of the set. */
+static bool ngram_add(void *user, uint64_t sum, const uint8_t *text, uint64_t bytes)
+{
+    struct adding *adding = user;
+    struct ngram_set *set = adding->set;
+    void *list = set->ngrams;
+    const bool room = list_reserve(&list, set->count, &set->capacity, sizeof *set->ngrams);
+    set->ngrams = list;
+    uint64_t last = bytes;
+    while (adding->ngrams && last && text[last - 1] != ' ')
+        last--;
+    last = adding->ngrams ? last : 0;
+    const bool blank = adding->ngrams && set->words.count;
+    if (!room || bytes > UINT32_MAX || (blank && !bytes_append(&set->words, " ", 1)) ||
+        !bytes_append(&set->words, text + last, (size_t)(bytes - last))) {
+        adding->status = error_set_memory(adding->error, "a list of n-grams", set->count * sizeof *set->ngrams);
+        return false;
+    }
+    if (set->count == NO_NGRAM) {
+        adding->status = error_set(adding->error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                                   "the files of options.exclude_ngrams have more than 2^32 n-grams; name fewer");
+        return false;
+    }
+    set->ngrams[set->count++] = (struct ngram){
+        .sum = sum, .begin = set->words.count - bytes, .bytes = (uint32_t)bytes, .text = (uint32_t)set->text_count};
+    adding->ngrams++;
+    return true;
+}
+
+static enum tokmap_status file_add(struct ngram_set *set, const char *path, struct tokmap_error *error)
+{
+    void *list = set->files;
+    if (set->file_count && !strcmp(set->files[set->file_count - 1], path))
+        return TOKMAP_OK;
+    const bool room = list_reserve(&list, set->file_count, &set->file_capacity, sizeof *set->files);
+    set->files = list;
+    char *copy = room ? strdup(path) : NULL;
+    if (!copy)
+        return error_set_memory(error, "a list of n-grams", set->file_count * sizeof *set->files);
+    set->files[set->file_count++] = copy;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status ngram_set_add(struct ngram_set *set, const char *text, uint64_t bytes, const char *path,
+                                 uint64_t record, struct tokmap_error *error)
+{
+    struct adding adding = {.set = set, .error = error};
+    struct scan scan = {.set = set, .search = &set->search, .ngram = ngram_add, .user = &adding};
+    void *list = set->texts;
+    assert(!set->slots);
+    const bool room = list_reserve(&list, set->text_count, &set->text_capacity, sizeof *set->texts);
+    set->texts = list;
+    if (!room || !search_begin(set, &set->search))
+        return error_set_memory(error, "a list of n-grams", set->text_count * sizeof *set->texts);
+    const enum tokmap_status status = file_add(set, path, error);
+    if (status)
+        return status;
+    set->texts[set->text_count] = (struct listed_text){record, (uint32_t)(set->file_count - 1)};
+    if (!text_scan(&scan, text, bytes))
+        return error_set_memory(error, "the words of a text", bytes);
+    set->counts.texts += scan.words != 0;
+    set->counts.short_texts += scan.words && !adding.ngrams;
+    set->text_count += adding.ngrams != 0;
+    return adding.status;
+}
+
+/* ---- files ---- */
+
+static enum tokmap_status texts_add(void *self, struct work_item *item, struct tokmap_error *error)
+{
+    struct ngram_set *set = self;
+    const struct corpus_batch *batch = &item->batch;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < batch->document_count && !status; i++) {
+        const struct corpus_document *document = &batch->documents[i];
+        status = ngram_set_add(set, document->text, document->bytes, batch->parts[document->part].path,
+                               document->record, error);
+    }
+    return status;
+}
+
+enum tokmap_status ngram_set_load(struct ngram_set *set, const char *const *files, size_t count, const char *field,
+                                  bool (*stop)(void *user), void *user, struct tokmap_error *error)
+{
+    struct corpus_counts counts = {0};
+    struct ordered_workers *workers = NULL;
+    const struct ordered_workers_options options = {.name = "tokmap-ngrams",
+                                                    .threads = 1,
+                                                    .corpus = {.field = field,
+                                                               .separator = "\n",
+                                                               .separator_bytes = 1,
+                                                               .batch_bytes = (uint64_t)256 << 10,
+                                                               .record_limit = (uint64_t)64 << 20,
+                                                               .document_limit = (uint64_t)64 << 20},
+                                                    .counts = &counts,
+                                                    .process = texts_add,
+                                                    .self = set,
+                                                    .stop = stop,
+                                                    .user = user};
+    enum tokmap_status status = ordered_workers_new(&workers, &options, files, count, error);
+    if (!status)
+        status = ordered_workers_run(workers, error);
+    ordered_workers_free(workers);
+    set->counts.files += counts.files;
+    return status;
+}
+
+/* ---- searching ---- */
+
+static bool is_same(const struct ngram_set *set, const struct ngram *ngram, uint64_t sum, const uint8_t *text,
+                    uint64_t bytes)
+{
+    return ngram->sum == sum && ngram->bytes == bytes && !memcmp(set->words.bytes + ngram->begin, text, (size_t)bytes);
+}
+
+/* The slot of an n-gram, or the free one where the search for it ends. */
+static uint64_t slot_find(const struct ngram_set *set, uint64_t sum, const uint8_t *text, uint64_t bytes)
+{
+    uint64_t slot = table_mix(set->key, sum, 0) & set->slot_mask;
+    while (set->slots[slot] != NO_NGRAM && !is_same(set, &set->ngrams[set->slots[slot]], sum, text, bytes))
+        slot = (slot + 1) & set->slot_mask;
+    return slot;
+}
+
+enum tokmap_status ngram_set_finish(struct ngram_set *set, struct tokmap_error *error)
+{
+    uint64_t slots = 64;
+    if (!set->count)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the files of options.exclude_ngrams have no line or record with %" PRIu32
+                         " words, so they exclude nothing; name other files, or lower options.exclude_words",
+                         set->words_each);
+    while (slots < 2 * set->count)
+        slots *= 2;
+    set->slots = malloc((size_t)slots * sizeof *set->slots);
+    set->filter = calloc((size_t)slots / 8, sizeof *set->filter); /* 8 bits a slot */
+    if (!set->slots || !set->filter)
+        return error_set_memory(error, "a list of n-grams", slots * (sizeof *set->slots + 1));
+    set->slot_mask = slots - 1;
+    memset(set->slots, 0xff, (size_t)slots * sizeof *set->slots);
+    set->filter_shift = 64 - 3 - __builtin_ctzll(slots);
+    for (uint64_t i = 0; i < set->count; i++) {
+        const struct ngram *ngram = &set->ngrams[i];
+        const uint64_t slot = slot_find(set, ngram->sum, set->words.bytes + ngram->begin, ngram->bytes);
+        if (set->slots[slot] != NO_NGRAM)
+            continue;
+        const uint64_t bit = ngram->sum * 0x9e3779b97f4a7c15U >> set->filter_shift;
+        set->slots[slot] = (uint32_t)i;
+        set->filter[bit / 64] |= (uint64_t)1 << bit % 64;
+        set->counts.ngrams++;
+    }
+    ngram_search_free(&set->search);
+    return TOKMAP_OK;
+}
+
+void ngram_set_counts(const struct ngram_set *set, struct ngram_counts *counts)
+{
+    *counts = set->counts;
+    counts->listed = set->count;
+}
+
+uint32_t ngram_set_words(const struct ngram_set *set)
+{
+    return set->words_each;
+}
+
+void ngram_set_identity(const struct ngram_set *set, uint8_t identity[16])
+{
+    uint64_t fields[2] = {set->words_each};
+    struct hash128 sum = hash128(fields, sizeof fields);
+    for (uint64_t i = 0; i < set->count; i++) {
+        const struct ngram *ngram = &set->ngrams[i];
+        const uint8_t *text = set->words.bytes + ngram->begin;
+        if (set->slots[slot_find(set, ngram->sum, text, ngram->bytes)] != i)
+            continue; /* it was listed before */
+        const struct hash128 hash = hash128(text, ngram->bytes);
+        const uint64_t both[] = {sum.low, sum.high, hash.low, hash.high};
+        sum = hash128(both, sizeof both);
+    }
+    hash128_store(sum, identity);
+}
+
+void ngram_set_origin(const struct ngram_set *set, uint64_t ngram, struct ngram_origin *origin)
+{
+    const struct ngram *found = &set->ngrams[ngram];
+    const struct listed_text *text = &set->texts[found->text];
+    *origin = (struct ngram_origin){.path = set->files[text->file],
+                                    .record = text->record,
+                                    .text = (const char *)set->words.bytes + found->begin,
+                                    .bytes = found->bytes};
+}
+
+struct finding {
+    const struct ngram_set *set;
+    uint64_t found;
+};
+
+static bool ngram_find(void *user, uint64_t sum, const uint8_t *text, uint64_t bytes)
+{
+    struct finding *finding = user;
+    const struct ngram_set *set = finding->set;
+    const uint64_t bit = sum * 0x9e3779b97f4a7c15U >> set->filter_shift;
+    if (!(set->filter[bit / 64] >> bit % 64 & 1))
+        return true;
+    const uint32_t ngram = set->slots[slot_find(set, sum, text, bytes)];
+    if (ngram == NO_NGRAM)
+        return true;
+    finding->found = ngram;
+    return false;
+}
+
+enum tokmap_status ngram_set_find(const struct ngram_set *set, struct ngram_search *search, const char *text,
+                                  uint64_t bytes, const char *second, uint64_t second_bytes, uint64_t *found,
+                                  struct tokmap_error *error)
+{
+    struct finding finding = {set, NGRAM_NONE};
+    struct scan scan = {.set = set, .search = search, .ngram = ngram_find, .user = &finding};
+    assert(set->slots);
+    if (!search_begin(set, search) || !text_scan(&scan, text, bytes) ||
+        (second && !scan.ended && !text_scan(&scan, second, second_bytes)))
+        return error_set_memory(error, "the words of a text", bytes + second_bytes);
+    *found = finding.found;
+    bytes_trim(&search->words);
+    return TOKMAP_OK;
+}

@@ -1,0 +1,64 @@
+/*
+ * shuffle_chunks.h - the first pass of the shuffle: collects records (shuffle_record.h) in memory, sorts them whenever
+ * a *chunk* is full, and writes the chunk to an unnamed file, which disappears however the program ends.
+ *
+ * Memory: chunk_bytes, which hold the records and 32 bytes a document for sorting. Only pages with records are touched.
+ * If all documents fit in one chunk, nothing is written.
+ */
+#ifndef TOKMAP_PACK_SHUFFLE_CHUNKS_H
+#define TOKMAP_PACK_SHUFFLE_CHUNKS_H
+
+#include "shuffle_record.h"
+#include "tokmap/tokmap.h"
+
+/* A chunk in a file: records in their order, from `begin` up to `end`. */
+struct shuffle_chunk {
+    int fd;
+    uint64_t begin, end;
+};
+
+/* Where a record of the chunk in memory is. Sorted by it, and in the one case in 2^64 in which that does not suffice,
+ * by the rest of its place. */
+struct shuffle_entry {
+    uint64_t high; /* of the key */
+    uint64_t at;   /* in `bytes` */
+};
+
+struct shuffle_chunks {
+    uint64_t seed;
+    const char *folder; /* of the unnamed files; not owned */
+    uint64_t chunk_bytes, record_most;
+    uint8_t *bytes; /* records from the front, entries from the back */
+    uint64_t used, entries;
+    uint32_t *counts; /* of the sort */
+    struct shuffle_chunk *chunks;
+    uint64_t chunk_count, chunk_capacity;
+    int fd; /* of the current file, -1 before the first chunk */
+    uint64_t file_bytes;
+};
+
+#define SHUFFLE_CHUNK_LEAST ((uint64_t)4096)
+
+/* chunk_bytes: SHUFFLE_CHUNK_LEAST to 2^40, a multiple of 8. A record may have an eighth of it, and at most 1 MiB.
+ * Statuses: OK, ERROR_MEMORY. shuffle_chunks_free() may follow a failure. */
+enum tokmap_status shuffle_chunks_init(struct shuffle_chunks *chunks, uint64_t seed, uint64_t chunk_bytes,
+                                       const char *folder, struct tokmap_error *error);
+void shuffle_chunks_free(struct shuffle_chunks *chunks);
+
+/* Returns aligned memory for a record of `bytes` bytes, a multiple of 8 and at most chunks->record_most. To be filled
+ * and passed to shuffle_chunks_add() before the next call. NULL: *error has the reason why the full chunk could not be
+ * written. */
+uint8_t *shuffle_chunks_room(struct shuffle_chunks *chunks, uint32_t bytes, struct tokmap_error *error);
+/* Adds the record that is in the memory: its head is complete but for the hash. */
+void shuffle_chunks_add(struct shuffle_chunks *chunks, uint8_t *record);
+
+/* Ends the pass: if chunks were written, writes the last one, too, and frees the memory. Else sorts the records, which
+ * shuffle_chunks_record() returns in their order. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status shuffle_chunks_end(struct shuffle_chunks *chunks, struct tokmap_error *error);
+const uint8_t *shuffle_chunks_record(const struct shuffle_chunks *chunks, uint64_t number);
+
+/* Writes bytes at the end of an unnamed file, which is created if *fd is -1. Statuses: OK, ERROR_IO. */
+enum tokmap_status shuffle_file_append(const char *folder, int *fd, uint64_t *file_bytes, const void *bytes,
+                                       uint64_t count, struct tokmap_error *error);
+
+#endif

@@ -1,0 +1,247 @@
+/*
+ * shuffle_merge.c - see shuffle_merge.h.
+ *
+ * Each chunk has a cursor with a buffer. A binary heap has the cursors, that with the first place on top. Only the head
+ * of a record must be in a buffer to find its place; the whole record is needed once it is on top, and if it does not
+ * end in the buffer, it is completed in memory that all cursors share. So the buffers may be smaller than a record.
+ *
+ * Example: 100 chunks share 96 MiB, so a buffer has 983,040 bytes, and a chunk of 96 MiB is read in 103 pieces, each of
+ * which is asked for when the one before it is read.
+ */
+#include "shuffle_merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+#define BUFFER_LEAST ((uint64_t)4096)
+#define BUFFER_MOST ((uint64_t)4 << 20)
+
+struct cursor {
+    struct shuffle_place place; /* of its next record */
+    struct shuffle_head head;
+    uint8_t *buffer;
+    uint64_t at, filled; /* in the buffer: the next record, and the end of what was read */
+    uint64_t offset;     /* in the file, of the byte after those in the buffer */
+    uint64_t end;        /* of the chunk in the file */
+    int fd;
+};
+
+struct shuffle_merge {
+    const struct shuffle_chunks *chunks;
+    uint64_t next; /* of the records in memory, if there is no chunk */
+    struct cursor *cursors;
+    uint64_t cursor_count;
+    uint64_t *heap; /* numbers of cursors */
+    uint64_t heap_count;
+    uint64_t buffer_bytes;
+    uint8_t *whole; /* a record that does not end in its buffer */
+    struct shuffle_place last;
+    bool any; /* `last` is that of a record */
+};
+
+enum tokmap_status shuffle_file_damaged(const char *folder, uint64_t offset, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_CORRUPT, folder, TOKMAP_NO_OFFSET,
+                     "byte %" PRIu64
+                     " of an unnamed file with documents to shuffle, which was written to this folder, is not what was "
+                     "written: the storage or the memory of this machine is not reliable; check it, and pack again",
+                     offset);
+}
+
+enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uint64_t bytes, uint64_t offset,
+                                     struct tokmap_error *error)
+{
+    size_t got = 0;
+    const int system = os_pread(fd, into, (size_t)bytes, offset, &got);
+    if (system)
+        return error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
+                                "documents to shuffle, in an unnamed file in this folder, cannot be read");
+    return got == bytes ? TOKMAP_OK : shuffle_file_damaged(folder, offset + got, error);
+}
+
+/* ---- cursors ---- */
+
+/* Fills the buffer from the next record on. */
+static enum tokmap_status cursor_fill(const struct shuffle_merge *merge, struct cursor *cursor,
+                                      struct tokmap_error *error)
+{
+    const uint64_t kept = cursor->filled - cursor->at;
+    const uint64_t more = min64(merge->buffer_bytes - kept, cursor->end - cursor->offset);
+    memmove(cursor->buffer, cursor->buffer + cursor->at, (size_t)kept);
+    cursor->at = 0;
+    cursor->filled = kept;
+    const enum tokmap_status status =
+        shuffle_file_read(merge->chunks->folder, cursor->fd, cursor->buffer + kept, more, cursor->offset, error);
+    if (status)
+        return status;
+    cursor->filled += more;
+    cursor->offset += more;
+    if (cursor->offset < cursor->end)
+        os_read_ahead(cursor->fd, cursor->offset, min64(merge->buffer_bytes, cursor->end - cursor->offset));
+    return TOKMAP_OK;
+}
+
+/* Finds the place of the next record. Statuses: OK, END (the chunk has no more), those of reading. */
+static enum tokmap_status cursor_look(const struct shuffle_merge *merge, struct cursor *cursor,
+                                      struct tokmap_error *error)
+{
+    const uint64_t left = cursor->filled - cursor->at + (cursor->end - cursor->offset);
+    struct shuffle_head *head = &cursor->head;
+    if (!left)
+        return TOKMAP_END;
+    if (cursor->filled - cursor->at < sizeof *head && left >= sizeof *head) {
+        const enum tokmap_status status = cursor_fill(merge, cursor, error);
+        if (status)
+            return status;
+    }
+    if (left >= sizeof *head)
+        memcpy(head, cursor->buffer + cursor->at, sizeof *head);
+    if (left < sizeof *head || head->bytes < sizeof *head || head->bytes % 8 || head->bytes > left ||
+        head->bytes > merge->chunks->record_most)
+        return shuffle_file_damaged(merge->chunks->folder, cursor->end - left, error);
+    cursor->place = shuffle_place_of(merge->chunks->seed, head->input, head->position);
+    return TOKMAP_OK;
+}
+
+/* Takes the record that cursor_look() has found. */
+static enum tokmap_status cursor_take(const struct shuffle_merge *merge, struct cursor *cursor, const uint8_t **record,
+                                      struct tokmap_error *error)
+{
+    const uint64_t bytes = cursor->head.bytes, have = min64(cursor->filled - cursor->at, bytes);
+    const uint64_t begin = cursor->offset - (cursor->filled - cursor->at);
+    *record = cursor->buffer + cursor->at;
+    cursor->at += have;
+    if (have < bytes) {
+        memcpy(merge->whole, *record, (size_t)have);
+        *record = merge->whole;
+        const enum tokmap_status status = shuffle_file_read(merge->chunks->folder, cursor->fd, merge->whole + have,
+                                                            bytes - have, cursor->offset, error);
+        if (status)
+            return status;
+        cursor->offset += bytes - have;
+    }
+    return shuffle_record_sound(*record, &cursor->head) ? TOKMAP_OK
+                                                        : shuffle_file_damaged(merge->chunks->folder, begin, error);
+}
+
+/* ---- the heap ---- */
+
+static bool heap_precedes(const struct shuffle_merge *merge, uint64_t a, uint64_t b)
+{
+    return shuffle_precedes(&merge->cursors[merge->heap[a]].place, &merge->cursors[merge->heap[b]].place);
+}
+
+/* Moves element i down until both elements below it follow it. */
+static void heap_sink(struct shuffle_merge *merge, uint64_t i)
+{
+    for (;;) {
+        uint64_t first = i;
+        for (uint64_t below = 2 * i + 1; below <= 2 * i + 2 && below < merge->heap_count; below++)
+            if (heap_precedes(merge, below, first))
+                first = below;
+        if (first == i)
+            return;
+        const uint64_t moved = merge->heap[i];
+        merge->heap[i] = merge->heap[first];
+        merge->heap[first] = moved;
+        i = first;
+    }
+}
+
+/* Looks for the next record of the cursor on top, and puts it in its place. */
+static enum tokmap_status heap_advance(struct shuffle_merge *merge, struct tokmap_error *error)
+{
+    const enum tokmap_status status = cursor_look(merge, &merge->cursors[merge->heap[0]], error);
+    if (status && status != TOKMAP_END)
+        return status;
+    if (status == TOKMAP_END)
+        merge->heap[0] = merge->heap[--merge->heap_count];
+    heap_sink(merge, 0);
+    return TOKMAP_OK;
+}
+
+/* ---- the merge ---- */
+
+static enum tokmap_status cursors_open(struct shuffle_merge *merge, struct tokmap_error *error)
+{
+    const struct shuffle_chunks *chunks = merge->chunks;
+    const uint64_t count = chunks->chunk_count;
+    const uint64_t each = max64(chunks->chunk_bytes / count, BUFFER_LEAST);
+    merge->buffer_bytes = round_down(min64(each, BUFFER_MOST), BUFFER_LEAST);
+    merge->cursors = calloc(count, sizeof *merge->cursors);
+    merge->heap = malloc(count * sizeof *merge->heap);
+    merge->whole = malloc((size_t)chunks->record_most);
+    if (!merge->cursors || !merge->heap || !merge->whole)
+        return error_set_memory(error, "the chunks", count * sizeof *merge->cursors);
+    enum tokmap_status status = TOKMAP_OK;
+    for (; merge->cursor_count < count && !status; merge->cursor_count++) {
+        const struct shuffle_chunk *chunk = &chunks->chunks[merge->cursor_count];
+        struct cursor *cursor = &merge->cursors[merge->cursor_count];
+        *cursor = (struct cursor){.fd = chunk->fd, .offset = chunk->begin, .end = chunk->end};
+        cursor->buffer = malloc((size_t)merge->buffer_bytes);
+        if (!cursor->buffer)
+            return error_set_memory(error, "the chunks", count * merge->buffer_bytes);
+        status = cursor_look(merge, cursor, error);
+        merge->heap[merge->heap_count++] = merge->cursor_count;
+    }
+    for (uint64_t i = merge->heap_count / 2; i-- && !status;)
+        heap_sink(merge, i);
+    return status;
+}
+
+enum tokmap_status shuffle_merge_open(struct shuffle_merge **merge, const struct shuffle_chunks *chunks,
+                                      struct tokmap_error *error)
+{
+    struct shuffle_merge *made = *merge = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "the merge of the chunks", sizeof *made);
+    made->chunks = chunks;
+    const enum tokmap_status status = chunks->chunk_count ? cursors_open(made, error) : TOKMAP_OK;
+    if (status) {
+        shuffle_merge_close(made);
+        *merge = NULL;
+    }
+    return status;
+}
+
+void shuffle_merge_close(struct shuffle_merge *merge)
+{
+    if (!merge)
+        return;
+    for (uint64_t i = 0; i < merge->cursor_count; i++)
+        free(merge->cursors[i].buffer);
+    free(merge->cursors);
+    free(merge->heap);
+    free(merge->whole);
+    free(merge);
+}
+
+enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffle_head *head, const uint8_t **record,
+                                      struct tokmap_error *error)
+{
+    if (!merge->chunks->chunk_count) {
+        *record = shuffle_chunks_record(merge->chunks, merge->next);
+        if (!*record)
+            return TOKMAP_END;
+        memcpy(head, *record, sizeof *head);
+        merge->next++;
+        return TOKMAP_OK;
+    }
+    /* The record of the last call was in the buffer of the cursor on top, which only now moves on. */
+    enum tokmap_status status = merge->any && merge->heap_count ? heap_advance(merge, error) : TOKMAP_OK;
+    if (status || !merge->heap_count)
+        return status ? status : TOKMAP_END;
+    struct cursor *first = &merge->cursors[merge->heap[0]];
+    const uint64_t begin = first->offset - (first->filled - first->at);
+    if (merge->any && !shuffle_precedes(&merge->last, &first->place))
+        return shuffle_file_damaged(merge->chunks->folder, begin, error);
+    status = cursor_take(merge, first, record, error);
+    *head = first->head;
+    merge->last = first->place;
+    merge->any = true;
+    return status;
+}

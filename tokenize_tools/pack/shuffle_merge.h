@@ -1,0 +1,34 @@
+/*
+ * shuffle_merge.h - the second pass of the shuffle: reads the sorted chunks (shuffle_chunks.h) side by side and gives
+ * their records in the order of all of them.
+ *
+ * Memory: as much as a chunk had, divided among the chunks, but at least 4 KiB for each: with chunks of 96 MiB, more
+ * from 24,576 chunks on, which have 2.25 TiB.
+ *
+ * Each record is checked by its hash, and its place must follow that of the record before it, so what a disk returns
+ * wrong, or twice, is an error and never a token.
+ */
+#ifndef TOKMAP_PACK_SHUFFLE_MERGE_H
+#define TOKMAP_PACK_SHUFFLE_MERGE_H
+
+#include "shuffle_chunks.h"
+
+struct shuffle_merge; /* for one thread at a time */
+
+/* chunks: after shuffle_chunks_end(); must outlive the merge. Statuses: OK, ERROR_MEMORY, ERROR_IO, ERROR_CORRUPT. */
+enum tokmap_status shuffle_merge_open(struct shuffle_merge **merge, const struct shuffle_chunks *chunks,
+                                      struct tokmap_error *error);
+void shuffle_merge_close(struct shuffle_merge *merge); /* accepts NULL */
+
+/* Sets *record to the next record, whose head is *head, until the next call. Statuses: OK, END, ERROR_IO,
+ * ERROR_CORRUPT. */
+enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffle_head *head, const uint8_t **record,
+                                      struct tokmap_error *error);
+
+/* Reads bytes of an unnamed file. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the file is shorter). */
+enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uint64_t bytes, uint64_t offset,
+                                     struct tokmap_error *error);
+/* The status of a record that is not what was written. */
+enum tokmap_status shuffle_file_damaged(const char *folder, uint64_t offset, struct tokmap_error *error);
+
+#endif

@@ -1,0 +1,95 @@
+/*
+ * work_folder.h - NAME.work, the folder of unfinished work beside an output NAME, and the journal in it, with which a
+ * command that was killed continues where it was.
+ *
+ * The file NAME.work/journal begins with all that the output depends on: facts (options, the tokenizer), and of each
+ * input its name, its size, and XXH3-64 of its first and last 64 KiB. After them follow the records of the caller.
+ *
+ *     16 bytes   "tokmap-journal 1"
+ *     records    u32 type, u32 bytes, the bytes, u64 XXH3-64 of type, bytes, and payload, with the record's offset as
+ *                the seed
+ *
+ * The facts are written to journal.new, synced, and renamed, so a journal has all of them or does not exist. A record
+ * of the caller that is not whole, or whose hash is wrong, ends the journal: it and all that follows was not synced
+ * when the command was killed.
+ *
+ * Only one process uses a folder: the journal is locked as long as it is open.
+ */
+#ifndef TOKMAP_PACK_WORK_FOLDER_H
+#define TOKMAP_PACK_WORK_FOLDER_H
+
+#include <stdbool.h>
+
+#include "corpus/inputs.h"
+
+#define WORK_RECORD_MOST ((uint32_t)1 << 20) /* bytes of a record */
+#define WORK_TYPE_FIRST 16U                  /* types of the caller begin here */
+
+struct work_folder; /* for one thread at a time */
+
+/* Something that the output depends on: an option as the user types it ("--shard-tokens"), or another name. Either is
+ * text. A value that a command does not have is "". */
+struct work_fact {
+    const char *name, *value;
+};
+
+struct work_folder_options {
+    const char *name; /* of the output: the folder is NAME.work */
+    const struct work_fact *facts;
+    size_t fact_count;
+    const char *const *operands; /* of inputs.h, as everything here valid until work_folder_open() returns */
+    size_t operand_count;
+    const struct inputs_selection *select;
+    /* Which files of the folder the caller has made, beside the journal; called with the name in the folder. They are
+     * removed where work begins. NULL: none. */
+    bool (*owns)(const char *entry);
+    bool start_over;          /* what a killed command has left is removed; otherwise it is continued */
+    bool create;              /* make the folder if there is none; otherwise *folder is then NULL, with status OK */
+    bool (*stop)(void *user); /* true ends the reading of the inputs with ERROR_INTERRUPTED; may be NULL */
+    void *user;
+};
+
+/* Opens the folder of earlier work, if it is of the same facts and inputs, or makes one. Statuses: OK, ERROR_MISMATCH
+ * (a fact or an input differs, which the message names), ERROR_BUSY (another process uses it), ERROR_CORRUPT,
+ * ERROR_UNSUPPORTED (a journal of another version; an input, such as standard input, that cannot be read twice),
+ * ERROR_IO, ERROR_NOT_FOUND, ERROR_LIMIT, ERROR_INTERRUPTED, ERROR_MEMORY. */
+enum tokmap_status work_folder_open(struct work_folder **folder, const struct work_folder_options *options,
+                                    struct tokmap_error *error);
+
+/* Whether the folder is that of earlier work, whose records work_folder_next() returns. */
+bool work_folder_found(const struct work_folder *folder);
+
+/* Returns whether there is a journal of an output of this name, which may be that of a process that runs. */
+bool work_folder_exists(const char *name);
+
+/* The path of the folder. It stays valid as long as *folder. */
+const char *work_folder_path(const struct work_folder *folder);
+
+struct work_record {
+    uint32_t type, bytes;
+    const uint8_t *payload; /* valid until the next call */
+    uint64_t end;           /* offset of the next record */
+};
+
+/* Reads the next record of earlier work. Statuses: OK, END (there is none, or the rest of the journal is torn),
+ * ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error);
+
+/* Cuts the journal at the end of a record, or, with end 0, after the facts. The next record is appended there. To be
+ * called once, before the first one is appended to earlier work. Statuses: OK, ERROR_IO. */
+enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, struct tokmap_error *error);
+
+/* Appends a record; it is written at the latest by work_folder_sync(), which also syncs it. type: from WORK_TYPE_FIRST
+ * on; bytes: at most WORK_RECORD_MOST. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type, const void *payload, uint32_t bytes,
+                                      struct tokmap_error *error);
+enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_error *error);
+
+/* Closes the folder and leaves it for the next attempt. NULL is ignored. */
+void work_folder_close(struct work_folder *folder);
+
+/* The work is complete, or given up: removes the journal, the files that the caller owns, and the folder, and syncs.
+ * A folder with other files in it remains. Frees *folder. NULL is ignored. */
+void work_folder_remove(struct work_folder *folder);
+
+#endif
