@@ -174,6 +174,20 @@ for memory in 1G 0; do
     equal "$(tokmap show --dropped -q skipped)" "bad.jsonl record 0: duplicate of bad.jsonl record 0"
 done
 
+# An interrupt while keys are read leaves nothing, and the next command works.
+awk 'BEGIN { for (i = 0; i < 1500000; i++) printf "{\"text\":\"%d\"}\n", i % 1000000 }' >many.jsonl
+tokmap pack -q --dedup exact --dedup-memory 0 -o int many.jsonl 2>err &
+await test -e int.dropped.partial
+kill -INT $! 2>/dev/null || true
+status=0
+wait $! || status=$?
+[ $status -eq 130 ] || [ $status -eq 0 ]
+[ ! -e int.dropped.partial ]
+[ $status -eq 0 ] || [ ! -e int.dropped ]
+tokmap pack -q --force --dedup exact --dedup-memory 0 -o int many.jsonl
+equal "$(tokmap show -q --dropped int | wc -l | tr -d ' ')" 500000
+rm many.jsonl
+
 refused()
 {
     text=$1
