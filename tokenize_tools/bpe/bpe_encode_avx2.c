@@ -42,7 +42,7 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
     return line->ids;
 }
 
-#include "bpe_pieces_x86.h"
+#include "bpe_encode_x86.h"
 
 uint32_t bpe_positions_avx2(uint16_t *positions, const uint64_t *words, size_t count)
 {

@@ -1,5 +1,5 @@
 /*
- * bpe_pieces_x86.h - steps 3 and 4 of bpe_encode.c for processors with AVX2 and AES: keys, and lookups.
+ * bpe_encode_x86.h - steps 3 and 4 of bpe_encode.c for processors with AVX2 and AES: keys, and lookups.
  *
  * Only bpe_encode_avx2.c and bpe_encode_vbmi.c include this header. Each has defined long_ids() before, and is compiled
  * for its own instructions:
@@ -10,8 +10,8 @@
  * its hash selects, and all of it fits the line. It returns the number of ids, or 0 if bpe_miss() has to find them. It
  * may write 64 bytes.
  */
-#ifndef TOKMAP_BPE_BPE_PIECES_X86_H
-#define TOKMAP_BPE_BPE_PIECES_X86_H
+#ifndef TOKMAP_BPE_BPE_ENCODE_X86_H
+#define TOKMAP_BPE_BPE_ENCODE_X86_H
 
 #include <immintrin.h>
 
