@@ -27,7 +27,7 @@
  *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. It is swapped back.
  *   - The piece is longer than 15 bytes, or has too many ids: the second cache (struct bpe_long) holds it, a line of
  *     64 bytes with ids and bytes, or with a place in the store where they are.
- *   - The piece is in no cache. It is merged and added. With AVX-512 it becomes pending instead, and room for its ids
+ *   - The piece is in no cache. It is merged and added. With AVX2 it becomes pending instead, and room for its ids
  *     is left in the output. When enough are pending they are merged together (bpe_merge_lanes.h), and the output
  *     after them moves up to close the gaps.
  *   - The piece is a token that merging does not reach (bpe_unreached). It is never in a cache, because a part of a
