@@ -15,14 +15,7 @@
 #include "bpe/bpe_encode.h"
 #include "common/cpu.h"
 #include "pretokenize/pretokenizer.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
+#include "support/sanitized.h"
 
 #ifndef SANITIZED
 void *__libc_malloc(size_t bytes);

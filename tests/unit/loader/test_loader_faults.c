@@ -15,20 +15,13 @@
 #include <unistd.h>
 
 #include "support/made.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 #include "common/bytes.h"
 #include "format/layout.h"
 #include "format/shard_mask.h"
 #include "platform/os.h"
 #include "tokmap/tokmap.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
 
 static char folder[512];
 static struct made made;

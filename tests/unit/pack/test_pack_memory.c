@@ -14,18 +14,10 @@
 #include <zstd.h>
 
 #include "pack/pack.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 #include "platform/os.h"
 #include "vocabulary/vocabulary.h"
-
-#if defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
-#define SANITIZED
-#endif
-#endif
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED
-#endif
 
 #define LINE ((size_t)64 << 20)
 

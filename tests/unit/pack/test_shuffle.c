@@ -20,6 +20,7 @@
 #include "pack/shuffle_chunks.h"
 #include "pack/shuffle_merge.h"
 #include "platform/os.h"
+#include "support/sanitized.h"
 #include "support/scratch.h"
 #include "vocabulary/vocabulary.h"
 
@@ -353,7 +354,7 @@ static void test_damaged_while_packing(void **state)
     assert_int_equal(access("bad.bin.partial", F_OK), -1);
 }
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#ifdef SANITIZED
 static void test_many_tiny(void **state)
 {
     skip();

@@ -27,14 +27,7 @@
 #include "vocabulary/vocabulary.h"
 #include "vocabulary/vocabulary_file.h"
 #include "support/reference_data.h"
-
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-#define SANITIZED 1
-#elif defined(__has_feature)
-#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer) || __has_feature(memory_sanitizer)
-#define SANITIZED 1
-#endif
-#endif
+#include "support/sanitized.h"
 
 #ifdef SANITIZED
 int main(void)
