@@ -63,7 +63,18 @@ struct pack_options {
     /* Called once, when all is packed and checked, before the shard is committed. A status other than OK ends the work
      * with it. May be NULL. */
     enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
+    /* What the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32 whenever
+     * the work is saved, and state_load() gets those of a killed process in the same order. Either may be NULL.
+     * Statuses of state_load(): any. */
+    int (*state_save)(void *user, const struct state_sink *sink);
+    enum tokmap_status (*state_load)(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
+                                     struct tokmap_error *error);
     void *user;
+
+    /* How often the work is saved in PREFIX.work/journal, so that a killed process can be continued; 0: never. Nothing
+     * is saved where an input cannot be read twice. */
+    uint64_t checkpoint_ns;
+    bool start_over; /* removes what a killed process has left, instead of continuing it */
 };
 
 struct pack_result {
@@ -79,6 +90,8 @@ struct pack_result {
     struct lengths lengths;                        /* of the documents, with the tokens that begin and end them */
     uint8_t content[16];                           /* the content id; zero for a dry run */
     struct drop_counts dropped;                    /* with options.drop */
+    bool continued;                                /* a killed process has packed a part of it */
+    bool kept;                                     /* after an error: the same call continues the work */
     uint64_t shards;                               /* how many were written */
     uint64_t oversized;                            /* documents longer than shard_tokens */
     struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */
@@ -91,10 +104,11 @@ struct pack_result {
 /* Bytes of an id in a shard without a tokenizer. */
 uint32_t pack_width(uint64_t vocabulary);
 
-/* Packs the operands (see inputs.h). After an error no output file is left, and an older shard of the same name is
- * unchanged. Statuses: OK, ERROR_INPUT, ERROR_ENCODING, ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_CORRUPT, ERROR_TRUNCATED,
- * ERROR_MISMATCH (inputs); ERROR_EXISTS, ERROR_BUSY (output); ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (either);
- * ERROR_INTERRUPTED, ERROR_MEMORY, ERROR_INTERNAL (the accounts do not add up). */
+/* Packs the operands (see inputs.h). After an error no output file is left, unless result->kept, and an older shard of
+ * the same name is unchanged. Statuses: OK, ERROR_INPUT, ERROR_ENCODING, ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_CORRUPT,
+ * ERROR_TRUNCATED, ERROR_MISMATCH (inputs; or they, or the options, are not those of the work that would be continued);
+ * ERROR_EXISTS, ERROR_BUSY (output); ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (either); ERROR_INTERRUPTED,
+ * ERROR_MEMORY, ERROR_INTERNAL (the accounts do not add up). */
 enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
                             struct pack_result *result, struct tokmap_error *error);
 

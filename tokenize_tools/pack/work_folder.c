@@ -153,6 +153,12 @@ enum tokmap_status work_folder_next(struct work_folder *folder, struct work_reco
     return folder->found ? record_read(folder, record, error) : TOKMAP_END;
 }
 
+void work_folder_rewind(struct work_folder *folder)
+{
+    assert(folder->found && !folder->out.count);
+    folder->at = folder->facts_end;
+}
+
 enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, struct tokmap_error *error)
 {
     assert(folder->found && !folder->out.count && (!end || end >= folder->facts_end));
