@@ -31,7 +31,7 @@ struct shard_writer_options {
      * writer remembers the paths (path_table.h). If false, the writer remembers only the last path. */
     bool mixed;
     bool resume; /* continues what a killed writer has left: see shard_save.h. ERROR_NOT_FOUND if it is not there */
-    bool unit; /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
+    bool unit;   /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
     /* The fields of the documents' records that the index keeps: see shard_writer_values(). At most COLUMNS_MAX names,
      * each of 1 to COLUMN_NAME_MAX bytes of UTF-8, all different; copied. */
     const char *const *columns;

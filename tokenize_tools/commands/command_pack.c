@@ -47,7 +47,7 @@ struct packing {
     struct split split;
     bool seed_given;
     struct pack_shuffle shuffle;
-    bool shuffled;               /* --shuffle was given */
+    bool shuffled; /* --shuffle was given */
     bool shuffle_memory_given;
     bool merging;                /* the progress is that of the second pass */
     bool shard_given, sets;      /* sets: the output is one or several shard sets */
@@ -422,7 +422,10 @@ int command_pack(int argc, char **argv)
         {0, "no-resume", CLI_FLAG, &packing.start_over, NULL, NULL,
          "start over instead of continuing the work that a killed command has left in PREFIX.work", NULL},
         {0, "checkpoint-seconds", CLI_TEXT, &packing.checkpoint_text, NULL, "N",
-         "save the work every N seconds, so that the same command continues it after a kill (default: 4; 0: never)",
+         "save the work every N seconds, so that the same command continues it after an interrupt or a kill (default: "
+         "4; "
+         "0: never). With --shuffle, --dedup, --exclude-ngrams, or an input that cannot be read twice (standard input, "
+         "a pipe), nothing is saved, and the command starts over",
          NULL},
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(packing.asked),

@@ -22,7 +22,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/path.h"
 #include "text/utf8.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -73,12 +72,7 @@ void corpus_close(struct corpus *corpus)
 
 enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struct tokmap_error *error)
 {
-    if (corpus->excluded_count == EXCLUDED_MOST)
-        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                         "more than 16 files are excluded from the inputs; this is a bug in tokmap, please report it");
-    if (!os_stat(path, &corpus->excluded[corpus->excluded_count]))
-        corpus->excluded_count++;
-    return TOKMAP_OK;
+    return excluded_files_add(&corpus->excluded, path, error);
 }
 
 static bool has_records(const struct corpus *corpus)
@@ -247,20 +241,6 @@ static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batc
     return TOKMAP_OK;
 }
 
-static bool is_excluded(const struct corpus *corpus, const char *path, const struct os_stat *own)
-{
-    char *folder = path_folder(path);
-    struct os_stat holder = {0};
-    const bool known = folder && !os_stat(folder, &holder);
-    free(folder);
-    for (size_t i = 0; i < corpus->excluded_count; i++) {
-        const struct os_stat *one = &corpus->excluded[i], *other = one->kind == OS_KIND_FOLDER ? &holder : own;
-        if ((known || other == own) && other->device == one->device && other->inode == one->inode)
-            return true;
-    }
-    return false;
-}
-
 enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                      struct tokmap_error *error)
 {
@@ -272,7 +252,7 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
     assert(!corpus->open && !corpus->carried);
     corpus->format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, path, &why);
-    if (!status && !remote_kind(path) && is_excluded(corpus, path, stream_stat(corpus->stream))) {
+    if (!status && !remote_kind(path) && excluded_files_have(&corpus->excluded, path, stream_stat(corpus->stream))) {
         corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
         status = error_set(&why, TOKMAP_ERROR_ARGUMENT, corpus->path, TOKMAP_NO_OFFSET,
                            "this input is an output of the same command; write it outside of the inputs' folder");

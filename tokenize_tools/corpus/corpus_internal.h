@@ -3,12 +3,11 @@
 #define TOKMAP_CORPUS_CORPUS_INTERNAL_H
 
 #include "corpus.h"
+#include "excluded_files.h"
 #include "format_choice.h"
 #include "inputs.h"
 #include "parquet_source.h"
 #include "stream.h"
-
-#define EXCLUDED_MOST 16
 
 struct corpus {
     struct corpus_options options;
@@ -45,8 +44,7 @@ struct corpus {
     uint64_t parquet_runs;          /* of rows that were delivered */
     uint64_t parquet_taken;         /* bytes of the file that belong to rows of earlier parts */
     struct parquet_pool *parquet_pool;
-    struct os_stat excluded[EXCLUDED_MOST];
-    size_t excluded_count;
+    struct excluded_files excluded;
 };
 
 /* Opens the next input. An error of it becomes an issue of the batch. Statuses: OK, ERROR_INTERRUPTED, ERROR_MEMORY. */

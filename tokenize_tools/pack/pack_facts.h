@@ -2,7 +2,7 @@
 #ifndef TOKMAP_PACK_PACK_FACTS_H
 #define TOKMAP_PACK_PACK_FACTS_H
 
-#include "pack.h"
+#include "packing_options.h"
 #include "work_folder.h"
 
 #define PACK_FACTS_MOST 40

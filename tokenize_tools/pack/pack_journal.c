@@ -40,7 +40,7 @@ struct pack_journal {
     size_t operand_count;
     struct pack_facts facts;
     struct work_folder *folder; /* NULL before the first checkpoint */
-    bool off;                   /* nothing is saved: an input cannot be read twice */
+    bool off;                   /* nothing is saved: so are the options, or an input cannot be read twice */
     bool found, complete;
     uint64_t next_ns, checkpoint_end;
     struct checkpoint last; /* that was read or made */
@@ -118,6 +118,7 @@ enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct
     made->options = options;
     made->operands = operands;
     made->operand_count = count;
+    made->off = !options->checkpoint_ns;
     made->piece = malloc(PIECE_MOST);
     enum tokmap_status status = TOKMAP_OK;
     if (!pack_facts_make(&made->facts, options, layout()) || !made->piece)

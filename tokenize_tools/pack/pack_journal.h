@@ -18,7 +18,7 @@
 
 #include "histogram.h"
 #include "ordered_workers.h"
-#include "pack.h"
+#include "packing_options.h"
 
 struct pack_journal; /* for one thread at a time */
 

@@ -4,7 +4,7 @@
  * The facts are never held in memory: a walk over the options and the inputs produces them one after the other, and
  * each is either written or compared with the next record of the journal.
  *
- * Example: a killed command had the facts "--shard-tokens 1000" and the input a.jsonl of 700 bytes; now a.jsonl has
+ * Example: a killed command had shards of 1000 tokens at most and the input a.jsonl of 700 bytes; now a.jsonl has
  * 900. The walk produces the option, which equals record 0; the input, which record 1 names with 700 bytes: the
  * message names the input and both sizes, and nothing is changed.
  */
