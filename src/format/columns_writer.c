@@ -89,7 +89,9 @@ static uint64_t value_begin(const struct column_writer *column, uint64_t value)
 /* Makes the hash table larger, so that at most half of it is in use. */
 static int grow_slots(struct column_writer *column)
 {
-    const uint64_t slots = column->slot_count ? 2 * column->slot_count : SLOTS_LEAST;
+    uint64_t slots = column->slot_count ? 2 * column->slot_count : SLOTS_LEAST;
+    while (slots <= 2 * column->values) /* a restored dictionary has all its values at once */
+        slots *= 2;
     uint32_t *made = calloc(slots, sizeof *made);
     if (!made)
         return ENOMEM;
@@ -199,6 +201,170 @@ int columns_writer_add(struct columns_writer *writer, const struct shard_value *
             system = add_value(&writer->columns[c], &values[d * writer->count + c], writer->documents);
         writer->documents++;
     }
+    return system;
+}
+
+/* ---- saving ---- */
+
+enum { SAVED_NUMBERS, SAVED_CODES, SAVED_LOWS, SAVED_CARRIES, SAVED_PLAIN, SAVED_ENDS, SAVED_BYTES };
+enum { NUMBER_PLAIN, NUMBER_CODED, NUMBER_VALUES, NUMBER_TOTAL, NUMBER_CARRIED, NUMBERS };
+enum { PIECE = 1 << 14 };
+
+/* Passes on memory in pieces. */
+static int memory_save(const void *bytes, uint64_t count, uint32_t kind, const struct state_sink *sink)
+{
+    int system = 0;
+    for (uint64_t done = 0; done < count && !system; done += PIECE)
+        system = sink->put(sink->user, kind, (const uint8_t *)bytes + done, (size_t)min64(count - done, PIECE));
+    return system;
+}
+
+static int column_save(struct column_writer *column, uint32_t kind, const struct state_sink *sink)
+{
+    const uint64_t begin = value_begin(column, column->saved), end = value_begin(column, column->values);
+    const uint64_t numbers[NUMBERS] = {column->plain, column->coded, column->values, column->total, column->carried};
+    int system = spill_save(&column->codes, kind + SAVED_CODES, sink);
+    if (!system)
+        system = spill_save(&column->lows, kind + SAVED_LOWS, sink);
+    if (!system)
+        system = spill_save(&column->carries, kind + SAVED_CARRIES, sink);
+    if (!system)
+        system = spill_save(&column->plain_values, kind + SAVED_PLAIN, sink);
+    if (!system && column->saved < column->values)
+        system = memory_save(column->ends + column->saved, (column->values - column->saved) * sizeof *column->ends,
+                             kind + SAVED_ENDS, sink);
+    if (!system && begin < end)
+        system = memory_save(column->bytes + begin, end - begin, kind + SAVED_BYTES, sink);
+    column->saved = column->values;
+    return system ? system : sink->put(sink->user, kind + SAVED_NUMBERS, numbers, sizeof numbers);
+}
+
+int columns_writer_save(struct columns_writer *writer, uint32_t kind, const struct state_sink *sink)
+{
+    int system = 0;
+    for (uint32_t c = 0; c < writer->count && !system; c++)
+        system = column_save(&writer->columns[c], kind + c * COLUMN_KINDS, sink);
+    return system;
+}
+
+/* Takes ends of values of the dictionary. */
+static int ends_load(struct column_writer *column, const uint8_t *bytes, size_t count)
+{
+    const uint64_t more = count / sizeof *column->ends, all = column->values + more;
+    if (count % sizeof *column->ends || all > COLUMN_VALUES_MAX)
+        return EINVAL;
+    if (all > column->ends_room) {
+        const uint64_t room = max64(2 * all, SLOTS_LEAST / 2);
+        uint32_t *ends = realloc(column->ends, room * sizeof *ends);
+        column->ends = ends ? ends : column->ends;
+        uint32_t *hashes = ends ? realloc(column->hashes, room * sizeof *hashes) : NULL;
+        column->hashes = hashes ? hashes : column->hashes;
+        if (!hashes)
+            return ENOMEM;
+        column->ends_room = room;
+    }
+    memcpy(column->ends + column->values, bytes, count);
+    column->values = all;
+    return 0;
+}
+
+/* Takes bytes of values of the dictionary. */
+static int bytes_load(struct column_writer *column, const uint8_t *bytes, size_t count)
+{
+    const uint64_t all = column->loaded + count;
+    if (all > COLUMN_DICTIONARY_BYTES)
+        return EINVAL;
+    if (all > column->bytes_room) {
+        const uint64_t room = min64(max64(2 * all, ROOM_LEAST), COLUMN_DICTIONARY_BYTES);
+        uint8_t *grown = realloc(column->bytes, room);
+        if (!grown)
+            return ENOMEM;
+        column->bytes = grown;
+        column->bytes_room = room;
+    }
+    memcpy(column->bytes + column->loaded, bytes, count);
+    column->loaded = all;
+    return 0;
+}
+
+static int numbers_load(struct column_writer *column, const uint8_t *bytes, size_t count)
+{
+    uint64_t numbers[NUMBERS];
+    if (count != sizeof numbers)
+        return EINVAL;
+    memcpy(numbers, bytes, sizeof numbers);
+    if (numbers[NUMBER_PLAIN] > 1 || numbers[NUMBER_VALUES] != column->values)
+        return EINVAL;
+    column->plain = numbers[NUMBER_PLAIN];
+    column->coded = numbers[NUMBER_CODED];
+    column->total = numbers[NUMBER_TOTAL];
+    column->carried = numbers[NUMBER_CARRIED];
+    return 0;
+}
+
+int columns_writer_load(struct columns_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count)
+{
+    if (kind / COLUMN_KINDS >= writer->count)
+        return EINVAL;
+    struct column_writer *column = &writer->columns[kind / COLUMN_KINDS];
+    switch (kind % COLUMN_KINDS) {
+    case SAVED_NUMBERS:
+        return numbers_load(column, bytes, count);
+    case SAVED_CODES:
+        if (count % sizeof(uint16_t))
+            return EINVAL;
+        for (size_t i = 0; i < count; i += sizeof(uint16_t))
+            column->code_after = max64(column->code_after, (uint64_t)load16(bytes + i) + 1);
+        return spill_add(&column->codes, bytes, count);
+    case SAVED_LOWS:
+        return spill_add(&column->lows, bytes, count);
+    case SAVED_CARRIES:
+        return spill_add(&column->carries, bytes, count);
+    case SAVED_PLAIN:
+        return spill_add(&column->plain_values, bytes, count);
+    case SAVED_ENDS:
+        return ends_load(column, bytes, count);
+    case SAVED_BYTES:
+        return bytes_load(column, bytes, count);
+    default:
+        return EINVAL;
+    }
+}
+
+/* Checks a column, and makes the hash table of its dictionary. */
+static int column_restored(struct column_writer *column, uint64_t documents)
+{
+    uint64_t end = 0;
+    for (uint64_t v = 0; v < column->values; v++) {
+        if (column->ends[v] < end || column->ends[v] > column->loaded)
+            return EINVAL;
+        column->hashes[v] =
+            (uint32_t)(table_hash(column->key, column->bytes ? column->bytes + end : (const uint8_t *)"",
+                                  column->ends[v] - end) >>
+                       32);
+        end = column->ends[v];
+    }
+    const uint64_t lows = documents - min64(column->coded, documents);
+    if (end != column->loaded || column->code_after > column->values || column->coded > documents ||
+        spill_bytes(&column->codes) != column->coded * sizeof(uint16_t) ||
+        spill_bytes(&column->lows) != lows * sizeof(uint32_t) || (!column->plain && lows) ||
+        spill_bytes(&column->carries) / sizeof(uint64_t) != column->carried ||
+        spill_bytes(&column->plain_values) > column->total)
+        return EINVAL;
+    column->saved = column->values;
+    spill_restored(&column->codes);
+    spill_restored(&column->lows);
+    spill_restored(&column->carries);
+    spill_restored(&column->plain_values);
+    return column->values ? grow_slots(column) : 0;
+}
+
+int columns_writer_restored(struct columns_writer *writer, uint64_t documents)
+{
+    int system = 0;
+    for (uint32_t c = 0; c < writer->count && !system; c++)
+        system = column_restored(&writer->columns[c], documents);
+    writer->documents = documents;
     return system;
 }
 

@@ -39,6 +39,9 @@ struct column_writer {
     uint64_t total;   /* bytes of the values of all documents, as a plain column counts them */
     uint64_t carried; /* carries among `carries` */
     struct spill codes, lows, carries, plain_values;
+    uint64_t saved;      /* values of the dictionary that columns_writer_save() has passed on */
+    uint64_t code_after; /* while it is restored: more than each code */
+    uint64_t loaded;     /* while it is restored: bytes of the dictionary */
 };
 
 struct columns_writer {
@@ -53,6 +56,15 @@ void columns_writer_free(struct columns_writer *writer); /* a zeroed writer is a
 
 /* Appends the values of `documents` documents: values[d * count + c] is that of column c. */
 int columns_writer_add(struct columns_writer *writer, const struct shard_value *values, uint64_t documents);
+
+/* Passes on what was added since the last call. Kinds are `kind` + COLUMN_KINDS * the number of the column + a number
+ * below COLUMN_KINDS. */
+#define COLUMN_KINDS 8U
+int columns_writer_save(struct columns_writer *writer, uint32_t kind, const struct state_sink *sink);
+/* Takes what columns_writer_save() has passed on; `kind` without its first addend. When everything has been taken,
+ * columns_writer_restored() checks it. EINVAL: it is not sound. */
+int columns_writer_load(struct columns_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count);
+int columns_writer_restored(struct columns_writer *writer, uint64_t documents);
 
 /* Writes the section columns. To be called once. */
 int columns_writer_finish(struct columns_writer *writer, struct index_writer *index);

@@ -9,7 +9,7 @@
 #include "common/hash.h"
 #include "platform/os.h"
 
-enum { WRITER_BUFFER = 1 << 18 };
+enum { WRITER_BUFFER = 1 << 18, SAVED_PIECE = 1 << 14 };
 
 /* ---- spill ---- */
 
@@ -75,6 +75,20 @@ int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t co
     if (count > part)
         memcpy((uint8_t *)into + part, spill->buffer + (offset + part - spill->stored), count - part);
     return 0;
+}
+
+int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink)
+{
+    uint8_t piece[SAVED_PIECE];
+    int system = 0;
+    while (spill->saved < spill_bytes(spill) && !system) {
+        const size_t part = (size_t)min64(spill_bytes(spill) - spill->saved, sizeof piece);
+        system = spill_read(spill, spill->saved, piece, part);
+        if (!system)
+            system = sink->put(sink->user, kind, piece, part);
+        spill->saved += part;
+    }
+    return system;
 }
 
 /* ---- index ---- */
@@ -185,6 +199,25 @@ int index_writer_pad(struct index_writer *writer, uint64_t power)
     assert(writer->sections && power && power <= INDEX_ALIGN && !(power & (power - 1)));
     uint64_t start = writer->table[writer->sections - 1].offset;
     return add_zeros_to(writer, start + round_up(writer->offset - start, power));
+}
+
+int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink)
+{
+    const uint64_t flushed = writer->offset - writer->used;
+    uint8_t piece[SAVED_PIECE];
+    int system = 0;
+    while (from < writer->offset && !system) {
+        size_t part = (size_t)min64((from < flushed ? flushed : writer->offset) - from, sizeof piece), got = part;
+        if (from < flushed)
+            system = os_pread(writer->fd, piece, part, from, &got);
+        if (!system && got < part)
+            system = EIO; /* our own file has become shorter */
+        const uint8_t *bytes = from < flushed ? piece : writer->buffer + (from - flushed);
+        if (!system)
+            system = sink->put(sink->user, kind, bytes, part);
+        from += part;
+    }
+    return system;
 }
 
 int index_writer_end(struct index_writer *writer)

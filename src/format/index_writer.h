@@ -20,6 +20,7 @@ struct spill {
     int fd;             /* -1 until the buffer is full for the first time */
     size_t used;        /* bytes in the buffer */
     uint64_t stored;    /* bytes in the file */
+    uint64_t saved;     /* bytes that spill_save() has passed on */
     uint8_t *buffer;    /* SPILL_BUFFER bytes, allocated at the first use */
 };
 
@@ -28,6 +29,19 @@ void spill_free(struct spill *spill);
 int spill_add(struct spill *spill, const void *bytes, size_t count);
 /* Reads bytes back; offset + count is at most spill_bytes(). */
 int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t count);
+/* Where a writer's state goes when it is saved, so that a later process continues: pieces of at most SPILL_BUFFER
+ * bytes, of a kind that the writer's file defines. put() returns 0 or an errno, which ends the saving. */
+struct state_sink {
+    int (*put)(void *user, uint32_t kind, const void *bytes, size_t count);
+    void *user;
+};
+/* Passes on the bytes that were added since the last call; spill_add() with them restores the spill, and
+ * spill_restored() says that they are saved already. */
+int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink);
+static inline void spill_restored(struct spill *spill)
+{
+    spill->saved = spill->stored + spill->used;
+}
 static inline uint64_t spill_bytes(const struct spill *spill)
 {
     return spill->stored + spill->used;
@@ -35,11 +49,11 @@ static inline uint64_t spill_bytes(const struct spill *spill)
 
 struct index_writer {
     int fd;
-    uint64_t offset;          /* of the next byte in the file, counting the bytes in the buffer */
-    size_t used, hashed;      /* bytes of the buffer that are filled, and that are part of `hash` */
+    uint64_t offset;     /* of the next byte in the file, counting the bytes in the buffer */
+    size_t used, hashed; /* bytes of the buffer that are filled, and that are part of `hash` */
     uint8_t *buffer;
-    struct hash_state *hash;  /* of the open section */
-    uint32_t sections;        /* finished sections, plus the open one */
+    struct hash_state *hash; /* of the open section */
+    uint32_t sections;       /* finished sections, plus the open one */
     struct index_entry table[INDEX_SECTIONS_MAX];
     uint64_t id; /* of the finished index, as in struct index */
 };
@@ -54,6 +68,9 @@ int index_writer_add(struct index_writer *writer, const void *bytes, size_t coun
 int index_writer_add_spill(struct index_writer *writer, struct spill *spill);
 /* Adds zeros until the length of the open section is a multiple of `power`, a power of two. */
 int index_writer_pad(struct index_writer *writer, uint64_t power);
+/* Passes on bytes [from, end) of the file, where end is that of the open section so far: index_writer_add() with them
+ * restores them. */
+int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink);
 /* Ends the open section. Afterwards, the last entry of the table has its hash. */
 int index_writer_end(struct index_writer *writer);
 /* Writes the table and the header, whose minor version is the lowest one that has all sections. */

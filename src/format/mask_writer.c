@@ -56,6 +56,31 @@ int mask_writer_add(struct mask_writer *writer, const uint8_t *bits, uint64_t fi
     return system;
 }
 
+int mask_writer_flush(const struct mask_writer *writer)
+{
+    return os_pwrite(writer->fd, writer->block, (size_t)div_ceil(writer->tokens % BLOCK_BITS, 8), writer->written);
+}
+
+int mask_writer_restore(struct mask_writer *writer, uint64_t tokens)
+{
+    const uint64_t written = tokens / BLOCK_BITS * BLOCK_BYTES, left = div_ceil(tokens % BLOCK_BITS, 8);
+    size_t got = 0;
+    assert(!writer->tokens);
+    if (spill_bytes(&writer->hashes) != tokens / BLOCK_BITS * sizeof(uint64_t))
+        return EINVAL;
+    int system = os_pread(writer->fd, writer->block, (size_t)left, written, &got);
+    if (!system && got < left)
+        system = EINVAL;
+    if (!system)
+        system = os_truncate(writer->fd, written + left);
+    if (left && tokens % 8)
+        writer->block[left - 1] &= (uint8_t)((1U << tokens % 8) - 1);
+    writer->tokens = tokens;
+    writer->written = written;
+    spill_restored(&writer->hashes);
+    return system;
+}
+
 int mask_writer_finish(struct mask_writer *writer, struct index_writer *index)
 {
     const uint64_t left = div_ceil(writer->tokens % BLOCK_BITS, 8);

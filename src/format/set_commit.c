@@ -34,7 +34,7 @@ struct set_work {
     char *folder, *lock, *ready, *naming;
     int lock_fd;
     bool locked, made; /* the lock and the folder are ours to remove */
-    bool replace, sync, mask;
+    bool replace, sync, keep, mask;
     struct set sets[SETS_MOST];
     uint32_t count;
 };
@@ -336,7 +336,7 @@ static void sets_clear(struct set_work *work)
 
 static int unit_remove(void *user, const char *entry)
 {
-    static const char *const ends[] = {UNIT, UNIT ".partial", "ready", "ready.partial"};
+    static const char *const ends[] = {UNIT, UNIT ".partial", "ready", "ready.partial", "journal", "journal.new"};
     const struct set_work *work = user;
     const size_t bytes = strlen(entry);
     bool ours = false;
@@ -553,12 +553,12 @@ static enum tokmap_status lock_take(struct set_work *work, struct tokmap_error *
 
 static enum tokmap_status folder_make(struct set_work *work, struct tokmap_error *error)
 {
-    int system = units_remove(work);
+    int system = work->keep ? 0 : units_remove(work);
     if (system && system != ENOENT)
         return failed(system, work->folder,
                       "the folder for unfinished work cannot be emptied; remove it, or choose another name", error);
     system = os_make_folder(work->folder);
-    if (system)
+    if (system && !(work->keep && system == EEXIST))
         return failed(system, work->folder, "the folder for unfinished work cannot be made", error);
     work->made = true;
     return folder_sync(work, work->folder, error);
@@ -570,6 +570,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->lock_fd = -1;
     work->replace = options->replace;
     work->sync = options->sync;
+    work->keep = options->keep;
     work->name = strdup(name);
     work->lock = path_join("", 0, name, strlen(name), ".partial");
     work->folder = path_join("", 0, name, strlen(name), ".work");
@@ -610,6 +611,9 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
     }
     for (uint32_t i = 0; i < made->count && !status; i++)
         status = name_check(made, &made->sets[i], recovered, error);
+    if (!status && recovered && options->keep) /* what was to be continued is complete */
+        status = error_set(error, TOKMAP_ERROR_EXISTS, name, TOKMAP_NO_OFFSET,
+                           "an earlier `tokmap pack` was interrupted while it named this set; the set is complete now");
     if (!status)
         status = folder_make(made, error);
     if (status) {
@@ -630,6 +634,8 @@ static enum tokmap_status manifest_write(const struct set_work *work, const stru
     for (uint64_t k = 0; k < set->shards && good; k++)
         good = line_add(&text, path_name(set->path), k);
     enum tokmap_status status = good ? TOKMAP_OK : no_memory(error);
+    if (!status && work->keep)
+        (void)os_unlink(path); /* of the writer that was killed */
     int fd, system = status ? 0 : os_open(path, OS_WRITE_NEW, &fd);
     if (!status && !system) {
         system = os_pwrite(fd, text.bytes, text.count, 0);
@@ -661,6 +667,8 @@ static enum tokmap_status ready_make(struct set_work *work, struct tokmap_error 
     char *partial = path_in(work->folder, "ready.partial");
     if (!partial)
         return no_memory(error);
+    if (work->keep)
+        (void)os_unlink(partial);
     int system = note_write(work, partial);
     if (!system && work->sync)
         system = os_sync_folder(partial);
@@ -668,6 +676,16 @@ static enum tokmap_status ready_make(struct set_work *work, struct tokmap_error 
         system = os_rename(partial, work->ready);
     free(partial);
     return system ? failed(system, work->ready, "the end of the work cannot be recorded", error) : TOKMAP_OK;
+}
+
+/* Whether the folder has a journal, with which another writer can continue. */
+static bool is_saved(const struct set_work *work)
+{
+    struct os_stat found;
+    char *journal = path_in(work->folder, "journal");
+    const bool saved = journal && !os_lstat(journal, &found);
+    free(journal);
+    return saved;
 }
 
 enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, struct tokmap_error *error)
@@ -682,6 +700,8 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
     if (!status)
         status = ready_make(work, error);
     const bool ready = !status;
+    if (!ready && is_saved(work))
+        work->made = false; /* the next writer continues the units */
     if (!status)
         status = folder_sync(work, work->ready, error);
     if (!status)
@@ -692,6 +712,14 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
         work->made = false; /* the next writer completes the set */
     set_work_abandon(work);
     return status;
+}
+
+void set_work_leave(struct set_work *work)
+{
+    if (!work)
+        return;
+    work->made = false;
+    set_work_abandon(work);
 }
 
 /* Removing the lock comes last, because no other writer may use these names before. */

@@ -44,6 +44,7 @@ struct set_work_options {
     uint32_t sets;
     bool replace; /* existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
     bool sync;    /* false only for files that need not survive a crash */
+    bool keep;    /* the folder for the units may exist, and keeps its files: those of a killed writer are continued */
 };
 
 /* Takes the lock, completes what a killed writer has left of steps 1 to 6, checks that the names are free (or those of
@@ -62,12 +63,15 @@ const char *set_work_lock(const struct set_work *work);
 
 /* Writes the manifests and does the steps above. shards: how many committed units each set has, 1 to SET_SHARDS_MOST.
  * mask: the shards have masks. Frees the work with every status. After a failure the old sets are unchanged and the
- * units are gone, unless the message says something else. Statuses: OK, ERROR_EXISTS (another process has made a set of
- * the name meanwhile), ERROR_IO, ERROR_MEMORY. */
+ * units are gone, unless the folder has a journal or the message says something else. Statuses: OK, ERROR_EXISTS
+ * (another process has made a set of the name meanwhile), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask,
                                    struct tokmap_error *error);
 
-/* Removes the units and the lock, and frees the work. NULL is ignored. */
+/* Frees the work and leaves the folder, for options.keep. NULL is ignored. */
+void set_work_leave(struct set_work *work);
+
+/* Removes the units, the journal of the work (NAME.work/journal), and the lock, and frees the work. NULL is ignored. */
 void set_work_abandon(struct set_work *work);
 
 #endif

@@ -20,66 +20,22 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "index_reader.h"
-#include "index_writer.h"
-#include "mask_writer.h"
 #include "partial_file.h"
 #include "path_table.h"
 #include "platform/os.h"
 #include "shard_commit.h"
+#include "shard_writer_internal.h"
 #include "text/path.h"
 #include "text/utf8.h"
 
-#define PIECE_BYTES ((size_t)1 << 18)
 #define ZERO_BYTES ((size_t)4096)
 #define BEHIND_BYTES ((uint64_t)8 << 20)
-#define FILE_BYTES_MAX ((uint64_t)1 << 62)
 
-enum path { TOKENS, INDEX, MASK, SEALED, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, PATHS };
 static const char *const path_ends[PATHS] = {".bin",         ".tmx",         ".mask",        ".bin.zst",
                                              ".bin.partial", ".tmx.partial", ".mask.partial"};
 static const char *const unit_ends[PATHS] = {".bin.unit",         ".tmx.unit",         ".mask.unit",
                                              ".bin.zst.unit",     ".bin.unit.partial", ".tmx.unit.partial",
                                              ".mask.unit.partial"};
-
-struct origin_state {
-    bool known;    /* the caller has stated an origin */
-    bool changed;  /* the next document begins a run */
-    bool new_file; /* that run is of a file that is not in the index yet */
-    char *path;
-    uint64_t path_bytes, path_capacity;
-    uint64_t record;         /* of the next document */
-    uint64_t file;           /* of this path in the index, if that has it */
-    struct path_table table; /* with options.mixed: all files of the index */
-    uint64_t runs, files, paths_bytes;
-    struct spill run_spill, file_spill, path_spill;
-};
-
-struct shard_writer {
-    struct shard_writer_options options;
-    char *paths[PATHS];
-    char *folder;
-    int tokens_fd, index_fd, mask_fd;
-    bool locked, tokens_made, mask_made; /* which of the partial files are ours to remove */
-    bool failed;
-    bool document_open; /* tokens have been added since the last end */
-    uint64_t tokens, documents, largest;
-
-    uint8_t *buffer; /* PIECE_BYTES */
-    size_t buffered;
-    uint64_t written; /* bytes written to the .bin, without those in the buffer */
-    uint64_t behind;  /* the kernel has been asked to store the bytes up to this offset */
-    struct hash_state *block;
-    size_t block_filled;
-    uint64_t zero_block_hash; /* 0 until it is computed */
-    bool holes;               /* whole blocks are holes: a pages section would be most of the shard, so it has none */
-
-    struct index_writer index; /* the documents section, its first one, is open while tokens are added */
-    uint64_t carries;
-    struct spill carry_spill, block_spill, page_spill;
-    struct origin_state origin;
-    struct mask_writer mask;       /* zeroed without options.mask */
-    struct columns_writer columns; /* zeroed without options.columns */
-};
 
 /* ---- open ---- */
 
@@ -132,9 +88,27 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
     return TOKMAP_OK;
 }
 
+/* A writer that was killed in its commit may have renamed the tokens and the mask already. If no index is there, it was
+ * killed before the shard was complete: gives them the names of an unfinished shard again. */
+static void names_take_back(const struct shard_writer *writer)
+{
+    static const enum path pairs[][2] = {{TOKENS, TOKENS_PARTIAL}, {MASK, MASK_PARTIAL}};
+    struct os_stat found;
+    if (writer->options.unit)
+        (void)os_unlink(writer->paths[INDEX]); /* nobody reads a unit */
+    else if (!os_lstat(writer->paths[INDEX], &found))
+        return;
+    for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
+        if (os_lstat(writer->paths[pairs[i][1]], &found) == ENOENT)
+            (void)os_rename(writer->paths[pairs[i][0]], writer->paths[pairs[i][1]]);
+}
+
 static int take_over(void *user)
 {
-    const struct shard_commit commit = commit_of(user);
+    const struct shard_writer *writer = user;
+    const struct shard_commit commit = commit_of(writer);
+    if (writer->options.resume)
+        names_take_back(writer);
     return shard_take_over(&commit);
 }
 
@@ -172,18 +146,42 @@ static enum tokmap_status make_mask_partial(struct shard_writer *writer, struct 
     return TOKMAP_OK;
 }
 
+/* Opens the files that a killed writer has left; shard_save.h fills the writer with its state. */
+static enum tokmap_status open_partials(struct shard_writer *writer, struct tokmap_error *error)
+{
+    int system = os_open(writer->paths[TOKENS_PARTIAL], OS_WRITE_OLD, &writer->tokens_fd);
+    if (system) {
+        writer->tokens_fd = -1;
+        return system_failed(writer, system, TOKENS_PARTIAL, "the unfinished output cannot be opened", error);
+    }
+    writer->tokens_made = true;
+    if (!writer->options.mask)
+        return TOKMAP_OK;
+    system = os_open(writer->paths[MASK_PARTIAL], OS_WRITE_OLD, &writer->mask_fd);
+    if (system) {
+        writer->mask_fd = -1;
+        return system_failed(writer, system, MASK_PARTIAL, "the unfinished mask cannot be opened", error);
+    }
+    writer->mask_made = true;
+    if (mask_writer_init(&writer->mask, writer->mask_fd, writer->folder))
+        return error_set_memory(error, "the writer of the mask", BLOCK_BYTES);
+    return TOKMAP_OK;
+}
+
 static enum tokmap_status make_partials(struct shard_writer *writer, struct tokmap_error *error)
 {
     enum tokmap_status status = take_lock(writer, error);
     if (status)
         return status;
+    if (writer->options.resume && writer->options.unit)
+        names_take_back(writer);
     /* Check again, because another writer may have finished before the lock was taken. */
     status = check_absent(writer, error);
     const struct shard_commit commit = commit_of(writer);
     if (!status && writer->options.replace)
         status = shard_recover(&commit, error);
-    if (status)
-        return status;
+    if (status || writer->options.resume)
+        return status ? status : open_partials(writer, error);
     int system = os_unlink(writer->paths[TOKENS_PARTIAL]); /* left by a writer that was killed */
     if (system && system != ENOENT)
         return system_failed(writer, system, TOKENS_PARTIAL,
@@ -276,7 +274,10 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     complete = (made->block = hash_state_new()) && complete;
     if (options->column_count && complete)
         complete = !columns_writer_init(&made->columns, options->columns, options->column_count, made->folder);
-    status = complete ? check_absent(made, error) : error_set_memory(error, "the shard writer", PIECE_BYTES);
+    if (!complete)
+        status = error_set_memory(error, "the shard writer", PIECE_BYTES);
+    else if (!options->resume) /* what a killed writer has left has its names only once it is locked */
+        status = check_absent(made, error);
     if (!status)
         status = make_partials(made, error);
     if (!status && index_writer_init(&made->index, made->index_fd))
@@ -286,12 +287,13 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
         if (system)
             status = system_failed(made, system, INDEX_PARTIAL, "the index cannot be written", error);
     }
-    if (status) {
+    if (status && options->resume)
+        shard_writer_leave(made);
+    else if (status)
         shard_writer_abort(made);
-        return status;
-    }
-    *writer = made;
-    return TOKMAP_OK;
+    else
+        *writer = made;
+    return status;
 }
 
 /* ---- tokens ---- */
@@ -786,8 +788,16 @@ enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *
     if (!status && content)
         memcpy(content, made, sizeof made);
 done:
-    shard_writer_abort(writer);
+    (status && writer->saved ? shard_writer_leave : shard_writer_abort)(writer);
     return status;
+}
+
+void shard_writer_leave(struct shard_writer *writer)
+{
+    if (!writer)
+        return;
+    writer->tokens_made = writer->mask_made = false;
+    shard_writer_abort(writer);
 }
 
 /* Closing the index releases the lock. That happens last, because no other writer may use these names before. */

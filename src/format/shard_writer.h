@@ -30,7 +30,8 @@ struct shard_writer_options {
     /* Documents of one file need not follow one another: the index names each file once all the same, for which the
      * writer remembers the paths (path_table.h). If false, the writer remembers only the last path. */
     bool mixed;
-    bool unit; /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
+    bool resume; /* continues what a killed writer has left: see shard_save.h. ERROR_NOT_FOUND if it is not there */
+    bool unit;   /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
     /* The fields of the documents' records that the index keeps: see shard_writer_values(). At most COLUMNS_MAX names,
      * each of 1 to COLUMN_NAME_MAX bytes of UTF-8, all different; copied. */
     const char *const *columns;
@@ -87,8 +88,8 @@ uint64_t shard_writer_tokens(const struct shard_writer *writer);
 uint64_t shard_writer_documents(const struct shard_writer *writer);
 
 /* Appends the spilled sections, syncs, and renames as described above. Frees the writer with every status. On
- * failure the partial files are removed, and an old shard remains unchanged, unless the message says something else.
- * about: JSON text. content: if not NULL, receives the content id. Statuses:
+ * failure the partial files are removed, unless shard_save.h has saved the state, and an old shard remains unchanged,
+ * unless the message says something else. about: JSON text. content: if not NULL, receives the content id. Statuses:
  * OK, ERROR_EXISTS (another process created the shard in the meantime), ERROR_IO, ERROR_ARGUMENT (a document is
  * still open, the mask has fewer or more bits than there are tokens, or fewer or more documents have values of columns
  * than there are documents). */
@@ -97,5 +98,8 @@ enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *
 
 /* Removes the partial files and frees the writer. NULL is ignored. */
 void shard_writer_abort(struct shard_writer *writer);
+
+/* Frees the writer and leaves what options.resume needs. NULL is ignored. */
+void shard_writer_leave(struct shard_writer *writer);
 
 #endif

@@ -16,12 +16,15 @@
 #include "commands/shared/tokenizer_arguments.h"
 #include "pack/document_encode.h"
 #include "pack/pack.h"
+#include "pack/work_folder.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "text/decimal.h"
 #include "text/path.h"
 
 static const char program[] = "tokmap pack";
 
+#define CHECKPOINT_NS ((uint64_t)4 * 1000000000)
 #define SPACE_FIRST ((uint64_t)16 << 20) /* stored bytes after which the size of the output is estimated */
 
 struct packing {
@@ -34,15 +37,17 @@ struct packing {
     struct skip_report skips;
     struct also_arguments also;
     struct drop_arguments drop;
-    bool force, dry_run, json, quiet;
+    bool force, dry_run, json, quiet, start_over;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
+    const char *checkpoint_text; /* NULL: the default */
+    uint64_t checkpoint_ns;
     uint64_t shard_tokens;
     const char *split_text; /* NULL: none */
     struct split split;
     bool seed_given;
     struct pack_shuffle shuffle;
-    bool shuffled;               /* --shuffle was given */
+    bool shuffled; /* --shuffle was given */
     bool shuffle_memory_given;
     bool merging;                /* the progress is that of the second pass */
     bool shard_given, sets;      /* sets: the output is one or several shard sets */
@@ -114,6 +119,19 @@ static bool is_stopped(void *user)
     return os_signal_caught() != 0;
 }
 
+static int skips_save(void *user, const struct state_sink *sink)
+{
+    struct packing *packing = user;
+    return skip_report_save(&packing->skips, sink);
+}
+
+static enum tokmap_status skips_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
+                                     struct tokmap_error *error)
+{
+    struct packing *packing = user;
+    return skip_report_load(&packing->skips, kind, bytes, count, error);
+}
+
 static enum tokmap_status old_remove(void *user, struct tokmap_error *error)
 {
     const struct packing *packing = user;
@@ -121,6 +139,18 @@ static enum tokmap_status old_remove(void *user, struct tokmap_error *error)
 }
 
 /* ---- arguments ---- */
+
+/* Reads seconds, such as 0.5. */
+static bool seconds_parse(const char *text, uint64_t *ns)
+{
+    uint64_t number;
+    uint32_t decimals;
+    if (!decimal_parse_point(text, strlen(text), 3, &number, &decimals) || number > (uint64_t)86400000)
+        return false;
+    for (*ns = number * 1000000; decimals < 3; decimals++)
+        *ns *= 10;
+    return *ns <= (uint64_t)86400 * 1000000000;
+}
 
 /* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
 static int arguments_check(const struct cli_command *command, struct packing *packing, const char **operands,
@@ -139,6 +169,11 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
     const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
     if (status)
         return status;
+    if (packing->checkpoint_text && !seconds_parse(packing->checkpoint_text, &packing->checkpoint_ns))
+        return cli_misused(command,
+                           "--checkpoint-seconds must be a number from 0 (never) to 86400 with at most 3 "
+                           "decimals; got '%s'",
+                           packing->checkpoint_text);
     if (packing->shard_given && !packing->shard_tokens)
         return cli_misused(command, "--shard-tokens must be at least 1");
     const char *wrong = packing->split_text ? split_parse(packing->split_text, &packing->split) : NULL;
@@ -219,9 +254,12 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     const uint64_t started = os_clock_ns();
     const enum tokmap_status status = inputs_pack(packing, options, operands, operand_count, &error);
     if (os_signals_release()) {
-        if (status)
+        if (status && packing->result.kept)
+            cli_say(program, "interrupted; the same command continues (its work so far is in %s.work)",
+                    packing->prefix);
+        else if (status)
             cli_say(program, "interrupted; the unfinished output has been removed");
-        skip_report_close(&packing->skips, status != TOKMAP_OK);
+        skip_report_close(&packing->skips, status != TOKMAP_OK && !packing->result.kept);
         os_signal_die(os_signal_caught());
     }
     const bool listed = skip_report_finish(&packing->skips);
@@ -229,6 +267,11 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
         skip_report_advise(&packing->skips, &packing->result.counts);
         const int failed = command_failed(packing->command, &error);
         skip_report_hint(&packing->skips, &packing->result.counts, operands, operand_count, &error);
+        if (packing->result.kept)
+            cli_say(program,
+                    "the work so far is kept in %s.work: the same command continues it, and --no-resume starts "
+                    "over",
+                    packing->prefix);
         return failed;
     }
     const struct pack_report report = {.prefix = packing->prefix,
@@ -298,6 +341,10 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .progress = progress_report,
                                    .stop = is_stopped,
                                    .before_commit = old_remove,
+                                   .state_save = skips_save,
+                                   .state_load = skips_load,
+                                   .checkpoint_ns = packing->checkpoint_ns,
+                                   .start_over = packing->start_over,
                                    .user = packing};
     corpus_arguments_apply(&packing->corpus, &options.corpus);
     content_arguments_apply(&packing->content, &options.corpus);
@@ -326,13 +373,14 @@ static int pack(const struct cli_command *command, const char **operands, size_t
         status = output_prefix_make(command, packing->output, endings, &packing->prefix);
     if (!status)
         status = tokenizer_open(packing);
+    packing->skips.resume = !packing->start_over && packing->prefix && work_folder_exists(packing->prefix);
     packing->skips.may_choose = packing->content.min_tokens || packing->content.max_tokens;
     if (!status)
         status = skip_report_open(&packing->skips, command, &packing->corpus, &packing->progress, packing->json,
                                   packing->force);
     if (!status)
         status = tokenizer_pack(packing, operands, operand_count);
-    skip_report_close(&packing->skips, status != CLI_DONE);
+    skip_report_close(&packing->skips, status != CLI_DONE && !packing->result.kept);
     drop_arguments_free(&packing->drop);
     chat_template_close(packing->chat);
     tokenizer_close(packing->tokenizer);
@@ -346,6 +394,7 @@ int command_pack(int argc, char **argv)
     struct packing packing = {
         .asked = TOKENIZER_ARGUMENTS_INIT, .corpus = CORPUS_ARGUMENTS_INIT, .drop = DROP_ARGUMENTS_INIT};
     packing.split.seed = 1;
+    packing.checkpoint_ns = CHECKPOINT_NS;
     packing.threads = os_processors() < PACK_THREADS_MOST ? os_processors() : PACK_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
@@ -369,6 +418,14 @@ int command_pack(int argc, char **argv)
          NULL},
         {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
+         NULL},
+        {0, "no-resume", CLI_FLAG, &packing.start_over, NULL, NULL,
+         "start over instead of continuing the work that a killed command has left in PREFIX.work", NULL},
+        {0, "checkpoint-seconds", CLI_TEXT, &packing.checkpoint_text, NULL, "N",
+         "save the work every N seconds, so that the same command continues it after an interrupt or a kill (default: "
+         "4; "
+         "0: never). With --shuffle, --dedup, --exclude-ngrams, or an input that cannot be read twice (standard input, "
+         "a pipe), nothing is saved, and the command starts over",
          NULL},
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(packing.asked),

@@ -22,57 +22,19 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "text/path.h"
 #include "text/utf8.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "format_choice.h"
-#include "inputs.h"
+#include "corpus_internal.h"
 #include "parquet_documents.h"
 #include "remote_url.h"
 #include "stream.h"
 
-#define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
-#define ITEMS_MOST 1024 /* a batch with more parts or issues is complete */
-#define EXCLUDED_MOST 16
+#define READ_LEAST 4096                       /* bytes of free space that make a read worth its call */
+#define ITEMS_MOST 1024                       /* a batch with more parts or issues is complete */
 #define PARQUET_RUN_BYTES ((uint64_t)2 << 20) /* of text in a batch from Parquet, whose pages often have 1 MiB */
 #define PARQUET_ROWS_MOST 8192
 #define BOM "\xef\xbb\xbf"
-
-struct corpus {
-    struct corpus_options options;
-    struct inputs *inputs;
-    struct inputs_counts not_read; /* of the inputs, as far as batches have counted it */
-    struct stream *stream;
-    bool done;             /* no input is left, or an issue ends the work */
-    uint64_t inputs_begun; /* the open file is input inputs_begun - 1 */
-
-    char *path;                /* of the open file, as it may be shown */
-    const char *batch_path;    /* its copy in the batch that is being filled, or NULL */
-    bool open, begun;          /* begun: its format is known, and what precedes its records has been taken */
-    enum corpus_format format; /* of the file, or CORPUS_AUTO until it is known */
-    bool resumed;              /* parts of its document have been delivered */
-    bool whole;                /* its document must be held in memory whole */
-    uint64_t offset;           /* in the stream, of the first byte that is in no part yet */
-    uint64_t line;             /* number of the line that contains this byte, from 1 */
-    uint64_t columns;          /* as in struct corpus_part */
-    uint64_t places[RECORD_FIELDS_MOST];
-    const uint64_t *batch_places; /* their copy in the batch that is being filled, or NULL */
-    struct first_line first_line;
-    /* Of a file with records: the scanner at `offset`; after the records that end in the next `cut` bytes; and behind
-     * all bytes that it has seen, which are `scanned`. Lines need only the first one. */
-    struct record_scan scan, cut_scan, seen_scan;
-    uint64_t cut, scanned;
-
-    char *carry; /* `carried` bytes of the open file that begin the next batch */
-    uint64_t carried, carry_capacity;
-    uint64_t finished_stored;       /* stored bytes of all files that have been closed */
-    struct parquet_source *parquet; /* of a Parquet file, which is not read through the stream; or NULL */
-    uint64_t parquet_taken;         /* bytes of the file that belong to rows of earlier parts */
-    struct parquet_pool *parquet_pool;
-    struct os_stat excluded[EXCLUDED_MOST];
-    size_t excluded_count;
-};
 
 enum tokmap_status corpus_open(struct corpus **corpus, const char *const *operands, size_t count,
                                const struct corpus_options *options, struct tokmap_error *error)
@@ -110,15 +72,8 @@ void corpus_close(struct corpus *corpus)
 
 enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struct tokmap_error *error)
 {
-    if (corpus->excluded_count == EXCLUDED_MOST)
-        return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                         "more than 16 files are excluded from the inputs; this is a bug in tokmap, please report it");
-    if (!os_stat(path, &corpus->excluded[corpus->excluded_count]))
-        corpus->excluded_count++;
-    return TOKMAP_OK;
+    return excluded_files_add(&corpus->excluded, path, error);
 }
-
-/* ---- format ---- */
 
 static bool has_records(const struct corpus *corpus)
 {
@@ -232,7 +187,7 @@ static enum tokmap_status parquet_begin(struct corpus *corpus, struct corpus_bat
     const bool regular = stream_is_regular(corpus->stream);
     struct tokmap_error why;
     corpus->format = CORPUS_PARQUET;
-    corpus->parquet_taken = 0;
+    corpus->parquet_taken = corpus->parquet_runs = 0;
     enum tokmap_status status = regular ? TOKMAP_OK : stream_parquet_refused(corpus->stream, &why);
     stream_close(corpus->stream);
     corpus->open = false;
@@ -280,26 +235,13 @@ static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batc
     part->begin = part->end = batch->filled;
     part->format = CORPUS_PARQUET;
     corpus->parquet_taken += rows->stored_bytes;
+    corpus->parquet_runs++;
     batch->counts.stream_bytes += rows->stored_bytes;
     *full = true;
     return TOKMAP_OK;
 }
 
-static bool is_excluded(const struct corpus *corpus, const char *path, const struct os_stat *own)
-{
-    char *folder = path_folder(path);
-    struct os_stat holder = {0};
-    const bool known = folder && !os_stat(folder, &holder);
-    free(folder);
-    for (size_t i = 0; i < corpus->excluded_count; i++) {
-        const struct os_stat *one = &corpus->excluded[i], *other = one->kind == OS_KIND_FOLDER ? &holder : own;
-        if ((known || other == own) && other->device == one->device && other->inode == one->inode)
-            return true;
-    }
-    return false;
-}
-
-static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
+enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                      struct tokmap_error *error)
 {
     struct tokmap_error why;
@@ -310,7 +252,7 @@ static enum tokmap_status file_begin(struct corpus *corpus, struct corpus_batch 
     assert(!corpus->open && !corpus->carried);
     corpus->format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, path, &why);
-    if (!status && !remote_kind(path) && is_excluded(corpus, path, stream_stat(corpus->stream))) {
+    if (!status && !remote_kind(path) && excluded_files_have(&corpus->excluded, path, stream_stat(corpus->stream))) {
         corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
         status = error_set(&why, TOKMAP_ERROR_ARGUMENT, corpus->path, TOKMAP_NO_OFFSET,
                            "this input is an output of the same command; write it outside of the inputs' folder");
@@ -775,6 +717,13 @@ static enum tokmap_status file_refused(struct corpus *corpus, struct corpus_batc
     return status;
 }
 
+/* While it is resumed: no record ends where one ended in the work that is continued. */
+static enum tokmap_status changed_since(const struct corpus *corpus, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(corpus->path), corpus->until,
+                     "the input has changed since this work began; start over with options.start_over");
+}
+
 /* Adds bytes of the open file to the batch. Sets *full if the batch should be processed now. */
 static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
                                     struct tokmap_error *error)
@@ -816,8 +765,11 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
             corpus->begun = judged == JUDGED;
         }
         if (corpus->begun) {
-            decision = choose_cut(corpus, batch, have, seen, end, &cut);
+            const uint64_t shown = corpus->until ? min64(have, corpus->until - corpus->offset) : have;
+            decision = choose_cut(corpus, batch, shown, min64(seen, shown), end && shown == have, &cut);
             seen = have;
+            if (shown < have && decision != CUT)
+                return changed_since(corpus, error);
         } else if (batch->filled && batch->capacity - batch->filled - have < READ_LEAST) {
             decision = BATCH_FULL;
         }
@@ -848,6 +800,35 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
     return status;
 }
 
+enum tokmap_status corpus_file_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
+                                    struct tokmap_error *error)
+{
+    return corpus->parquet ? parquet_read(corpus, batch, full, error) : file_read(corpus, batch, full, error);
+}
+
+/* States where the next batch begins. Before the format of an input is known, there is nothing to continue with. */
+static struct corpus_place place_of(const struct corpus *corpus)
+{
+    struct corpus_place place = {.inputs = corpus->named, .begun = corpus->inputs_begun, .done = corpus->done};
+    place.finished_stored = corpus->finished_stored;
+    if (!corpus->open)
+        return place;
+    place.open = true;
+    place.format = corpus->format;
+    place.offset = corpus->offset;
+    if (corpus->parquet) {
+        place.offset = corpus->parquet_runs;
+        place.taken = corpus->parquet_taken;
+        return place;
+    }
+    place.line = corpus->line;
+    place.record = corpus->scan.record;
+    place.resumed = corpus->resumed;
+    place.carried = corpus->carried;
+    place.unfit = !corpus->begun || !stream_is_resumable(corpus->stream);
+    return place;
+}
+
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
 {
     assert(corpus && batch);
@@ -866,8 +847,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
                 batch->pause = true;
                 break;
             }
-            status =
-                corpus->parquet ? parquet_read(corpus, batch, &full, error) : file_read(corpus, batch, &full, error);
+            status = corpus_file_read(corpus, batch, &full, error);
             if (corpus->done && corpus->open)
                 file_end(corpus, batch);
             continue;
@@ -877,6 +857,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         struct tokmap_error why;
         const char *path = "";
         const enum tokmap_status found = inputs_next(corpus->inputs, &path, &why);
+        corpus->named += found != TOKMAP_END;
         corpus_counts_not_read(&batch->counts.not_read, &corpus->not_read, inputs_counts(corpus->inputs));
         corpus->not_read = *inputs_counts(corpus->inputs);
         corpus->inputs_begun += found != TOKMAP_END;
@@ -885,11 +866,12 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         else if (found)
             status = file_failed(corpus, batch, why.path, 0, found, &why, error);
         else
-            status = file_begin(corpus, batch, path, error);
+            status = corpus_file_begin(corpus, batch, path, error);
     }
     batch->progress = corpus->finished_stored;
     if (corpus->open)
         batch->progress += corpus->parquet ? parquet_source_at(corpus->parquet) : stream_stored(corpus->stream);
+    batch->place = place_of(corpus);
     if (status)
         return status;
     static const struct inputs_counts nothing;

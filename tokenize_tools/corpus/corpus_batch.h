@@ -158,6 +158,23 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
 void corpus_counts_not_read(struct inputs_counts *sum, const struct inputs_counts *before,
                             const struct inputs_counts *now);
 
+/* Where the reader of the inputs is at the end of a batch, so that another process continues there
+ * (corpus_resume.h). Numbers only, since they are stored in files. */
+struct corpus_place {
+    uint64_t inputs;       /* how many inputs were named so far, with the open one */
+    uint64_t begun;        /* how many of them have numbers */
+    uint64_t done;         /* all of them */
+    uint64_t open;         /* the last one is open; if not, the next six are 0 */
+    uint64_t format;       /* enum corpus_format */
+    uint64_t offset;       /* in its stream; of Parquet: runs of rows */
+    uint64_t taken;        /* of Parquet: bytes of these rows */
+    uint64_t line, record; /* at `offset` */
+    uint64_t resumed;      /* a text document has begun before `offset` */
+    uint64_t carried;      /* bytes after `offset` that the counts of the batches have as read */
+    uint64_t finished_stored;
+    uint64_t unfit; /* the reader cannot continue here */
+};
+
 struct corpus_batch {
     char *bytes;
     uint64_t capacity, filled;
@@ -174,7 +191,8 @@ struct corpus_batch {
     char **paths;                /* parts and issues point to these */
     uint32_t path_count, path_capacity;
     struct corpus_counts counts;
-    uint64_t progress; /* stored bytes of all files, up to the end of this batch */
+    uint64_t progress;         /* stored bytes of all files, up to the end of this batch */
+    struct corpus_place place; /* at the end of this batch */
     bool pause; /* a pipe has no more bytes at the moment: the batch should be processed without waiting for more */
 };
 

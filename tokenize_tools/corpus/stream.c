@@ -156,6 +156,11 @@ bool stream_is_regular(const struct stream *stream)
     return stream->regular;
 }
 
+bool stream_is_resumable(const struct stream *stream)
+{
+    return stream->regular || stream->is_remote;
+}
+
 bool stream_is_compressed(const struct stream *stream)
 {
     return file_type_is_packed(stream->type);
@@ -474,4 +479,14 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
            stream->output_at == stream->output_end && !stream->failed &&
            (!stream_is_compressed(stream) || unpacker_may_end(stream->unpacker));
     return status;
+}
+
+bool stream_seek(struct stream *stream, uint64_t offset)
+{
+    assert(stream->open);
+    if (!stream->begun || !stream->regular || stream->type != FILE_TYPE_PLAIN || offset > stream->stat.bytes)
+        return false;
+    stream->stored = stream->delivered = offset;
+    stream->stored_end = false;
+    return true;
 }

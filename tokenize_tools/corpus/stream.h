@@ -37,11 +37,16 @@ const char *stream_name(const char *path);
 enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacity, size_t *got, bool *end,
                                struct tokmap_error *error);
 
+/* After the first read: continues at byte `offset` of a plain regular file. Returns false, and changes nothing, if the
+ * input is another one, or shorter. */
+bool stream_seek(struct stream *stream, uint64_t offset);
+
 /* Of the file when it was opened. A URL looks like a file with no identity, and with the size that the server says, or
  * 0. */
 const struct os_stat *stream_stat(const struct stream *stream);
 uint64_t stream_stored(const struct stream *stream); /* bytes read from the file, before decompression */
 bool stream_is_regular(const struct stream *stream);
+bool stream_is_resumable(const struct stream *stream);  /* another process can read the same bytes again */
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
 
 /* After the first read has failed: returns true if the file is a regular one that begins like a Parquet file. */

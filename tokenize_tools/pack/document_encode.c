@@ -443,7 +443,8 @@ static enum tokmap_status document_encode(struct encoding *encoding, uint64_t nu
     tokens->eod_added += encoding->eod;
     tokens->bos_present += encoding->bos_found;
     tokens->eod_present += encoding->eod_found;
-    histogram_add(encoding->encoder->lengths, encoding->count, 1);
+    if (encoding->encoder->lengths)
+        histogram_add(encoding->encoder->lengths, encoding->count, 1);
     return TOKMAP_OK;
 }
 

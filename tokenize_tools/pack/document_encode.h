@@ -37,7 +37,7 @@ struct document_rules {
 struct document_encoder {
     const struct document_rules *rules;
     struct tokenizer_state *state; /* NULL if there is no tokenizer */
-    struct histogram *lengths;     /* of the documents, with BOS and EOD */
+    struct histogram *lengths;     /* of the documents, with BOS and EOD; NULL: not counted */
     struct chat_text chat;
     uint8_t *counted; /* a byte for each token of a document */
     uint64_t counted_capacity;

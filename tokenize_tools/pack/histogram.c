@@ -100,3 +100,23 @@ void lengths_of(const struct histogram *histogram, struct lengths *lengths)
     lengths->p99 = histogram_percentile(histogram, 990);
     lengths->mean = (double)histogram->sum / (double)histogram->count;
 }
+
+size_t histogram_save(const struct histogram *histogram, uint64_t *cell, uint64_t (*into)[2], size_t room)
+{
+    size_t used = 0;
+    for (; *cell < CELLS && used < room; ++*cell) {
+        if (!histogram->cells[*cell])
+            continue;
+        into[used][0] = *cell;
+        into[used++][1] = histogram->cells[*cell];
+    }
+    return used;
+}
+
+bool histogram_load(struct histogram *histogram, const uint64_t pair[2])
+{
+    if (pair[0] >= CELLS)
+        return false;
+    histogram->cells[pair[0]] = pair[1];
+    return true;
+}

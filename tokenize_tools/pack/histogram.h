@@ -9,6 +9,7 @@
 #define TOKMAP_PACK_HISTOGRAM_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 struct histogram {
@@ -31,6 +32,12 @@ void histogram_merge(struct histogram *sum, const struct histogram *more);
 /* The smallest number that is at least as large as per_thousand / 1000 of the counted ones: 500 for the median. 0 if
  * nothing was counted. */
 uint64_t histogram_percentile(const struct histogram *histogram, uint64_t per_thousand);
+
+/* Writes the cells that are not 0 to `into`, from cell *cell on, at most `room` pairs of a cell and its count; *cell
+ * becomes the next one. Returns how many pairs; 0 at the end. Begins with *cell 0. */
+size_t histogram_save(const struct histogram *histogram, uint64_t *cell, uint64_t (*into)[2], size_t room);
+/* Takes such a pair. Returns false if there is no such cell. */
+bool histogram_load(struct histogram *histogram, const uint64_t pair[2]);
 
 /* The lengths of documents, in tokens. */
 struct lengths {

@@ -223,6 +223,8 @@ static enum tokmap_status item_commit(struct ordered_workers *workers, struct qu
         item->status = options->commit(options->self, &item->base, &item->error);
     if (!item->status)
         item->status = batch_account(workers, &item->base.batch, &item->error);
+    if (!item->status && options->committed)
+        item->status = options->committed(options->self, &item->base, &item->error);
     /* Large memory is freed before the turn passes to an item that may need as much. */
     corpus_batch_trim(&item->base.batch);
     return item->status;
@@ -412,4 +414,14 @@ struct corpus *ordered_workers_corpus(struct ordered_workers *workers)
 uint32_t ordered_workers_item_count(const struct ordered_workers *workers)
 {
     return workers->item_count;
+}
+
+uint64_t ordered_workers_left_out(const struct ordered_workers *workers)
+{
+    return workers->left_out;
+}
+
+void ordered_workers_continue(struct ordered_workers *workers, uint64_t left_out)
+{
+    workers->left_out = left_out;
 }

@@ -36,6 +36,8 @@ struct ordered_workers_options {
     /* Called in the order of the input, for one item at a time, by any worker, after process() has succeeded. May be
      * NULL. */
     enum tokmap_status (*commit)(void *self, struct work_item *item, struct tokmap_error *error);
+    /* Called after commit(), and after the batch was added to the accounts, under the same rules. May be NULL. */
+    enum tokmap_status (*committed)(void *self, struct work_item *item, struct tokmap_error *error);
     /* Called in parallel, once per worker, when no input is left. It is not called after an error. May be NULL. */
     enum tokmap_status (*finish)(void *self, uint32_t worker, struct tokmap_error *error);
     void *self;
@@ -55,6 +57,10 @@ void ordered_workers_free(struct ordered_workers *workers); /* accepts NULL */
 
 /* The corpus, for corpus_exclude() before ordered_workers_run(). */
 struct corpus *ordered_workers_corpus(struct ordered_workers *workers);
+
+/* The files and records that count for skip_limit: as committed() finds them, and as another process has left them. */
+uint64_t ordered_workers_left_out(const struct ordered_workers *workers);
+void ordered_workers_continue(struct ordered_workers *workers, uint64_t left_out);
 
 /* The number of items that can exist at the same time. It bounds the memory of the callers' data per item. */
 uint32_t ordered_workers_item_count(const struct ordered_workers *workers);

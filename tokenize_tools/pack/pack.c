@@ -18,9 +18,12 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
+#include "common/hash.h"
 #include "document_encode.h"
 #include "format/dropped_writer.h"
+#include "format/index_reader.h"
 #include "ordered_workers.h"
+#include "pack_journal.h"
 #include "shard_about.h"
 #include "shard_set.h"
 #include "shuffle.h"
@@ -88,11 +91,38 @@ struct pack {
     uint32_t thread_count;
     struct output *outputs;
     uint32_t output_count;
-    struct histogram lengths; /* of the documents that several batches share; in the end, of all */
-    uint64_t open_tokens;     /* of the document that is not ended yet, in the batches that are committed */
+    struct histogram lengths;     /* of the documents that several batches share; in the end, of all */
+    uint64_t open_tokens;         /* of the document that is not ended yet, in the batches that are committed */
+    bool finished;                /* all was done by a killed process */
+    struct pack_journal *journal; /* NULL if the work is not saved */
 };
 
 /* ---- encode and write ---- */
+
+/* Counts the lengths of the documents that end in the output's group. What is written is counted by whoever has the
+ * turn, so that the counts are those of committed batches. Only batch_commit() knows the lengths of those that began in
+ * an earlier batch. */
+static void lengths_count(struct histogram *lengths, const struct corpus_batch *batch, struct output *output)
+{
+    const struct group *group = &output->group;
+    const struct tokenizer_out *out = &output->out;
+    const uint64_t complete = group->count - group->unfinished;
+    uint64_t begin = 0, i = 0;
+    if (complete && group->first == 0 && batch->documents[0].resumed) {
+        output->head = output->tail + out->ends[0];
+        output->head_ended = true;
+        output->tail = 0;
+        begin = out->ends[0];
+        i = 1;
+    }
+    if (i < complete) {
+        histogram_add(lengths, output->tail + out->ends[i] - begin, 1);
+        output->tail = 0;
+        histogram_add_steps(lengths, out->ends[i], out->ends + i + 1, complete - i - 1);
+        begin = out->ends[complete - 1];
+    }
+    output->tail += out->count - begin;
+}
 
 /* Passes the output's tokens to the shard set, or to the shuffle before it, with one call for each run of documents
  * that come from one file, have consecutive record numbers, and belong to one set. */
@@ -108,6 +138,10 @@ static enum tokmap_status group_write(struct pack *pack, const struct corpus_bat
     uint64_t base = 0;
     enum tokmap_status status = TOKMAP_OK;
     assert(group->first + group->count <= batch->document_count);
+    if (pack->one_by_one)
+        histogram_add_steps(&pack->lengths, 0, out->ends, group->count);
+    else
+        lengths_count(&pack->lengths, batch, output);
     for (uint64_t i = 0; i < group->count && !status;) {
         const struct corpus_document *first = &documents[i];
         const char *path = batch->parts[first->part].path;
@@ -213,30 +247,6 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct wor
     return TOKMAP_OK;
 }
 
-/* Counts the lengths of the documents that end in the output's group. Only batch_commit() knows the lengths of those
- * that began in an earlier batch. */
-static void lengths_count(struct worker *worker, const struct corpus_batch *batch, struct output *output)
-{
-    const struct group *group = &output->group;
-    const struct tokenizer_out *out = &output->out;
-    const uint64_t complete = group->count - group->unfinished;
-    uint64_t begin = 0, i = 0;
-    if (complete && group->first == 0 && batch->documents[0].resumed) {
-        output->head = output->tail + out->ends[0];
-        output->head_ended = true;
-        output->tail = 0;
-        begin = out->ends[0];
-        i = 1;
-    }
-    if (i < complete) {
-        histogram_add(&worker->lengths, output->tail + out->ends[i] - begin, 1);
-        output->tail = 0;
-        histogram_add_steps(&worker->lengths, out->ends[i], out->ends + i + 1, complete - i - 1);
-        begin = out->ends[complete - 1];
-    }
-    output->tail += out->count - begin;
-}
-
 /* Makes the state of a thread, when its first batch is encoded. */
 static enum tokmap_status worker_begin(const struct pack *pack, struct worker *worker, struct tokmap_error *error)
 {
@@ -249,7 +259,7 @@ static enum tokmap_status worker_begin(const struct pack *pack, struct worker *w
         return error_set_memory(error, "the lengths of documents", 0);
     worker->documents.rules = &pack->rules;
     worker->documents.state = worker->state;
-    worker->documents.lengths = &worker->lengths;
+    worker->documents.lengths = pack->writes ? NULL : &worker->lengths;
     return status;
 }
 
@@ -282,8 +292,8 @@ static enum tokmap_status batch_encode(void *self, struct work_item *item, struc
             corpus_error_add_place(&item->batch, group->first + output->out.failed, error);
         output->tokens += output->out.count;
         output->largest = max64(output->largest, output->out.largest);
-        if (!status)
-            lengths_count(worker, &item->batch, output);
+        if (!status && !pack->writes)
+            lengths_count(&worker->lengths, &item->batch, output);
         output->pending = pack->writes;
     }
     return status;
@@ -350,6 +360,24 @@ static enum tokmap_status batch_commit(void *self, struct work_item *item, struc
     }
     pack->open_tokens += output->tail;
     return status;
+}
+
+static struct pack_parts parts_of(struct pack *pack)
+{
+    return (struct pack_parts){.sets = pack->sets,
+                               .set_count = pack->set_count,
+                               .lengths = &pack->lengths,
+                               .result = pack->result,
+                               .open_tokens = &pack->open_tokens,
+                               .workers = pack->workers};
+}
+
+/* Makes a checkpoint from time to time. */
+static enum tokmap_status batch_committed(void *self, struct work_item *item, struct tokmap_error *error)
+{
+    struct pack *pack = self;
+    const struct pack_parts parts = parts_of(pack);
+    return pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : TOKMAP_OK;
 }
 
 /* Adds up the lengths that the threads have counted. */
@@ -479,6 +507,17 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
     return status;
 }
 
+/* Stages have files of their own, which the journal does not continue. */
+static bool is_saved(const struct pack_options *options)
+{
+    return (options->checkpoint_ns || options->start_over) && !options->shuffle && !options->drop;
+}
+
+static bool resumes(const struct pack *pack)
+{
+    return pack->journal && pack_journal_found(pack->journal);
+}
+
 /* Takes the names of the output: of one shard set, or of one for each set of the split. */
 static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *error)
 {
@@ -490,8 +529,11 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
         list[i] = endings[i];
     }
     pack->set_count = options->split ? options->split->count : 1;
-    const struct set_work_options work = {
-        .endings = list, .sets = pack->set_count, .replace = options->replace, .sync = options->sync};
+    const struct set_work_options work = {.endings = list,
+                                          .sets = pack->set_count,
+                                          .replace = options->replace,
+                                          .sync = options->sync,
+                                          .keep = resumes(pack)};
     return options->shard_tokens || options->split ? set_work_open(&pack->work, options->prefix, &work, error)
                                                    : TOKMAP_OK;
 }
@@ -538,7 +580,8 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
         pack->set_of[i] = (struct set_of){pack, i};
         set.number = i;
         set.user = &pack->set_of[i];
-        status = shard_set_open(&pack->sets[i], &set, error);
+        status = resumes(pack) ? shard_set_reopen(&pack->sets[i], &set, pack_journal_set(pack->journal, i), error)
+                               : shard_set_open(&pack->sets[i], &set, error);
     }
     if (!status && options->shuffle)
         status = shuffle_make(pack, error);
@@ -565,6 +608,85 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
                                                   .user = workers->user}};
     drop.inputs.corpus.column_count = 0; /* their values are not compared */
     return drop_filter_new(&pack->drop, &drop, error);
+}
+
+/* Reads what the finished shards of a set say. Returns false if they are not those of the journal. */
+static bool set_is_complete(const struct pack *pack, uint32_t number, struct shard_set_result *result)
+{
+    const struct pack_options *options = pack->options;
+    const struct shard_set_state *state = pack_journal_set(pack->journal, number);
+    const uint64_t shards = state->shards + 1; /* the last one was open */
+    const char *ending = options->split ? options->split->sets[number].name : "";
+    struct hash_state *contents = hash_state_new();
+    uint64_t tokens = 0, documents = 0;
+    bool good = contents != NULL;
+    for (uint64_t k = 0; k < shards && good; k++) {
+        char end[SPLIT_NAME_MOST + 48] = ".tmx";
+        struct index index;
+        if (options->shard_tokens || options->split)
+            (void)snprintf(end, sizeof end, "%s%s-%05" PRIu64 ".tmx", *ending ? "." : "", ending, k);
+        char *path = path_join("", 0, options->prefix, strlen(options->prefix), end);
+        good = path && !index_open(&index, path, NULL);
+        if (good) {
+            tokens += index.shard.tokens;
+            documents += index.shard.documents;
+            hash_state_add(contents, index.shard.content, sizeof index.shard.content);
+            memcpy(result->content, index.shard.content, sizeof result->content);
+            index_close(&index);
+        }
+        free(path);
+    }
+    if (good && shards > 1)
+        hash128_store(hash_state_128(contents), result->content);
+    result->shards = shards;
+    result->tokens = tokens;
+    result->documents = documents;
+    result->oversized = state->oversized;
+    hash_state_free(contents);
+    return good && tokens == state->tokens && documents == state->documents;
+}
+
+/* Whether a killed process has given the output its names. */
+static bool output_is_complete(const struct pack *pack, struct pack_result *result)
+{
+    bool good = pack_journal_complete(pack->journal);
+    for (uint32_t i = 0; i < pack->set_count && good; i++) {
+        good = set_is_complete(pack, i, &result->sets[i]);
+        result->shards += result->sets[i].shards;
+        result->oversized += result->sets[i].oversized;
+    }
+    if (!pack->options->split)
+        memcpy(result->content, result->sets[0].content, sizeof result->content);
+    return good;
+}
+
+/* Opens the output. If a killed process has a journal and its files have their names already, or are gone, there is
+ * nothing to continue. */
+static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *error)
+{
+    enum tokmap_status status = output_open(pack, error);
+    if (!resumes(pack) || (status != TOKMAP_ERROR_EXISTS && status != TOKMAP_ERROR_NOT_FOUND))
+        return status;
+    struct pack_result *last = calloc(1, sizeof *last);
+    if (!last)
+        return error_set_memory(error, "the report", sizeof *last);
+    *last = *pack_journal_result(pack->journal);
+    pack->finished = output_is_complete(pack, last);
+    if (pack->finished)
+        pack_journal_result_set(pack->journal, last);
+    free(last);
+    if (pack->finished)
+        return TOKMAP_OK;
+    if (status == TOKMAP_ERROR_EXISTS)
+        return status;
+    for (uint32_t i = 0; i < pack->set_count; i++) {
+        shard_set_leave(pack->sets[i]);
+        pack->sets[i] = NULL;
+    }
+    set_work_leave(pack->work);
+    pack->work = NULL;
+    pack_journal_drop(pack->journal);
+    return output_open(pack, error);
 }
 
 /* Checks what must be true at the end, whatever the input was. */
@@ -668,6 +790,34 @@ static void rules_make(struct pack *pack)
                                           .max_tokens = options->max_tokens ? options->max_tokens : UINT64_MAX};
 }
 
+/* Packs all inputs, or those that a killed process has not packed. */
+static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_parts parts = parts_of(pack);
+    enum tokmap_status status = TOKMAP_OK;
+    if (pack->finished) {
+        const struct pack_parts report = {
+            .lengths = parts.lengths, .result = parts.result, .open_tokens = parts.open_tokens};
+        return pack_journal_report(pack->journal, &report, error);
+    }
+    if (resumes(pack))
+        status = pack_journal_restore(pack->journal, &parts, error);
+    if (!status)
+        status = ordered_workers_run(pack->workers, error);
+    return status || !pack->journal ? status : pack_journal_finish(pack->journal, &parts, error);
+}
+
+/* Removes what is not committed, or leaves it for the next attempt. */
+static void output_close(struct pack *pack, bool failed)
+{
+    const bool keep = failed && pack->journal && pack_journal_kept(pack->journal);
+    pack->result->kept = keep;
+    for (uint32_t i = 0; i < pack->set_count; i++)
+        (keep ? shard_set_leave : shard_set_abandon)(pack->sets[i]);
+    (keep ? set_work_leave : set_work_abandon)(pack->work);
+    pack_journal_close(pack->journal, !failed);
+}
+
 enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
                             struct pack_result *result, struct tokmap_error *error)
 {
@@ -680,6 +830,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
                                               .skip_limit = options->skip_limit,
                                               .other_output = options->other_output,
                                               .commit = batch_commit,
+                                              .committed = batch_committed,
                                               .self = &pack,
                                               .skipped = options->skipped,
                                               .progress = options->progress,
@@ -698,14 +849,16 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     workers.corpus.cut_user = &pack;
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
+    if (!status && pack.writes && is_saved(options))
+        status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
-        status = output_open(&pack, error);
+        status = output_take(&pack, error);
     if (!status && options->drop)
         status = drop_open(&pack, &workers, operands, count, error);
     if (!status)
         status = memory_make(&pack, workers.corpus.batch_bytes, error);
     if (!status)
-        status = ordered_workers_run(pack.workers, error);
+        status = work_run(&pack, error);
     if (!status)
         lengths_summarize(&pack);
     memory_free(&pack);
@@ -718,15 +871,13 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     }
     if (!status && pack.drop)
         status = drop_filter_finish(pack.drop, &result->dropped, error);
-    if (!status)
+    if (!status && !pack.finished)
         status = accounts_check(&pack, error);
-    if (!status && pack.writes && options->before_commit)
+    if (!status && pack.writes && !pack.finished && options->before_commit)
         status = options->before_commit(options->user, error);
-    if (!status && pack.writes)
+    if (!status && pack.writes && !pack.finished)
         status = commit(&pack, error);
-    for (uint32_t i = 0; i < pack.set_count; i++)
-        shard_set_abandon(pack.sets[i]);
-    set_work_abandon(pack.work);
+    output_close(&pack, status != TOKMAP_OK);
     drop_filter_free(pack.drop);
     ordered_workers_free(pack.workers);
     return status;

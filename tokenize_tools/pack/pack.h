@@ -6,83 +6,7 @@
 #ifndef TOKMAP_PACK_PACK_H
 #define TOKMAP_PACK_PACK_H
 
-#include <stdbool.h>
-
-#include "chat.h"
-#include "corpus/corpus.h"
-#include "corpus/record_values.h"
-#include "drop_filter.h"
-#include "histogram.h"
-#include "shard_set.h"
-#include "skip_limit.h"
-#include "split.h"
-#include "tokenizer/tokenizer.h"
-
-/* See shuffle.h. */
-struct pack_shuffle {
-    uint64_t seed;
-    uint64_t memory; /* for each of the two passes: PACK_SHUFFLE_LEAST to PACK_SHUFFLE_MOST; 0: SHUFFLE_CHUNK_BYTES. It
-                      * changes no byte of the output */
-};
-
-struct pack_options {
-    const char *prefix;    /* of the shard's files; not used for a dry run */
-    bool dry_run;          /* do everything except writing */
-    uint64_t shard_tokens; /* the output is a set of shards with at most so many tokens; 0: it is one shard */
-    const struct split
-        *split; /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
-    const struct pack_shuffle *shuffle; /* the documents are shuffled; NULL: they have the order of the inputs */
-    bool replace, sync;                 /* as in shard_writer.h */
-    uint32_t threads;                   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
-    const struct tokenizer *tokenizer;  /* NULL: corpus.content is ids, below `vocabulary` */
-    uint64_t vocabulary;                /* without a tokenizer: 1 to 2^32 */
-    /* For corpus.content messages: the template that writes conversations. It must belong to the tokenizer. */
-    const struct chat_template *chat;
-    /* Documents with fewer or more tokens, without the tokens of eod_id and bos_id at their ends, are left out: they
-     * become issues with `asked`. 0: no limit. Texts are then held in memory whole. */
-    uint64_t min_tokens, max_tokens;
-    const struct drop_options *drop; /* duplicates and excluded n-grams; NULL: no document is dropped for them */
-    /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
-    const struct tokenizer_options *tokenizer_options;
-    const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
-    struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
-    const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
-    uint64_t eod_id, bos_id;      /* ids that are written after and before each document, or TOKMAP_NO_ID */
-    /* pack_run() overwrites vocabulary, cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
-    struct corpus_options corpus;
-
-    /* Called in the order of the input, by one thread at a time: after a file or record was left out, with the issue
-     * (valid during the call) and its message; and after each batch, with the stored bytes of the files that are packed
-     * so far. Either may be NULL. */
-    void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
-    void (*progress)(void *user, uint64_t stored_bytes);
-    /* With a shuffle, once all inputs are read: how many of all tokens are in their shards. May be NULL. */
-    void (*shuffled)(void *user, uint64_t tokens, uint64_t all);
-    /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
-    bool (*stop)(void *user);
-    /* Called once, when all is packed and checked, before the shard is committed. A status other than OK ends the work
-     * with it. May be NULL. */
-    enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
-    void *user;
-};
-
-struct pack_result {
-    struct corpus_counts counts;
-    uint64_t tokens;                 /* all tokens of the shard */
-    uint64_t eod_tokens, bos_tokens; /* how many of them pack_run() added */
-    /* Documents of ids that had the token already at the end or the beginning, so pack_run() added none. */
-    uint64_t eod_present, bos_present;
-    bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
-    uint64_t counted_tokens;
-    uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
-    uint64_t largest_id;
-    struct lengths lengths;                        /* of the documents, with the tokens that begin and end them */
-    uint8_t content[16];                           /* the content id; zero for a dry run */
-    struct drop_counts dropped;                    /* with options.drop */
-    uint64_t shards;                               /* how many were written */
-    uint64_t oversized;                            /* documents longer than shard_tokens */
-    struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */
-};
+#include "packing_options.h"
 
 #define PACK_THREADS_MOST 256
 #define PACK_SHUFFLE_LEAST ((uint64_t)4096)
@@ -91,10 +15,11 @@ struct pack_result {
 /* Bytes of an id in a shard without a tokenizer. */
 uint32_t pack_width(uint64_t vocabulary);
 
-/* Packs the operands (see inputs.h). After an error no output file is left, and an older shard of the same name is
- * unchanged. Statuses: OK, ERROR_INPUT, ERROR_ENCODING, ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_CORRUPT, ERROR_TRUNCATED,
- * ERROR_MISMATCH (inputs); ERROR_EXISTS, ERROR_BUSY (output); ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (either);
- * ERROR_INTERRUPTED, ERROR_MEMORY, ERROR_INTERNAL (the accounts do not add up). */
+/* Packs the operands (see inputs.h). After an error no output file is left, unless result->kept, and an older shard of
+ * the same name is unchanged. Statuses: OK, ERROR_INPUT, ERROR_ENCODING, ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_CORRUPT,
+ * ERROR_TRUNCATED, ERROR_MISMATCH (inputs; or they, or the options, are not those of the work that would be continued);
+ * ERROR_EXISTS, ERROR_BUSY (output); ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (either); ERROR_INTERRUPTED,
+ * ERROR_MEMORY, ERROR_INTERNAL (the accounts do not add up). */
 enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
                             struct pack_result *result, struct tokmap_error *error);
 

@@ -9,7 +9,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/index_reader.h"
 #include "format/index_writer.h"
+#include "platform/os.h"
 #include "text/path.h"
 
 #define COPY_BYTES ((size_t)1 << 16) /* of the tokens that wait, in one piece */
@@ -52,7 +54,8 @@ static enum tokmap_status writer_open(struct shard_set *set, struct tokmap_error
     return status;
 }
 
-enum tokmap_status shard_set_open(struct shard_set **set, const struct shard_set_options *options,
+/* Makes a set without a writer. */
+static enum tokmap_status set_new(struct shard_set **set, const struct shard_set_options *options,
                                   struct tokmap_error *error)
 {
     *set = NULL;
@@ -65,14 +68,25 @@ enum tokmap_status shard_set_open(struct shard_set **set, const struct shard_set
     made->contents = hash_state_new();
     made->folder = options->work ? strdup(set_work_folder(options->work)) : path_folder(options->prefix);
     spill_init(&made->waiting, made->folder);
-    enum tokmap_status status =
-        made->contents && made->folder ? writer_open(made, error) : error_set_memory(error, "a shard set", 0);
-    if (status) {
-        shard_set_abandon(made);
-        return status;
-    }
     *set = made;
-    return TOKMAP_OK;
+    if (made->contents && made->folder)
+        return TOKMAP_OK;
+    shard_set_abandon(made);
+    *set = NULL;
+    return error_set_memory(error, "a shard set", 0);
+}
+
+enum tokmap_status shard_set_open(struct shard_set **set, const struct shard_set_options *options,
+                                  struct tokmap_error *error)
+{
+    enum tokmap_status status = set_new(set, options, error);
+    if (!status)
+        status = writer_open(*set, error);
+    if (status) {
+        shard_set_abandon(*set);
+        *set = NULL;
+    }
+    return status;
 }
 
 /* Commits the open shard. */
@@ -322,6 +336,123 @@ enum tokmap_status shard_set_add(struct shard_set *set, const struct document_ru
     if (!status && run->unfinished)
         status = part_add(set, run, document, at, run->count, false, error);
     return status;
+}
+
+/* ---- saving ---- */
+
+bool shard_set_can_save(const struct shard_set *set)
+{
+    return set->writer && !spill_bytes(&set->waiting);
+}
+
+enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
+                                  struct tokmap_error *error)
+{
+    assert(shard_set_can_save(set));
+    *state = (struct shard_set_state){.shard = set->shard,
+                                      .shards = set->result.shards,
+                                      .documents = set->result.documents,
+                                      .tokens = set->result.tokens,
+                                      .oversized = set->result.oversized,
+                                      .open = set->open,
+                                      .placed = set->placed,
+                                      .open_tokens = set->open_tokens,
+                                      .open_text = set->open_text};
+    return shard_writer_save(set->writer, sink, error);
+}
+
+enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *error)
+{
+    return shard_writer_sync(set->writer, error);
+}
+
+/* Takes the content id of a finished shard from its index. */
+static enum tokmap_status content_read(struct shard_set *set, uint64_t number, struct tokmap_error *error)
+{
+    struct index index;
+    char *prefix = set_work_unit(set->options.work, set->options.number, number);
+    char *path = prefix ? path_join("", 0, prefix, strlen(prefix), ".tmx.unit") : NULL;
+    enum tokmap_status status =
+        path ? index_open(&index, path, error) : error_set_memory(error, "the name of a shard", 0);
+    if (!status) {
+        if (!number)
+            memcpy(set->first_content, index.shard.content, sizeof set->first_content);
+        hash_state_add(set->contents, index.shard.content, sizeof index.shard.content);
+        index_close(&index);
+    }
+    free(path);
+    free(prefix);
+    return status;
+}
+
+/* Removes the files of a shard that was begun or finished after the state was saved. Returns false if there were none.
+ */
+static bool later_remove(const struct shard_set *set, uint64_t number)
+{
+    static const char *const ends[] = {".tmx.unit",         ".bin.unit",         ".mask.unit",
+                                       ".tmx.unit.partial", ".bin.unit.partial", ".mask.unit.partial"};
+    char *prefix = set_work_unit(set->options.work, set->options.number, number);
+    bool any = false;
+    for (size_t i = 0; prefix && i < sizeof ends / sizeof ends[0]; i++) {
+        char *path = path_join("", 0, prefix, strlen(prefix), ends[i]);
+        any = (path && !os_unlink(path)) || any;
+        free(path);
+    }
+    free(prefix);
+    return any;
+}
+
+enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_set_options *options,
+                                    const struct shard_set_state *state, struct tokmap_error *error)
+{
+    struct shard_set_options reopened = *options;
+    reopened.shard.resume = true;
+    enum tokmap_status status = set_new(set, &reopened, error);
+    if (status)
+        return status;
+    struct shard_set *made = *set;
+    if (state->shards > (options->work ? SET_SHARDS_MOST : 0) || state->open > 1 || state->placed > state->open)
+        status = error_set(error, TOKMAP_ERROR_CORRUPT, options->prefix, TOKMAP_NO_OFFSET,
+                           "the journal of the unfinished work is damaged; start over with options.start_over");
+    for (uint64_t i = 0; i < state->shards && !status; i++)
+        status = content_read(made, i, error);
+    for (uint64_t i = state->shards + 1; options->work && !status && later_remove(made, i);)
+        i++;
+    made->shard = state->shard;
+    made->result = (struct shard_set_result){
+        .shards = state->shards, .documents = state->documents, .tokens = state->tokens, .oversized = state->oversized};
+    made->open = state->open;
+    made->placed = state->placed;
+    made->open_tokens = state->open_tokens;
+    made->open_text = state->open_text;
+    if (!status)
+        status = writer_open(made, error);
+    made->options.shard.resume = false; /* the shards that follow are new */
+    if (status) {
+        shard_set_leave(made);
+        *set = NULL;
+    }
+    return status;
+}
+
+enum tokmap_status shard_set_load(struct shard_set *set, uint32_t kind, const uint8_t *bytes, size_t count,
+                                  struct tokmap_error *error)
+{
+    return shard_writer_load(set->writer, kind, bytes, count, error);
+}
+
+enum tokmap_status shard_set_restored(struct shard_set *set, struct tokmap_error *error)
+{
+    return shard_writer_restored(set->writer, error);
+}
+
+void shard_set_leave(struct shard_set *set)
+{
+    if (!set)
+        return;
+    shard_writer_leave(set->writer);
+    set->writer = NULL;
+    shard_set_abandon(set);
 }
 
 /* ---- the end ---- */

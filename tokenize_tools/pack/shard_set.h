@@ -18,6 +18,7 @@
 
 #include "corpus/corpus_batch.h"
 #include "format/set_commit.h"
+#include "format/shard_save.h"
 #include "format/shard_writer.h"
 
 struct shard_set; /* for one thread at a time */
@@ -64,6 +65,30 @@ struct document_run {
 enum tokmap_status shard_set_open(struct shard_set **set, const struct shard_set_options *options,
                                   struct tokmap_error *error);
 
+/* What a set has beside its open shard, for a process that continues it. */
+struct shard_set_state {
+    struct shard_totals shard; /* of the open shard */
+    uint64_t shards, documents, tokens, oversized;
+    uint64_t open, placed, open_tokens, open_text; /* of the document that has not ended */
+};
+
+/* Returns false while tokens wait for their shard: the set cannot be saved at the moment. */
+bool shard_set_can_save(const struct shard_set *set);
+/* Passes on what was added to the open shard since the last call, and states the rest. Pieces are those of one shard:
+ * state->shards is its number. Statuses: those of shard_writer_save(). */
+enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
+                                  struct tokmap_error *error);
+enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *error);
+
+/* Opens the set of a killed process with the state that it saved last; shard_set_load() takes the pieces of the shard
+ * state->shards, in order, and shard_set_restored() ends that. Shards that were finished later are removed. Statuses:
+ * those of shard_set_open(), ERROR_NOT_FOUND (a file of it is missing), ERROR_CORRUPT. */
+enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_set_options *options,
+                                    const struct shard_set_state *state, struct tokmap_error *error);
+enum tokmap_status shard_set_load(struct shard_set *set, uint32_t kind, const uint8_t *bytes, size_t count,
+                                  struct tokmap_error *error);
+enum tokmap_status shard_set_restored(struct shard_set *set, struct tokmap_error *error);
+
 /* Statuses: OK, those of shard_writer.h, ERROR_LIMIT (more than SET_SHARDS_MOST shards). */
 enum tokmap_status shard_set_add(struct shard_set *set, const struct document_run *run, struct tokmap_error *error);
 
@@ -79,6 +104,9 @@ void shard_set_result(const struct shard_set *set, struct shard_set_result *resu
 /* Commits the last shard: without work under its name, else as a unit, which set_work_commit() names. A set without
  * documents gets one empty shard. Frees the set with every status; *result is set with status OK. */
 enum tokmap_status shard_set_commit(struct shard_set *set, struct shard_set_result *result, struct tokmap_error *error);
+
+/* Frees the set and leaves its shards, for shard_set_reopen(). NULL is ignored. */
+void shard_set_leave(struct shard_set *set);
 
 /* Removes the unfinished shard and frees the set. NULL is ignored. */
 void shard_set_abandon(struct shard_set *set);

@@ -4,7 +4,7 @@
  * The facts are never held in memory: a walk over the options and the inputs produces them one after the other, and
  * each is either written or compared with the next record of the journal.
  *
- * Example: a killed command had the facts "--shard-tokens 1000" and the input a.jsonl of 700 bytes; now a.jsonl has
+ * Example: a killed command had shards of 1000 tokens at most and the input a.jsonl of 700 bytes; now a.jsonl has
  * 900. The walk produces the option, which equals record 0; the input, which record 1 names with 700 bytes: the
  * message names the input and both sizes, and nothing is changed.
  */
@@ -151,6 +151,12 @@ static enum tokmap_status record_add(struct work_folder *folder, uint32_t type, 
 enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error)
 {
     return folder->found ? record_read(folder, record, error) : TOKMAP_END;
+}
+
+void work_folder_rewind(struct work_folder *folder)
+{
+    assert(folder->found && !folder->out.count);
+    folder->at = folder->facts_end;
 }
 
 enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, struct tokmap_error *error)

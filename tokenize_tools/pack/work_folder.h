@@ -75,6 +75,9 @@ struct work_record {
  * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error);
 
+/* The next call of work_folder_next() returns the first record again. */
+void work_folder_rewind(struct work_folder *folder);
+
 /* Cuts the journal at the end of a record, or, with end 0, after the facts. The next record is appended there. To be
  * called once, before the first one is appended to earlier work. Statuses: OK, ERROR_IO. */
 enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, struct tokmap_error *error);

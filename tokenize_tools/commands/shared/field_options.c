@@ -70,6 +70,8 @@ static const struct field_option table[] = {
     {"skip_limit", "max-skipped", NULL},
     {"special", "special", NULL},
     {"special_tokens", "special-tokens", NULL},
+    {"split", "split", NULL},
+    {"split_seed", "split-seed", NULL},
     {"start_over", "no-resume", NULL},
     {"steps", "steps", NULL},
     {"threads", "threads", NULL},

@@ -61,9 +61,10 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
                            skips->limit_text ? "max-skipped" : "skipped-list");
     if (!skips->list_path)
         return 0;
-    if (force && is_list(skips->list_path))
+    if (!skips->resume && force && is_list(skips->list_path))
         (void)os_unlink(skips->list_path);
-    const int system = os_open(skips->list_path, OS_WRITE_NEW, &skips->list);
+    const bool old = skips->resume && is_list(skips->list_path);
+    const int system = os_open(skips->list_path, old ? OS_WRITE_OLD : OS_WRITE_NEW, &skips->list);
     if (!system)
         return 0;
     (void)error_set_system(&error, system, skips->list_path, TOKMAP_NO_OFFSET,
@@ -80,6 +81,68 @@ void skip_report_close(struct skip_report *skips, bool failed)
     skips->list = -1;
     free(skips->items);
     skips->items = NULL;
+}
+
+/* ---- saving ---- */
+
+enum { SAVED_NUMBERS, SAVED_ITEM };
+enum { NUMBER_COUNT, NUMBER_PRINTED, NUMBER_CHOSEN, NUMBER_OF_FILE, NUMBER_HASH, NUMBER_LISTED, NUMBER_BYTES, NUMBERS };
+
+int skip_report_save(struct skip_report *skips, const struct state_sink *sink)
+{
+    const uint64_t numbers[NUMBERS] = {skips->count,     skips->printed,   skips->chosen,    skips->of_file,
+                                       skips->file_hash, skips->list >= 0, skips->list_bytes};
+    int system = skips->list >= 0 ? os_sync(skips->list) : 0;
+    for (; skips->items_saved < skips->item_count && !system; skips->items_saved++)
+        system = sink->put(sink->user, SAVED_ITEM, &skips->items[skips->items_saved], sizeof *skips->items);
+    return system ? system : sink->put(sink->user, SAVED_NUMBERS, numbers, sizeof numbers);
+}
+
+static enum tokmap_status numbers_load(struct skip_report *skips, const uint8_t *bytes, struct tokmap_error *error)
+{
+    uint64_t numbers[NUMBERS], size;
+    memcpy(numbers, bytes, sizeof numbers);
+    if (numbers[NUMBER_LISTED] != (skips->list >= 0))
+        return error_set(error, TOKMAP_ERROR_MISMATCH, skips->list_path, TOKMAP_NO_OFFSET,
+                         "the unfinished work was begun %s --skipped-list; repeat that command, or start over with "
+                         "--no-resume",
+                         numbers[NUMBER_LISTED] ? "with" : "without");
+    if (skips->list >= 0 && (os_file_bytes(skips->list, &size) || size < numbers[NUMBER_BYTES]))
+        return error_set(error, TOKMAP_ERROR_MISMATCH, skips->list_path, TOKMAP_NO_OFFSET,
+                         "this list is shorter than it was when the unfinished work was interrupted; start over with "
+                         "--no-resume");
+    skips->count = numbers[NUMBER_COUNT];
+    skips->printed = numbers[NUMBER_PRINTED];
+    skips->chosen = numbers[NUMBER_CHOSEN];
+    skips->of_file = numbers[NUMBER_OF_FILE];
+    skips->file_hash = numbers[NUMBER_HASH];
+    skips->list_bytes = numbers[NUMBER_BYTES];
+    return TOKMAP_OK;
+}
+
+/* Returns whether an item of another process can be printed. */
+static bool item_is_sound(const struct skip_item *item)
+{
+    return (unsigned)item->reason < CORPUS_REASONS && memchr(item->why.path, '\0', sizeof item->why.path) &&
+           memchr(item->why.message, '\0', sizeof item->why.message);
+}
+
+enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error)
+{
+    struct skip_item item;
+    if (kind == SAVED_NUMBERS && count == NUMBERS * sizeof(uint64_t))
+        return numbers_load(skips, bytes, error);
+    if (kind != SAVED_ITEM || count != sizeof item)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                         "the journal of the unfinished work is damaged; start over with --no-resume");
+    memcpy(&item, bytes, sizeof item);
+    if (!skips->items && skips->json)
+        skips->items = malloc(ITEMS_MOST * sizeof *skips->items);
+    if (skips->items && skips->item_count < ITEMS_MOST && item_is_sound(&item))
+        skips->items[skips->item_count++] = item;
+    skips->items_saved = skips->item_count;
+    return TOKMAP_OK;
 }
 
 /* ---- items ---- */
@@ -117,7 +180,8 @@ static void item_list(struct skip_report *skips, const struct skip_item *item)
     if (!file || fclose(file) || failed || !text)
         skips->list_failed = ENOMEM;
     else
-        skips->list_failed = os_write(skips->list, text, length);
+        skips->list_failed = os_pwrite(skips->list, text, length, skips->list_bytes);
+    skips->list_bytes += length;
     free(text);
 }
 
@@ -153,6 +217,8 @@ bool skip_report_finish(struct skip_report *skips)
     struct tokmap_error error;
     char a[32];
     const uint64_t wrong = skips->count - skips->chosen;
+    if (skips->list >= 0 && skips->resume && !skips->list_failed) /* what a killed process has listed later */
+        skips->list_failed = os_truncate(skips->list, skips->list_bytes);
     if (wrong > skips->printed)
         cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(wrong - skips->printed, a),
                 skips->list_path ? "; all of it is in " : "; list all of it with --skipped-list FILE",

@@ -9,6 +9,7 @@
 
 #include "cli/cli.h"
 #include "corpus_arguments.h"
+#include "format/index_writer.h"
 #include "pack/skip_limit.h"
 
 struct skip_report {
@@ -20,13 +21,15 @@ struct skip_report {
     bool json;                     /* keep the first items for skip_report_json() */
     bool skipping;                 /* items are left out; otherwise the first one ends the work */
     int list;                      /* descriptor of the list, or -1 */
+    uint64_t list_bytes;           /* that were written to it */
+    bool resume;                   /* an earlier list is continued, once skip_report_load() says how much of it */
     int list_failed;               /* errno of the first write that failed */
     uint64_t count, printed;       /* items, and how many of them are a line on standard error */
     uint64_t chosen;               /* items that the options ask for, which are never printed */
     uint64_t of_file;              /* printed lines about the file whose name has this hash */
     uint64_t file_hash;
     struct skip_item *items;
-    uint64_t item_count;
+    uint64_t item_count, items_saved;
 };
 
 /* clang-format off */
@@ -44,6 +47,12 @@ struct skip_report {
  * status. */
 int skip_report_open(struct skip_report *skips, const struct cli_command *command,
                      const struct corpus_arguments *corpus, struct cli_progress *progress, bool json, bool force);
+
+/* Pass on what was added since the last call, and take it in another process: see struct pack_options. The process that
+ * takes it has opened the report with skips->resume. */
+int skip_report_save(struct skip_report *skips, const struct state_sink *sink);
+enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error);
 
 /* An item was left out. By one thread at a time. */
 void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why);

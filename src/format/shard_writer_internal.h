@@ -1,0 +1,58 @@
+/* shard_writer_internal.h - the state of a shard writer, for shard_writer.c and shard_save.c. */
+#ifndef TOKMAP_FORMAT_SHARD_WRITER_INTERNAL_H
+#define TOKMAP_FORMAT_SHARD_WRITER_INTERNAL_H
+
+#include "index_writer.h"
+#include "mask_writer.h"
+#include "path_table.h"
+#include "shard_writer.h"
+
+#define PIECE_BYTES ((size_t)1 << 18)
+#define FILE_BYTES_MAX ((uint64_t)1 << 62)
+
+enum path { TOKENS, INDEX, MASK, SEALED, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, PATHS };
+struct origin_state {
+    bool known;    /* the caller has stated an origin */
+    bool changed;  /* the next document begins a run */
+    bool new_file; /* that run is of a file that is not in the index yet */
+    char *path;
+    uint64_t path_bytes, path_capacity;
+    uint64_t record;         /* of the next document */
+    uint64_t file;           /* of this path in the index, if that has it */
+    struct path_table table; /* with options.mixed: all files of the index */
+    uint64_t runs, files, paths_bytes;
+    struct spill run_spill, file_spill, path_spill;
+};
+
+struct shard_writer {
+    struct shard_writer_options options;
+    char *paths[PATHS];
+    char *folder;
+    int tokens_fd, index_fd, mask_fd;
+    bool locked, tokens_made, mask_made; /* which of the partial files are ours to remove */
+    bool failed;
+    bool document_open; /* tokens have been added since the last end */
+    uint64_t tokens, documents, largest;
+
+    uint8_t *buffer; /* PIECE_BYTES */
+    size_t buffered;
+    uint64_t written; /* bytes written to the .bin, without those in the buffer */
+    uint64_t behind;  /* the kernel has been asked to store the bytes up to this offset */
+    struct hash_state *block;
+    size_t block_filled;
+    uint64_t zero_block_hash; /* 0 until it is computed */
+    bool holes;               /* whole blocks are holes: a pages section would be most of the shard, so it has none */
+
+    struct index_writer index; /* the documents section, its first one, is open while tokens are added */
+    uint64_t carries;
+    struct spill carry_spill, block_spill, page_spill;
+    struct origin_state origin;
+    struct mask_writer mask;       /* zeroed without options.mask */
+    struct columns_writer columns; /* zeroed without options.columns */
+
+    bool saved;                      /* the state was saved: a failed commit leaves the files */
+    uint64_t saved_documents;        /* whose ends shard_writer_save() has passed on */
+    uint64_t saved_mask, saved_hash; /* while it is restored: bits of the mask, and the hash of the open block */
+};
+
+#endif

@@ -1,0 +1,70 @@
+# A pack that was killed continues where it was, and ends with the bytes of an undisturbed one. TOKMAP_KILLS: how often
+# packs are killed in all (50).
+. "$TOKMAP_CLI/helpers.sh"
+kills=${TOKMAP_KILLS:-50}
+awk 'BEGIN { srand(4); for (i = 0; i < 60000; i++) { t = ""; n = int(rand() * 30); for (k = 0; k < n; k++)
+    t = t " word" int(rand() * 5000); printf "{\"text\":\"%s\",\"url\":\"u%d\",\"n\":%d}\n", t, i % 700, i } }' >a.jsonl
+head -n 20000 a.jsonl >b.json
+head -n 20000 a.jsonl | sed 's/^{"text":"\([^"]*\)","url":"\([^"]*\)","n":\([0-9]*\)}$/\3,"\1",\2/' >rows
+{ echo n,text,url; cat rows; } >c.csv
+awk 'BEGIN { for (i = 0; i < 30000; i++) printf "{\"ids\":[%d,%d,7],\"m\":[1,%d,0]}\n", i % 999, i % 17, i % 2 }' >m.jsonl
+tr -d '{}"' <a.jsonl >t.txt
+: >empty.txt
+gzip -kc a.jsonl >az.jsonl.gz
+
+# Kills a pack up to 8 times, lets it end, and compares. The last command may also have been killed after the output
+# was complete.
+case_number=0
+check()
+{
+    tokmap pack -q -o ref --checkpoint-seconds 0 "$@"
+    tries=0
+    late=
+    while [ $tries -lt 8 ] && [ $kills -gt 0 ]; do
+        tries=$((tries + 1))
+        case_number=$((case_number + 1))
+        tokmap pack -q -o k --checkpoint-seconds 0.001 --threads $((case_number % 3 + 1)) "$@" 2>err &
+        pid=$!
+        waited=0
+        while [ ! -e k.work/journal ] && [ $waited -lt 40 ] && kill -0 $pid 2>/dev/null; do
+            sleep 0.005
+            waited=$((waited + 1))
+        done
+        sleep 0.0$((case_number * 7 % 10))$((case_number * 3 % 10))
+        kill -s KILL $pid 2>/dev/null || true
+        status=0
+        wait $pid 2>/dev/null || status=$?
+        kills=$((kills - 1))
+        if [ -e k.work/journal ]; then
+            continued=$((continued + 1))
+        elif [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; then
+            late=1
+            break
+        fi
+        [ $status -eq 137 ] || { cat err >&2; exit 1; }
+    done
+    [ "$late" ] || tokmap pack -q -o k "$@"
+    for file in ref*; do
+        case $file in
+        *.bin | *.tmx | *.mask) same "k${file#ref}" "$file" ;;
+        *) sed 's/^ref/k/' "$file" >wanted; same "k${file#ref}" wanted ;;
+        esac
+    done
+    [ ! -e k.work ] || { ls k.work >&2; exit 1; }
+    equal "$(echo k*.partial)" 'k*.partial'
+    rm -f ref* k k.* k-*
+}
+continued=0
+rounds=0
+while [ $kills -gt 0 ] && [ $rounds -lt 200 ]; do
+    rounds=$((rounds + 1))
+    check -t bytes a.jsonl
+    check -t bytes --shard-tokens 100K a.jsonl
+    check -t bytes --columns url,n --shard-tokens 300K --split train=0.8,val=0.2 a.jsonl
+    check -t bytes --columns url,n a.jsonl
+    check -t bytes az.jsonl.gz b.json t.txt empty.txt
+    check -t bytes --input-format csv --columns n c.csv
+    check --ids-field ids --mask-field m --vocab-size 1000 --no-eod m.jsonl
+done
+[ $continued -gt 0 ]
+echo "continued: $continued"

@@ -1,0 +1,154 @@
+/* corpus_resume.c - see corpus_resume.h. */
+#include "corpus_resume.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "corpus_internal.h"
+
+#define READ_BYTES ((size_t)64 << 10)
+
+static enum tokmap_status changed(const struct corpus *corpus, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->path ? stream_name(corpus->path) : NULL, TOKMAP_NO_OFFSET,
+                     "the inputs have changed since this work began; start over with options.start_over");
+}
+
+/* Reads up to `offset` and keeps what the last read returns more. */
+static enum tokmap_status pass_over(struct corpus *corpus, uint64_t offset, struct tokmap_error *error)
+{
+    char *buffer = malloc(READ_BYTES);
+    enum tokmap_status status = buffer ? TOKMAP_OK : error_set_memory(error, "the beginning of an input", READ_BYTES);
+    bool end = false;
+    for (uint64_t done = 0; done < offset && !status;) {
+        size_t got = 0;
+        if (end)
+            status = changed(corpus, error);
+        else if (corpus->options.stop && corpus->options.stop(corpus->options.user))
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        else
+            status = stream_read(corpus->stream, buffer, READ_BYTES, &got, &end, error);
+        const uint64_t more = done + got > offset ? done + got - offset : 0;
+        if (!status && more) {
+            corpus->carry = malloc((size_t)more);
+            corpus->carried = corpus->carry_capacity = more;
+            if (corpus->carry)
+                memcpy(corpus->carry, buffer + (got - more), (size_t)more);
+            else
+                status = error_set_memory(error, "the beginning of an input", more);
+        }
+        done += got;
+        if (!status && done < offset && stream_seek(corpus->stream, offset))
+            break;
+    }
+    free(buffer);
+    return status;
+}
+
+/* Continues a format whose scanner has no state between records. */
+static enum tokmap_status lines_resume(struct corpus *corpus, const struct corpus_place *place,
+                                       struct tokmap_error *error)
+{
+    corpus->format = (enum corpus_format)place->format;
+    corpus->begun = true;
+    corpus->resumed = place->resumed;
+    corpus->offset = place->offset;
+    corpus->line = place->line;
+    if (corpus->format == CORPUS_JSONL) {
+        record_scan_begin(&corpus->scan, CORPUS_JSONL);
+        corpus->scan.record = place->record;
+        corpus->seen_scan = corpus->scan;
+    }
+    return pass_over(corpus, place->offset, error);
+}
+
+/* Reads the open input up to the place without keeping anything. */
+static enum tokmap_status read_again(struct corpus *corpus, const struct corpus_place *place,
+                                     struct tokmap_error *error)
+{
+    struct corpus_batch batch = {0};
+    const bool parquet = place->format == CORPUS_PARQUET;
+    enum tokmap_status status = TOKMAP_OK;
+    corpus->until = parquet ? 0 : place->offset;
+    while (!status && corpus->open && (parquet ? corpus->parquet_runs : corpus->offset) < place->offset) {
+        bool full;
+        corpus_batch_clear(&batch, 4 * corpus->options.batch_bytes);
+        corpus->batch_path = NULL;
+        corpus->batch_places = NULL;
+        if (parquet != (corpus->parquet != NULL) && corpus->begun)
+            break;
+        if (corpus->options.stop && corpus->options.stop(corpus->options.user))
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        else if (!corpus_batch_reserve(&batch, corpus->options.batch_bytes))
+            status = error_set_memory(error, "a batch of the corpus", 0);
+        else
+            status = corpus_file_read(corpus, &batch, &full, error);
+    }
+    corpus->until = 0;
+    corpus->batch_path = NULL;
+    corpus->batch_places = NULL;
+    corpus_batch_free(&batch);
+    if (!status && (!corpus->open || corpus->format != (enum corpus_format)place->format ||
+                    (parquet ? corpus->parquet_runs != place->offset || corpus->parquet_taken != place->taken
+                             : corpus->offset != place->offset)))
+        status = changed(corpus, error);
+    return status;
+}
+
+/* Opens the input again that was open. An error of it is not an issue here. */
+static enum tokmap_status input_reopen(struct corpus *corpus, const char *path, struct tokmap_error *error)
+{
+    struct corpus_batch batch = {0};
+    enum tokmap_status status = corpus_file_begin(corpus, &batch, path, error);
+    if (!status && !corpus->open) {
+        status = changed(corpus, error);
+        if (batch.issue_count && batch.issues[0].error && error) {
+            *error = *batch.issues[0].error;
+            status = error->status;
+        }
+    }
+    corpus->batch_path = NULL;
+    corpus_batch_free(&batch);
+    return status;
+}
+
+enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_place *place, uint64_t *carried,
+                                 struct tokmap_error *error)
+{
+    const char *path = NULL;
+    enum tokmap_status status = TOKMAP_OK;
+    assert(!corpus->named && !corpus->open);
+    *carried = 0;
+    if (place->unfit || (place->open && (!place->inputs || place->format > CORPUS_SEPARATED)))
+        return changed(corpus, error);
+    for (; corpus->named < place->inputs && !status; corpus->named++) {
+        struct tokmap_error why;
+        const enum tokmap_status found = inputs_next(corpus->inputs, &path, &why);
+        if (found == TOKMAP_END)
+            status = changed(corpus, error);
+        else if (found == TOKMAP_ERROR_INTERRUPTED || found == TOKMAP_ERROR_MEMORY ||
+                 (found && place->open && corpus->named + 1 == place->inputs)) {
+            status = found;
+            if (error)
+                *error = why;
+        }
+    }
+    corpus->not_read = *inputs_counts(corpus->inputs);
+    corpus->inputs_begun = place->begun;
+    corpus->done = place->done;
+    corpus->finished_stored = place->finished_stored;
+    if (status || !place->open)
+        return status;
+    status = input_reopen(corpus, path, error);
+    if (status)
+        return status;
+    const bool lines = place->format == CORPUS_TEXT || place->format == CORPUS_JSONL;
+    if (lines && (corpus->parquet || !stream_is_resumable(corpus->stream)))
+        return changed(corpus, error);
+    status = lines ? lines_resume(corpus, place, error) : read_again(corpus, place, error);
+    *carried = corpus->carried;
+    return status;
+}

@@ -1,0 +1,129 @@
+/* pack_facts.c - see pack_facts.h. */
+#include "pack_facts.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes_buffer.h"
+#include "common/hash.h"
+
+/* Adds a fact whose value has these bytes. */
+static void bytes_fact(struct pack_facts *facts, const char *name, const char *bytes, size_t count)
+{
+    char *value = malloc(count + 1);
+    assert(facts->count < PACK_FACTS_MOST);
+    facts->lost = facts->lost || !value;
+    if (!value)
+        return;
+    if (count)
+        memcpy(value, bytes, count);
+    value[count] = '\0';
+    facts->list[facts->count++] = (struct work_fact){name, value};
+}
+
+static void text_fact(struct pack_facts *facts, const char *name, const char *text)
+{
+    bytes_fact(facts, name, text, text ? strlen(text) : 0);
+}
+
+/* none: the number that means that the option is not used. */
+static void number_fact(struct pack_facts *facts, const char *name, uint64_t number, uint64_t none)
+{
+    char text[24] = "";
+    if (number != none)
+        (void)snprintf(text, sizeof text, "%" PRIu64, number);
+    text_fact(facts, name, text);
+}
+
+static void choice_fact(struct pack_facts *facts, const char *name, const char *const *words, size_t choice)
+{
+    text_fact(facts, name, words[choice]);
+}
+
+static void list_fact(struct pack_facts *facts, const char *name, const char *const *list, size_t count)
+{
+    struct bytes_buffer text = {0};
+    for (size_t i = 0; i < count; i++)
+        facts->lost =
+            !(bytes_append(&text, ",", i != 0) && bytes_append(&text, list[i], strlen(list[i]))) || facts->lost;
+    bytes_fact(facts, name, (const char *)text.bytes, text.count);
+    bytes_free(&text);
+}
+
+static void split_facts(struct pack_facts *facts, const struct split *split)
+{
+    struct bytes_buffer text = {0};
+    for (uint32_t i = 0; split && i < split->count; i++) {
+        char set[SPLIT_NAME_MOST + SPLIT_SHARE_MOST + 4];
+        const int bytes = snprintf(set, sizeof set, "%s%s=%s", i ? "," : "", split->sets[i].name, split->sets[i].share);
+        facts->lost = !bytes_append(&text, set, (size_t)bytes) || facts->lost;
+    }
+    bytes_fact(facts, "options.split", (const char *)text.bytes, text.count);
+    bytes_free(&text);
+    number_fact(facts, "options.split_seed", split ? split->seed : 0, split ? UINT64_MAX : 0);
+}
+
+static void tokenizer_facts(struct pack_facts *facts, const struct pack_options *options)
+{
+    static const struct tokenizer_options defaults;
+    const struct tokenizer_options *given = options->tokenizer_options ? options->tokenizer_options : &defaults;
+    struct tokenizer_info info;
+    char hex[33] = "";
+    if (options->tokenizer) {
+        tokenizer_info(options->tokenizer, &info);
+        hash128_hex(info.fingerprint, hex);
+    }
+    text_fact(facts, "options.tokenizer", options->tokenizer_path);
+    text_fact(facts, "tokenizer (fingerprint)", hex);
+    number_fact(facts, "options.special", (uint64_t)given->special, UINT64_MAX);
+    text_fact(facts, "options.pattern", given->pattern);
+    text_fact(facts, "options.pattern_regex", given->pattern_regex);
+    text_fact(facts, "options.special_tokens", given->special_tokens);
+    number_fact(facts, "options.vocabulary", options->tokenizer ? 0 : options->vocabulary, 0);
+    number_fact(facts, "options.eod_id", options->eod_id, TOKMAP_NO_ID);
+    number_fact(facts, "options.bos_id", options->bos_id, TOKMAP_NO_ID);
+    text_fact(facts, "options.chat_template", options->chat ? chat_template_name(options->chat) : NULL);
+}
+
+static void corpus_facts(struct pack_facts *facts, const struct corpus_options *corpus)
+{
+    static const char *const formats[] = {"auto", "text", "jsonl", "json", "csv", "tsv", "parquet", "warc", "text"};
+    static const char *const invalid[] = {"error", "replace", "skip"};
+    static const char *const contents[] = {"text", "ids", "prompts", "messages"};
+    choice_fact(facts, "options.format", formats, corpus->format);
+    choice_fact(facts, "options.invalid", invalid, corpus->invalid);
+    text_fact(facts, "options.skip", corpus->skip ? "skip" : "");
+    choice_fact(facts, "kind of content", contents, corpus->content);
+    text_fact(facts, "options.field", corpus->field);
+    text_fact(facts, "second field", corpus->second_field);
+    list_fact(facts, "options.columns", corpus->columns, corpus->column_count);
+    bytes_fact(facts, "separator of documents", corpus->separator,
+               corpus->separator ? (size_t)corpus->separator_bytes : 0);
+    number_fact(facts, "options.record_limit", corpus->record_limit, UINT64_MAX);
+    number_fact(facts, "options.document_limit", corpus->document_limit, UINT64_MAX);
+}
+
+bool pack_facts_make(struct pack_facts *facts, const struct pack_options *options, uint64_t layout)
+{
+    char version[64];
+    *facts = (struct pack_facts){.count = 0};
+    (void)snprintf(version, sizeof version, "%.32s, layout %016" PRIx64, tokmap_version(), layout);
+    text_fact(facts, "version of tokmap", version);
+    tokenizer_facts(facts, options);
+    corpus_facts(facts, &options->corpus);
+    number_fact(facts, "options.min_tokens", options->min_tokens, 0);
+    number_fact(facts, "options.max_tokens", options->max_tokens, 0);
+    number_fact(facts, "options.shard_tokens", options->shard_tokens, 0);
+    split_facts(facts, options->split);
+    return !facts->lost;
+}
+
+void pack_facts_free(struct pack_facts *facts)
+{
+    for (size_t i = 0; i < facts->count; i++)
+        free((char *)(uintptr_t)facts->list[i].value);
+    facts->count = 0;
+}

@@ -1,0 +1,21 @@
+/* pack_facts.h - all options on which the bytes of packed shards depend, as facts of work_folder.h. */
+#ifndef TOKMAP_PACK_PACK_FACTS_H
+#define TOKMAP_PACK_PACK_FACTS_H
+
+#include "packing_options.h"
+#include "work_folder.h"
+
+#define PACK_FACTS_MOST 40
+
+struct pack_facts {
+    struct work_fact list[PACK_FACTS_MOST];
+    size_t count;
+    bool lost; /* no memory */
+};
+
+/* Makes the facts. `layout` is a number that changes with the format of the journal's records. Returns false without
+ * memory. pack_facts_free() frees them in any case. */
+bool pack_facts_make(struct pack_facts *facts, const struct pack_options *options, uint64_t layout);
+void pack_facts_free(struct pack_facts *facts);
+
+#endif

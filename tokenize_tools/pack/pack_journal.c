@@ -1,0 +1,405 @@
+/* pack_journal.c - see pack_journal.h. */
+#include "pack_journal.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "corpus/corpus_resume.h"
+#include "pack_facts.h"
+#include "platform/os.h"
+#include "work_folder.h"
+
+enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE };
+
+#define USER_SET UINT32_MAX /* the set of pieces of the caller */
+#define PAIRS 4096          /* of lengths in a record */
+#define PIECE_MOST ((size_t)256 << 10)
+
+/* What precedes the bytes of a piece. */
+struct piece_head {
+    uint32_t set, kind;
+    uint64_t shard; /* of the set */
+};
+
+struct checkpoint {
+    struct corpus_place place;
+    struct pack_result result; /* without what is known only at the end */
+    uint64_t left_out, open_tokens;
+    uint64_t lengths_count, lengths_largest, lengths_low, lengths_high; /* of the histogram */
+    struct shard_set_state sets[SPLIT_SETS_MOST];
+};
+
+struct pack_journal {
+    const struct pack_options *options;
+    const char *const *operands;
+    size_t operand_count;
+    struct pack_facts facts;
+    struct work_folder *folder; /* NULL before the first checkpoint */
+    bool off;                   /* nothing is saved: so are the options, or an input cannot be read twice */
+    bool found, complete;
+    uint64_t next_ns, checkpoint_end;
+    struct checkpoint last; /* that was read or made */
+
+    /* While a checkpoint is made: where the pieces come from. */
+    uint32_t set;
+    uint64_t shard;
+    uint8_t *piece; /* PIECE_MOST */
+    struct tokmap_error failure;
+    enum tokmap_status failed;
+};
+
+static enum tokmap_status damaged(const struct pack_journal *journal, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_CORRUPT, work_folder_path(journal->folder), TOKMAP_NO_OFFSET,
+                     "the journal of the unfinished work is damaged; start over with options.start_over");
+}
+
+/* A number that changes if the bytes of a record mean something else. */
+static uint64_t layout(void)
+{
+    const uint64_t sizes[] = {2,
+                              sizeof(struct checkpoint),
+                              sizeof(struct corpus_counts),
+                              sizeof(struct pack_result),
+                              sizeof(struct shard_set_state),
+                              sizeof(struct corpus_place)};
+    return hash64(sizes, sizeof sizes);
+}
+
+/* ---- open ---- */
+
+static enum tokmap_status folder_open(struct pack_journal *journal, bool create, struct tokmap_error *error)
+{
+    const struct pack_options *options = journal->options;
+    const struct work_folder_options work = {.name = options->prefix,
+                                             .facts = journal->facts.list,
+                                             .fact_count = journal->facts.count,
+                                             .operands = journal->operands,
+                                             .operand_count = journal->operand_count,
+                                             .select = &options->corpus.select,
+                                             .start_over = options->start_over,
+                                             .create = create,
+                                             .stop = options->stop,
+                                             .user = options->user};
+    return work_folder_open(&journal->folder, &work, error);
+}
+
+/* Finds the last checkpoint. */
+static enum tokmap_status checkpoint_find(struct pack_journal *journal, struct tokmap_error *error)
+{
+    struct work_record record;
+    enum tokmap_status status;
+    while (!(status = work_folder_next(journal->folder, &record, error))) {
+        if (record.type != CHECKPOINT && record.type != COMPLETE)
+            continue;
+        if (record.type == CHECKPOINT && record.bytes != sizeof journal->last)
+            return damaged(journal, error);
+        if (record.type == CHECKPOINT) {
+            memcpy(&journal->last, record.payload, sizeof journal->last);
+            journal->found = true;
+        }
+        journal->complete = record.type == COMPLETE && journal->found;
+        journal->checkpoint_end = record.end;
+    }
+    return status == TOKMAP_END ? TOKMAP_OK : status;
+}
+
+enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
+                                     const char *const *operands, size_t count, struct tokmap_error *error)
+{
+    struct pack_journal *made = *journal = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "the journal", sizeof *made);
+    made->options = options;
+    made->operands = operands;
+    made->operand_count = count;
+    made->off = !options->checkpoint_ns;
+    made->piece = malloc(PIECE_MOST);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!pack_facts_make(&made->facts, options, layout()) || !made->piece)
+        status = error_set_memory(error, "the journal", PIECE_MOST);
+    if (!status)
+        status = folder_open(made, false, error);
+    if (!status && made->folder)
+        status = checkpoint_find(made, error);
+    if (!status && made->folder && !made->found) { /* the facts alone are no work */
+        work_folder_remove(made->folder);
+        made->folder = NULL;
+    }
+    made->next_ns = os_clock_ns() + options->checkpoint_ns;
+    if (!status)
+        return TOKMAP_OK;
+    pack_journal_close(made, false);
+    *journal = NULL;
+    return status;
+}
+
+bool pack_journal_found(const struct pack_journal *journal)
+{
+    return journal->found;
+}
+
+bool pack_journal_complete(const struct pack_journal *journal)
+{
+    return journal->complete;
+}
+
+bool pack_journal_kept(const struct pack_journal *journal)
+{
+    return journal->folder != NULL;
+}
+
+const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set)
+{
+    assert(set < SPLIT_SETS_MOST);
+    return &journal->last.sets[set];
+}
+
+const struct pack_result *pack_journal_result(const struct pack_journal *journal)
+{
+    return &journal->last.result;
+}
+
+void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result)
+{
+    journal->last.result = *result;
+}
+
+void pack_journal_drop(struct pack_journal *journal)
+{
+    work_folder_remove(journal->folder);
+    journal->folder = NULL;
+    journal->found = journal->complete = false;
+}
+
+void pack_journal_close(struct pack_journal *journal, bool done)
+{
+    if (!journal)
+        return;
+    if (done)
+        work_folder_remove(journal->folder);
+    else
+        work_folder_close(journal->folder);
+    pack_facts_free(&journal->facts);
+    free(journal->piece);
+    free(journal);
+}
+
+/* ---- restore ---- */
+
+static enum tokmap_status piece_load(struct pack_journal *journal, const struct pack_parts *parts,
+                                     const struct work_record *record, struct tokmap_error *error)
+{
+    const struct pack_options *options = journal->options;
+    struct piece_head head;
+    if (record->bytes < sizeof head)
+        return damaged(journal, error);
+    memcpy(&head, record->payload, sizeof head);
+    const uint8_t *bytes = record->payload + sizeof head;
+    const size_t count = record->bytes - sizeof head;
+    if (head.set == USER_SET)
+        return options->state_load ? options->state_load(options->user, head.kind, bytes, count, error) : TOKMAP_OK;
+    if (!parts->workers) /* only for the report */
+        return TOKMAP_OK;
+    if (head.set >= parts->set_count)
+        return damaged(journal, error);
+    if (head.shard != journal->last.sets[head.set].shards)
+        return TOKMAP_OK; /* of a shard that was finished before the last checkpoint */
+    return shard_set_load(parts->sets[head.set], head.kind, bytes, count, error);
+}
+
+static enum tokmap_status lengths_load(const struct pack_journal *journal, const struct pack_parts *parts,
+                                       const struct work_record *record, struct tokmap_error *error)
+{
+    uint64_t pair[2];
+    for (size_t at = 0; at + sizeof pair <= record->bytes; at += sizeof pair) {
+        memcpy(pair, record->payload + at, sizeof pair);
+        if (!histogram_load(parts->lengths, pair))
+            return damaged(journal, error);
+    }
+    return TOKMAP_OK;
+}
+
+/* Sets the counters, except those that the options determine. */
+static void numbers_restore(const struct pack_journal *journal, const struct pack_parts *parts)
+{
+    const struct checkpoint *last = &journal->last;
+    struct pack_result *result = parts->result;
+    const bool has_mask = result->has_mask;
+    *result = last->result;
+    result->has_mask = has_mask;
+    result->continued = true;
+    result->kept = false;
+    parts->lengths->count = last->lengths_count;
+    parts->lengths->largest = last->lengths_largest;
+    parts->lengths->sum = (unsigned __int128)last->lengths_high << 64 | last->lengths_low;
+    *parts->open_tokens = last->open_tokens;
+}
+
+/* Takes all records up to the last checkpoint. */
+static enum tokmap_status records_load(struct pack_journal *journal, const struct pack_parts *parts,
+                                       struct tokmap_error *error)
+{
+    struct work_record record = {.end = 0};
+    enum tokmap_status status = TOKMAP_OK;
+    assert(journal->found);
+    work_folder_rewind(journal->folder);
+    while (!status && record.end < journal->checkpoint_end) {
+        status = work_folder_next(journal->folder, &record, error);
+        if (!status && record.type == PIECE)
+            status = piece_load(journal, parts, &record, error);
+        else if (!status && record.type == LENGTHS)
+            status = lengths_load(journal, parts, &record, error);
+        else if (!status && record.type > COMPLETE)
+            status = damaged(journal, error);
+    }
+    return status == TOKMAP_END ? damaged(journal, error) : status;
+}
+
+enum tokmap_status pack_journal_report(struct pack_journal *journal, const struct pack_parts *parts,
+                                       struct tokmap_error *error)
+{
+    numbers_restore(journal, parts);
+    return records_load(journal, parts, error);
+}
+
+enum tokmap_status pack_journal_restore(struct pack_journal *journal, const struct pack_parts *parts,
+                                        struct tokmap_error *error)
+{
+    uint64_t carried = 0;
+    enum tokmap_status status = records_load(journal, parts, error);
+    for (uint32_t i = 0; i < parts->set_count && !status; i++)
+        status = shard_set_restored(parts->sets[i], error);
+    if (!status)
+        status = corpus_resume(ordered_workers_corpus(parts->workers), &journal->last.place, &carried, error);
+    numbers_restore(journal, parts);
+    parts->result->counts.stream_bytes += carried - journal->last.place.carried;
+    ordered_workers_continue(parts->workers, journal->last.left_out);
+    if (!status)
+        status = work_folder_cut(journal->folder, journal->checkpoint_end, error);
+    journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
+    return status;
+}
+
+/* ---- save ---- */
+
+static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
+{
+    struct pack_journal *journal = user;
+    const struct piece_head head = {journal->set, kind, journal->shard};
+    for (size_t done = 0; (done < count || !done) && !journal->failed;) {
+        const size_t part = (size_t)min64(count - done, PIECE_MOST - sizeof head);
+        memcpy(journal->piece, &head, sizeof head);
+        if (part)
+            memcpy(journal->piece + sizeof head, (const uint8_t *)bytes + done, part);
+        journal->failed = work_folder_append(journal->folder, PIECE, journal->piece, (uint32_t)(sizeof head + part),
+                                             &journal->failure);
+        done += part;
+        if (!part)
+            break;
+    }
+    return journal->failed ? EIO : 0;
+}
+
+static enum tokmap_status lengths_save(struct pack_journal *journal, const struct histogram *lengths,
+                                       struct tokmap_error *error)
+{
+    uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0;
+    enum tokmap_status status =
+        pairs ? TOKMAP_OK : error_set_memory(error, "the lengths of documents", PAIRS * sizeof *pairs);
+    while (!status) {
+        const size_t used = histogram_save(lengths, &cell, pairs, PAIRS);
+        if (!used)
+            break;
+        status = work_folder_append(journal->folder, LENGTHS, pairs, (uint32_t)(used * sizeof *pairs), error);
+    }
+    free(pairs);
+    return status;
+}
+
+/* Appends all pieces. */
+static enum tokmap_status parts_save(struct pack_journal *journal, const struct pack_parts *parts,
+                                     struct tokmap_error *error)
+{
+    const struct pack_options *options = journal->options;
+    const struct state_sink sink = {piece_put, journal};
+    enum tokmap_status status = TOKMAP_OK;
+    journal->failed = TOKMAP_OK;
+    for (uint32_t i = 0; i < parts->set_count && !status; i++) {
+        struct shard_set_result result;
+        shard_set_result(parts->sets[i], &result);
+        journal->set = i;
+        journal->shard = result.shards;
+        status = shard_set_save(parts->sets[i], &journal->last.sets[i], &sink, error);
+    }
+    journal->set = USER_SET;
+    journal->shard = 0;
+    if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->failed)
+        status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
+                           "the file cannot be synced to storage");
+    if (journal->failed) { /* what the sets say of it has no cause */
+        if (error)
+            *error = journal->failure;
+        status = journal->failed;
+    }
+    return status ? status : lengths_save(journal, parts->lengths, error);
+}
+
+static enum tokmap_status checkpoint_make(struct pack_journal *journal, const struct pack_parts *parts,
+                                          const struct corpus_place *place, struct tokmap_error *error)
+{
+    struct checkpoint *last = &journal->last;
+    memset(last, 0, sizeof *last);
+    last->place = *place;
+    last->result = *parts->result;
+    last->left_out = ordered_workers_left_out(parts->workers);
+    last->open_tokens = *parts->open_tokens;
+    last->lengths_count = parts->lengths->count;
+    last->lengths_largest = parts->lengths->largest;
+    last->lengths_low = (uint64_t)parts->lengths->sum;
+    last->lengths_high = (uint64_t)(parts->lengths->sum >> 64);
+    enum tokmap_status status = parts_save(journal, parts, error);
+    for (uint32_t i = 0; i < parts->set_count && !status; i++)
+        status = shard_set_sync(parts->sets[i], error);
+    if (!status)
+        status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, error);
+    return status ? status : work_folder_sync(journal->folder, error);
+}
+
+enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
+                                     const struct corpus_place *place, struct tokmap_error *error)
+{
+    bool fit = !journal->off && !place->unfit && os_clock_ns() >= journal->next_ns;
+    for (uint32_t i = 0; i < parts->set_count && fit; i++)
+        fit = shard_set_can_save(parts->sets[i]);
+    if (!fit)
+        return TOKMAP_OK;
+    enum tokmap_status status = TOKMAP_OK;
+    if (!journal->folder) {
+        status = folder_open(journal, true, error);
+        journal->off = status == TOKMAP_ERROR_UNSUPPORTED;
+        if (journal->off)
+            return TOKMAP_OK;
+    }
+    if (!status)
+        status = checkpoint_make(journal, parts, place, error);
+    journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
+    return status;
+}
+
+enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
+                                       struct tokmap_error *error)
+{
+    const struct corpus_place end = {.done = 1};
+    if (!journal->folder || journal->complete)
+        return TOKMAP_OK;
+    enum tokmap_status status = checkpoint_make(journal, parts, &end, error);
+    if (!status)
+        status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);
+    return status ? status : work_folder_sync(journal->folder, error);
+}

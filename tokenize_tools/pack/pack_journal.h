@@ -1,0 +1,75 @@
+/*
+ * pack_journal.h - the journal of pack.h: saves the work of a process, and restores it in another one.
+ *
+ * A checkpoint is a batch border: all that was committed before it is in the files, and nothing after it. What the
+ * files do not have is in the journal (work_folder.h):
+ *
+ *     piece        bytes that the open shard of a set, or the caller, has added since the last checkpoint
+ *     lengths      counts of lengths of documents, all of them
+ *     checkpoint   where the reader is, the counters, and the state of each set; valid with all pieces before it
+ *     complete     all inputs are packed, and from now on the files may get their names
+ *
+ * The pieces of a checkpoint are appended, then the files are synced, then the checkpoint is appended and the journal
+ * is synced. So a checkpoint that can be read is one whose bytes are all on storage. The folder is made by the first
+ * checkpoint: a run that ends before has none.
+ */
+#ifndef TOKMAP_PACK_PACK_JOURNAL_H
+#define TOKMAP_PACK_PACK_JOURNAL_H
+
+#include "histogram.h"
+#include "ordered_workers.h"
+#include "packing_options.h"
+
+struct pack_journal; /* for one thread at a time */
+
+/* What is saved and restored. */
+struct pack_parts {
+    struct shard_set *const *sets;
+    uint32_t set_count;
+    struct histogram *lengths;
+    struct pack_result *result;
+    uint64_t *open_tokens;
+    struct ordered_workers *workers;
+};
+
+/* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint there is nothing to
+ * continue. The options and operands must stay valid as long as the journal. Statuses: those of work_folder_open(). */
+enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
+                                     const char *const *operands, size_t count, struct tokmap_error *error);
+
+/* Whether there is a checkpoint to continue from, and whether all was packed then. */
+bool pack_journal_found(const struct pack_journal *journal);
+bool pack_journal_complete(const struct pack_journal *journal);
+/* The state of a set at that checkpoint. */
+const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set);
+/* The counters at that checkpoint. */
+const struct pack_result *pack_journal_result(const struct pack_journal *journal);
+void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result);
+/* There is nothing to continue: removes the journal. */
+void pack_journal_drop(struct pack_journal *journal);
+
+/* Restores all parts: sets that shard_set_reopen() has opened, an empty histogram, and workers that have not begun.
+ * Statuses: OK, ERROR_CORRUPT, those of shard_set_load() and corpus_resume(). */
+enum tokmap_status pack_journal_restore(struct pack_journal *journal, const struct pack_parts *parts,
+                                        struct tokmap_error *error);
+
+/* Restores only the counters, the lengths, and what the caller has saved, of work whose output has its names already.
+ */
+enum tokmap_status pack_journal_report(struct pack_journal *journal, const struct pack_parts *parts,
+                                       struct tokmap_error *error);
+
+/* Makes a checkpoint, if it is time for one and the place allows it. Statuses: those of shard_set_save() and
+ * work_folder.h. */
+enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
+                                     const struct corpus_place *place, struct tokmap_error *error);
+/* Makes the last checkpoint, if there is a journal. */
+enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
+                                       struct tokmap_error *error);
+
+/* Whether a killed process could be continued now. */
+bool pack_journal_kept(const struct pack_journal *journal);
+
+/* Frees the journal. done: its files are removed; else they remain. NULL is ignored. */
+void pack_journal_close(struct pack_journal *journal, bool done);
+
+#endif

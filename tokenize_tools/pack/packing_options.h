@@ -1,0 +1,96 @@
+/* packing_options.h - what pack_run() takes and returns (pack.h), and what the journal saves of it. */
+#ifndef TOKMAP_PACK_PACKING_OPTIONS_H
+#define TOKMAP_PACK_PACKING_OPTIONS_H
+
+#include <stdbool.h>
+
+#include "chat.h"
+#include "corpus/corpus.h"
+#include "corpus/record_values.h"
+#include "drop_filter.h"
+#include "histogram.h"
+#include "shard_set.h"
+#include "skip_limit.h"
+#include "split.h"
+#include "tokenizer/tokenizer.h"
+
+/* See shuffle.h. */
+struct pack_shuffle {
+    uint64_t seed;
+    uint64_t memory; /* for each of the two passes: PACK_SHUFFLE_LEAST to PACK_SHUFFLE_MOST; 0: SHUFFLE_CHUNK_BYTES. It
+                      * changes no byte of the output */
+};
+
+struct pack_options {
+    const char *prefix;    /* of the shard's files; not used for a dry run */
+    bool dry_run;          /* do everything except writing */
+    uint64_t shard_tokens; /* the output is a set of shards with at most so many tokens; 0: it is one shard */
+    const struct split
+        *split; /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
+    const struct pack_shuffle *shuffle; /* the documents are shuffled; NULL: they have the order of the inputs */
+    bool replace, sync;                 /* as in shard_writer.h */
+    uint32_t threads;                   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
+    const struct tokenizer *tokenizer;  /* NULL: corpus.content is ids, below `vocabulary` */
+    uint64_t vocabulary;                /* without a tokenizer: 1 to 2^32 */
+    /* For corpus.content messages: the template that writes conversations. It must belong to the tokenizer. */
+    const struct chat_template *chat;
+    /* Documents with fewer or more tokens, without the tokens of eod_id and bos_id at their ends, are left out: they
+     * become issues with `asked`. 0: no limit. Texts are then held in memory whole. */
+    uint64_t min_tokens, max_tokens;
+    const struct drop_options *drop; /* duplicates and excluded n-grams; NULL: no document is dropped for them */
+    /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
+    const struct tokenizer_options *tokenizer_options;
+    const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
+    struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
+    const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
+    uint64_t eod_id, bos_id;      /* ids that are written after and before each document, or TOKMAP_NO_ID */
+    /* pack_run() overwrites vocabulary, cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
+    struct corpus_options corpus;
+
+    /* Called in the order of the input, by one thread at a time: after a file or record was left out, with the issue
+     * (valid during the call) and its message; and after each batch, with the stored bytes of the files that are packed
+     * so far. Either may be NULL. */
+    void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
+    void (*progress)(void *user, uint64_t stored_bytes);
+    /* With a shuffle, once all inputs are read: how many of all tokens are in their shards. May be NULL. */
+    void (*shuffled)(void *user, uint64_t tokens, uint64_t all);
+    /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
+    bool (*stop)(void *user);
+    /* Called once, when all is packed and checked, before the shard is committed. A status other than OK ends the work
+     * with it. May be NULL. */
+    enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
+    /* What the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32 whenever
+     * the work is saved, and state_load() gets those of a killed process in the same order. Either may be NULL.
+     * Statuses of state_load(): any. */
+    int (*state_save)(void *user, const struct state_sink *sink);
+    enum tokmap_status (*state_load)(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
+                                     struct tokmap_error *error);
+    void *user;
+
+    /* How often the work is saved in PREFIX.work/journal, so that a killed process can be continued; 0: never. Nothing
+     * is saved where an input cannot be read twice. */
+    uint64_t checkpoint_ns;
+    bool start_over; /* removes what a killed process has left, instead of continuing it */
+};
+
+struct pack_result {
+    struct corpus_counts counts;
+    uint64_t tokens;                 /* all tokens of the shard */
+    uint64_t eod_tokens, bos_tokens; /* how many of them pack_run() added */
+    /* Documents of ids that had the token already at the end or the beginning, so pack_run() added none. */
+    uint64_t eod_present, bos_present;
+    bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
+    uint64_t counted_tokens;
+    uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
+    uint64_t largest_id;
+    struct lengths lengths;                        /* of the documents, with the tokens that begin and end them */
+    uint8_t content[16];                           /* the content id; zero for a dry run */
+    struct drop_counts dropped;                    /* with options.drop */
+    bool continued;                                /* a killed process has packed a part of it */
+    bool kept;                                     /* after an error: the same call continues the work */
+    uint64_t shards;                               /* how many were written */
+    uint64_t oversized;                            /* documents longer than shard_tokens */
+    struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */
+};
+
+#endif
