@@ -235,6 +235,7 @@ int main(int argc, char **argv)
 {
     os_standard_files();
     os_file_limit_reported();
+    os_memory_returned();
     if (argc < 2) {
         (void)fputs(start, stderr);
         return CLI_MISUSED;

@@ -19,6 +19,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <malloc.h>
 #include <signal.h>
 #include <spawn.h>
 #include <string.h>
@@ -112,6 +113,13 @@ void os_signal_die(int signal_number)
 void os_file_limit_reported(void)
 {
     (void)signal(SIGXFSZ, SIG_IGN);
+}
+
+void os_memory_returned(void)
+{
+#ifdef M_MMAP_THRESHOLD
+    (void)mallopt(M_MMAP_THRESHOLD, 4 << 20);
+#endif
 }
 
 void os_pipe_broken(void)

@@ -17,6 +17,7 @@
 #include "support/sanitized.h"
 #include "support/scratch.h"
 #include "platform/os.h"
+#include "platform/process.h"
 #include "vocabulary/vocabulary.h"
 
 #define LINE ((size_t)64 << 20)
@@ -161,11 +162,8 @@ static void test_idle_threads(void **state)
     assert_int_equal(fclose(file), 0);
     make_ranks();
     assert_int_equal(vocabulary_open(&ranks, "two.tiktoken", &gpt2, &error), TOKMAP_OK);
-    struct pack_options options = {.dry_run = true,
-                                   .threads = 64,
-                                   .tokenizer = ranks,
-                                   .eod_id = TOKMAP_NO_ID,
-                                   .bos_id = TOKMAP_NO_ID};
+    struct pack_options options = {
+        .dry_run = true, .threads = 64, .tokenizer = ranks, .eod_id = TOKMAP_NO_ID, .bos_id = TOKMAP_NO_ID};
     options.corpus.record_limit = options.corpus.document_limit = LINE;
     assert_int_equal(pack_run(&options, operands, 1, &result, &error), TOKMAP_OK);
     assert_int_equal(result.counts.documents, 1);
@@ -177,6 +175,7 @@ static void test_idle_threads(void **state)
 
 int main(void)
 {
+    os_memory_returned(); /* as the command does */
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_peak), cmocka_unit_test(test_idle_threads)};
     return cmocka_run_group_tests_name("pack_memory", tests, setup, teardown);
 }
