@@ -68,3 +68,26 @@ while [ $kills -gt 0 ] && [ $rounds -lt 200 ]; do
 done
 [ $continued -gt 0 ]
 echo "continued: $continued"
+
+# An interrupt keeps the journal and says how to continue. The report of the next process says what was done before.
+tokmap pack -q -t bytes -o ref --checkpoint-seconds 0 a.jsonl a.jsonl a.jsonl a.jsonl
+interrupted=
+for delay in 0.02 0.01 0.005 0.04 0.002 0.08; do
+    for signal in INT TERM; do
+        rm -rf k.bin k.tmx
+        tokmap pack -q -t bytes -o k --threads 1 --checkpoint-seconds 0.001 a.jsonl a.jsonl a.jsonl a.jsonl 2>err &
+        pid=$!
+        sleep $delay
+        kill -s $signal $pid 2>/dev/null || true
+        status=0
+        wait $pid || status=$?
+        [ -e k.work/journal ] || continue
+        interrupted=1
+        holds err "tokmap pack: interrupted; the same command continues (its work so far is in k.work)"
+        tokmap pack -t bytes -o k --threads 1 a.jsonl a.jsonl a.jsonl a.jsonl >report
+        holds report "that were packed before; all numbers below are those of the whole"
+        same k.bin ref.bin
+        same k.tmx ref.tmx
+    done
+done
+echo "interrupted: $interrupted"

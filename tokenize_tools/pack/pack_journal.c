@@ -233,7 +233,8 @@ static void numbers_restore(const struct pack_journal *journal, const struct pac
     const bool has_mask = result->has_mask;
     *result = last->result;
     result->has_mask = has_mask;
-    result->continued = true;
+    result->text_before = result->counts.text_bytes;
+    result->stream_before = result->counts.stream_bytes;
     result->kept = false;
     parts->lengths->count = last->lengths_count;
     parts->lengths->largest = last->lengths_largest;

@@ -83,13 +83,14 @@ struct pack_result {
     uint64_t counted_tokens;
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
-    struct lengths lengths;                        /* of the documents, with the tokens that begin and end them */
-    uint8_t content[16];                           /* the content id; zero for a dry run */
-    struct drop_counts dropped;                    /* with options.drop */
-    bool continued;                                /* a killed process has packed a part of it */
-    bool kept;                                     /* after an error: the same call continues the work */
-    uint64_t shards;                               /* how many were written */
-    uint64_t oversized;                            /* documents longer than shard_tokens */
+    struct lengths lengths;     /* of the documents, with the tokens that begin and end them */
+    uint8_t content[16];        /* the content id; zero for a dry run */
+    struct drop_counts dropped; /* with options.drop */
+    uint64_t text_before,
+        stream_before;  /* counts.text_bytes and stream_bytes of killed processes, which this continued */
+    bool kept;          /* after an error: the same call continues the work */
+    uint64_t shards;    /* how many were written */
+    uint64_t oversized; /* documents longer than shard_tokens */
     struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */
 };
 

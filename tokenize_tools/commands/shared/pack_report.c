@@ -256,10 +256,15 @@ void pack_report_print(const struct pack_report *report)
     const struct corpus_counts *counts = &report->result->counts;
     const bool ids = report->corpus->content == CORPUS_CONTENT_IDS;
     const uint64_t bytes = ids ? counts->stream_bytes : counts->text_bytes;
-    const double rate = report->seconds > 0 ? (double)bytes / report->seconds : 0;
+    const uint64_t before = ids ? report->result->stream_before : report->result->text_before;
+    const double rate = report->seconds > 0 ? (double)(bytes - before) / report->seconds : 0;
     char a[32], b[32], c[32];
-    printf("%s %s of %s in %s (%s/s)\n\n", report->dry_run ? "would pack" : "packed", cli_bytes(bytes, a),
+    printf("%s %s of %s in %s (%s/s)\n", report->dry_run ? "would pack" : "packed", cli_bytes(bytes - before, a),
            ids ? "records" : "text", cli_seconds(report->seconds, b), cli_bytes(rate < 9e18 ? (uint64_t)rate : 0, c));
+    if (before)
+        printf("continued after %s that were packed before; all numbers below are those of the whole\n",
+               cli_bytes(before, a));
+    printf("\n");
     tokenizer_print(report);
     tokens_print(report);
     if (!report->dry_run)
@@ -401,5 +406,6 @@ void pack_report_json(const struct pack_report *report)
     skip_report_json(report->skips, &result->counts, &json);
     also_json(report->also, &json);
     cli_json_real(&json, "seconds", report->seconds);
+    cli_json_number(&json, "text_bytes_before", report->result->text_before);
     cli_json_end(&json);
 }
