@@ -90,4 +90,4 @@ for delay in 0.02 0.01 0.005 0.04 0.002 0.08; do
         same k.tmx ref.tmx
     done
 done
-echo "interrupted: $interrupted"
+[ "$interrupted" ]
