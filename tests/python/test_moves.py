@@ -4,6 +4,7 @@ import json
 import os
 import subprocess
 import unittest
+from time import sleep
 
 import tokmap
 from support import TOP, new_folder
@@ -188,8 +189,11 @@ class Moves(unittest.TestCase):
         with self.assertRaises(tokmap.ArgumentError):
             self.loader(rank=0, world=1, range_push=names.append)
         with tokmap.Run(data="synthetic:vocab=1000", seq_len=4096, batch=8, steps=120) as run:
+            def slow(name):  # the producer's thread calls it, so that next() has to wait on any machine
+                if name == "tokmap fill":
+                    sleep(0.001)
             with self.loader(run, rank=0, world=1, ring_bytes=100000, alarm=stalls.append, alarm_calls=50,
-                             alarm_percent=1) as loader:
+                             alarm_percent=1, range_push=slow, range_pop=lambda: None) as loader:
                 for _ in loader:
                     pass
                 self.assertEqual(loader.stats().alarms, len(stalls))
