@@ -1,1 +1,1 @@
-tokmap-bench compare pack -t vocab/gpt2/tokenizer.json
+tokmap-bench compare pack -t vocab/gpt2/tokenizer.json --repeats 3 --seconds 6
