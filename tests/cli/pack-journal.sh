@@ -70,12 +70,14 @@ done
 echo "continued: $continued"
 
 # An interrupt keeps the journal and says how to continue. The report of the next process says what was done before.
-tokmap pack -q -t bytes -o ref --checkpoint-seconds 0 a.jsonl a.jsonl a.jsonl a.jsonl
+cat t.txt t.txt t.txt t.txt >long.txt
+inputs='a.jsonl long.txt a.jsonl long.txt'
+tokmap pack -t bytes -o ref --checkpoint-seconds 0 $inputs | sed -n '/^  tokens/,/in tokens/p' >wanted
 interrupted=
 for delay in 0.02 0.01 0.005 0.04 0.002 0.08; do
     for signal in INT TERM; do
         rm -rf k.bin k.tmx
-        tokmap pack -q -t bytes -o k --threads 1 --checkpoint-seconds 0.001 a.jsonl a.jsonl a.jsonl a.jsonl 2>err &
+        tokmap pack -q -t bytes -o k --threads 1 --checkpoint-seconds 0.001 $inputs 2>err &
         pid=$!
         sleep $delay
         kill -s $signal $pid 2>/dev/null || true
@@ -84,8 +86,10 @@ for delay in 0.02 0.01 0.005 0.04 0.002 0.08; do
         [ -e k.work/journal ] || continue
         interrupted=1
         holds err "tokmap pack: interrupted; the same command continues (its work so far is in k.work)"
-        tokmap pack -t bytes -o k --threads 1 a.jsonl a.jsonl a.jsonl a.jsonl >report
+        tokmap pack -t bytes -o k --threads 1 $inputs >report
         holds report "that were packed before; all numbers below are those of the whole"
+        sed -n '/^  tokens/,/in tokens/p' report >found
+        same found wanted
         same k.bin ref.bin
         same k.tmx ref.tmx
     done
