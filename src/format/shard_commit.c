@@ -154,6 +154,28 @@ static enum tokmap_status save_both(struct committing *committing, const struct 
     return TOKMAP_OK;
 }
 
+/* Step 6. A file that cannot be removed now is tried again after step 7, which must not wait for it. */
+static void remove_old(struct committing *committing)
+{
+    for (int i = 0; i < SHARD_FILES; i++)
+        if (committing->old_moved[i])
+            committing->old_moved[i] = os_unlink(committing->old_saved[i]) != 0;
+}
+
+/* The end of step 6, for files that could not be removed before. No later writer would remove them: none lists the
+ * folder unless a writer was killed. */
+static enum tokmap_status remove_rest(struct committing *committing)
+{
+    for (int i = 0; i < SHARD_FILES; i++) {
+        const int system = committing->old_moved[i] ? os_unlink(committing->old_saved[i]) : 0;
+        if (system && system != ENOENT)
+            return failed(committing, system, committing->old_saved[i], nouns[i],
+                          " of the shard that was replaced cannot be removed; the new shard is complete, and this file "
+                          "only takes up space; remove it");
+    }
+    return TOKMAP_OK;
+}
+
 /* Step 7. */
 static enum tokmap_status name_new(struct committing *committing)
 {
@@ -191,10 +213,11 @@ static enum tokmap_status replace(struct committing *committing, const struct in
         take_back(committing);
     else
         status = sync_last(committing);
-    for (int i = 0; i < SHARD_FILES && !status; i++)
-        if (committing->old_moved[i])
-            (void)os_unlink(committing->old_saved[i]);
-    return status ? status : name_new(committing);
+    if (!status) {
+        remove_old(committing);
+        status = name_new(committing);
+    }
+    return status ? status : remove_rest(committing);
 }
 
 enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error)

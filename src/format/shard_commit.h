@@ -14,7 +14,7 @@
  *     3. syncs the folder
  *     4. renames NAME.tmx.partial to NAME.tmx: from now on, the shard is the new one
  *     5. syncs the folder
- *     6. removes the files named .O
+ *     6. removes the files named .O; one that cannot be removed is tried again at the end
  *     7. renames NAME.mask.N to NAME.mask, and then NAME.bin.N to NAME.bin
  *
  * NAME.bin is missing between 2 and 7, and NAME.tmx never. Whatever subset of the names of steps 1 and 2 reaches
