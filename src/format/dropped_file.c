@@ -353,7 +353,7 @@ static enum tokmap_status duplicate_read(struct dropped_file *file, struct dropp
     if (entry.kept_input > entry.input || (entry.kept_input == entry.input && entry.kept_record >= entry.record))
         return CORRUPT(file, error, file->at, "a duplicate is said to come before the document that was kept; " REMEDY);
     const struct text *path = &file->inputs.list[entry.input], *kept = &file->inputs.list[entry.kept_input];
-    *document = (struct dropped_document){.type = DROPPED_DUPLICATE,
+    *document = (struct dropped_document){.type = (enum dropped_type)entry.type,
                                           .path = path->bytes,
                                           .path_bytes = path->count,
                                           .record = entry.record,
@@ -422,6 +422,7 @@ enum tokmap_status dropped_next(struct dropped_file *file, struct dropped_docume
             status = ngram_read(file, error);
             break;
         case DROPPED_DUPLICATE:
+        case DROPPED_NEAR_DUPLICATE:
             return duplicate_read(file, document, error);
         case DROPPED_EXCLUDED:
             return excluded_read(file, document, error);

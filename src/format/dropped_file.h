@@ -1,6 +1,6 @@
 /*
  * dropped_file.h - NAME.dropped: the list of the documents that `pack` has left out of a dataset because they are
- * duplicates or contain an excluded n-gram. FORMAT.md specifies it.
+ * duplicates or near-duplicates, or contain an excluded n-gram. FORMAT.md specifies it.
  *
  *     header, 80 bytes | entries, each a multiple of 8 bytes
  *
@@ -22,7 +22,7 @@
 
 #define DROPPED_MAGIC "\x89TDR\r\n\x1a\n" /* 8 bytes that a transfer in text mode or with 7 bits would change */
 #define DROPPED_MAJOR 1
-#define DROPPED_MINOR 0
+#define DROPPED_MINOR_NEAR 1                  /* of a list with near-duplicates; other lists have 0 */
 #define DROPPED_TEXT_MOST ((uint32_t)1 << 20) /* bytes of a path or an n-gram */
 
 struct dropped_header {
@@ -33,14 +33,20 @@ struct dropped_header {
     uint64_t documents;   /* that were read: the dropped ones and all others */
     uint64_t inputs;      /* that have documents */
     uint64_t ngrams;      /* because of which documents were dropped */
-    uint64_t duplicates;  /* documents dropped for this reason */
+    uint64_t duplicates;  /* documents dropped for this reason, or as near-duplicates */
     uint64_t excluded;    /* documents dropped for this reason */
     uint64_t body_hash;   /* XXH3-64 of everything after the header */
     uint64_t header_hash; /* XXH3-64 of the preceding 72 bytes */
 };
 _Static_assert(sizeof(struct dropped_header) == 80, "as in FORMAT.md");
 
-enum dropped_type { DROPPED_INPUT = 1, DROPPED_NGRAM = 2, DROPPED_DUPLICATE = 3, DROPPED_EXCLUDED = 4 };
+enum dropped_type {
+    DROPPED_INPUT = 1,
+    DROPPED_NGRAM = 2,
+    DROPPED_DUPLICATE = 3,
+    DROPPED_EXCLUDED = 4,
+    DROPPED_NEAR_DUPLICATE = 5 /* with the layout of a duplicate */
+};
 
 /* Entries as they are stored. Paths and texts follow, without a zero byte, and zeros up to a multiple of 8. */
 struct dropped_input {
@@ -69,11 +75,11 @@ _Static_assert(sizeof(struct dropped_duplicate) == 32 && sizeof(struct dropped_e
 
 /* A dropped document. The texts are valid until dropped_close(); they are not terminated. */
 struct dropped_document {
-    enum dropped_type type; /* DROPPED_DUPLICATE or DROPPED_EXCLUDED */
+    enum dropped_type type; /* DROPPED_DUPLICATE, DROPPED_NEAR_DUPLICATE, or DROPPED_EXCLUDED */
     const char *path;       /* of its input */
     uint64_t path_bytes, record;
-    /* Of a duplicate: the path and the record of the document that was kept. Of an excluded one: those of the n-gram.
-     */
+    /* Of a duplicate or near-duplicate: the path and the record of the document that was kept. Of an excluded one:
+     * those of the n-gram. */
     const char *other_path;
     uint64_t other_path_bytes, other_record;
     const char *ngram; /* its text, of an excluded document; else NULL */

@@ -144,15 +144,17 @@ enum tokmap_status dropped_writer_ngram(struct dropped_writer *writer, const cha
     return status ? status : entry_pad(writer, sizeof entry + bytes + path_bytes, error);
 }
 
-enum tokmap_status dropped_writer_duplicate(struct dropped_writer *writer, uint32_t input, uint64_t record,
+enum tokmap_status dropped_writer_duplicate(struct dropped_writer *writer, bool near, uint32_t input, uint64_t record,
                                             uint32_t kept_input, uint64_t kept_record, struct tokmap_error *error)
 {
-    const struct dropped_duplicate entry = {.type = DROPPED_DUPLICATE,
+    const struct dropped_duplicate entry = {.type = near ? DROPPED_NEAR_DUPLICATE : DROPPED_DUPLICATE,
                                             .input = input,
                                             .record = record,
                                             .kept_record = kept_record,
                                             .kept_input = kept_input};
     writer->header.duplicates++;
+    if (near)
+        writer->header.minor = DROPPED_MINOR_NEAR;
     return bytes_add(writer, &entry, sizeof entry, error);
 }
 
@@ -173,7 +175,6 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
         return status;
     memcpy(header->magic, DROPPED_MAGIC, sizeof header->magic);
     header->major = DROPPED_MAJOR;
-    header->minor = DROPPED_MINOR;
     header->header_bytes = sizeof *header;
     header->file_bytes = writer->stored;
     header->documents = documents;

@@ -15,12 +15,13 @@ struct dropped_writer;
 enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const char *name, struct tokmap_error *error);
 
 /* Add an entry. The first two give it the next number, from 0; a longer n-gram is cut at DROPPED_NGRAM_MOST bytes, or
- * before, between two characters. After a failure the writer can only be abandoned. Statuses: OK, ERROR_IO. */
+ * before, between two characters. `near`: the duplicate is a near-duplicate. After a failure the writer can only be
+ * abandoned. Statuses: OK, ERROR_IO. */
 #define DROPPED_NGRAM_MOST 4096
 enum tokmap_status dropped_writer_input(struct dropped_writer *writer, const char *path, struct tokmap_error *error);
 enum tokmap_status dropped_writer_ngram(struct dropped_writer *writer, const char *text, uint64_t bytes,
                                         const char *path, uint64_t record, struct tokmap_error *error);
-enum tokmap_status dropped_writer_duplicate(struct dropped_writer *writer, uint32_t input, uint64_t record,
+enum tokmap_status dropped_writer_duplicate(struct dropped_writer *writer, bool near, uint32_t input, uint64_t record,
                                             uint32_t kept_input, uint64_t kept_record, struct tokmap_error *error);
 enum tokmap_status dropped_writer_excluded(struct dropped_writer *writer, uint32_t input, uint64_t record,
                                            uint64_t ngram, struct tokmap_error *error);

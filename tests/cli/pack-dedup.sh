@@ -195,7 +195,7 @@ refused()
     exits 2 "$@" >out 2>err
     holds err "$text"
 }
-refused 'the only method is exact' tokmap pack --dedup minhash -o y d.txt
+refused 'one of exact|minhash' tokmap pack --dedup other -o y d.txt
 refused 'is about --dedup' tokmap pack --dedup-memory 1G -o y d.txt
 refused 'choose what to show' tokmap show --dropped --document 1 one
 refused 'can be added' tokmap show --dropped --ids one

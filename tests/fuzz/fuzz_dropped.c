@@ -31,7 +31,7 @@ static void documents_exercise(struct dropped_file *file)
         sum += text_sum(document.path, document.path_bytes) + text_sum(document.other_path, document.other_path_bytes);
         if (document.type == DROPPED_EXCLUDED)
             sum += text_sum(document.ngram, document.ngram_bytes);
-        duplicates += document.type == DROPPED_DUPLICATE;
+        duplicates += document.type != DROPPED_EXCLUDED;
         excluded += document.type == DROPPED_EXCLUDED;
     }
     REQUIRE(status != TOKMAP_END ||

@@ -50,6 +50,7 @@ struct packing {
     bool shuffled; /* --shuffle was given */
     bool shuffle_memory_given;
     bool merging;                /* the progress is that of the second pass */
+    bool comparing;              /* the progress is that of the search for near-duplicates */
     bool shard_given, sets;      /* sets: the output is one or several shard sets */
     struct tokenizer *tokenizer; /* NULL if only the size of the vocabulary is known */
     struct chat_template *chat;
@@ -93,11 +94,32 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
     free(folder);
 }
 
+/* Begins the progress of the search for near-duplicates, or that of packing, unless it is the one that is shown. */
+static void phase_begin(struct packing *packing, bool comparing)
+{
+    if (packing->comparing == comparing)
+        return;
+    packing->comparing = comparing;
+    cli_progress_end(&packing->progress);
+    cli_progress_start(&packing->progress, comparing ? "comparing" : "packing", packing->size.bytes,
+                       packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
+}
+
 static void progress_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
+    phase_begin(packing, false);
     packing->progress.total = input_size_update(&packing->size);
     space_check(packing, stored_bytes);
+    cli_progress_update(&packing->progress, stored_bytes);
+}
+
+/* The search for near-duplicates. */
+static void compare_report(void *user, uint64_t stored_bytes)
+{
+    struct packing *packing = user;
+    phase_begin(packing, true);
+    packing->progress.total = input_size_update(&packing->size);
     cli_progress_update(&packing->progress, stored_bytes);
 }
 
@@ -164,7 +186,7 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return CLI_MISUSED;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
-    if (drop_arguments_check(command, &packing->drop, &packing->content))
+    if (drop_arguments_check(command, &packing->drop, &packing->content, packing->dry_run))
         return CLI_MISUSED;
     const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
     if (status)
@@ -339,6 +361,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .other_output = packing->skips.list_path,
                                    .skipped = skipped_report,
                                    .progress = progress_report,
+                                   .compared = compare_report,
                                    .stop = is_stopped,
                                    .before_commit = old_remove,
                                    .state_save = skips_save,

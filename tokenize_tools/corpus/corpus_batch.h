@@ -90,7 +90,8 @@ enum corpus_issue_kind {
     X(LENGTH, "length", "fewer or more tokens than asked for")                                                         \
     X(NOT_TEXT, "not_text", "WARC records without extracted text: responses, resources, revisits, and others")         \
     X(DUPLICATE, "duplicate", "duplicates of earlier documents")                                                       \
-    X(EXCLUDED, "excluded", "with words of the excluded texts")
+    X(EXCLUDED, "excluded", "with words of the excluded texts")                                                        \
+    X(NEAR_DUPLICATE, "near_duplicate", "near-duplicates of earlier documents")
 enum corpus_reason {
 #define CORPUS_REASON_ENUM(name, word, text) CORPUS_REASON_##name,
     CORPUS_REASON_MAP(CORPUS_REASON_ENUM)

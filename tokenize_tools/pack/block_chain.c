@@ -63,7 +63,7 @@ static enum tokmap_status block_write(struct block_file *file, struct block_chai
     const int system = os_pwrite(file->fd, chain->last, CHAIN_BLOCK, (uint64_t)block * CHAIN_BLOCK);
     if (system)
         return error_set_system(error, system, file->folder, TOKMAP_NO_OFFSET,
-                                KEYS " cannot be written; they need 32 bytes a document");
+                                KEYS " cannot be written; the manual page says how much they need");
     if (file->unused_count)
         file->unused_count--;
     else

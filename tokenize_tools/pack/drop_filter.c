@@ -32,6 +32,7 @@ struct drop_filter {
     struct drop_item *items;
     char *folder;
     struct duplicates *duplicates; /* NULL: they are kept */
+    struct near_duplicates *near;  /* NULL: they are kept */
     struct dropped_writer *list;   /* NULL: nothing is written */
     uint64_t *listed;              /* of each n-gram: 1 + its number in the list, or 0 */
     uint64_t ngrams;               /* in the list */
@@ -48,6 +49,16 @@ static enum tokmap_status ngrams_begin(struct drop_filter *filter, struct tokmap
     filter->listed = calloc((size_t)counts.listed, sizeof *filter->listed);
     return filter->listed ? TOKMAP_OK
                           : error_set_memory(error, "the excluded n-grams", counts.listed * sizeof *filter->listed);
+}
+
+static enum tokmap_status near_begin(struct drop_filter *filter, struct tokmap_error *error)
+{
+    const struct near_options near = {.form = filter->options.drop->minhash,
+                                      .ngrams = filter->options.drop->ngrams,
+                                      .inputs = filter->options.inputs,
+                                      .progress = filter->options.compared};
+    filter->counts.by_minhash = filter->counts.read_twice = true;
+    return near_duplicates_new(&filter->near, &near, error);
 }
 
 enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct drop_filter_options *options,
@@ -68,7 +79,7 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
         status = duplicates_new(&made->duplicates, &made->options.inputs, error);
     if (!status && options->name)
         status = dropped_writer_open(&made->list, options->name, error);
-    return status;
+    return status || !options->drop->minhash ? status : near_begin(made, error);
 }
 
 void drop_filter_free(struct drop_filter *filter)
@@ -83,6 +94,7 @@ void drop_filter_free(struct drop_filter *filter)
     free(filter->folder);
     free(filter->listed);
     duplicates_free(filter->duplicates);
+    near_duplicates_free(filter->near);
     dropped_writer_free(filter->list);
     free(filter);
 }
@@ -99,7 +111,7 @@ static enum tokmap_status batch_judge(const struct drop_filter *filter, struct d
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         const struct corpus_document *document = &batch->documents[i];
         struct judged judged = {.ngram = NGRAM_NONE};
-        if (filter->duplicates)
+        if (filter->duplicates || filter->near)
             judged.key = document_key(document);
         if (ngrams)
             status = ngram_set_find(ngrams, &of->search, document->text, document->bytes, document->second,
@@ -145,10 +157,11 @@ static enum tokmap_status excluded_list(struct drop_filter *filter, const struct
 static enum tokmap_status duplicate_list(struct drop_filter *filter, const struct document_place *place,
                                          const struct document_place *kept, struct tokmap_error *error)
 {
-    filter->counts.duplicates++;
-    return filter->list
-               ? dropped_writer_duplicate(filter->list, place->input, place->record, kept->input, kept->record, error)
-               : TOKMAP_OK;
+    const bool near = filter->near != NULL;
+    ++*(near ? &filter->counts.near_duplicates : &filter->counts.duplicates);
+    return filter->list ? dropped_writer_duplicate(filter->list, near, place->input, place->record, kept->input,
+                                                   kept->record, error)
+                        : TOKMAP_OK;
 }
 
 /* Decides about a document. *keep: it is packed. */
@@ -165,6 +178,8 @@ static enum tokmap_status document_decide(struct drop_filter *filter, struct cor
         status = dropped_writer_input(filter->list, part->path, error);
     if (!status && filter->duplicates)
         status = duplicates_find(filter->duplicates, judged->key, &place, &is_duplicate, &kept, error);
+    if (!status && filter->near)
+        status = near_duplicates_find(filter->near, filter->places.documents - 1, &is_duplicate, &kept, error);
     *keep = judged->ngram == NGRAM_NONE && !is_duplicate;
     if (status || *keep)
         return status;
@@ -172,7 +187,7 @@ static enum tokmap_status document_decide(struct drop_filter *filter, struct cor
         document_uncount(&batch->counts, document, CORPUS_REASON_EXCLUDED);
         return excluded_list(filter, &place, judged->ngram, error);
     }
-    document_uncount(&batch->counts, document, CORPUS_REASON_DUPLICATE);
+    document_uncount(&batch->counts, document, filter->near ? CORPUS_REASON_NEAR_DUPLICATE : CORPUS_REASON_DUPLICATE);
     return duplicate_list(filter, &place, &kept, error);
 }
 
@@ -216,6 +231,8 @@ enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_co
         filter->counts.read_twice = duplicates_read_twice(filter->duplicates, &filter->counts.file_bytes);
         status = duplicates_finish(filter->duplicates, &filter->places, error);
     }
+    if (filter->near)
+        status = near_duplicates_finish(filter->near, &filter->places, &filter->counts.file_bytes, error);
     *counts = filter->counts;
     if (!status && filter->list)
         status = dropped_writer_finish(filter->list, filter->counts.documents, filter->options.sync, error);

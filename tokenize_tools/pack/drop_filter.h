@@ -1,28 +1,31 @@
 /*
- * drop_filter.h - leaves documents out between reading and encoding: duplicates of earlier documents, and documents
- * that contain an excluded n-gram.
+ * drop_filter.h - leaves documents out between reading and encoding: duplicates or near-duplicates of earlier
+ * documents, and documents that contain an excluded n-gram.
  *
  * Which documents are left out is a function of the inputs and options alone. A document with an excluded n-gram is
- * dropped for that, so are all its duplicates. Documents are compared whole, so the corpus must not cut them.
- * What was dropped is listed in NAME.dropped (format/dropped_file.h).
+ * dropped for that, and so are all its duplicates; it takes no part in the search for near-duplicates. Documents are
+ * compared whole, so the corpus must not cut them. What was dropped is listed in NAME.dropped (format/dropped_file.h).
  */
 #ifndef TOKMAP_PACK_DROP_FILTER_H
 #define TOKMAP_PACK_DROP_FILTER_H
 
 #include "duplicates.h"
+#include "near_duplicates.h"
 #include "ngram_set.h"
 #include "ordered_workers.h"
 
 struct drop_options {
     bool duplicates;
-    uint64_t memory;                /* for their keys; see duplicates.h */
-    const struct ngram_set *ngrams; /* NULL: none are excluded */
+    const struct minhash_form *minhash; /* near-duplicates are dropped; NULL: they are kept */
+    uint64_t memory;                    /* for their keys; see duplicates.h */
+    const struct ngram_set *ngrams;     /* NULL: none are excluded */
 };
 
 /* What was dropped so far. */
 struct drop_counts {
     uint64_t documents; /* that were read */
-    uint64_t duplicates, excluded;
+    uint64_t duplicates, near_duplicates, excluded;
+    bool by_minhash;     /* near-duplicates were searched */
     bool read_twice;     /* the inputs were read a second time for the duplicates */
     uint64_t file_bytes; /* the most that their keys needed in a file */
 };
@@ -35,15 +38,19 @@ struct drop_filter_options {
     bool sync;                        /* as in shard_writer.h */
     uint32_t items;                   /* ordered_workers_item_count() */
     struct duplicates_options inputs; /* how they are read again; memory and folder are overwritten */
+    /* Called while inputs are read for near-duplicates, as in ordered_workers.h, with inputs.user. May be NULL. */
+    void (*compared)(void *user, uint64_t stored_bytes);
 };
 
-/* Statuses: OK, those of dropped_writer_open(), ERROR_MEMORY. */
+/* Finds near-duplicates, which reads all inputs. Statuses: OK, those of dropped_writer_open() and of
+ * near_duplicates_new(), ERROR_MEMORY. */
 enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct drop_filter_options *options,
                                    struct tokmap_error *error);
 void drop_filter_free(struct drop_filter *filter); /* accepts NULL; removes a list that was not committed */
 
 /* Removes the dropped documents from a batch, and counts them as left out. To be called by process(), once per item.
- * Statuses: OK (also if the work has failed elsewhere), those of duplicates_find(), ERROR_IO. */
+ * Statuses: OK (also if the work has failed elsewhere), those of duplicates_find() and near_duplicates_find(),
+ * ERROR_IO. */
 enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_workers *workers,
                                      struct work_item *item, struct tokmap_error *error);
 

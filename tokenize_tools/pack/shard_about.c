@@ -74,6 +74,15 @@ static void drop_write(struct cli_json *json, const struct shard_about *about)
     char hex[33];
     if (about->dedup)
         cli_json_text(json, "dedup", "exact");
+    if (about->minhash) {
+        cli_json_text(json, "dedup", "minhash");
+        cli_json_object(json, "minhash");
+        cli_json_number(json, "ngram", about->minhash->words);
+        cli_json_number(json, "bands", about->minhash->bands);
+        cli_json_number(json, "rows", about->minhash->rows);
+        cli_json_number(json, "seed", MINHASH_SEED);
+        cli_json_end(json);
+    }
     if (!about->ngrams)
         return;
     ngram_set_identity(about->ngrams, identity);

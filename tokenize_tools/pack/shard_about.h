@@ -10,6 +10,7 @@
 #define TOKMAP_PACK_SHARD_ABOUT_H
 
 #include "corpus/corpus.h"
+#include "minhash.h"
 #include "ngram_set.h"
 #include "shard_set.h"
 #include "split.h"
@@ -24,10 +25,11 @@ struct shard_about {
     const struct corpus_counts *counts;
     uint64_t tokens;
     /* What other content than text, and other options, add. */
-    const char *chat_template;       /* NULL: no conversations */
-    uint64_t min_tokens, max_tokens; /* 0: no limit */
-    bool dedup;                      /* duplicates were left out */
-    const struct ngram_set *ngrams;  /* documents with one of them were left out; NULL: none */
+    const char *chat_template;          /* NULL: no conversations */
+    uint64_t min_tokens, max_tokens;    /* 0: no limit */
+    bool dedup;                         /* duplicates were left out */
+    const struct minhash_form *minhash; /* near-duplicates were left out; NULL: they were not */
+    const struct ngram_set *ngrams;     /* documents with one of them were left out; NULL: none */
     bool has_mask;
     uint64_t counted_tokens;
     const uint64_t *shuffle; /* the seed; NULL: the documents have the order of the inputs */

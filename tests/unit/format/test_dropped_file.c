@@ -31,7 +31,7 @@ static void list_make(void)
     MUST(dropped_writer_input(writer, "a.jsonl", &error));
     MUST(dropped_writer_ngram(writer, "x y z", 5, "evals.txt", 3, &error));
     MUST(dropped_writer_input(writer, "bc.txt", &error));
-    MUST(dropped_writer_duplicate(writer, 1, 7, 0, 5, &error));
+    MUST(dropped_writer_duplicate(writer, false, 1, 7, 0, 5, &error));
     MUST(dropped_writer_excluded(writer, 1, 9, 0, &error));
     MUST(dropped_writer_finish(writer, 20, true, &error));
     MUST(dropped_writer_commit(writer, &error));
@@ -61,6 +61,7 @@ static void test_round_trip(void **unused)
     list_make();
     MUST(dropped_open(&file, path, NULL, NULL, &error));
     assert_int_equal(dropped_header(file)->documents, 20);
+    assert_int_equal(dropped_header(file)->minor, 0);
     assert_int_equal(dropped_header(file)->file_bytes, ALL);
     MUST(dropped_next(file, &document, &error));
     assert_int_equal(document.type, DROPPED_DUPLICATE);
@@ -134,7 +135,8 @@ static void test_faults(void **unused)
         {48, 0, 8, "counts other entries"},
         {56, 2, 8, "counts other entries"},
         {INPUT_A, 0, 4, "unknown type 0"},
-        {INPUT_A, 5, 4, "unknown type 5"},
+        {INPUT_A, 6, 4, "unknown type 6"},
+        {INPUT_A, DROPPED_NEAR_DUPLICATE, 4, "and 0 inputs"},
         {INPUT_A + 4, 0, 4, "it must have 1 to"},
         {INPUT_A + 4, (1 << 20) + 1, 4, "it must have 1 to"},
         {INPUT_A + 4, 1 << 20, 4, "past the end"},
@@ -145,6 +147,7 @@ static void test_faults(void **unused)
         {NGRAM + 16, 1 << 20, 4, "past the end"},
         {NGRAM + 16, 0, 4, "it must have 1 to"},
         {NGRAM + 20, 1, 4, "reserved field"},
+        {DUPLICATE, DROPPED_NEAR_DUPLICATE, 4, NULL},
         {DUPLICATE + 4, 2, 4, "refers to input 2, and 2 inputs"},
         {DUPLICATE + 24, 2, 4, "before the document that was kept"},
         {DUPLICATE + 24, 1, 4, NULL},
@@ -193,7 +196,7 @@ static void test_writer(void **unused)
     MUST(dropped_writer_ngram(writer, text, sizeof text, "e", 0, &error));
     for (uint64_t i = 0; i < 20000; i++) {
         if (i % 2)
-            MUST(dropped_writer_duplicate(writer, 0, i + 1, 0, 0, &error));
+            MUST(dropped_writer_duplicate(writer, i % 4 == 1, 0, i + 1, 0, 0, &error));
         else
             MUST(dropped_writer_excluded(writer, 0, i + 1, 0, &error));
     }
@@ -209,6 +212,14 @@ static void test_writer(void **unused)
     MUST(dropped_open(&file, path, NULL, NULL, &error));
     MUST(dropped_next(file, &document, &error));
     assert_int_equal(document.ngram_bytes, 4095);
+    assert_int_equal(dropped_header(file)->minor, DROPPED_MINOR_NEAR);
+    MUST(dropped_next(file, &document, &error));
+    assert_int_equal(document.type, DROPPED_NEAR_DUPLICATE);
+    assert_int_equal(document.record, 2);
+    assert_int_equal(document.other_record, 0);
+    MUST(dropped_next(file, &document, &error));
+    MUST(dropped_next(file, &document, &error));
+    assert_int_equal(document.type, DROPPED_DUPLICATE);
     dropped_close(file);
     MUST(dropped_remove(name, &error));
     assert_false(file_exists(path));

@@ -10,7 +10,11 @@
 #include "pack/drop_filter.h"
 
 struct drop_arguments {
-    const char *dedup; /* NULL: duplicates are kept */
+    int dedup; /* enum drop_method; without dedup_given, duplicates are kept */
+    bool dedup_given;
+    uint64_t ngram, bands, rows; /* of MinHash */
+    bool ngram_given, bands_given, rows_given;
+    struct minhash_form form;
     uint64_t memory;
     bool memory_given;
     struct cli_list ngrams; /* files */
@@ -21,19 +25,28 @@ struct drop_arguments {
     struct drop_options options;
 };
 
+enum drop_method { DROP_EXACT, DROP_MINHASH }; /* in the order of the choices of --dedup */
+
 #define DROP_WORDS 13 /* as in the GPT-3 paper and lm-evaluation-harness */
 #define DROP_ARGUMENTS_INIT                                                                                            \
     {                                                                                                                  \
-        .words = DROP_WORDS                                                                                            \
+        .words = DROP_WORDS, .ngram = 5, .bands = 14, .rows = 8                                                        \
     }
 
 /* clang-format off */
 #define DROP_OPTIONS(drop)                                                                                             \
-    {0, "dedup", CLI_TEXT, &(drop).dedup, NULL, "METHOD",                                                              \
-     "exact: leave out every document whose text an earlier one has, in all inputs", NULL},                            \
+    {0, "dedup", CLI_CHOICE, &(drop).dedup, &(drop).dedup_given, "METHOD",                                             \
+     "exact: leave out every document whose text an earlier one has, in all inputs; minhash: or most of whose words "  \
+     "an earlier one has, as datatrove finds them; the inputs are then read twice", "exact|minhash"},                  \
     {0, "dedup-memory", CLI_SIZE, &(drop).memory, &(drop).memory_given, "SIZE",                                        \
      "memory for the keys of documents (default: a quarter of the machine's); more of them go to a file, and the "     \
      "inputs are read twice; the output is the same", NULL},                                                           \
+    {0, "minhash-ngram", CLI_NUMBER, &(drop).ngram, &(drop).ngram_given, "N",                                          \
+     "minhash compares N words in a row (default: 5)", NULL},                                                          \
+    {0, "minhash-bands", CLI_NUMBER, &(drop).bands, &(drop).bands_given, "N",                                          \
+     "the bands of a signature, of which two near-duplicates have one in common (default: 14)", NULL},                 \
+    {0, "minhash-rows", CLI_NUMBER, &(drop).rows, &(drop).rows_given, "N",                                             \
+     "the hashes of a band (default: 8); more of them find fewer near-duplicates, and more bands find more", NULL},    \
     {0, "exclude-ngrams", CLI_LIST, &(drop).ngrams, NULL, "FILE",                                                      \
      "leave out every document with words of an evaluation set: with an n-gram of a line or record of FILE (text, "    \
      "JSONL, JSON, Parquet); may be repeated", NULL},                                                                  \
@@ -43,10 +56,10 @@ struct drop_arguments {
      "the field of the records of these files that holds the text (default: text)", NULL}
 /* clang-format on */
 
-/* Refuses arguments that are wrong or do not fit the content of the documents. Returns 0, or prints a message and
- * returns the exit status. */
+/* Refuses arguments that are wrong or do not fit the content of the documents or a dry run. Returns 0, or prints a
+ * message and returns the exit status. */
 int drop_arguments_check(const struct cli_command *command, const struct drop_arguments *drop,
-                         const struct content_arguments *content);
+                         const struct content_arguments *content, bool dry_run);
 
 /* Reads the files, warns about texts that are too short, and sets *options, or NULL if nothing is to be dropped.
  * drop_arguments_free() frees what it has made, also after a failure. Returns 0, or prints a message and returns the

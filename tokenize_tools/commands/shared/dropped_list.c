@@ -19,12 +19,13 @@ static bool is_stopped(void *user)
 static void document_json(const struct dropped_document *document)
 {
     struct cli_json json;
-    const bool is_duplicate = document->type == DROPPED_DUPLICATE;
+    const bool is_duplicate = document->type != DROPPED_EXCLUDED;
+    const bool is_near = document->type == DROPPED_NEAR_DUPLICATE;
     cli_json_begin(&json, stdout);
     cli_json_object(&json, NULL);
     cli_json_bytes(&json, "input", document->path, document->path_bytes);
     cli_json_number(&json, "record", document->record);
-    cli_json_text(&json, "reason", is_duplicate ? "duplicate" : "excluded");
+    cli_json_text(&json, "reason", is_near ? "near-duplicate" : is_duplicate ? "duplicate" : "excluded");
     cli_json_object(&json, is_duplicate ? "kept" : "listed");
     cli_json_bytes(&json, is_duplicate ? "input" : "file", document->other_path, document->other_path_bytes);
     cli_json_number(&json, "record", document->other_record);
@@ -37,9 +38,10 @@ static void document_json(const struct dropped_document *document)
 static void document_print(const struct dropped_document *document)
 {
     const int path = (int)document->path_bytes, other = (int)document->other_path_bytes;
-    if (document->type == DROPPED_DUPLICATE)
-        cli_print("%.*s record %" PRIu64 ": duplicate of %.*s record %" PRIu64 "\n", path, document->path,
-                  document->record, other, document->other_path, document->other_record);
+    if (document->type != DROPPED_EXCLUDED)
+        cli_print("%.*s record %" PRIu64 ": %s of %.*s record %" PRIu64 "\n", path, document->path, document->record,
+                  document->type == DROPPED_NEAR_DUPLICATE ? "near-duplicate" : "duplicate", other,
+                  document->other_path, document->other_record);
     else
         cli_print("%.*s record %" PRIu64 ": excluded by %.*s record %" PRIu64 ": %.*s\n", path, document->path,
                   document->record, other, document->other_path, document->other_record, (int)document->ngram_bytes,
@@ -75,8 +77,9 @@ int dropped_list_show(const struct cli_command *command, const char *name, bool 
         status = TOKMAP_OK;
         (void)cli_flush();
         if (!quiet)
-            cli_say(command->program, "dropped %s of %s documents: duplicates %s, excluded %s",
+            cli_say(command->program, "dropped %s of %s documents: %s %s, excluded %s",
                     cli_count(header->duplicates + header->excluded, a), cli_count(header->documents, b),
+                    header->minor >= DROPPED_MINOR_NEAR ? "near-duplicates" : "duplicates",
                     cli_count(header->duplicates, c), cli_count(header->excluded, (char[32]){0}));
     }
     dropped_close(file);

@@ -18,6 +18,7 @@ static const struct field_option table[] = {
     {"completion_field", "completion-field", NULL},
     {"data", NULL, NULL},
     {"deadline_ns", NULL, NULL},
+    {"dedup", "dedup", NULL},
     {"delimited", NULL, NULL},
     {"document_limit", "max-document", NULL},
     {"documents_most", "max-documents", NULL},

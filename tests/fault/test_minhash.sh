@@ -1,0 +1,68 @@
+#!/bin/sh
+# test_minhash.sh: `tokmap pack --dedup minhash`: kill -9 in place of each call, and each call failing once, as in
+# test_dropped.sh. Every third call, and FAULT_ALL=1 takes all of them.
+. tests/fault/common.sh
+
+bad() {
+    echo "  $kind at call $number ($(cat report 2>/dev/null)), exit $status: $1"
+    sed 's/^/    /' err | head -n 3
+    problems=$((problems + 1))
+}
+[ -n "$jsonl" ] || { echo "ok - pack --dedup minhash # SKIP this build reads no JSONL"; exit 0; }
+cat >near.jsonl <<'END'
+{"text": "one two three four five six seven"}
+{"text": "quite other words than all of those"}
+{"text": "One, two: three four FIVE six seven!"}
+{"text": "short"}
+{"text": "quite other words than all of those"}
+END
+mkdir d
+options='-q --threads 1 --dedup minhash --dedup-memory 0 --minhash-bands 2'
+"$TOKMAP" pack $options -o wanted near.jsonl 2>err || cat err
+[ "$("$TOKMAP" show -q --dropped wanted | wc -l)" -eq 2 ] || echo "not ok - other documents are dropped"
+stride=3
+[ -z "${FAULT_ALL:-}" ] || stride=1
+for kind in kill system memory short; do
+    problems=0
+    number=1
+    attempt="$TOKMAP pack $options --force -o d/new near.jsonl"
+    if [ $kind = memory ]; then
+        INJECT_KIND=$kind INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject $attempt >out 2>err
+        [ -n "${FAULT_ALL:-}" ] || number=$(($(cat count) - 200))
+        [ $number -gt 0 ] || number=1
+    fi
+    tried=0
+    while [ $problems -lt 5 ]; do
+        rm -rf d report
+        mkdir d
+        status=0
+        INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
+            timeout -k 2 120 $attempt >out 2>err </dev/null || status=$?
+        [ -e report ] || break
+        tried=$((tried + 1))
+        case $kind:$status in
+        kill:137 | *:0 | *:1) ;;
+        *) bad "the exit status" ;;
+        esac
+        [ $status != 1 ] || [ -s err ] || bad "failed without a message"
+        if [ $status = 0 ]; then
+            is_shard d/new wanted && cmp -s d/new.dropped wanted.dropped || bad "exit 0, and the output is wrong"
+        fi
+        if [ $status = 1 ] && [ -e d/new.dropped ] && ! is_shard d/new wanted; then
+            bad "a list without its shard"
+        fi
+        case $kind:$status:$(cat report) in
+        system:0:fsync | system:0:pwrite | system:0:rename) bad "the failure was ignored" ;;
+        short:1:*) bad "a short read or write is not a failure" ;;
+        esac
+        $attempt >out 2>err || bad "the next writer fails"
+        is_shard d/new wanted && cmp -s d/new.dropped wanted.dropped || bad "the next writer's output is wrong"
+        [ "$(ls d | tr '\n' ' ')" = 'new.bin new.dropped new.tmx ' ] || bad "files are left: $(ls d | tr '\n' ' ')"
+        number=$((number + stride))
+    done
+    if [ $problems = 0 ] && [ $tried -gt 10 ]; then
+        echo "ok - pack --dedup minhash, $kind: $tried faults"
+    else
+        echo "not ok - pack --dedup minhash, $kind: $tried faults"
+    fi
+done

@@ -1,0 +1,296 @@
+/* test_minhash.c - the words of texts, the hashes of n-grams, and signatures: against values of datatrove and numpy,
+ * and every kernel against plain arithmetic. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/cpu.h"
+#include "common/xxh64.h"
+#include "pack/minhash.h"
+#include "pack/shingles.h"
+#include "support/sanitized.h"
+#include "support/scratch.h"
+
+/* ---- words and shingles ---- */
+
+static struct shingle_table *table;
+
+/* The shingles that were found. */
+static struct found {
+    uint64_t *list;
+    size_t count, capacity;
+} found;
+
+static void found_add(void *user, const uint64_t *shingles, uint32_t count)
+{
+    struct found *into = user;
+    assert_true(count && count <= SHINGLE_BLOCK);
+    if (into->count + count > into->capacity) {
+        into->capacity = 2 * into->capacity + SHINGLE_BLOCK;
+        into->list = realloc(into->list, into->capacity * sizeof *into->list);
+        assert_non_null(into->list);
+    }
+    memcpy(into->list + into->count, shingles, count * sizeof *shingles);
+    into->count += count;
+}
+
+static struct shingle_scan scan_of(uint32_t words)
+{
+    found.count = 0;
+    return (struct shingle_scan){.table = table, .words_each = words, .found = found_add, .user = &found};
+}
+
+/* Compares the words of a text with a list of words, separated by blanks. */
+static void words_are(const char *text, const char *second, const char *words)
+{
+    struct shingle_scan scan = scan_of(1);
+    size_t i = 0;
+    assert_true(shingles_find(&scan, text, strlen(text), second, second ? strlen(second) : 0));
+    for (const char *at = words; *at; i++) {
+        const size_t bytes = strcspn(at, " ");
+        if (i >= found.count || found.list[i] != xxh64(at, bytes))
+            fail_msg("'%s': word %zu is not '%.*s'", text, i, (int)bytes, at);
+        at += bytes + (at[bytes] == ' ');
+    }
+    if (i != found.count)
+        fail_msg("'%s' has %zu words", text, found.count);
+    shingle_scan_free(&scan);
+}
+
+static void test_words(void **unused)
+{
+    (void)unused;
+    words_are("", NULL, "");
+    words_are(" \t\r\n.!?\x01\x7f", NULL, "");
+    words_are("It's 3.50 at the CAFE\u0301!", NULL, "it s 0 at the cafe");
+    words_are("caf\u00e9 \u00c9TUDE na\u00efve \u212b\u212a", NULL, "cafe etude naive ak");
+    /* Numbers: one point or comma, digits of all scripts, also mixed; what follows is a number of its own. */
+    words_are("1 22 3.5 1,234,567 v2 2x 1..2 1.x \u0663\u066b\u0661 \u0967\u0968 7.\u0661", NULL,
+              "0 0 0 0 0 v0 0x 0 0 0 x 0 0 0");
+    words_are("\u00bd \u00b2 \u2167 \uff11\uff12 \U0001d7d8", NULL, "\u00bd \u00b2 \u2177 0 0");
+    /* Lower case: the sigma at the end of a word, with what is passed over; letters that become two. */
+    words_are("\u039f\u0394\u039f\u03a3 \u03a3\u0391 \u03a3 \u0391\u03a3' \u0391\u03a3'\u0391", NULL,
+              "\u03bf\u03b4\u03bf\u03c2 \u03c3\u03b1 \u03c3 \u03b1\u03c2 \u03b1\u03c3 \u03b1");
+    words_are("\u0130stanbul \u1e9e\u01c5 \u10a0 \U00010400", NULL, "istanbul \u00df\u01c6 \u2d00 \U00010428");
+    /* Blanks of Unicode, and what is not one: a soft hyphen, and a zero-width space. */
+    words_are("a\u00a0b\u3000c\u2028d\u1680e\xc2\x85"
+              "f g\u200bh i\u00adj",
+              NULL, "a b c d e f g\u200bh i\u00adj");
+    /* Punctuation as datatrove lists it: a left quote and a bullet are not in its list. */
+    words_are("\u201ca\u201d \u2018b\u2019 \u2022c \u300ad\u300b e\u2026f \u00abg\u00bb h\u00b4i", NULL,
+              "a \u2018b \u2022c d e f g h i");
+    /* Decomposed after punctuation is removed: U+037E becomes a semicolon, and U+1FEF a grave accent. */
+    words_are("a\u037e\u1fef \u0344 \u0301b", NULL, "a;` b");
+    words_are("\ud55c\uae00", NULL, "\u1112\u1161\u11ab\u1100\u1173\u11af");
+    words_are("\U0001d15e \ufffd \U0001f600", NULL, "\U0001d157\U0001d165 \ufffd \U0001f600");
+    words_are("one two", "THREE four", "one two three four");
+    words_are("one", "", "one");
+}
+
+/* Shingles of many words, whose buffer is moved again and again, against those of a list of words. */
+static void test_shingles(void **unused)
+{
+    (void)unused;
+    enum { WORDS = 60000 };
+    static const uint32_t sizes[] = {1, 2, 5, 99, SHINGLE_WORDS_MOST};
+    char *text = malloc((size_t)WORDS * 12);
+    uint32_t *begins = malloc((WORDS + 1) * sizeof *begins);
+    uint64_t state = 3;
+    size_t bytes = 0;
+    assert_true(text && begins);
+    for (uint32_t i = 0; i < WORDS; i++) {
+        begins[i] = (uint32_t)bytes;
+        for (uint64_t left = 1 + random_below(&state, 10); left; left--)
+            text[bytes++] = (char)('a' + random_below(&state, 26));
+        text[bytes++] = ' ';
+    }
+    begins[WORDS] = (uint32_t)bytes;
+    for (size_t k = 0; k < sizeof sizes / sizeof sizes[0]; k++) {
+        const uint32_t each = sizes[k];
+        struct shingle_scan scan = scan_of(each);
+        assert_true(shingles_find(&scan, text, bytes, NULL, 0));
+        assert_int_equal(found.count, WORDS - each + 1);
+        for (uint32_t i = 0; i < found.count; i++)
+            if (found.list[i] != xxh64(text + begins[i], begins[i + each] - 1 - begins[i]))
+                fail_msg("%u words: shingle %u is another", (unsigned)each, (unsigned)i);
+        /* One word less than a shingle needs; then the scan is used again. */
+        found.count = 0;
+        assert_true(shingles_find(&scan, text, begins[each - 1], NULL, 0));
+        assert_int_equal(found.count, 0);
+        assert_true(shingles_find(&scan, text, begins[each], NULL, 0));
+        assert_int_equal(found.count, 1);
+        assert_true(scan.words.capacity < 200000);
+        shingle_scan_free(&scan);
+    }
+    free(text);
+    free(begins);
+}
+
+/* Hostile texts: one huge word, only digits, only marks, a sigma before many characters that are passed over. */
+static void test_hostile(void **unused)
+{
+    (void)unused;
+#ifdef SANITIZED
+    const size_t bytes = (size_t)4 << 20;
+#else
+    const size_t bytes = 100000000;
+#endif
+    static const struct {
+        const char *unit;
+        size_t shingles;
+    } cases[] = {{"x", 1}, {"7", 1}, {"7,", 1}, {"\xcc\x81", 0}, {"\xed\x95\x9c", 1}, {"\xce\xa3'", 0}};
+    char *text = malloc(bytes + 8);
+    assert_non_null(text);
+    for (size_t k = 0; k < sizeof cases / sizeof cases[0]; k++) {
+        const size_t unit = strlen(cases[k].unit), all = (k ? bytes / 8 : bytes) / unit * unit;
+        for (size_t i = 0; i < all; i += unit)
+            memcpy(text + i, cases[k].unit, unit);
+        struct shingle_scan scan = scan_of(1);
+        assert_true(shingles_find(&scan, text, all, NULL, 0));
+        if (cases[k].shingles == 1)
+            assert_true(found.count >= 1);
+        scan.words_each = 5;
+        found.count = 0;
+        assert_true(shingles_find(&scan, text, all, NULL, 0));
+        if (!k)
+            assert_int_equal(found.count, 0);
+        shingle_scan_free(&scan);
+    }
+    free(text);
+}
+
+/* ---- signatures ---- */
+
+static void test_xxh64(void **unused)
+{
+    (void)unused;
+    assert_true(xxh64("", 0) == 0xef46db3751d8e999U);
+    assert_true(xxh64("a", 1) == 0xd24ec4f1a98c6e5bU);
+}
+
+/* Kernels against the definition, with numbers at the borders of the remainder. */
+static void test_kernels(void **unused)
+{
+    (void)unused;
+    enum { PLACES = 4 * MINHASH_LANES, SHINGLES = 3 * SHINGLE_BLOCK };
+    static uint64_t a[PLACES], b[PLACES], shingles[SHINGLES], wanted[PLACES], plain[PLACES];
+    static const uint64_t edges[] = {0,
+                                     1,
+                                     6,
+                                     7,
+                                     8,
+                                     MINHASH_PRIME - 1,
+                                     MINHASH_PRIME,
+                                     MINHASH_PRIME + 1,
+                                     2 * MINHASH_PRIME - 1,
+                                     2 * MINHASH_PRIME,
+                                     7 * MINHASH_PRIME,
+                                     7 * MINHASH_PRIME + 6,
+                                     8 * MINHASH_PRIME,
+                                     8 * MINHASH_PRIME + 1,
+                                     UINT64_MAX,
+                                     UINT64_MAX - 7,
+                                     UINT64_MAX - 8,
+                                     UINT32_MAX,
+                                     (uint64_t)1 << 32,
+                                     (uint64_t)1 << 63};
+    enum { EDGES = sizeof edges / sizeof edges[0] };
+    uint64_t state = 5;
+    for (uint32_t round = 0; round < 40; round++) {
+        const uint32_t count = round < 8 ? round : (uint32_t)random_below(&state, SHINGLES) + 1;
+        for (uint32_t j = 0; j < PLACES; j++) {
+            a[j] = round % 3 == 0 ? (round + j) % 2 : random_below(&state, UINT64_MAX);
+            b[j] = round % 3 == 1 ? edges[j % EDGES] : random_below(&state, UINT64_MAX);
+            wanted[j] = plain[j] = j % 5 ? MINHASH_PRIME : random_below(&state, MINHASH_PRIME);
+        }
+        for (uint32_t i = 0; i < count; i++)
+            shingles[i] = random_below(&state, 4) ? random_below(&state, UINT64_MAX) : edges[i % EDGES];
+        uint64_t vector[PLACES];
+        memcpy(vector, plain, sizeof vector);
+        for (uint32_t j = 0; j < PLACES; j++)
+            for (uint32_t i = 0; i < count; i++) {
+                const uint64_t hash = (a[j] * shingles[i] + b[j]) % MINHASH_PRIME;
+                wanted[j] = hash < wanted[j] ? hash : wanted[j];
+            }
+        const struct minhash_numbers numbers = {a, b, PLACES};
+        minhash_plain(&numbers, shingles, count, plain);
+        assert_memory_equal(plain, wanted, sizeof wanted);
+#if defined(__x86_64__)
+        if (cpu_has(CPU_AVX2)) {
+            minhash_avx2(&numbers, shingles, count, vector);
+            assert_memory_equal(vector, wanted, sizeof wanted);
+        }
+#endif
+    }
+}
+
+/* Of the shingles 1, 2^40, and 0xfedcba9876543210, as datatrove's MinhashDedupSignature.get_signature() returns them.
+ */
+static void test_golden(void **unused)
+{
+    (void)unused;
+    static const uint64_t shingles[] = {1, (uint64_t)1 << 40, 0xfedcba9876543210U};
+    static const struct {
+        uint32_t place;
+        uint64_t value;
+    } wanted[] = {{0, 1558244153357905746U},
+                  {1, 777394721572598462U},
+                  {7, 60664219539437835U},
+                  {8, 251802912959999818U},
+                  {111, 672656623278987044U}};
+    struct minhash *minhash = minhash_new(14, 8);
+    uint64_t signature[112];
+    assert_non_null(minhash);
+    assert_int_equal(minhash_places(minhash), 112);
+    minhash_begin(minhash, signature);
+    minhash_add(minhash, signature, shingles, 1);
+    minhash_add(minhash, signature, shingles + 1, 2);
+    for (size_t i = 0; i < sizeof wanted / sizeof wanted[0]; i++)
+        if (signature[wanted[i].place] != wanted[i].value)
+            fail_msg("place %u is %llu", (unsigned)wanted[i].place, (unsigned long long)signature[wanted[i].place]);
+    /* Equal bands of different numbers are different. */
+    uint64_t equal[112] = {0};
+    const struct hash128 first = minhash_band(minhash, equal, 0), last = minhash_band(minhash, equal, 13);
+    assert_true(first.low != last.low && first.high != last.high);
+    equal[8] = 1;
+    const struct hash128 same = minhash_band(minhash, equal, 0), other = minhash_band(minhash, equal, 1);
+    assert_true(same.low == first.low && other.low != first.low);
+    minhash_free(minhash);
+    /* Sizes that are not a multiple of the kernel's. */
+    minhash = minhash_new(3, 1);
+    assert_int_equal(minhash_places(minhash), 8);
+    minhash_free(minhash);
+    minhash = minhash_new(1, MINHASH_HASHES_MOST);
+    assert_int_equal(minhash_places(minhash), MINHASH_HASHES_MOST);
+    minhash_free(minhash);
+}
+
+static int table_make(void **unused)
+{
+    (void)unused;
+    table = shingle_table_new();
+    return table ? 0 : -1;
+}
+
+static int table_free(void **unused)
+{
+    (void)unused;
+    shingle_table_free(table);
+    free(found.list);
+    return 0;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_words), cmocka_unit_test(test_shingles), cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_xxh64), cmocka_unit_test(test_kernels),  cmocka_unit_test(test_golden),
+    };
+    return cmocka_run_group_tests(tests, table_make, table_free);
+}

@@ -1,0 +1,266 @@
+/*
+ * shingles.c - see shingles.h.
+ *
+ * A table has what each character below U+10000 becomes, if that is one character, nothing, a blank, or a digit. All
+ * others take the slow way, with searches in the tables of Unicode: the rest of the characters, sigmas, whose lower
+ * case depends on what is beside them, and characters that become several, such as Korean syllables.
+ */
+#include "shingles.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/xxh64.h"
+#include "text/code_point.h"
+#include "unicode/code_sets.h"
+#include "unicode/lower_case.h"
+#include "unicode/nfc_tables.h"
+
+#define CHUNK ((uint64_t)4 << 10)     /* bytes of text for which room is made at once */
+#define GROWTH 4                      /* most bytes of words from one byte of text, and a blank */
+#define WORDS_KEPT ((size_t)16 << 10) /* more bytes of words than these are moved to the front of their buffer */
+#define CODES_MOST 8                  /* that one character becomes; Unicode has at most 4 */
+
+/* Values of the table that are no characters; others are what is added to the word. */
+enum { FOLD_SLOW = 0xFFFF, FOLD_NOTHING = 0xFFFE, FOLD_DIGIT = 0xFFFD, FOLD_BLANK = ' ' };
+
+struct shingle_table {
+    uint16_t fold[0x10000];
+};
+
+/* ---- characters ---- */
+
+/* Punctuation of datatrove, outside of ASCII; ascending. */
+static const uint16_t wide_punctuation[] = {0xAB,   0xB4,   0xBB,   0x2013, 0x2014, 0x2019, 0x201C, 0x201D, 0x201E,
+                                            0x2026, 0x2236, 0x2501, 0x25BA, 0x3001, 0x3002, 0x3008, 0x3009, 0x300A,
+                                            0x300B, 0x300C, 0x300D, 0x3010, 0x3011, 0xFF01, 0xFF05, 0xFF08, 0xFF09,
+                                            0xFF0C, 0xFF0E, 0xFF11, 0xFF1A, 0xFF1B, 0xFF1F, 0xFF5E};
+
+static bool is_blank(uint32_t code)
+{
+    if (code < 0x80)
+        return code <= ' ' || code == 0x7F || strchr("!/:&(\\#%,;+^]~';{|[=-`*.?$>})@_\"<", (int)code) != NULL;
+    if (code < 0xA0 || code_is_space(code))
+        return true;
+    for (size_t i = 0; i < sizeof wide_punctuation / sizeof wide_punctuation[0]; i++)
+        if (wide_punctuation[i] == code)
+            return true;
+    return false;
+}
+
+/* The place of a character in the list of those that decompose, or NFC_DECOMPOSING. */
+static uint32_t decomposing_find(uint32_t code)
+{
+    uint32_t low = 0, high = NFC_DECOMPOSING;
+    while (low < high) {
+        const uint32_t middle = (low + high) / 2;
+        if (nfc_decomposing[middle] < code)
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low < NFC_DECOMPOSING && nfc_decomposing[low] == code ? low : NFC_DECOMPOSING;
+}
+
+/* Decomposes a character, and keeps what is no mark. Returns the number of characters. */
+static uint32_t code_decompose(uint32_t code, uint32_t into[CODES_MOST])
+{
+    uint32_t count = 0;
+    if (code - 0xAC00u < 11172) { /* Korean syllables: two or three letters, by arithmetic */
+        const uint32_t index = code - 0xAC00u;
+        into[count++] = 0x1100 + index / 588;
+        into[count++] = 0x1161 + index / 28 % 21;
+        if (index % 28)
+            into[count++] = 0x11A7 + index % 28;
+        return count;
+    }
+    const uint32_t at = decomposing_find(code);
+    if (at == NFC_DECOMPOSING) {
+        into[0] = code;
+        return !code_set_has(CODE_MN, code);
+    }
+    for (uint32_t i = nfc_part_offsets[at]; i < nfc_part_offsets[at + 1]; i++)
+        if (!code_set_has(CODE_MN, nfc_parts[i])) {
+            assert(count < CODES_MOST);
+            into[count++] = nfc_parts[i];
+        }
+    return count;
+}
+
+/* What a character becomes, as in the table. FOLD_SLOW: the *count characters of `into`. */
+static uint16_t code_fold(uint32_t code, uint32_t into[CODES_MOST], uint32_t *count)
+{
+    *count = 0;
+    if (code_set_has(CODE_ND, code))
+        return FOLD_DIGIT;
+    if (is_blank(code))
+        return FOLD_BLANK;
+    *count = code_decompose(lower_case(code), into);
+    if (!*count)
+        return FOLD_NOTHING;
+    return *count == 1 && into[0] < FOLD_DIGIT ? (uint16_t)into[0] : FOLD_SLOW;
+}
+
+struct shingle_table *shingle_table_new(void)
+{
+    struct shingle_table *table = malloc(sizeof *table);
+    uint32_t codes[CODES_MOST], count;
+    for (uint32_t code = 0; table && code < 0x10000; code++)
+        table->fold[code] = code == LOWER_SIGMA ? FOLD_SLOW : code_fold(code, codes, &count);
+    return table;
+}
+
+void shingle_table_free(struct shingle_table *table)
+{
+    free(table);
+}
+
+/* ---- words ---- */
+
+/* Moves the words that are still needed to the front, if they are less than half of all. */
+static void words_shorten(struct shingle_scan *scan)
+{
+    const uint64_t first = scan->begins[scan->count < scan->words_each ? 0 : scan->next];
+    if (scan->words.count < WORDS_KEPT || first < scan->words.count / 2)
+        return;
+    memmove(scan->words.bytes, scan->words.bytes + first, scan->words.count - (size_t)first);
+    scan->words.count -= (size_t)first;
+    scan->begin -= first;
+    for (uint64_t i = 0; i < min64(scan->words_each, scan->count); i++)
+        scan->begins[i] -= first;
+}
+
+static void shingles_pass(struct shingle_scan *scan)
+{
+    if (scan->waiting)
+        scan->found(scan->user, scan->shingles, scan->waiting);
+    scan->waiting = 0;
+}
+
+/* A word has ended, if there is one since the last blank. */
+static void word_end(struct shingle_scan *scan)
+{
+    struct bytes_buffer *words = &scan->words;
+    if (words->count == scan->begin)
+        return;
+    scan->begins[scan->next] = scan->begin;
+    scan->count++;
+    scan->next = scan->next + 1 == scan->words_each ? 0 : scan->next + 1;
+    if (scan->count >= scan->words_each) {
+        const uint64_t first = scan->begins[scan->next];
+        scan->shingles[scan->waiting++] = xxh64(words->bytes + first, words->count - (size_t)first);
+        if (scan->waiting == SHINGLE_BLOCK)
+            shingles_pass(scan);
+    }
+    words->bytes[words->count++] = ' ';
+    scan->begin = words->count;
+    words_shorten(scan);
+}
+
+static uint16_t fold_at(const struct shingle_table *table, const uint8_t *text, uint64_t count, uint64_t at,
+                        size_t *bytes)
+{
+    uint32_t codes[CODES_MOST], made;
+    if (at >= count)
+        return FOLD_NOTHING;
+    const uint32_t code = code_point_get(text + at, bytes);
+    return code < 0x10000 ? table->fold[code] : code_fold(code, codes, &made);
+}
+
+/* The end of the digits that begin at `at`. */
+static uint64_t digits_end(const struct shingle_table *table, const uint8_t *text, uint64_t count, uint64_t at)
+{
+    size_t bytes = 0;
+    while (fold_at(table, text, count, at, &bytes) == FOLD_DIGIT)
+        at += bytes;
+    return at;
+}
+
+/* The end of the number that begins at `at`: 1 and 1.5 are numbers, and 1.5.2 are two. */
+static uint64_t number_end(const struct shingle_table *table, const uint8_t *text, uint64_t count, uint64_t at)
+{
+    const uint64_t whole = digits_end(table, text, count, at);
+    size_t bytes = 0;
+    if (whole == count)
+        return whole;
+    const uint32_t point = code_point_get(text + whole, &bytes);
+    const bool is_point =
+        point == '.' || point == ',' || point == 0x60C || point == 0x66B || (point >= 0x2396 && point <= 0x2398);
+    if (!is_point)
+        return whole;
+    const uint64_t end = digits_end(table, text, count, whole + bytes);
+    return end == whole + bytes ? whole : end;
+}
+
+/* Adds a character that is not one of ASCII's letters and blanks. Returns where the next one begins. */
+static uint64_t character_add(struct shingle_scan *scan, const uint8_t *text, uint64_t count, uint64_t at)
+{
+    struct bytes_buffer *words = &scan->words;
+    uint32_t codes[CODES_MOST] = {0}, made = 1;
+    size_t bytes = 0;
+    const uint32_t code = code_point_get(text + at, &bytes);
+    uint16_t fold = code < 0x10000 ? scan->table->fold[code] : FOLD_SLOW;
+    codes[0] = fold;
+    if (code == LOWER_SIGMA)
+        codes[0] = lower_sigma_is_final(text, count, at) ? 0x3C2 : 0x3C3;
+    else if (fold == FOLD_SLOW)
+        fold = code_fold(code, codes, &made);
+    if (fold == FOLD_DIGIT) {
+        words->bytes[words->count++] = '0';
+        return number_end(scan->table, text, count, at);
+    }
+    if (fold == FOLD_BLANK)
+        word_end(scan);
+    else if (fold != FOLD_NOTHING)
+        for (uint32_t i = 0; i < made; i++)
+            words->count += code_point_put(words->bytes + words->count, codes[i]);
+    return at + bytes;
+}
+
+/* Adds the words of a text. */
+static bool text_scan(struct shingle_scan *scan, const uint8_t *text, uint64_t count)
+{
+    const uint16_t *fold = scan->table->fold;
+    struct bytes_buffer *words = &scan->words;
+    for (uint64_t i = 0; i < count;) {
+        const uint64_t end = i + min64(CHUNK, count - i);
+        if (!bytes_reserve(words, GROWTH * CHUNK + 64))
+            return false;
+        while (i < end) {
+            const uint16_t one = text[i] < 0x80 ? fold[text[i]] : FOLD_SLOW;
+            if (one == FOLD_BLANK) {
+                word_end(scan);
+                i++;
+            } else if (one < 0x80) {
+                words->bytes[words->count++] = (uint8_t)one;
+                i++;
+            } else {
+                i = character_add(scan, text, count, i);
+            }
+        }
+    }
+    if (!bytes_reserve(words, 16))
+        return false;
+    word_end(scan);
+    return true;
+}
+
+bool shingles_find(struct shingle_scan *scan, const char *text, uint64_t bytes, const char *second,
+                   uint64_t second_bytes)
+{
+    assert(scan->words_each && scan->words_each <= SHINGLE_WORDS_MOST);
+    bytes_trim(&scan->words);
+    scan->begin = scan->count = 0;
+    scan->next = scan->waiting = 0;
+    const bool good = text_scan(scan, (const uint8_t *)text, bytes) &&
+                      (!second || text_scan(scan, (const uint8_t *)second, second_bytes));
+    shingles_pass(scan);
+    return good;
+}
+
+void shingle_scan_free(struct shingle_scan *scan)
+{
+    bytes_free(&scan->words);
+}
