@@ -12,7 +12,10 @@ sys.path.insert(0, os.environ["TOKMAP_CLI"])
 import minhash_reference
 from importlib.util import find_spec
 
-if not find_spec("xxhash"):
+try:  # datatrove hashes texts, which xxhash 4 refuses
+    import xxhash
+    xxhash.xxh64_intdigest("")
+except (ImportError, TypeError):
     class xxhash:
         def xxh64_intdigest(text):
             return minhash_reference.xxh64(text.encode())
