@@ -60,7 +60,7 @@ for kind in kill system memory short; do
         [ "$(ls d | tr '\n' ' ')" = 'new.bin new.dropped new.tmx ' ] || bad "files are left: $(ls d | tr '\n' ' ')"
         number=$((number + stride))
     done
-    if [ $problems = 0 ] && [ $tried -gt 10 ]; then
+    if [ $problems = 0 ] && [ $tried -gt 4 ]; then
         echo "ok - pack --dedup minhash, $kind: $tried faults"
     else
         echo "not ok - pack --dedup minhash, $kind: $tried faults"
