@@ -189,6 +189,8 @@ uint64_t os_memory_resident_peak(void); /* the most that it has used so far, 0 i
 uint64_t os_storage_bytes_read(void);
 /* Fills at most 256 bytes with random numbers of the kernel. Never waits: EAGAIN shortly after the machine's start. */
 int os_random(void *into, size_t count);
+/* The name of this machine on its network, cut to fit; "?" if unknown. */
+void os_host_name(char *name, size_t capacity);
 uint32_t os_process_id(void); /* a child after fork() has another one than its parent */
 bool os_is_terminal(int fd);
 uint32_t os_terminal_columns(int fd); /* 80 if unknown */

@@ -145,6 +145,12 @@ uint32_t os_terminal_columns(int fd)
     return ioctl(fd, TIOCGWINSZ, &size) || !size.ws_col ? 80 : size.ws_col;
 }
 
+void os_host_name(char *name, size_t capacity)
+{
+    if (gethostname(name, capacity) || !memchr(name, '\0', capacity) || !*name)
+        (void)snprintf(name, capacity, "?");
+}
+
 uint32_t os_process_id(void)
 {
     return (uint32_t)getpid();

@@ -13,6 +13,8 @@
 #include "commands/shared/output_arguments.h"
 #include "commands/shared/pack_report.h"
 #include "commands/shared/skip_report.h"
+#include "commands/shared/task_pack.h"
+#include "commands/shared/task_report.h"
 #include "commands/shared/tokenizer_arguments.h"
 #include "pack/document_encode.h"
 #include "pack/pack.h"
@@ -37,6 +39,7 @@ struct packing {
     struct skip_report skips;
     struct also_arguments also;
     struct drop_arguments drop;
+    struct task_pack tasks;
     bool force, dry_run, json, quiet, start_over;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
@@ -109,8 +112,9 @@ static void progress_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
     phase_begin(packing, false);
-    packing->progress.total = input_size_update(&packing->size);
-    space_check(packing, stored_bytes);
+    packing->progress.total = packing->tasks.in_units ? packing->tasks.share_bytes : input_size_update(&packing->size);
+    if (!packing->tasks.in_units)
+        space_check(packing, stored_bytes);
     cli_progress_update(&packing->progress, stored_bytes);
 }
 
@@ -174,6 +178,33 @@ static bool seconds_parse(const char *text, uint64_t *ns)
     return *ns <= (uint64_t)86400 * 1000000000;
 }
 
+/* Refuses options that do not go with work in units, or among processes. */
+static int tasks_check(const struct cli_command *command, struct packing *packing)
+{
+    struct task_arguments *asked = &packing->tasks.asked;
+    const int status = task_arguments_check(command, asked);
+    const char *option = asked->finish ? "--finish" : asked->task_text ? "--task" : "--unit-bytes";
+    if (status || (!asked->given && !asked->unit_given))
+        return status;
+    if (!packing->shard_given)
+        return cli_misused(command, "%s is about shard sets: give the size of shards with --shard-tokens", option);
+    if (packing->shuffled || packing->drop.dedup || packing->drop.ngrams.count)
+        return cli_misused(command, "%s does not go with %s yet, for which one process reads all inputs", option,
+                           packing->shuffled     ? "--shuffle"
+                           : packing->drop.dedup ? "--dedup"
+                                                 : "--exclude-ngrams");
+    if (asked->given && packing->dry_run)
+        return cli_misused(command, "%s writes files and cannot be used with --dry-run", option);
+    if (asked->given && packing->start_over)
+        return cli_misused(command,
+                           "%s does not go with --no-resume, which would remove the work of other tasks: "
+                           "remove the folder PREFIX.work before the first task starts",
+                           option);
+    if (asked->given && packing->skips.list_path)
+        return cli_misused(command, "%s does not go with --skipped-list, which all tasks would write", option);
+    return 0;
+}
+
 /* Refuses arguments that are missing or wrong. Returns 0, or prints a message and returns the exit status. */
 static int arguments_check(const struct cli_command *command, struct packing *packing, const char **operands,
                            size_t *operand_count)
@@ -213,6 +244,8 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return cli_misused(command, "--also is about one shard: leave out --shard-tokens and --split");
     if (!packing->threads || packing->threads > PACK_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %d", PACK_THREADS_MOST);
+    if (tasks_check(command, packing))
+        return CLI_MISUSED;
     return corpus_arguments_check(command, &packing->corpus, operands, operand_count);
 }
 
@@ -255,7 +288,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     input_size_start(&packing->size, operands, operand_count, &options->corpus.select, shown);
     packing->next_space = SPACE_FIRST;
     cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
-    status = pack_run(options, operands, operand_count, &packing->result, error);
+    status = task_pack_run(&packing->tasks, options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
     return status || options->dry_run ? status : also_last(packing, error);
 }
@@ -289,12 +322,24 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
         skip_report_advise(&packing->skips, &packing->result.counts);
         const int failed = command_failed(packing->command, &error);
         skip_report_hint(&packing->skips, &packing->result.counts, operands, operand_count, &error);
-        if (packing->result.kept)
+        if (packing->result.kept && packing->tasks.asked.given)
+            cli_say(program, "the work so far is kept in %s.work", packing->prefix);
+        else if (packing->result.kept)
             cli_say(program,
                     "the work so far is kept in %s.work: the same command continues it, and --no-resume starts "
                     "over",
                     packing->prefix);
         return failed;
+    }
+    const double seconds = (double)(os_clock_ns() - started) * 1e-9;
+    if (task_pack_is_part(&packing->tasks)) {
+        const struct task_end end = {packing->prefix, &packing->tasks.asked, &packing->tasks.outcome,
+                                     packing->tasks.units, seconds};
+        if (packing->json)
+            task_end_json(&end);
+        else if (!packing->quiet)
+            task_end_print(&end);
+        return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
     }
     const struct pack_report report = {.prefix = packing->prefix,
                                        .dry_run = packing->dry_run,
@@ -313,7 +358,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .result = &packing->result,
                                        .skips = &packing->skips,
                                        .also = &packing->also,
-                                       .seconds = (double)(os_clock_ns() - started) * 1e-9};
+                                       .seconds = seconds};
     skip_report_advise(&packing->skips, &packing->result.counts);
     columns_check(packing);
     if (packing->json)
@@ -341,9 +386,13 @@ static int tokenizer_open(struct packing *packing)
 static int tokenizer_pack(struct packing *packing, const char **operands, size_t operand_count)
 {
     const bool is_bytes = !strcmp(packing->asked.spec, "bytes"); /* the built-in tokenizer, which has no file */
+    /* Into units of work: stages that look at all documents are not. */
+    const bool is_cut =
+        packing->shard_given && !packing->shuffled && !packing->drop.dedup && !packing->drop.ngrams.count;
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,
+                                   .unit_bytes = is_cut ? packing->tasks.asked.unit_bytes : 0,
                                    .split = packing->split_text ? &packing->split : NULL,
                                    .shuffle = packing->shuffled ? &packing->shuffle : NULL,
                                    .shuffled = shuffle_report,
@@ -391,6 +440,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     struct packing *packing = user;
     packing->command = command;
     packing->skips.list = -1;
+    if (packing->tasks.asked.status)
+        return task_status_report(command, packing->tasks.asked.status, packing->json);
     int status = arguments_check(command, packing, operands, &operand_count);
     if (!status && packing->output)
         status = output_prefix_make(command, packing->output, endings, &packing->prefix);
@@ -414,8 +465,10 @@ static int pack(const struct cli_command *command, const char **operands, size_t
 
 int command_pack(int argc, char **argv)
 {
-    struct packing packing = {
-        .asked = TOKENIZER_ARGUMENTS_INIT, .corpus = CORPUS_ARGUMENTS_INIT, .drop = DROP_ARGUMENTS_INIT};
+    struct packing packing = {.asked = TOKENIZER_ARGUMENTS_INIT,
+                              .corpus = CORPUS_ARGUMENTS_INIT,
+                              .drop = DROP_ARGUMENTS_INIT,
+                              .tasks = {.asked = TASK_ARGUMENTS_INIT}};
     packing.split.seed = 1;
     packing.checkpoint_ns = CHECKPOINT_NS;
     packing.threads = os_processors() < PACK_THREADS_MOST ? os_processors() : PACK_THREADS_MOST;
@@ -450,6 +503,8 @@ int command_pack(int argc, char **argv)
          "0: never). With --shuffle, --dedup, --exclude-ngrams, or an input that cannot be read twice (standard input, "
          "a pipe), nothing is saved, and the command starts over",
          NULL},
+        CLI_HEADING("Many machines"),
+        TASK_OPTIONS(packing.tasks.asked),
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(packing.asked),
         TOKENIZER_OPTION_SPECIAL(packing.asked),

@@ -162,6 +162,8 @@ static void file_end(struct corpus *corpus, struct corpus_batch *batch)
         corpus->parquet = NULL;
     }
     batch->counts.stored_bytes += stored;
+    if (corpus->format == CORPUS_JSONL)
+        batch->counts.lines += corpus->line - 1;
     corpus->finished_stored += stored;
     stream_close(corpus->stream);
     corpus->open = false;
@@ -262,6 +264,8 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
         return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
     if (corpus->format == CORPUS_AUTO)
         corpus->format = format_of_name(corpus->path);
+    if (corpus->options.range.end && corpus->inputs_begun == 1)
+        stream_end_at(corpus->stream, corpus->options.range.end);
     corpus->open = true;
     corpus->begun = false;
     corpus->batch_path = NULL;

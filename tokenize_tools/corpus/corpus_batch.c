@@ -17,6 +17,7 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
     sum->documents += more->documents;
     sum->records_skipped += more->records_skipped;
     sum->blank_lines += more->blank_lines;
+    sum->lines += more->lines;
     sum->about_records += more->about_records;
     sum->empty_files += more->empty_files;
     sum->empty_documents += more->empty_documents;

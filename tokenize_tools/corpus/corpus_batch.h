@@ -136,6 +136,7 @@ struct corpus_counts {
     uint64_t documents;       /* whole documents: a document in parts counts with its last part */
     uint64_t records_skipped; /* records that were left out; a text file is a file, not a record */
     uint64_t blank_lines;
+    uint64_t lines;         /* newlines of the JSONL files, or of ranges of them, that were read to the end */
     uint64_t about_records; /* of WARC: warcinfo, metadata, request. They are structure */
     uint64_t empty_files;   /* files without a byte, among `files` */
     uint64_t empty_documents;

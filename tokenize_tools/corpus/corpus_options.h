@@ -67,6 +67,12 @@ struct corpus_options {
     uint64_t record_limit;   /* length of the longest accepted record, in bytes */
     uint64_t document_limit; /* size of the largest text document that has to be held in memory whole, in bytes */
 
+    /* The first input is a plain file of JSONL, and only its bytes [begin, end) are read, which are whole lines: see
+     * corpus_range.h. end 0: all of it. corpus_resume.h has the function that begins there. */
+    struct corpus_range {
+        uint64_t begin, end;
+    } range;
+
     bool (*stop)(void *user);         /* called while a pipe has no bytes: true ends the wait; may be NULL */
     void (*before_large)(void *user); /* called before a batch grows above 4 * batch_bytes; may be NULL */
     void *user;

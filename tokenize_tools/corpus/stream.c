@@ -34,6 +34,7 @@ struct stream {
     enum file_type type;
     struct os_stat stat;
     uint64_t stored;    /* bytes read from the file */
+    uint64_t end;       /* of what is read of a regular file; 0: its end */
     uint64_t delivered; /* bytes that the caller has read */
     char *input;        /* bytes [input_at, input_end) are not decompressed yet */
     size_t input_at, input_end;
@@ -124,7 +125,7 @@ enum tokmap_status stream_open(struct stream *stream, const char *path, struct t
     stream->open = true;
     stream->begun = stream->stored_end = false;
     stream->type = FILE_TYPE_PLAIN;
-    stream->stored = stream->delivered = 0;
+    stream->stored = stream->delivered = stream->end = 0;
     stream->input_at = stream->input_end = 0;
     stream->output_at = stream->output_end = 0;
     stream->failed = TOKMAP_OK;
@@ -184,6 +185,12 @@ bool stream_would_wait(const struct stream *stream)
     return stream->output_at == stream->output_end && !stream->failed && pipe_is_empty(stream);
 }
 
+/* Where the reading of a regular file ends, as far as its size is known. */
+static uint64_t regular_end(const struct stream *stream)
+{
+    return stream->end ? min64(stream->end, stream->stat.bytes) : stream->stat.bytes;
+}
+
 /* At the end of a regular file: checks that size and time of modification are the same as when it was opened. */
 static enum tokmap_status check_unchanged(const struct stream *stream, struct tokmap_error *error)
 {
@@ -192,7 +199,7 @@ static enum tokmap_status check_unchanged(const struct stream *stream, struct to
     if (system)
         return error_set_system(error, system, stream->path, stream->stored, "the input cannot be examined");
     if (now.bytes != stream->stat.bytes || now.modified_ns != stream->stat.modified_ns ||
-        (stream->stat.bytes && stream->stored != stream->stat.bytes))
+        (stream->stat.bytes && stream->stored != regular_end(stream)))
         return error_set(error, TOKMAP_ERROR_MISMATCH, stream->path, stream->stored,
                          "the file changed while it was read; run the command again when no program writes to it");
     return TOKMAP_OK;
@@ -205,12 +212,12 @@ static enum tokmap_status read_regular(struct stream *stream, char *into, size_t
      * content: they are read until a read returns less. */
     size_t wanted = capacity;
     if (stream->stat.bytes)
-        wanted = (size_t)min64(capacity, stream->stat.bytes - stream->stored);
+        wanted = (size_t)min64(capacity, regular_end(stream) - stream->stored);
     const int system = os_pread(stream->fd, into, wanted, stream->stored, got);
     if (system)
         return error_set_system(error, system, stream->path, stream->stored, "the input cannot be read");
     stream->stored += *got;
-    if (*got < wanted || (stream->stat.bytes && stream->stored == stream->stat.bytes)) {
+    if (*got < wanted || (stream->stat.bytes && stream->stored == regular_end(stream))) {
         stream->stored_end = true;
         return check_unchanged(stream, error);
     }
@@ -479,6 +486,12 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
            stream->output_at == stream->output_end && !stream->failed &&
            (!stream_is_compressed(stream) || unpacker_may_end(stream->unpacker));
     return status;
+}
+
+void stream_end_at(struct stream *stream, uint64_t end)
+{
+    assert(stream->open && !stream->begun);
+    stream->end = end;
 }
 
 bool stream_seek(struct stream *stream, uint64_t offset)

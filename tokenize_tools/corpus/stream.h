@@ -41,6 +41,9 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
  * input is another one, or shorter. */
 bool stream_seek(struct stream *stream, uint64_t offset);
 
+/* Before the first read: the stream of a plain regular file ends at byte `end`, if the file is not shorter. */
+void stream_end_at(struct stream *stream, uint64_t end);
+
 /* Of the file when it was opened. A URL looks like a file with no identity, and with the size that the server says, or
  * 0. */
 const struct os_stat *stream_stat(const struct stream *stream);

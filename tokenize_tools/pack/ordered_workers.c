@@ -34,6 +34,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
+#include "corpus/corpus_range.h"
 #include "corpus/records.h"
 #include "platform/os.h"
 
@@ -78,6 +79,9 @@ struct ordered_workers {
     bool stopped;               /* the work has failed; may be read atomically without the lock */
     enum tokmap_status status;
     struct tokmap_error error;
+    uint64_t
+        lines_before; /* of options.corpus.range, once lines_counted is set; only the worker with the turn uses them */
+    bool lines_counted;
     uint64_t left_out; /* files and records, in committed batches; only the worker that has the turn uses it */
 };
 
@@ -183,6 +187,32 @@ static uint64_t documents_before(const struct corpus_batch *batch, const struct 
     return count;
 }
 
+/* A range of a file numbers its lines from its own beginning. Messages have the numbers of the file, so the first one
+ * about a record counts the lines before the range. If that fails, the numbers stay. */
+static uint64_t lines_before(struct ordered_workers *workers, const char *path)
+{
+    const struct ordered_workers_options *options = &workers->options;
+    if (options->corpus.range.begin && !workers->lines_counted) {
+        struct tokmap_error unused;
+        workers->lines_counted = true;
+        if (corpus_range_lines(path, options->corpus.range.begin, options->stop, options->user, &workers->lines_before,
+                               &unused))
+            workers->lines_before = 0;
+    }
+    return workers->lines_before;
+}
+
+/* The issue with the numbers of its file. */
+static struct corpus_issue issue_place(struct ordered_workers *workers, const struct corpus_issue *issue)
+{
+    struct corpus_issue placed = *issue;
+    if (issue->line && issue->record != UINT64_MAX && workers->options.corpus.range.begin) {
+        placed.line += lines_before(workers, issue->path);
+        placed.record += workers->lines_before;
+    }
+    return placed;
+}
+
 /* Adds the batch to the accounts and reports its issues. Returns the status of the first issue that ends the work. */
 static enum tokmap_status batch_account(struct ordered_workers *workers, const struct corpus_batch *batch,
                                         struct tokmap_error *error)
@@ -191,9 +221,9 @@ static enum tokmap_status batch_account(struct ordered_workers *workers, const s
     uint64_t kept = options->counts->documents, from = 0;
     corpus_counts_add(options->counts, &batch->counts);
     for (uint64_t i = 0; i < batch->issue_count; i++) {
-        const struct corpus_issue *issue = &batch->issues[i];
+        const struct corpus_issue *issue = &batch->issues[i], placed = issue_place(workers, issue);
         struct tokmap_error why;
-        const enum tokmap_status status = corpus_issue_to_error(issue, &options->corpus, &why);
+        const enum tokmap_status status = corpus_issue_to_error(&placed, &options->corpus, &why);
         const bool skip_encoding =
             issue->kind == CORPUS_ISSUE_ENCODING && options->corpus.invalid == CORPUS_INVALID_SKIP;
         if (issue->fatal || !(options->corpus.skip || skip_encoding || issue->asked)) {
@@ -201,7 +231,7 @@ static enum tokmap_status batch_account(struct ordered_workers *workers, const s
             return status;
         }
         if (options->skipped)
-            options->skipped(options->user, issue, &why);
+            options->skipped(options->user, &placed, &why);
         if (issue->asked)
             continue;
         workers->left_out++;
@@ -219,6 +249,8 @@ static enum tokmap_status batch_account(struct ordered_workers *workers, const s
 static enum tokmap_status item_commit(struct ordered_workers *workers, struct queued_item *item)
 {
     const struct ordered_workers_options *options = &workers->options;
+    if (item->status && item->error.line && item->base.batch.part_count && options->corpus.range.begin)
+        item->error.line += (uint32_t)lines_before(workers, item->base.batch.parts[0].path);
     if (!item->status && options->commit)
         item->status = options->commit(options->self, &item->base, &item->error);
     if (!item->status)

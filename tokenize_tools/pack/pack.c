@@ -18,10 +18,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_issue.h"
-#include "common/hash.h"
+#include "corpus/corpus_range.h"
 #include "document_encode.h"
 #include "format/dropped_writer.h"
-#include "format/index_reader.h"
 #include "ordered_workers.h"
 #include "pack_journal.h"
 #include "shard_about.h"
@@ -475,6 +474,7 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
                                       .counted_tokens = pack->result->counted_tokens,
                                       .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
                                       .shard_tokens = options->shard_tokens,
+                                      .unit_bytes = options->unit_bytes,
                                       .shard = pack->work ? shard : NULL,
                                       .split = options->split,
                                       .set = set_of->number};
@@ -612,48 +612,15 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
     return drop_filter_new(&pack->drop, &drop, error);
 }
 
-/* Reads what the finished shards of a set say. Returns false if they are not those of the journal. */
-static bool set_is_complete(const struct pack *pack, uint32_t number, struct shard_set_result *result)
-{
-    const struct pack_options *options = pack->options;
-    const struct shard_set_state *state = pack_journal_set(pack->journal, number);
-    const uint64_t shards = state->shards + 1; /* the last one was open */
-    const char *ending = options->split ? options->split->sets[number].name : "";
-    struct hash_state *contents = hash_state_new();
-    uint64_t tokens = 0, documents = 0;
-    bool good = contents != NULL;
-    for (uint64_t k = 0; k < shards && good; k++) {
-        char end[SPLIT_NAME_MOST + 48] = ".tmx";
-        struct index index;
-        if (options->shard_tokens || options->split)
-            (void)snprintf(end, sizeof end, "%s%s-%05" PRIu64 ".tmx", *ending ? "." : "", ending, k);
-        char *path = path_join("", 0, options->prefix, strlen(options->prefix), end);
-        good = path && !index_open(&index, path, NULL);
-        if (good) {
-            tokens += index.shard.tokens;
-            documents += index.shard.documents;
-            hash_state_add(contents, index.shard.content, sizeof index.shard.content);
-            memcpy(result->content, index.shard.content, sizeof result->content);
-            index_close(&index);
-        }
-        free(path);
-    }
-    if (good && shards > 1)
-        hash128_store(hash_state_128(contents), result->content);
-    result->shards = shards;
-    result->tokens = tokens;
-    result->documents = documents;
-    result->oversized = state->oversized;
-    hash_state_free(contents);
-    return good && tokens == state->tokens && documents == state->documents;
-}
-
 /* Whether a killed process has given the output its names. */
 static bool output_is_complete(const struct pack *pack, struct pack_result *result)
 {
     bool good = pack_journal_complete(pack->journal);
+    const struct pack_options *options = pack->options;
     for (uint32_t i = 0; i < pack->set_count && good; i++) {
-        good = set_is_complete(pack, i, &result->sets[i]);
+        good = shard_set_is_complete(options->prefix, options->split ? options->split->sets[i].name : "",
+                                     options->shard_tokens || options->split, pack_journal_set(pack->journal, i),
+                                     &result->sets[i]);
         result->shards += result->sets[i].shards;
         result->oversized += result->sets[i].oversized;
     }
@@ -715,6 +682,8 @@ static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_
                          "%" PRIu64 " documents were read and %" PRIu64
                          " were written; this is a bug in tokmap, please report it",
                          counts->documents, written.documents);
+    if (pack->options->unit) /* pack_tasks.c looks at all units */
+        return TOKMAP_OK;
     if (counts->documents && !counts->stream_bytes)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs are empty: no file has a byte; name inputs that contain text");
@@ -745,6 +714,12 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         shards[i] = result->sets[i].shards;
         result->shards += shards[i];
         result->oversized += result->sets[i].oversized;
+    }
+    if (!status && pack->options->unit)
+        status = pack->options->unit->committed(pack->options->unit->user, result, error);
+    if (!status && pack->options->unit) {
+        set_work_leave(pack->work);
+        pack->work = NULL;
     }
     if (!status && pack->work) {
         struct set_work *work = pack->work;
@@ -802,8 +777,14 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
             .lengths = parts.lengths, .result = parts.result, .open_tokens = parts.open_tokens};
         return pack_journal_report(pack->journal, &report, error);
     }
-    if (resumes(pack))
+    if (resumes(pack)) {
         status = pack_journal_restore(pack->journal, &parts, error);
+    } else if (pack->options->corpus.range.begin) {
+        uint64_t carried;
+        status = corpus_range_begin(ordered_workers_corpus(pack->workers), &carried, error);
+        parts.result->counts.stream_bytes += carried;
+        parts.result->counts.stored_bytes -= pack->options->corpus.range.begin; /* the end of the file counts all */
+    }
     if (!status)
         status = ordered_workers_run(pack->workers, error);
     return status || !pack->journal ? status : pack_journal_finish(pack->journal, &parts, error);
@@ -863,6 +844,8 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         status = work_run(&pack, error);
     if (!status)
         lengths_summarize(&pack);
+    if (!status && options->unit)
+        histogram_merge(options->unit->lengths, &pack.lengths);
     memory_free(&pack);
     if (!status && pack.shuffle)
         status = shuffle_finish(pack.shuffle, pack.sets, error);

@@ -14,6 +14,8 @@
 #include "split.h"
 #include "tokenizer/tokenizer.h"
 
+#define PACK_UNIT_BYTES ((uint64_t)16 << 30)
+
 /* See shuffle.h. */
 struct pack_shuffle {
     uint64_t seed;
@@ -21,10 +23,25 @@ struct pack_shuffle {
                       * changes no byte of the output */
 };
 
+struct pack_result;
+
+/* The work is one of several units of an output (pack_units.h). Its shards are finished and stay in PREFIX.work, and
+ * the input may have no documents. */
+struct pack_unit {
+    struct histogram *lengths; /* of the documents, which are added to it */
+    /* Called when the shards are finished. A status other than OK is that of the work. */
+    enum tokmap_status (*committed)(void *user, const struct pack_result *result, struct tokmap_error *error);
+    void *user;
+};
+
 struct pack_options {
     const char *prefix;    /* of the shard's files; not used for a dry run */
     bool dry_run;          /* do everything except writing */
     uint64_t shard_tokens; /* the output is a set of shards with at most so many tokens; 0: it is one shard */
+    /* Not 0: the output is one of several units of work, and so many bytes of input are in each. The index says so if
+     * it is not PACK_UNIT_BYTES. */
+    uint64_t unit_bytes;
+    const struct pack_unit *unit; /* NULL: the output is whole */
     const struct split
         *split; /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
     const struct pack_shuffle *shuffle; /* the documents are shuffled; NULL: they have the order of the inputs */

@@ -110,6 +110,8 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
         cli_json_number(json, "shuffle", *about->shuffle);
     if (about->shard_tokens)
         cli_json_number(json, "shard_tokens", about->shard_tokens);
+    if (about->unit_bytes && about->unit_bytes != PACK_UNIT_BYTES)
+        cli_json_number(json, "unit_bytes", about->unit_bytes);
     if (corpus->separator)
         cli_json_bytes(json, "separator", corpus->separator, corpus->separator_bytes);
     if (!corpus->column_count)

@@ -12,6 +12,7 @@
 #include "corpus/corpus.h"
 #include "minhash.h"
 #include "ngram_set.h"
+#include "packing_options.h"
 #include "shard_set.h"
 #include "split.h"
 #include "tokenizer/tokenizer.h"
@@ -36,6 +37,7 @@ struct shard_about {
     /* For a shard of a set: at most so many tokens, and what this shard has, which are then its totals. 0 and NULL for
      * a shard that does not belong to a set. */
     uint64_t shard_tokens;
+    uint64_t unit_bytes; /* 0, or of input in each unit of the work */
     const struct shard_totals *shard;
     const struct split *split; /* NULL: none */
     uint32_t set;              /* with a split: the number of the shard's set */

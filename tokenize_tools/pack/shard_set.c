@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -475,6 +476,39 @@ enum tokmap_status shard_set_commit(struct shard_set *set, struct shard_set_resu
     }
     shard_set_abandon(set);
     return status;
+}
+
+bool shard_set_is_complete(const char *prefix, const char *ending, bool numbered, const struct shard_set_state *state,
+                           struct shard_set_result *result)
+{
+    const uint64_t shards = state->shards + 1; /* the last one was open */
+    struct hash_state *contents = hash_state_new();
+    uint64_t tokens = 0, documents = 0;
+    bool good = contents != NULL;
+    for (uint64_t k = 0; k < shards && good; k++) {
+        char end[SET_ENDING_MOST + 48] = ".tmx";
+        struct index index;
+        if (numbered)
+            (void)snprintf(end, sizeof end, "%s%s-%05" PRIu64 ".tmx", *ending ? "." : "", ending, k);
+        char *path = path_join("", 0, prefix, strlen(prefix), end);
+        good = path && !index_open(&index, path, NULL);
+        if (good) {
+            tokens += index.shard.tokens;
+            documents += index.shard.documents;
+            hash_state_add(contents, index.shard.content, sizeof index.shard.content);
+            memcpy(result->content, index.shard.content, sizeof result->content);
+            index_close(&index);
+        }
+        free(path);
+    }
+    if (good && shards > 1)
+        hash128_store(hash_state_128(contents), result->content);
+    result->shards = shards;
+    result->tokens = tokens;
+    result->documents = documents;
+    result->oversized = state->oversized;
+    hash_state_free(contents);
+    return good && tokens == state->tokens && documents == state->documents;
 }
 
 void shard_set_abandon(struct shard_set *set)

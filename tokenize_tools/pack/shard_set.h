@@ -105,6 +105,12 @@ void shard_set_result(const struct shard_set *set, struct shard_set_result *resu
  * documents gets one empty shard. Frees the set with every status; *result is set with status OK. */
 enum tokmap_status shard_set_commit(struct shard_set *set, struct shard_set_result *result, struct tokmap_error *error);
 
+/* Whether the shards of a set have their names, which a killed process has given them after it saved the state: reads
+ * what they say. PREFIX.bin, or with `numbered` PREFIX.ENDING-00000.bin and so on, without the point if the ending is
+ * "". */
+bool shard_set_is_complete(const char *prefix, const char *ending, bool numbered, const struct shard_set_state *state,
+                           struct shard_set_result *result);
+
 /* Frees the set and leaves its shards, for shard_set_reopen(). NULL is ignored. */
 void shard_set_leave(struct shard_set *set);
 

@@ -241,6 +241,14 @@ struct input_fact {
     uint64_t bytes, hash; /* bytes: ABSENT if it cannot be opened; the hash of a URL is 0 */
 };
 
+/* The size of a file, without reading it. */
+static void file_examine(const char *path, struct input_fact *fact)
+{
+    struct os_stat found;
+    const bool there = !os_stat(path, &found) && found.kind == OS_KIND_FILE;
+    *fact = (struct input_fact){there ? found.bytes : ABSENT, 0};
+}
+
 /* Reads what the journal keeps of a file. */
 static enum tokmap_status file_probe(struct work_folder *folder, const char *path, struct input_fact *fact,
                                      struct tokmap_error *error)
@@ -292,9 +300,9 @@ static enum tokmap_status input_differs(const struct work_folder *folder, const 
                      what, folder->path);
 }
 
-/* Writes what an input is, or compares it. `shown` has no secrets. */
+/* Writes what an input is, or compares it, without `content` only its name and size. `shown` has no secrets. */
 static enum tokmap_status input_take(struct work_folder *folder, const char *shown, const struct input_fact *now,
-                                     struct tokmap_error *error)
+                                     bool content, struct tokmap_error *error)
 {
     uint8_t numbers[16];
     struct work_record record;
@@ -312,7 +320,9 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
     const struct input_fact before = {load64(record.payload), load64(record.payload + 8)};
     if (record.bytes - 16 != strlen(shown) || memcmp(record.payload + 16, shown, record.bytes - 16) != 0)
         return differs(folder, "list of inputs", (const char *)record.payload + 16, record.bytes - 16, shown, error);
-    if (before.bytes != now->bytes || before.hash != now->hash)
+    if (!content && before.bytes == ABSENT) /* it may exist, and not be readable */
+        return TOKMAP_OK;
+    if (before.bytes != now->bytes || (content && before.hash != now->hash))
         return input_differs(folder, shown, &before, now, error);
     return TOKMAP_OK;
 }
@@ -320,7 +330,9 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
 static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs *inputs, struct tokmap_error *error)
 {
     const struct work_folder_options *options = folder->options;
-    for (;;) {
+    for (uint64_t number = 0;; number++) {
+        const bool content =
+            !folder->found || !options->shared || (number >= options->compare_first && number < options->compare_end);
         const char *path;
         struct input_fact fact = {ABSENT, 0};
         enum tokmap_status status = inputs_next(inputs, &path, error);
@@ -337,13 +349,15 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
                              "standard input cannot be read twice, which unfinished work needs");
         } else if (remote_kind(path)) {
             fact.bytes = inputs_bytes(inputs);
+        } else if (!content) {
+            file_examine(path, &fact);
         } else if ((status = file_probe(folder, path, &fact, error))) {
             return status;
         }
         char *shown = remote_shown(path);
         if (!shown)
             return no_memory(error);
-        status = input_take(folder, shown, &fact, error);
+        status = input_take(folder, shown, &fact, content, error);
         free(shown);
         if (status)
             return status;
@@ -395,13 +409,14 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
     char head[HEAD_BYTES];
     size_t got = 0;
     struct os_stat locked, named;
-    int system = os_open(folder->journal, OS_WRITE_OLD, &folder->fd);
+    const bool shared = folder->options->shared;
+    int system = os_open(folder->journal, shared ? OS_READ_NOW : OS_WRITE_OLD, &folder->fd);
     *absent = system == ENOENT || system == ENOTDIR;
     if (system) {
         folder->fd = -1;
         return *absent ? TOKMAP_OK : failed(system, folder->journal, "the journal cannot be opened", error);
     }
-    system = os_lock(folder->fd);
+    system = shared ? 0 : os_lock(folder->fd);
     if (system == EWOULDBLOCK)
         return busy(folder, error);
     if (!system)
@@ -409,7 +424,8 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
     if (system)
         return failed(system, folder->journal, "the journal cannot be locked", error);
     /* The process that had the lock may have ended well just now. */
-    *absent = os_lstat(folder->journal, &named) || named.inode != locked.inode || named.device != locked.device;
+    *absent =
+        !shared && (os_lstat(folder->journal, &named) || named.inode != locked.inode || named.device != locked.device);
     if (*absent) {
         os_close(folder->fd);
         folder->fd = -1;
@@ -464,6 +480,11 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
         return busy(folder, error);
     if (system)
         return failed(system, folder->fresh, "the journal cannot be created", error);
+    struct os_stat found;
+    if (folder->options->shared && !os_lstat(folder->journal, &found)) { /* made before this one had the lock */
+        (void)os_unlink(folder->fresh);
+        return busy(folder, error);
+    }
     (void)os_folder_list(folder->path, entry_remove, folder);
     folder->written = 0;
     folder->at = HEAD_BYTES;

@@ -13,7 +13,8 @@
  * of the caller that is not whole, or whose hash is wrong, ends the journal: it and all that follows was not synced
  * when the command was killed.
  *
- * Only one process uses a folder: the journal is locked as long as it is open.
+ * Only one process uses a folder: the journal is locked as long as it is open. But a folder that is shared has a
+ * journal of facts alone, which one process makes under a lock, and all of them only read.
  */
 #ifndef TOKMAP_PACK_WORK_FOLDER_H
 #define TOKMAP_PACK_WORK_FOLDER_H
@@ -43,6 +44,11 @@ struct work_folder_options {
     /* Which files of the folder the caller has made, beside the journal; called with the name in the folder. They are
      * removed where work begins. NULL: none. */
     bool (*owns)(const char *entry);
+    /* Several processes use the folder at a time. None of them locks it, none appends records, and of the inputs only
+     * those with the numbers [compare_first, compare_end) are read to compare their contents; of the others, names and
+     * sizes are compared. */
+    bool shared;
+    uint64_t compare_first, compare_end;
     bool start_over;          /* what a killed command has left is removed; otherwise it is continued */
     bool create;              /* make the folder if there is none; otherwise *folder is then NULL, with status OK */
     bool (*stop)(void *user); /* true ends the reading of the inputs with ERROR_INTERRUPTED; may be NULL */

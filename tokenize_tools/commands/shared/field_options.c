@@ -79,6 +79,7 @@ static const struct field_option table[] = {
     {"tokenizer", "tokenizer", NULL},
     {"trace", NULL, NULL},
     {"trained", NULL, NULL},
+    {"unit_bytes", "unit-bytes", NULL},
     {"vocabulary", "vocab-size", NULL},
     {"width", "width", NULL},
     {"world", "ranks", NULL},

@@ -1,0 +1,225 @@
+# --task: the bytes do not depend on how many processes make an output, in which order, and how often they run; what is
+# missing, changed, or there twice is named.
+. "$TOKMAP_CLI/helpers.sh"
+need awk gzip
+unset SLURM_ARRAY_TASK_ID SLURM_ARRAY_TASK_COUNT SLURM_ARRAY_TASK_MIN SLURM_ARRAY_TASK_MAX SLURM_ARRAY_TASK_STEP \
+    SLURM_PROCID SLURM_STEP_NUM_TASKS OMPI_COMM_WORLD_RANK OMPI_COMM_WORLD_SIZE PMI_RANK PMI_SIZE PMIX_RANK \
+    JOB_COMPLETION_INDEX TOKMAP_TASKS AWS_BATCH_JOB_ARRAY_INDEX AWS_BATCH_JOB_ARRAY_SIZE RANK WORLD_SIZE || true
+
+# A file that is cut, with blank lines, and a document that is longer than a unit; small files; a large one that is
+# compressed and is not cut; and one of text.
+mkdir in
+awk 'BEGIN { for (i = 0; i < 2500; i++) {
+    t = ""
+    for (k = i * 7 % 23; k > 0; k--) t = t "w" k " of " i " "
+    if (i == 1500) for (k = 0; k < 4000; k++) t = t "a long document "
+    if (i % 97 == 5) print ""
+    printf "{\"text\": \"%s\", \"n\": %d}\n", t, i } }' >in/a.jsonl
+for i in 1 2 3 4 5; do
+    head -n $((i * 40)) in/a.jsonl >in/b$i.jsonl
+done
+gzip -n -c in/a.jsonl >in/c.jsonl.gz
+head -c 30000 in/a.jsonl >in/d.txt
+: >in/e.txt
+options='--shard-tokens 9k --unit-bytes 20000 --columns n'
+
+# tree FOLDER: the hashes of its files.
+tree()
+{
+    (cd "$1" && find . -type f | LC_ALL=C sort | xargs cksum)
+}
+# task FOLDER I/N [OPTION...]: runs one task.
+task()
+{
+    task_folder=$1
+    task_number=$2
+    shift 2
+    tokmap pack -q $options --task $task_number -o $task_folder/d "$@" in
+}
+
+mkdir ref
+tokmap pack --json $options -o ref/d in >report
+tree ref >wanted
+shards=$(ls ref/d-*.bin | wc -l)
+[ "$shards" -gt 30 ]
+tokmap verify -q ref/d
+
+# The tokens, columns, and origins are those of one shard, also where a unit begins inside a file.
+tokmap pack --json --columns n -o one in >report.one
+cat ref/d-*.bin >all
+same all one.bin
+if command -v python3 >/dev/null 2>&1; then
+    for name in documents tokens files blank_lines input_bytes stored_bytes structure_bytes text_bytes document_tokens \
+        largest_id empty_documents not_read; do
+        equal "$(field report $name)" "$(field report.one $name)" $name:
+    done
+    equal "$(field report shards)" "$shards"
+    for document in 0 100 400 777 1499 1500 1501 1502 2000 2400 2499 2500 3000 4000 5599 5600 5601; do
+        tokmap show --json one --document $document >a 2>err
+        tokmap show --json ref/d --document $document >b 2>err
+        for name in path file record; do
+            grep -q "\"$name\"" a && equal "$(field b $name)" "$(field a $name)" "document $document, $name:"
+        done
+    done
+fi
+tokmap export -o one.jsonl one >/dev/null
+tokmap export -o ref.jsonl ref/d >/dev/null
+same one.jsonl ref.jsonl
+
+# 1, 2, 3, and 7 tasks, in several orders, each with another number of threads.
+mkdir t1 t2 t3 t7
+task t1 0/1
+task t2 1/2 -j 1
+task t2 0/2 -j 3
+for i in 2 0 1; do task t3 $i/3; done
+for i in 0 1 2 3 4 5 6; do task t7 $i/7 -j 1 & done
+wait
+for n in 1 2 3 7; do
+    tree t$n >got
+    same wanted got
+done
+
+# Tasks that run again make nothing, and one that begins after others have failed makes only what is missing; also with
+# another number of tasks.
+mkdir r
+task r 0/3
+task r 0/3
+exits 1 tokmap pack $options --finish -o r/d in >out 2>err
+holds err 'units are missing: '
+holds err 'run again, of 3 tasks: 1, 2'
+ls r/d.work | grep done >before
+task r 1/3
+rm r/d.work/unit-000001.done
+exits 1 tokmap pack -q $options --finish -o r/d in 2>err
+holds err 'run again, of 3 tasks: 0, 2'
+tokmap pack $options --task 0/3 -o r/d in >out
+holds out 'units of other tasks are missing'
+task r 4/5
+task r 3/5
+tree r >got
+same wanted got
+[ ! -e r/d.work ]
+exits 1 task r 0/3 2>err
+holds err 'the output already exists'
+exits 1 tokmap pack -q $options --finish -o r/d in 2>err
+
+# The output can be replaced.
+task r 0/2 --force
+tokmap verify -q r/d
+task r 1/2 --force
+tree r >got
+same wanted got
+
+# With a split, and with a range of numbers that the environment says.
+mkdir s1 s2
+tokmap pack -q $options --split train=0.9,val=0.1 -o s1/d in
+SLURM_ARRAY_TASK_ID=7 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=5 SLURM_ARRAY_TASK_MAX=7 SLURM_ARRAY_TASK_STEP=2 \
+    tokmap pack $options --task auto --split train=0.9,val=0.1 -o s2/d in >out
+holds out 'task 1 of 2 (from SLURM_ARRAY_TASK_ID and _COUNT): '
+OMPI_COMM_WORLD_RANK=0 OMPI_COMM_WORLD_SIZE=2 SLURM_PROCID=3 SLURM_STEP_NUM_TASKS=9 PMIX_RANK=0 \
+    tokmap pack -q $options --task auto --split train=0.9,val=0.1 -o s2/d in
+tree s1 >a
+tree s2 >b
+same a b
+cat s2/d.train-*.bin s2/d.val-*.bin | wc -c | tr -d ' ' >a
+wc -c <one.bin | tr -d ' ' >b
+same a b
+
+# Variables that are missing or do not agree.
+auto()
+{
+    exits 2 env "$@" tokmap pack -q $options --task auto -o v/d in 2>err
+}
+auto A=1
+holds err 'no variable numbers this process (SLURM_ARRAY_TASK_ID, '
+auto JOB_COMPLETION_INDEX=3
+holds err 'the variable TOKMAP_TASKS is not set'
+auto JOB_COMPLETION_INDEX=3 TOKMAP_TASKS=three
+holds err "the variable TOKMAP_TASKS is 'three'"
+auto JOB_COMPLETION_INDEX=3 TOKMAP_TASKS=3
+holds err '3 tasks are numbered from 0 to 2; got 3'
+auto AWS_BATCH_JOB_ARRAY_INDEX=1 PMI_RANK=2 AWS_BATCH_JOB_ARRAY_SIZE=4 PMI_SIZE=4
+holds err 'variables disagree: PMI_RANK and PMI_SIZE say task 2 of 4, and AWS_BATCH_JOB_ARRAY_INDEX and _SIZE say task 1 of 4'
+auto SLURM_PROCID=0 SLURM_NTASKS=4
+holds err 'SLURM_PROCID in a step of srun'
+auto SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=3 SLURM_ARRAY_TASK_MIN=1 SLURM_ARRAY_TASK_MAX=9
+holds err 'are not evenly spaced'
+
+# What differs from the first task is named; nothing is lost.
+mkdir x
+task x 0/2
+exits 1 tokmap pack -q $options --eod=7 --task 1/2 -o x/d in 2>err
+holds err 'another --eod: it had 256, and this one has 7'
+exits 1 tokmap pack -q $options --unit-bytes 30000 --task 1/2 -o x/d in 2>err
+holds err 'another --unit-bytes: it had 20000, and this one has 30000'
+cp -p in/d.txt saved
+printf x | dd of=in/d.txt bs=1 seek=100 conv=notrunc 2>/dev/null
+exits 1 task x 1/2 2>err
+holds err 'in/d.txt: this input has another content than when this work began'
+printf more >>in/a.jsonl
+exits 1 task x 1/2 2>err
+holds err 'in/a.jsonl: this input had'
+truncate -s -4 in/a.jsonl
+cp -p saved in/d.txt
+mv in/e.txt elsewhere
+exits 1 task x 1/2 2>err
+mv elsewhere in/e.txt
+exits 1 tokmap pack -q $options --checkpoint-seconds 0 -o x/d in/b1.jsonl 2>err
+holds err 'here is the unfinished work of tasks'
+task x 1/2
+tree x >got
+same wanted got
+
+# A damaged record of a unit, and a shard of it that somebody has removed.
+mkdir y
+task y 0/2
+flip y/d.work/unit-000000.done 100
+exits 1 task y 1/2 2>err
+holds err 'unit-000000.done: the record of this unit is damaged'
+exits 1 task y 0/2 2>err
+rm y/d.work/unit-000000.done
+mv y/d.work/unit-000001.work/unit-000001-00000.bin.unit elsewhere
+exits 1 task y 0/2 2>err
+holds err 'unit-000001-00000.bin.unit'
+mv elsewhere y/d.work/unit-000001.work/unit-000001-00000.bin.unit
+tokmap pack -q $options --finish -o y/d in
+tree y >got
+same wanted got
+
+# A bad record is reported with its line of the file, also in a part of it; --max-skipped counts all tasks.
+awk '{ if (NR == 2000) print "{bad"; else print }' in/a.jsonl >bad.jsonl
+exits 1 tokmap pack -q $options --task 1/2 -o z bad.jsonl 2>err
+holds err 'bad.jsonl:2000'
+holds err 'line 2000 (record 1999)'
+rm -r z.work
+tokmap pack -q $options --on-error skip --max-skipped 0 --task 0/2 -o z bad.jsonl
+exits 1 tokmap pack -q $options --on-error skip --max-skipped 0 --task 1/2 -o z bad.jsonl 2>err
+holds err 'bad.jsonl:2000'
+holds err 'files and records left out: 1'
+tokmap pack -q $options --on-error skip --max-skipped 1 --finish -o z bad.jsonl
+tokmap pack -q --columns n --on-error skip -o zone bad.jsonl 2>/dev/null
+cat z-*.bin >all
+same all zone.bin
+
+# What does not go together, and inputs that cannot be divided.
+for wrong in '--shuffle 7' '--dedup exact' '--dry-run' '--no-resume' '--skipped-list l --on-error skip' '--also llmc' \
+    '--finish'; do
+    exits 2 tokmap pack -q $options --task 0/2 $wrong -o w in 2>err
+done
+exits 2 tokmap pack -q --task 0/2 -o w in 2>err
+holds err '--task is about shard sets: give the size of shards with --shard-tokens'
+exits 2 tokmap pack -q --shard-tokens 9k --unit-bytes 0 -o w in 2>err
+for wrong in 1 1/ /2 2/2 0/0 a/b 1/2/3 -1/2 0/99999999; do
+    exits 2 tokmap pack -q $options "--task=$wrong" -o w in 2>err
+done
+exits 1 tokmap pack -q $options --task 0/2 -o w - <in/a.jsonl 2>err
+holds err 'this input cannot be divided among tasks: standard input'
+tokmap pack -q $options --task 0/2 -o in/b in
+exits 1 tokmap pack -q $options --task 1/2 -o in/b in 2>err
+holds err 'this input is an output of the same command'
+rm -rf in/b.work
+exits 1 tokmap pack -q $options --skipped-list l --on-error skip -o w in 2>err
+holds err '--skipped-list is about work of one unit'
+exits 1 tokmap pack --status nothing >out 2>err
+holds err "no tasks work on 'nothing': it has no folder of unfinished work"
+[ ! -e w.work ]

@@ -1,0 +1,289 @@
+/* test_tasks.c - units of work, their records, and the status of tasks. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "corpus/corpus_range.h"
+#include "pack/pack_units.h"
+#include "pack/task_status.h"
+#include "pack/unit_record.h"
+#include "support/scratch_folder.h"
+
+static struct corpus_options corpus;
+
+static void list(struct pack_units *units, const char *const *operands, size_t count, uint64_t unit_bytes,
+                 enum tokmap_status wanted)
+{
+    struct tokmap_error error = {0};
+    const struct pack_units_options options = {
+        .operands = operands, .operand_count = count, .corpus = &corpus, .unit_bytes = unit_bytes, .output = "./out"};
+    const enum tokmap_status status = pack_units_list(units, &options, &error);
+    if (status != wanted)
+        fail_msg("status %d: %s", (int)status, error.message);
+}
+
+static void file_make(const char *name, size_t bytes)
+{
+    char *text = malloc(bytes + 1);
+    assert_non_null(text);
+    memset(text, 'x', bytes);
+    for (size_t i = 9; i < bytes; i += 10)
+        text[i] = '\n';
+    text[bytes] = '\0';
+    file_write_text(name, text);
+    free(text);
+}
+
+/* The example of pack_units.h. */
+static void test_units(void **unused)
+{
+    (void)unused;
+    static const char *const operands[] = {"a.txt", "b.txt", "c.txt", "d.jsonl", "e.jsonl", "f.txt", "none.jsonl"};
+    static const size_t sizes[] = {40, 50, 30, 250, 10, 300};
+    static const struct unit wanted[] = {{0, 2, 0, 0, 90},      {2, 1, 0, 0, 30},     {3, 1, 0, 100, 100},
+                                         {3, 1, 100, 200, 100}, {3, 1, 200, 250, 50}, {4, 1, 0, 0, 10},
+                                         {5, 1, 0, 0, 300},     {6, 1, 0, 0, 0}};
+    struct pack_units units;
+    assert_int_equal(chdir(folder), 0);
+    for (size_t i = 0; i < 6; i++)
+        file_make(operands[i], sizes[i]);
+    list(&units, operands, 7, 100, TOKMAP_OK);
+    assert_int_equal(units.count, 8);
+    assert_int_equal(units.bytes, 680);
+    assert_null(units.indivisible);
+    for (size_t i = 0; i < 8; i++) {
+        assert_int_equal(units.list[i].first, wanted[i].first);
+        assert_int_equal(units.list[i].count, wanted[i].count);
+        assert_int_equal(units.list[i].begin, wanted[i].begin);
+        assert_int_equal(units.list[i].end, wanted[i].end);
+        assert_int_equal(units.list[i].bytes, wanted[i].bytes);
+    }
+    pack_units_free(&units);
+    list(&units, operands, 7, 1000, TOKMAP_OK);
+    assert_int_equal(units.count, 1);
+    pack_units_free(&units);
+    file_make("out.workx", 10);
+    assert_true(mkdir("out.work", 0777) == 0);
+    file_make("out.work/journal", 10);
+    static const char *const outputs[] = {"out.workx", "./out.work/journal"};
+    list(&units, outputs, 1, 100, TOKMAP_OK);
+    pack_units_free(&units);
+    list(&units, outputs, 2, 100, TOKMAP_ERROR_ARGUMENT);
+    pack_units_free(&units);
+    static const char *const input[] = {"-"};
+    list(&units, input, 1, 100, TOKMAP_OK);
+    assert_non_null(units.indivisible);
+    pack_units_free(&units);
+}
+
+/* Every unit belongs to exactly one task, which pack_units_task_of() names. */
+static void test_shares(void **unused)
+{
+    (void)unused;
+    for (uint64_t count = 1; count < 40; count++)
+        for (uint64_t tasks = 1; tasks < 50; tasks++) {
+            uint64_t next = 0;
+            for (uint64_t task = 0; task < tasks; task++) {
+                uint64_t first, end;
+                pack_units_share(count, task, tasks, &first, &end);
+                assert_int_equal(first, next);
+                for (; next < end; next++)
+                    assert_int_equal(pack_units_task_of(count, next, tasks), task);
+            }
+            assert_int_equal(next, count);
+        }
+    uint64_t first, end;
+    pack_units_share(UNITS_MOST, TASKS_MOST - 1, TASKS_MOST, &first, &end);
+    assert_int_equal(end, UNITS_MOST);
+}
+
+/* The example of corpus_range.h. */
+static void test_borders(void **unused)
+{
+    (void)unused;
+    static const uint64_t wanted[] = {0, 5000, 5000, 5000, 5000, 5000, 5100, 5100};
+    char *text = malloc(5101);
+    uint64_t border, lines;
+    assert_non_null(text);
+    memset(text, 'x', 5100);
+    text[699] = text[4999] = '\n';
+    text[5100] = '\0';
+    assert_int_equal(chdir(folder), 0);
+    file_write_text("lines.jsonl", text);
+    for (uint64_t i = 0; i < 8; i++) {
+        assert_int_equal(corpus_range_border("lines.jsonl", i * 1000, NULL, NULL, &border, NULL), TOKMAP_OK);
+        assert_int_equal(border, wanted[i]);
+    }
+    for (uint64_t at = 1; at < 703; at++) {
+        assert_int_equal(corpus_range_border("lines.jsonl", at, NULL, NULL, &border, NULL), TOKMAP_OK);
+        assert_int_equal(border, at <= 700 ? 700 : 5000);
+    }
+    assert_int_equal(corpus_range_lines("lines.jsonl", 5100, NULL, NULL, &lines, NULL), TOKMAP_OK);
+    assert_int_equal(lines, 2);
+    assert_int_equal(corpus_range_lines("lines.jsonl", 699, NULL, NULL, &lines, NULL), TOKMAP_OK);
+    assert_int_equal(lines, 0);
+    assert_int_equal(corpus_range_border("no such file", 5, NULL, NULL, &border, NULL), TOKMAP_ERROR_NOT_FOUND);
+    free(text);
+}
+
+static void test_status_text(void **unused)
+{
+    (void)unused;
+    char text[TASK_STATUS_BYTES], damaged[TASK_STATUS_BYTES];
+    const uint64_t most = UINT64_MAX;
+    struct task_status status = {.task = 2,
+                                 .tasks = 7,
+                                 .counter = most,
+                                 .process = most,
+                                 .nonce = most,
+                                 .state = TASK_FAILED,
+                                 .work = {most, 5, most, most, most, most, most},
+                                 .milliseconds = most};
+    struct task_status read;
+    memset(status.host, 'h', sizeof status.host - 1);
+    task_status_write(&status, text);
+    assert_true(task_status_read(&read, text, sizeof text));
+    assert_memory_equal(&read.work, &status.work, sizeof read.work);
+    assert_string_equal(read.host, status.host);
+    assert_int_equal(read.task, 2);
+    assert_int_equal(read.tasks, 7);
+    assert_int_equal(read.state, TASK_FAILED);
+    size_t used = sizeof text;
+    while (text[used - 1] == ' ')
+        used--;
+    for (size_t i = 0; i < used; i++) {
+        memcpy(damaged, text, sizeof damaged);
+        damaged[i] ^= 1;
+        assert_false(task_status_read(&read, damaged, sizeof damaged));
+        assert_false(task_status_read(&read, text, i));
+    }
+    status.task = 7; /* not below 7 */
+    task_status_write(&status, text);
+    assert_false(task_status_read(&read, text, sizeof text));
+    assert_true(task_status_is_name("task-2-of-7.status"));
+    assert_false(task_status_is_name("task-7-of-7.status"));
+    assert_false(task_status_is_name("task-2-of-7.status~"));
+    assert_false(task_status_is_name("task-2-of-.status"));
+}
+
+/* A second process with the number is refused, as long as the first one works; afterwards the counter continues. */
+static void test_claim(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error = {0};
+    struct task_claim *claim, *second;
+    struct task_status *tasks;
+    size_t count;
+    const struct task_work work = {.units = 3, .bytes = 5};
+    assert_int_equal(chdir(folder), 0);
+    (void)mkdir("claims", 0777);
+    assert_int_equal(task_claim_take(&claim, "claims", 1, 3, NULL, NULL, &error), TOKMAP_OK);
+    assert_int_equal(task_claim_take(&second, "claims", 1, 3, NULL, NULL, &error), TOKMAP_ERROR_BUSY);
+    assert_null(second);
+    char wanted[64];
+    (void)snprintf(wanted, sizeof wanted, "process %ld on host", (long)getpid());
+    assert_non_null(strstr(error.message, wanted));
+    assert_int_equal(task_status_list("claims", true, &tasks, &count, NULL), TOKMAP_OK);
+    assert_int_equal(count, 1);
+    assert_true(tasks[0].moving);
+    const uint64_t counter = tasks[0].counter;
+    free(tasks);
+    task_claim_report(claim, &work);
+    assert_false(task_claim_lost(claim));
+    task_claim_end(claim, TASK_DONE);
+    assert_int_equal(task_claim_take(&second, "claims", 1, 3, NULL, NULL, &error), TOKMAP_OK);
+    task_claim_end(second, TASK_DONE);
+    assert_int_equal(task_status_list("claims", true, &tasks, &count, NULL), TOKMAP_OK);
+    assert_int_equal(count, 1);
+    assert_int_equal(tasks[0].state, TASK_DONE);
+    assert_true(tasks[0].counter > counter + 1);
+    free(tasks);
+    assert_int_equal(task_status_list("nothing", true, &tasks, &count, NULL), TOKMAP_ERROR_NOT_FOUND);
+}
+
+/* Where another process writes the file, because no lock keeps it away, the first one learns it and leaves the file. */
+static void test_claim_lost(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error = {0};
+    struct task_claim *claim;
+    struct task_status other = {.task = 0, .tasks = 1, .process = 4711, .nonce = 1, .host = "node17"}, *tasks;
+    char text[TASK_STATUS_BYTES + 1] = "";
+    size_t count;
+    assert_int_equal(chdir(folder), 0);
+    (void)mkdir("lost", 0777);
+    assert_int_equal(task_claim_take(&claim, "lost", 0, 1, NULL, NULL, &error), TOKMAP_OK);
+    task_status_write(&other, text);
+    file_write_text("lost/task-0-of-1.status", text);
+    for (int i = 0; i < 600 && !task_claim_lost(claim); i++)
+        (void)usleep(20000);
+    assert_true(task_claim_lost(claim));
+    assert_int_equal(task_claim_lost_error(claim, &error), TOKMAP_ERROR_BUSY);
+    assert_non_null(strstr(error.message, "process 4711 on host node17"));
+    task_claim_end(claim, TASK_FAILED);
+    assert_int_equal(task_status_list("lost", false, &tasks, &count, NULL), TOKMAP_OK);
+    assert_int_equal(tasks[0].process, 4711);
+    free(tasks);
+}
+
+static void test_record(void **unused)
+{
+    (void)unused;
+    struct pack_result *result = calloc(1, sizeof *result), *read = calloc(1, sizeof *read);
+    struct histogram lengths, sum;
+    struct tokmap_error error = {0};
+    bool is_folder;
+    assert_non_null(result);
+    assert_non_null(read);
+    assert_int_equal(chdir(folder), 0);
+    assert_true(histogram_new(&lengths) && histogram_new(&sum));
+    for (uint64_t i = 0; i < 10000; i++)
+        histogram_add(&lengths, i * i, i);
+    result->tokens = 12345;
+    result->sets[0].documents = 3;
+    assert_int_equal(unit_record_read(".", 12, read, &sum, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(unit_record_write(".", 12, result, &lengths, false, &error), TOKMAP_OK);
+    assert_true(file_exists("unit-000012.done"));
+    for (int i = 0; i < 2; i++) /* the lengths are added */
+        assert_int_equal(unit_record_read(".", 12, read, &sum, &error), TOKMAP_OK);
+    assert_memory_equal(read, result, sizeof *read);
+    assert_int_equal(sum.count, 2 * lengths.count);
+    assert_int_equal(sum.largest, lengths.largest);
+    assert_true(sum.sum == 2 * lengths.sum);
+    assert_int_equal(histogram_percentile(&sum, 900), histogram_percentile(&lengths, 900));
+    assert_int_equal(rename("unit-000012.done", "unit-000013.done"), 0); /* of another unit */
+    assert_int_equal(unit_record_read(".", 13, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
+    struct stat found;
+    assert_int_equal(stat("unit-000013.done", &found), 0);
+    for (off_t bytes = 0; bytes < found.st_size; bytes += found.st_size / 50 + 1) {
+        assert_int_equal(unit_record_write(".", 14, result, &lengths, false, &error), TOKMAP_OK);
+        assert_int_equal(truncate("unit-000014.done", bytes), 0);
+        assert_int_equal(unit_record_read(".", 14, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
+    }
+    assert_true(unit_is_name("unit-000012.work", &is_folder) && is_folder);
+    assert_true(unit_is_name("unit-1000012.done", &is_folder) && !is_folder);
+    assert_false(unit_is_name("unit-12.done", &is_folder));
+    assert_false(unit_is_name("unit-000012.bin", &is_folder));
+    histogram_free(&lengths);
+    histogram_free(&sum);
+    free(result);
+    free(read);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_units),       cmocka_unit_test(test_shares), cmocka_unit_test(test_borders),
+        cmocka_unit_test(test_status_text), cmocka_unit_test(test_claim),  cmocka_unit_test(test_claim_lost),
+        cmocka_unit_test(test_record),
+    };
+    return cmocka_run_group_tests(tests, setup, teardown);
+}

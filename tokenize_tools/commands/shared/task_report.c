@@ -1,0 +1,240 @@
+/* task_report.c - see task_report.h. */
+#include "task_report.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/shared/field_options.h"
+#include "pack/task_status.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+/* All tasks together. */
+struct sum {
+    uint64_t working, done, failed, stopped, absent;
+    uint64_t units, units_done, documents, tokens, bytes, bytes_all;
+    double rate, left; /* bytes a second; seconds. left is negative if unknown */
+};
+
+/* Stored bytes a second, since the process began. */
+static double rate_of(const struct task_status *task)
+{
+    const double seconds = (double)task->milliseconds * 1e-3;
+    const uint64_t done = task->work.bytes - task->work.bytes_before;
+    return seconds > 0 && task->work.bytes >= task->work.bytes_before ? (double)done / seconds : 0;
+}
+
+/* Seconds until the task is done; negative if unknown. */
+static double left_of(const struct task_status *task)
+{
+    const double rate = rate_of(task);
+    if (task->work.bytes >= task->work.bytes_all)
+        return 0;
+    return rate > 0 ? (double)(task->work.bytes_all - task->work.bytes) / rate : -1;
+}
+
+static const char *state_of(const struct task_status *task)
+{
+    static const char *const names[TASK_STATES] = {"working", "done", "failed"};
+    return task->state == TASK_WORKING && !task->moving ? "stopped" : names[task->state];
+}
+
+static void sum_make(struct sum *sum, const struct task_status *tasks, size_t count)
+{
+    uint64_t most = 0;
+    *sum = (struct sum){.working = 0};
+    for (size_t i = 0; i < count; i++) {
+        const struct task_status *task = &tasks[i];
+        const bool moves = task->state == TASK_WORKING && task->moving;
+        const double left = left_of(task);
+        sum->working += moves;
+        sum->done += task->state == TASK_DONE;
+        sum->failed += task->state == TASK_FAILED;
+        sum->stopped += task->state == TASK_WORKING && !task->moving;
+        sum->units += task->work.units;
+        sum->units_done += task->work.units_done;
+        sum->documents += task->work.documents;
+        sum->tokens += task->work.tokens;
+        sum->bytes += task->work.bytes;
+        sum->bytes_all += task->work.bytes_all;
+        sum->rate += moves ? rate_of(task) : 0;
+        if (task->state != TASK_DONE && (left < 0 || !moves))
+            sum->left = -1;
+        else if (sum->left >= 0 && left > sum->left && moves)
+            sum->left = left;
+        most = task->tasks > most ? task->tasks : most;
+    }
+    sum->absent = most > count ? most - count : 0;
+    if (sum->absent)
+        sum->left = -1;
+}
+
+static const char *time_text(double left, char text[32])
+{
+    return left < 0 ? "?" : cli_duration(left, text);
+}
+
+static void tasks_print(const char *prefix, const struct task_status *tasks, size_t count, const struct sum *sum)
+{
+    static const bool right[] = {false, false, true, true, true, true, true, true, false};
+    static const char *const head[] = {"task",  "state",    "units", "documents", "tokens",
+                                       "bytes", "a second", "left",  "process"};
+    struct cli_table *table = cli_table_new(9);
+    char a[32], b[32], c[32], d[32], e[32], name[64], units[64], process[TASK_HOST_MOST + 32];
+    cli_table_row(table, head);
+    for (size_t i = 0; i < count; i++) {
+        const struct task_status *task = &tasks[i];
+        const bool moves = task->state == TASK_WORKING && task->moving;
+        const double rate = rate_of(task);
+        (void)snprintf(name, sizeof name, "%" PRIu64 " of %" PRIu64, task->task, task->tasks);
+        (void)snprintf(units, sizeof units, "%" PRIu64 "/%" PRIu64, task->work.units_done, task->work.units);
+        (void)snprintf(process, sizeof process, "%" PRIu64 " on %s", task->process, task->host);
+        const char *const cells[] = {name,
+                                     state_of(task),
+                                     units,
+                                     cli_count(task->work.documents, a),
+                                     cli_count(task->work.tokens, b),
+                                     cli_bytes(task->work.bytes, c),
+                                     moves ? cli_bytes((uint64_t)rate, d) : "",
+                                     moves ? time_text(left_of(task), e) : "",
+                                     process};
+        cli_table_row(table, cells);
+    }
+    cli_table_print(table, right, stdout);
+    cli_table_free(table);
+    cli_print("\n%s: %" PRIu64 " working, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " stopped without an end, "
+              "%" PRIu64 " not begun\n",
+              prefix, sum->working, sum->done, sum->failed, sum->stopped, sum->absent);
+    cli_print("%" PRIu64 " of %" PRIu64 " units, %s documents, %s tokens, %s of %s, %s a second, time left: %s\n",
+              sum->units_done, sum->units, cli_count(sum->documents, a), cli_count(sum->tokens, b),
+              cli_bytes(sum->bytes, c), cli_bytes(sum->bytes_all, d), cli_bytes((uint64_t)sum->rate, e),
+              time_text(sum->left, name));
+    if (sum->stopped || sum->failed)
+        cli_print("run the tasks again that failed or stopped: what they have finished is kept\n");
+}
+
+static void left_json(struct cli_json *json, double left)
+{
+    if (left < 0)
+        cli_json_null(json, "seconds_left");
+    else
+        cli_json_real(json, "seconds_left", left);
+}
+
+static void tasks_json(const char *prefix, const struct task_status *tasks, size_t count, const struct sum *sum)
+{
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    cli_json_bytes(&json, "output", prefix, strlen(prefix));
+    cli_json_number(&json, "working", sum->working);
+    cli_json_number(&json, "done", sum->done);
+    cli_json_number(&json, "failed", sum->failed);
+    cli_json_number(&json, "stopped", sum->stopped);
+    cli_json_number(&json, "not_begun", sum->absent);
+    cli_json_number(&json, "units", sum->units);
+    cli_json_number(&json, "units_done", sum->units_done);
+    cli_json_number(&json, "documents", sum->documents);
+    cli_json_number(&json, "tokens", sum->tokens);
+    cli_json_number(&json, "bytes", sum->bytes);
+    cli_json_number(&json, "bytes_all", sum->bytes_all);
+    cli_json_real(&json, "bytes_per_second", sum->rate);
+    left_json(&json, sum->left);
+    cli_json_array(&json, "tasks");
+    for (size_t i = 0; i < count; i++) {
+        const struct task_status *task = &tasks[i];
+        cli_json_object(&json, NULL);
+        cli_json_number(&json, "task", task->task);
+        cli_json_number(&json, "tasks", task->tasks);
+        cli_json_text(&json, "state", state_of(task));
+        cli_json_number(&json, "process", task->process);
+        cli_json_bytes(&json, "host", task->host, strlen(task->host));
+        cli_json_number(&json, "counter", task->counter);
+        cli_json_number(&json, "units", task->work.units);
+        cli_json_number(&json, "units_done", task->work.units_done);
+        cli_json_number(&json, "documents", task->work.documents);
+        cli_json_number(&json, "tokens", task->work.tokens);
+        cli_json_number(&json, "bytes", task->work.bytes);
+        cli_json_number(&json, "bytes_all", task->work.bytes_all);
+        cli_json_real(&json, "seconds", (double)task->milliseconds * 1e-3);
+        cli_json_real(&json, "bytes_per_second", rate_of(task));
+        left_json(&json, task->state == TASK_WORKING && !task->moving ? -1 : left_of(task));
+        cli_json_end(&json);
+    }
+    cli_json_end(&json);
+    cli_json_end(&json);
+}
+
+int task_status_report(const struct cli_command *command, const char *prefix, bool json)
+{
+    struct tokmap_error error;
+    struct task_status *tasks = NULL;
+    struct os_stat found;
+    size_t count = 0;
+    struct sum sum;
+    char *folder = path_join("", 0, prefix, strlen(prefix), ".work");
+    if (!folder) {
+        cli_output_lost();
+        return cli_finish(command->program, CLI_FAILED);
+    }
+    const enum tokmap_status status = task_status_list(folder, true, &tasks, &count, &error);
+    free(folder);
+    if (status == TOKMAP_ERROR_NOT_FOUND) {
+        cli_say(command->program, "no tasks work on '%s': %s", prefix,
+                os_stat(prefix, &found) ? "it has no folder of unfinished work" : "the output is complete");
+        return CLI_FAILED;
+    }
+    if (status)
+        return command_failed(command, &error);
+    sum_make(&sum, tasks, count);
+    if (json)
+        tasks_json(prefix, tasks, count, &sum);
+    else
+        tasks_print(prefix, tasks, count, &sum);
+    free(tasks);
+    return cli_finish(command->program, CLI_DONE);
+}
+
+void task_end_print(const struct task_end *end)
+{
+    const struct pack_tasks_outcome *outcome = end->outcome;
+    const struct task_arguments *arguments = end->arguments;
+    char a[32], b[32], c[32];
+    if (arguments->task_text)
+        cli_print("task %" PRIu64 " of %" PRIu64 "%s%s%s: %" PRIu64 " of all %" PRIu64 " units are done in %s (%s "
+                  "documents, %s tokens; %" PRIu64 " units were done before)\n",
+                  arguments->task, arguments->tasks, arguments->variables ? " (from " : "",
+                  arguments->variables ? arguments->variables : "", arguments->variables ? ")" : "",
+                  outcome->end - outcome->first, end->units, cli_seconds(end->seconds, a),
+                  cli_count(outcome->documents, b), cli_count(outcome->tokens, c), outcome->done_before);
+    if (outcome->finished)
+        cli_print("%s is complete: another process has named the shards\n", end->prefix);
+    else if (outcome->by_other)
+        cli_print("another process is naming the shards of %s\n", end->prefix);
+    else
+        cli_print("%" PRIu64 " units of other tasks are missing; the task that finishes last names the shards of %s\n",
+                  outcome->missing, end->prefix);
+}
+
+void task_end_json(const struct task_end *end)
+{
+    const struct pack_tasks_outcome *outcome = end->outcome;
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    cli_json_bytes(&json, "output", end->prefix, strlen(end->prefix));
+    cli_json_number(&json, "task", end->arguments->task);
+    cli_json_number(&json, "tasks", end->arguments->tasks);
+    if (end->arguments->variables)
+        cli_json_text(&json, "variables", end->arguments->variables);
+    cli_json_number(&json, "units", outcome->end - outcome->first);
+    cli_json_number(&json, "units_done_before", outcome->done_before);
+    cli_json_number(&json, "units_all", end->units);
+    cli_json_number(&json, "units_missing", outcome->missing);
+    cli_json_number(&json, "documents", outcome->documents);
+    cli_json_number(&json, "tokens", outcome->tokens);
+    cli_json_bool(&json, "complete", outcome->finished);
+    cli_json_real(&json, "seconds", end->seconds);
+    cli_json_end(&json);
+}

@@ -1,0 +1,363 @@
+/*
+ * pack_finish.c - see pack_finish.h.
+ *
+ * Example: units 0, 1, and 2 have 3, 1, and 2 shards. Unit 1 has no documents, so its shard is empty. Units 1 and 2 are
+ * parts of one file: unit 2 begins at line 700 of it, since unit 1 has 700 lines.
+ *
+ *     unit-000000.work/unit-000000-00000.bin.unit   becomes   web-00000.bin.unit, and then web-00000.bin
+ *     unit-000000.work/unit-000000-00001 and 00002            web-00001 and web-00002
+ *     unit-000002.work/unit-000002-00000 and 00001            web-00003 and web-00004; in their indexes, 700 is added
+ *                                                             to each record
+ */
+#include "pack_finish.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "format/index_reader.h"
+#include "format/origin_shift.h"
+#include "platform/os.h"
+#include "task_status.h"
+#include "text/path.h"
+#include "unit_record.h"
+
+struct finish {
+    const struct pack_options *options;
+    const struct pack_units *units;
+    const char *folder;
+    struct set_work *work;
+    struct pack_result *record;       /* of the unit that was read last */
+    uint64_t shards[SPLIT_SETS_MOST]; /* of each set, so far */
+    struct hash_state *contents[SPLIT_SETS_MOST];
+};
+
+static enum tokmap_status no_memory(struct tokmap_error *error)
+{
+    return error_set_memory(error, "the end of the work", 0);
+}
+
+static uint32_t set_count(const struct pack_options *options)
+{
+    return options->split ? options->split->count : 1;
+}
+
+void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2])
+{
+    (void)snprintf(ending, SPLIT_NAME_MOST + 2, "%s%s", options->split ? "." : "",
+                   options->split ? options->split->sets[set].name : "");
+}
+
+/* ---- names ---- */
+
+/* Whether "PREFIX" and two endings exist. -1 without memory. */
+static int exists(const char *prefix, const char *ending, const char *more)
+{
+    struct os_stat found;
+    char *path = path_join("", 0, prefix, strlen(prefix), ending);
+    char *whole = path ? path_join("", 0, path, strlen(path), more) : NULL;
+    const int there = whole ? !os_lstat(whole, &found) : -1;
+    free(whole);
+    free(path);
+    return there;
+}
+
+enum tokmap_status pack_names_check(const struct pack_options *options, bool *incomplete, struct tokmap_error *error)
+{
+    static const char *const taken[] = {"", ".bin", ".tmx", "-00000.bin", "-00000.tmx"};
+    const int ready = exists(options->prefix, ".work/ready", ""), naming = exists(options->prefix, ".work/naming", "");
+    if (ready < 0 || naming < 0)
+        return no_memory(error);
+    *incomplete = ready || naming;
+    for (uint32_t set = 0; set < set_count(options) && !*incomplete && !options->replace; set++) {
+        char ending[SPLIT_NAME_MOST + 2];
+        pack_set_ending(options, set, ending);
+        for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
+            const int there = exists(options->prefix, ending, taken[i]);
+            if (there < 0)
+                return no_memory(error);
+            if (there)
+                return error_set(error, TOKMAP_ERROR_EXISTS, options->prefix, TOKMAP_NO_OFFSET,
+                                 "the output already exists, at least '%.200s%s%s'; choose another name, or use "
+                                 "options.replace",
+                                 path_name(options->prefix), ending, taken[i]);
+        }
+    }
+    return TOKMAP_OK;
+}
+
+/* ---- sums ---- */
+
+/* Adds the record of a unit. begins_inside: the unit is a later part of a file, which counts once. */
+static void result_add(struct pack_result *sum, const struct pack_result *more, bool begins_inside)
+{
+    corpus_counts_add(&sum->counts, &more->counts);
+    sum->counts.files -= begins_inside && more->counts.files;
+    sum->tokens += more->tokens;
+    sum->eod_tokens += more->eod_tokens;
+    sum->bos_tokens += more->bos_tokens;
+    sum->eod_present += more->eod_present;
+    sum->bos_present += more->bos_present;
+    sum->has_mask |= more->has_mask;
+    sum->counted_tokens += more->counted_tokens;
+    for (size_t i = 0; i < RECORD_COLUMNS_MOST; i++)
+        sum->with_value[i] += more->with_value[i];
+    sum->largest_id = max64(sum->largest_id, more->largest_id);
+    sum->oversized += more->oversized;
+    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {
+        sum->sets[i].documents += more->sets[i].documents;
+        sum->sets[i].tokens += more->sets[i].tokens;
+        sum->sets[i].oversized += more->sets[i].oversized;
+    }
+}
+
+enum tokmap_status pack_units_sum(const struct pack_options *options, const struct pack_units *units,
+                                  const char *folder, struct pack_result *result, uint64_t *missing, uint64_t capacity,
+                                  uint64_t *missing_count, struct tokmap_error *error)
+{
+    struct histogram lengths = {0};
+    struct pack_result *record = malloc(sizeof *record);
+    enum tokmap_status status = record && histogram_new(&lengths) ? TOKMAP_OK : no_memory(error);
+    memset(result, 0, sizeof *result);
+    *missing_count = 0;
+    for (uint64_t i = 0; i < units->count && !status; i++) {
+        status = options->stop && options->stop(options->user)
+                     ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
+                     : unit_record_read(folder, i, record, &lengths, error);
+        if (!status)
+            result_add(result, record, units->list[i].begin != 0);
+        if (status != TOKMAP_ERROR_NOT_FOUND)
+            continue;
+        if (*missing_count < capacity)
+            missing[*missing_count] = i;
+        ++*missing_count;
+        status = TOKMAP_OK;
+    }
+    if (!status)
+        lengths_of(&lengths, &result->lengths);
+    result->counts.not_read = units->not_read;
+    histogram_free(&lengths);
+    free(record);
+    return status;
+}
+
+/* The files and records that a limit counts: all but those that options ask to leave out. */
+static uint64_t left_out_count(const struct corpus_counts *counts)
+{
+    uint64_t sum = 0;
+    for (int i = 0; i < CORPUS_REASONS; i++)
+        if (i != CORPUS_REASON_LENGTH && i != CORPUS_REASON_NOT_TEXT && i != CORPUS_REASON_DUPLICATE &&
+            i != CORPUS_REASON_EXCLUDED)
+            sum += counts->left_out[i].files + counts->left_out[i].records;
+    return sum;
+}
+
+/* What must be true of all units together, as pack_run() checks it of work without units. */
+static enum tokmap_status sum_check(const struct finish *finish, const struct pack_result *result,
+                                    struct tokmap_error *error)
+{
+    const struct corpus_counts *counts = &result->counts;
+    const struct skip_limit *limit = &finish->options->skip_limit;
+    const uint64_t left_out = left_out_count(counts);
+    if (!counts->documents)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs contain no documents; name inputs that contain text");
+    if (!counts->stream_bytes)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs are empty: no file has a byte; name inputs that contain text");
+    if (skip_limit_passed(limit, left_out, counts->documents, true))
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "files and records left out: %" PRIu64 ", documents kept: %" PRIu64
+                         "; this is more than options.skip_limit %s allows; correct the inputs, or raise the limit",
+                         left_out, counts->documents, limit->text);
+    return TOKMAP_OK;
+}
+
+/* ---- files ---- */
+
+/* Moves a file of a unit to its place in the folder of the set. One that is there was moved by a process that was
+ * killed. */
+static enum tokmap_status file_move(const char *from, const char *into, uint64_t records, bool sync,
+                                    struct tokmap_error *error)
+{
+    struct os_stat found;
+    if (!from || !into)
+        return no_memory(error);
+    int system = os_lstat(from, &found);
+    if (system == ENOENT && !os_lstat(into, &found))
+        return TOKMAP_OK;
+    if (system)
+        return error_set_system(error, system, from, TOKMAP_NO_OFFSET,
+                                "a finished shard of a unit cannot be found; remove the unit's file that ends in "
+                                ".done, and run its task again");
+    if (records) {
+        const enum tokmap_status status = origin_shift(from, into, records, sync, error);
+        if (!status)
+            (void)os_unlink(from);
+        return status;
+    }
+    system = os_rename(from, into);
+    return system ? error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the finished shard cannot be renamed")
+                  : TOKMAP_OK;
+}
+
+/* Moves one shard of a unit, which becomes the next one of its set, and reads its content id. */
+static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
+                                     uint64_t records, struct tokmap_error *error)
+{
+    static const char *const files[] = {".bin.unit", ".mask.unit", ".tmx.unit"};
+    const uint64_t number = finish->shards[set];
+    char ending[SPLIT_NAME_MOST + 2];
+    struct index index;
+    if (number == SET_SHARDS_MOST)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "the documents need more than %d shards; choose larger ones with options.shard_tokens",
+                         SET_SHARDS_MOST);
+    pack_set_ending(finish->options, set, ending);
+    char *prefix = set_work_unit(finish->work, set, number);
+    enum tokmap_status status = prefix ? TOKMAP_OK : no_memory(error);
+    for (int i = 0; i < 3 && !status; i++) {
+        if (i == 1 && !finish->record->has_mask)
+            continue;
+        char *from = unit_shard_path(finish->folder, unit, ending, shard, files[i]);
+        char *into = path_join("", 0, prefix, strlen(prefix), files[i]);
+        status = file_move(from, into, i == 2 ? records : 0, finish->options->sync, error);
+        if (!status && i == 2)
+            status = index_open(&index, into, error);
+        if (!status && i == 2) {
+            hash_state_add(finish->contents[set], index.shard.content, sizeof index.shard.content);
+            memcpy(finish->record->sets[set].content, index.shard.content, sizeof index.shard.content);
+            index_close(&index);
+        }
+        free(from);
+        free(into);
+    }
+    free(prefix);
+    finish->shards[set] += !status;
+    return status;
+}
+
+/* Moves the shards of a set. */
+static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool empty, struct pack_result *result,
+                                   struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    uint64_t records = 0; /* of the open file, in the units before */
+    for (uint64_t i = 0; i < finish->units->count && !status; i++) {
+        const struct unit *unit = &finish->units->list[i];
+        const bool wanted = empty && !finish->shards[set];
+        status = unit_record_read(finish->folder, i, finish->record, NULL, error);
+        records = unit->begin ? records : 0;
+        const struct shard_set_result *found = &finish->record->sets[set];
+        const uint64_t shards = found->documents || wanted ? found->shards : 0;
+        for (uint64_t k = 0; k < shards && !status; k++)
+            status = shard_move(finish, i, set, k, records, error);
+        if (!status && shards)
+            memcpy(result->sets[set].content, found->content, sizeof found->content);
+        records += status ? 0 : finish->record->counts.lines;
+    }
+    if (!status && finish->shards[set] != 1)
+        hash128_store(hash_state_128(finish->contents[set]), result->sets[set].content);
+    result->sets[set].shards = finish->shards[set];
+    result->shards += finish->shards[set];
+    return status;
+}
+
+static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *error)
+{
+    const struct pack_options *options = finish->options;
+    char endings[SPLIT_SETS_MOST][SPLIT_NAME_MOST + 2];
+    const char *list[SPLIT_SETS_MOST];
+    for (uint32_t i = 0; i < set_count(options); i++) {
+        pack_set_ending(options, i, endings[i]);
+        list[i] = endings[i];
+    }
+    const struct set_work_options work = {
+        .endings = list, .sets = set_count(options), .replace = options->replace, .sync = options->sync, .keep = true};
+    return set_work_open(&finish->work, options->prefix, &work, error);
+}
+
+static enum tokmap_status sets_finish(struct finish *finish, struct pack_result *result, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    result->shards = 0;
+    for (uint32_t i = 0; i < set_count(finish->options) && !status; i++) {
+        finish->contents[i] = hash_state_new();
+        status =
+            finish->contents[i] ? set_move(finish, i, !result->sets[i].documents, result, error) : no_memory(error);
+        if (!status && !finish->shards[i])
+            status = error_set(error, TOKMAP_ERROR_CORRUPT, finish->folder, TOKMAP_NO_OFFSET,
+                               "no unit has a shard of this set; remove the folder, and run all tasks again");
+    }
+    if (!finish->options->split)
+        memcpy(result->content, result->sets[0].content, sizeof result->content);
+    return status;
+}
+
+enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
+                               struct pack_result *result, struct tokmap_error *error)
+{
+    struct finish finish = {.options = options, .units = units, .folder = folder};
+    enum tokmap_status status = sum_check(&finish, result, error);
+    finish.record = malloc(sizeof *finish.record);
+    if (!status && !finish.record)
+        status = no_memory(error);
+    if (!status)
+        status = work_open(&finish, error);
+    if (!status)
+        status = sets_finish(&finish, result, error);
+    if (!status) {
+        struct set_work *work = finish.work;
+        finish.work = NULL;
+        status = set_work_commit(work, finish.shards, result->has_mask, error);
+    }
+    set_work_leave(finish.work);
+    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)
+        hash_state_free(finish.contents[i]);
+    free(finish.record);
+    if (!status)
+        pack_work_clear(folder);
+    return status;
+}
+
+/* ---- remove ---- */
+
+struct clearing {
+    const char *folder;
+    bool inside; /* a folder of a unit: everything in it is ours */
+};
+
+static int entry_remove(void *user, const char *entry)
+{
+    const struct clearing *clearing = user;
+    bool is_folder = false;
+    if (!clearing->inside && !unit_is_name(entry, &is_folder) && !task_status_is_name(entry))
+        return 0;
+    char *path = path_in(clearing->folder, entry);
+    if (path && is_folder) {
+        struct clearing below = {path, true};
+        (void)os_folder_list(path, entry_remove, &below);
+        (void)os_remove_folder(path);
+    } else if (path) {
+        (void)os_unlink(path);
+    }
+    free(path);
+    return 0;
+}
+
+void pack_work_clear(const char *folder)
+{
+    struct clearing clearing = {folder, false};
+    char *journal = path_in(folder, "journal");
+    (void)os_folder_list(folder, entry_remove, &clearing);
+    if (journal)
+        (void)os_unlink(journal);
+    free(journal);
+    (void)os_remove_folder(folder);
+}

@@ -1,0 +1,40 @@
+/*
+ * pack_finish.h - the end of work that was done in units: numbers the shards of all units, corrects the record numbers
+ * where a unit began inside a file, and gives the shards their names (set_commit.h).
+ *
+ * A unit without documents of a set has an empty shard of it, which is left out; only if no unit has a document of the
+ * set, one of these is its only shard. The files of the shards move from the folders of the units to the folder of the
+ * set, tokens and masks first and indexes last; then set_commit.h gives them their names. A process that is killed on
+ * the way leaves the records of the units, and the next one moves the rest.
+ */
+#ifndef TOKMAP_PACK_PACK_FINISH_H
+#define TOKMAP_PACK_PACK_FINISH_H
+
+#include "pack_units.h"
+#include "packing_options.h"
+
+/* What follows the name in the name of set `set`: "", or ".train". */
+void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2]);
+
+/* Checks, before anything is packed, that no output of these names exists, unless options->replace. *incomplete: a
+ * process was killed while it gave the shards their names. Statuses: OK, ERROR_EXISTS, ERROR_MEMORY. */
+enum tokmap_status pack_names_check(const struct pack_options *options, bool *incomplete, struct tokmap_error *error);
+
+/* Adds up the records of all units, in *result. missing[] gets the numbers of the first `capacity` units that are not
+ * finished, *missing_count how many there are: then *result is of the others. Statuses: OK, those of
+ * unit_record_read() but NOT_FOUND. */
+enum tokmap_status pack_units_sum(const struct pack_options *options, const struct pack_units *units,
+                                  const char *folder, struct pack_result *result, uint64_t *missing, uint64_t capacity,
+                                  uint64_t *missing_count, struct tokmap_error *error);
+
+/* Names the shards of all units, which are finished, and removes the folder of unfinished work. *result: that of
+ * pack_units_sum(), whose shards and content ids are set. Statuses: OK, those of set_work_open() and set_work_commit(),
+ * ERROR_INPUT (there are no documents), ERROR_LIMIT (too much was left out, or too many shards), ERROR_CORRUPT (a file
+ * of a unit is missing). */
+enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
+                               struct pack_result *result, struct tokmap_error *error);
+
+/* Removes all that units and tasks have left in a folder of unfinished work, and the folder. */
+void pack_work_clear(const char *folder);
+
+#endif

@@ -1,0 +1,410 @@
+/* pack_tasks.c - see pack_tasks.h. */
+#include "pack_tasks.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "corpus/corpus_range.h"
+#include "pack.h"
+#include "pack_facts.h"
+#include "pack_finish.h"
+#include "platform/os.h"
+#include "task_status.h"
+#include "text/path.h"
+#include "unit_record.h"
+#include "work_folder.h"
+
+#define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
+#define BUSY_TRIES 36000                  /* half an hour: it reads a part of each input */
+#define MISSING_SHOWN 16                  /* units in a message */
+
+struct tasks {
+    const struct pack_tasks_options *options;
+    struct pack_tasks_outcome *outcome;
+    char *folder;
+    struct task_claim *claim;
+    struct task_work work; /* of the finished units */
+    /* The unit that is being made. */
+    uint64_t unit;
+    struct pack_result *now;
+    struct histogram lengths;
+};
+
+static enum tokmap_status no_memory(struct tokmap_error *error)
+{
+    return error_set_memory(error, "the tasks", 0);
+}
+
+/* ---- the journal of all tasks ---- */
+
+/* Files without which a folder has no work: if there is no journal, nobody knows of what they are. */
+static bool is_work(const char *entry)
+{
+    bool is_folder = false;
+    return task_status_is_name(entry) || (unit_is_name(entry, &is_folder) && !is_folder);
+}
+
+/* Compares options and inputs with those of the work that has begun, or begins it. Without `create`, *absent says that
+ * there is none. */
+static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *absent, struct tokmap_error *error)
+{
+    const struct pack_options *pack = tasks->options->pack;
+    const struct pack_units *units = tasks->options->units;
+    const struct pack_tasks_outcome *share = tasks->outcome;
+    struct work_fact list[PACK_FACTS_MOST + 1] = {{"kind of work", "units"}};
+    struct pack_facts facts;
+    struct work_folder_options work = {.name = pack->prefix,
+                                       .facts = list,
+                                       .operands = tasks->options->operands,
+                                       .operand_count = tasks->options->operand_count,
+                                       .select = &pack->corpus.select,
+                                       .owns = is_work,
+                                       .shared = true,
+                                       .create = create,
+                                       .stop = pack->stop,
+                                       .user = pack->user};
+    if (share->first < share->end) {
+        const struct unit *last = &units->list[share->end - 1];
+        work.compare_first = units->list[share->first].first;
+        work.compare_end = last->first + last->count;
+    }
+    const bool made = pack_facts_make(&facts, pack, unit_record_layout());
+    enum tokmap_status status = made ? TOKMAP_OK : no_memory(error);
+    memcpy(list + 1, facts.list, facts.count * sizeof *list);
+    work.fact_count = facts.count + 1;
+    struct work_folder *folder = NULL;
+    for (uint64_t i = 0; i < BUSY_TRIES && !status; i++) {
+        status = work_folder_open(&folder, &work, error);
+        if (status != TOKMAP_ERROR_BUSY)
+            break;
+        os_sleep_ns(BUSY_WAIT_NS);
+        if (pack->stop && pack->stop(pack->user))
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        else if (i + 1 < BUSY_TRIES)
+            status = TOKMAP_OK;
+    }
+    *absent = !status && !folder;
+    work_folder_close(folder);
+    pack_facts_free(&facts);
+    return status;
+}
+
+/* ---- callbacks of a unit ---- */
+
+static bool unit_stop(void *user)
+{
+    const struct tasks *tasks = user;
+    const struct pack_options *pack = tasks->options->pack;
+    return (pack->stop && pack->stop(pack->user)) || task_claim_lost(tasks->claim);
+}
+
+static void unit_skipped(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
+{
+    const struct tasks *tasks = user;
+    const struct pack_options *pack = tasks->options->pack;
+    if (pack->skipped)
+        pack->skipped(pack->user, issue, why);
+}
+
+static void unit_progress(void *user, uint64_t stored_bytes)
+{
+    struct tasks *tasks = user;
+    const struct pack_options *pack = tasks->options->pack;
+    struct task_work work = tasks->work;
+    work.documents += tasks->now->counts.documents;
+    work.tokens += tasks->now->tokens;
+    work.bytes += min64(stored_bytes, tasks->options->units->list[tasks->unit].bytes);
+    task_claim_report(tasks->claim, &work);
+    if (pack->progress)
+        pack->progress(pack->user, work.bytes);
+}
+
+static enum tokmap_status unit_committed(void *user, const struct pack_result *result, struct tokmap_error *error)
+{
+    struct tasks *tasks = user;
+    const struct pack_tasks_options *options = tasks->options;
+    const struct unit *unit = &options->units->list[tasks->unit];
+    if (task_claim_lost(tasks->claim))
+        return task_claim_lost_error(tasks->claim, error);
+    /* The parts of a file are those of a whole one: their lines are counted on from one to the next. */
+    if (unit->end && result->counts.files_skipped)
+        return error_set(error, TOKMAP_ERROR_INPUT, options->units->paths[unit->first], TOKMAP_NO_OFFSET,
+                         "a part of this file cannot be read, and others of its parts are packed; repair the file, or "
+                         "leave it out, and begin again in a new folder of unfinished work");
+    return unit_record_write(tasks->folder, tasks->unit, result, &tasks->lengths, options->pack->sync, error);
+}
+
+/* ---- one unit ---- */
+
+/* Adds a finished unit. */
+static void work_add(struct tasks *tasks, const struct pack_result *result)
+{
+    tasks->work.units_done++;
+    tasks->work.documents += result->counts.documents;
+    tasks->work.tokens += result->tokens;
+    tasks->work.bytes += tasks->options->units->list[tasks->unit].bytes;
+    task_claim_report(tasks->claim, &tasks->work);
+}
+
+/* Finds the lines that a part of a file has. */
+static enum tokmap_status range_find(const struct tasks *tasks, struct corpus_range *range, struct tokmap_error *error)
+{
+    const struct unit *unit = &tasks->options->units->list[tasks->unit];
+    const char *path = tasks->options->units->paths[unit->first];
+    void *user = (void *)(uintptr_t)tasks;
+    enum tokmap_status status = corpus_range_border(path, unit->begin, unit_stop, user, &range->begin, error);
+    if (!status)
+        status = corpus_range_border(path, unit->end, unit_stop, user, &range->end, error);
+    return status;
+}
+
+static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *error)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    const struct pack_units *units = options->units;
+    const struct unit *unit = &units->list[tasks->unit];
+    const struct pack_unit kind = {.lengths = &tasks->lengths, .committed = unit_committed, .user = tasks};
+    struct pack_options pack = *options->pack;
+    enum tokmap_status status = TOKMAP_OK;
+    pack.corpus.range = (struct corpus_range){0, 0};
+    if (unit->end)
+        status = range_find(tasks, &pack.corpus.range, error);
+    if (!status && unit->end && pack.corpus.range.begin == pack.corpus.range.end) { /* in the middle of a long line */
+        memset(tasks->now, 0, sizeof *tasks->now);
+        return unit_committed(tasks, tasks->now, error);
+    }
+    char *prefix = unit_path(tasks->folder, tasks->unit, "");
+    if (!prefix)
+        return no_memory(error);
+    pack.prefix = prefix;
+    pack.unit = &kind;
+    pack.replace = false;
+    pack.start_over = false;
+    pack.skip_limit = (struct skip_limit){.text = ""}; /* pack_finish() looks at all units */
+    pack.corpus.select = (struct inputs_selection){.hidden = true};
+    pack.skipped = unit_skipped;
+    pack.progress = unit_progress;
+    pack.stop = unit_stop;
+    pack.before_commit = NULL;
+    pack.state_save = NULL;
+    pack.state_load = NULL;
+    pack.user = tasks;
+    if (!status)
+        status = pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, tasks->now, error);
+    if (status && task_claim_lost(tasks->claim))
+        status = task_claim_lost_error(tasks->claim, error);
+    free(prefix);
+    return status;
+}
+
+/* Makes the units of the share that are not finished. */
+static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *error)
+{
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    const struct pack_units *units = tasks->options->units;
+    enum tokmap_status status = TOKMAP_OK;
+    tasks->work.units = outcome->end - outcome->first;
+    for (uint64_t i = outcome->first; i < outcome->end; i++)
+        tasks->work.bytes_all += units->list[i].bytes;
+    /* First those that are finished, so that the rate is that of this process. */
+    bool *done = calloc((size_t)(outcome->end - outcome->first) + 1, sizeof *done);
+    if (!done)
+        return no_memory(error);
+    for (tasks->unit = outcome->first; tasks->unit < outcome->end && !status; tasks->unit++) {
+        status = unit_record_read(tasks->folder, tasks->unit, tasks->now, NULL, error);
+        done[tasks->unit - outcome->first] = !status;
+        outcome->done_before += !status;
+        if (!status)
+            work_add(tasks, tasks->now);
+        if (status == TOKMAP_ERROR_NOT_FOUND)
+            status = TOKMAP_OK;
+    }
+    tasks->work.bytes_before = tasks->work.bytes;
+    for (tasks->unit = outcome->first; tasks->unit < outcome->end && !status; tasks->unit++) {
+        if (done[tasks->unit - outcome->first])
+            continue;
+        if (!histogram_new(&tasks->lengths)) {
+            status = no_memory(error);
+            break;
+        }
+        status = unit_pack(tasks, error);
+        histogram_free(&tasks->lengths);
+        outcome->text_now += tasks->now->counts.text_bytes - tasks->now->text_before;
+        outcome->stream_now += tasks->now->counts.stream_bytes - tasks->now->stream_before;
+        if (!status)
+            work_add(tasks, tasks->now);
+    }
+    outcome->documents = tasks->work.documents;
+    outcome->tokens = tasks->work.tokens;
+    free(done);
+    return status;
+}
+
+/* ---- the end ---- */
+
+/* The number of tasks that the processes of this work had; 0 if they do not agree. */
+static uint64_t tasks_known(const struct tasks *tasks)
+{
+    struct task_status *list;
+    size_t count;
+    uint64_t known = 0;
+    struct tokmap_error unused;
+    if (task_status_list(tasks->folder, false, &list, &count, &unused))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        if (known && known != list[i].tasks) {
+            known = 0;
+            break;
+        }
+        known = list[i].tasks;
+    }
+    free(list);
+    return known;
+}
+
+/* Appends to a text that is cut if it is full. */
+static void text_add(char *text, size_t capacity, const char *piece)
+{
+    const size_t used = strlen(text), more = strlen(piece);
+    if (used + more < capacity)
+        memcpy(text + used, piece, more + 1);
+}
+
+/* Names the units that are missing, and the tasks that make them. */
+static enum tokmap_status units_missing(const struct tasks *tasks, const uint64_t *missing, uint64_t count,
+                                        struct tokmap_error *error)
+{
+    const uint64_t all = tasks->options->units->count, known = tasks_known(tasks);
+    char list[MISSING_SHOWN * 24 + 8] = "", again[MISSING_SHOWN * 24 + 64] = "", piece[48];
+    uint64_t last = UINT64_MAX;
+    for (uint64_t i = 0; i < count && i < MISSING_SHOWN; i++) {
+        (void)snprintf(piece, sizeof piece, "%s%" PRIu64, i ? ", " : "", missing[i]);
+        text_add(list, sizeof list, piece);
+        const uint64_t task = known ? pack_units_task_of(all, missing[i], known) : 0;
+        if (!known || task == last)
+            continue;
+        (void)snprintf(piece, sizeof piece, "%s%" PRIu64, last == UINT64_MAX ? "" : ", ", task);
+        text_add(again, sizeof again, piece);
+        last = task;
+    }
+    if (count > MISSING_SHOWN) {
+        text_add(list, sizeof list, ", ...");
+        text_add(again, sizeof again, known ? ", ..." : "");
+    }
+    if (known)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " of %" PRIu64 " units are missing: %s (counted from 0); run again, of %" PRIu64
+                         " tasks: %s",
+                         count, all, list, known, again);
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
+                     "%" PRIu64 " of %" PRIu64 " units are missing: %s (counted from 0); run the tasks again that have "
+                     "them, or all as task 0 of 1",
+                     count, all, list);
+}
+
+/* Whether the output has its name, and there is no unfinished work: another process has finished it. */
+static bool is_complete(const struct pack_options *pack)
+{
+    char ending[SPLIT_NAME_MOST + 2];
+    struct os_stat found;
+    pack_set_ending(pack, 0, ending);
+    char *manifest = path_join("", 0, pack->prefix, strlen(pack->prefix), ending);
+    const bool named = manifest && !os_lstat(manifest, &found);
+    free(manifest);
+    return named && !work_folder_exists(pack->prefix);
+}
+
+/* Names the shards if all units are finished. */
+static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    const struct pack_options *pack = options->pack;
+    uint64_t missing[MISSING_SHOWN];
+    bool incomplete = false;
+    enum tokmap_status status =
+        pack_units_sum(pack, options->units, tasks->folder, result, missing, MISSING_SHOWN, &outcome->missing, error);
+    if (!status && outcome->missing && is_complete(pack)) { /* the records were removed while they were read */
+        outcome->finished = outcome->by_other = true;
+        outcome->missing = 0;
+        return TOKMAP_OK;
+    }
+    if (!status && outcome->missing)
+        return options->finish ? units_missing(tasks, missing, outcome->missing, error) : TOKMAP_OK;
+    if (!status)
+        status = pack_names_check(pack, &incomplete, error);
+    if (!status && pack->before_commit)
+        status = pack->before_commit(pack->user, error);
+    if (!status)
+        status = pack_finish(pack, options->units, tasks->folder, result, error);
+    outcome->finished = !status;
+    if (status == TOKMAP_ERROR_BUSY && !options->finish) { /* another process has seen the same */
+        outcome->by_other = true;
+        return TOKMAP_OK;
+    }
+    if (status && ((status == TOKMAP_ERROR_EXISTS && incomplete) || is_complete(pack))) {
+        pack_work_clear(tasks->folder); /* of a process that was killed after it named all */
+        outcome->finished = outcome->by_other = true;
+        return TOKMAP_OK;
+    }
+    return status;
+}
+
+static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    bool absent = false, incomplete = false;
+    enum tokmap_status status = pack_names_check(options->pack, &incomplete, error);
+    if (status == TOKMAP_ERROR_EXISTS && is_complete(options->pack))
+        pack_work_clear(tasks->folder); /* of a process that was killed after it named all */
+    if (!status)
+        status = work_compare(tasks, !options->finish, &absent, error);
+    if (!status && absent)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
+                         "there is no unfinished work of this output; run its tasks first");
+    if (!status && !options->finish)
+        status = task_claim_take(&tasks->claim, tasks->folder, options->task, options->tasks, options->pack->stop,
+                                 options->pack->user, error);
+    if (!status && !options->finish)
+        status = share_pack(tasks, error);
+    const bool shared = !status;
+    if (tasks->claim) /* before the folder is removed */
+        task_claim_end(tasks->claim, shared ? TASK_DONE : TASK_FAILED);
+    tasks->claim = NULL;
+    return status ? status : all_finish(tasks, result, error);
+}
+
+enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, struct pack_result *result,
+                                  struct pack_tasks_outcome *outcome, struct tokmap_error *error)
+{
+    struct tokmap_error unused;
+    const struct pack_options *pack = options->pack;
+    struct tasks tasks = {.options = options, .outcome = outcome};
+    assert(pack->shard_tokens && pack->unit_bytes && !pack->shuffle && !pack->drop && !pack->dry_run);
+    assert(options->units->count && options->tasks && options->task < options->tasks);
+    error = error ? error : &unused;
+    memset(result, 0, sizeof *result);
+    *outcome = (struct pack_tasks_outcome){.first = 0};
+    if (!options->finish)
+        pack_units_share(options->units->count, options->task, options->tasks, &outcome->first, &outcome->end);
+    tasks.folder = path_join("", 0, pack->prefix, strlen(pack->prefix), ".work");
+    tasks.now = calloc(1, sizeof *tasks.now);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!tasks.folder || !tasks.now)
+        status = no_memory(error);
+    if (!status && pack->start_over)
+        pack_work_clear(tasks.folder);
+    if (!status)
+        status = work_do(&tasks, result, error);
+    result->kept = status != TOKMAP_OK && work_folder_exists(pack->prefix);
+    result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);
+    result->stream_before = result->counts.stream_bytes - min64(outcome->stream_now, result->counts.stream_bytes);
+    free(tasks.folder);
+    free(tasks.now);
+    return status;
+}

@@ -1,0 +1,224 @@
+/* pack_units.c - see pack_units.h. */
+#include "pack_units.h"
+
+#include <assert.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "corpus/corpus_range.h"
+#include "corpus/remote_list.h"
+#include "corpus/remote_url.h"
+#include "corpus/stream.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+static enum tokmap_status no_memory(struct tokmap_error *error)
+{
+    return error_set_memory(error, "the list of inputs", 0);
+}
+
+static enum tokmap_status unit_add(struct pack_units *units, const struct unit *unit, struct tokmap_error *error)
+{
+    if (units->count == UNITS_MOST)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs are more than %" PRIu64
+                         " units of work; choose larger ones with options.unit_bytes",
+                         UNITS_MOST);
+    if (units->count == units->capacity) {
+        const uint64_t capacity = units->capacity ? 2 * units->capacity : 64;
+        struct unit *grown = realloc(units->list, capacity * sizeof *grown);
+        if (!grown)
+            return no_memory(error);
+        units->list = grown;
+        units->capacity = capacity;
+    }
+    units->list[units->count++] = *unit;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status path_add(struct pack_units *units, const char *path, struct tokmap_error *error)
+{
+    if (units->file_count == units->file_capacity) {
+        const uint64_t capacity = units->file_capacity ? 2 * units->file_capacity : 64;
+        char **grown = realloc(units->paths, capacity * sizeof *grown);
+        if (!grown)
+            return no_memory(error);
+        units->paths = grown;
+        units->file_capacity = capacity;
+    }
+    units->paths[units->file_count] = strdup(path);
+    return units->paths[units->file_count++] ? TOKMAP_OK : no_memory(error);
+}
+
+static enum tokmap_status indivisible(struct pack_units *units, const char *path, const char *why,
+                                      struct tokmap_error *error)
+{
+    if (units->indivisible)
+        return TOKMAP_OK;
+    units->indivisible = why;
+    units->indivisible_path = remote_shown(path);
+    return units->indivisible_path ? TOKMAP_OK : no_memory(error);
+}
+
+/* Finds the size of an input. */
+static enum tokmap_status size_find(struct pack_units *units, const struct inputs *inputs, const char *path,
+                                    uint64_t *bytes, struct tokmap_error *error)
+{
+    struct os_stat found = {.kind = OS_KIND_FILE};
+    *bytes = 0;
+    if (!strcmp(path, "-"))
+        return indivisible(units, path, "standard input can be read by one process only; name files", error);
+    if (remote_kind(path)) {
+        if (inputs_bytes(inputs) == UINT64_MAX || remote_is_list(path))
+            return indivisible(units, path,
+                               "its size is not known before it is read; name objects of a bucket by a prefix that "
+                               "ends with a slash, or download it",
+                               error);
+        *bytes = inputs_bytes(inputs);
+        return TOKMAP_OK;
+    }
+    if (os_stat(path, &found)) /* opening it reports that, or leaves it out */
+        return TOKMAP_OK;
+    if (found.kind != OS_KIND_FILE)
+        return indivisible(units, path, "it is no regular file, so only one process can read it; name files", error);
+    *bytes = found.bytes;
+    return TOKMAP_OK;
+}
+
+/* Whether a path is in the folder NAME.work. Both are compared as text. */
+static bool is_output(const char *path, const char *output)
+{
+    static const char work[] = ".work/";
+    const size_t bytes = strlen(output);
+    while (!strncmp(path, "./", 2))
+        path += 2;
+    while (!strncmp(output, "./", 2))
+        output += 2;
+    return !strncmp(path, output, strlen(output)) && bytes && !strncmp(path + strlen(output), work, strlen(work));
+}
+
+/* Adds a file that is larger than a unit. */
+static enum tokmap_status large_add(struct pack_units *units, const struct pack_units_options *options, uint64_t bytes,
+                                    struct tokmap_error *error)
+{
+    bool cut;
+    const uint64_t file = units->file_count - 1, size = options->unit_bytes;
+    enum tokmap_status status = corpus_range_possible(units->paths[file], options->corpus, &cut, error);
+    for (uint64_t at = 0; at < bytes && cut && !status; at += min64(size, bytes - at)) {
+        const struct unit unit = {.first = file,
+                                  .count = 1,
+                                  .begin = at,
+                                  .end = at + min64(size, bytes - at),
+                                  .bytes = min64(size, bytes - at)};
+        status = unit_add(units, &unit, error);
+    }
+    const struct unit whole = {.first = file, .count = 1, .bytes = bytes};
+    return status || cut ? status : unit_add(units, &whole, error);
+}
+
+/* Adds the next input; `group` is the unit that is open, with count 0 if there is none. */
+static enum tokmap_status file_take(struct pack_units *units, const struct pack_units_options *options,
+                                    const struct inputs *inputs, const char *path, struct unit *group,
+                                    struct tokmap_error *error)
+{
+    uint64_t bytes;
+    if (is_output(path, options->output))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
+                         "this input is an output of the same command; write it outside of the inputs' folder");
+    enum tokmap_status status = size_find(units, inputs, path, &bytes, error);
+    if (!status)
+        status = path_add(units, path, error);
+    if (status)
+        return status;
+    units->bytes += bytes;
+    if (group->count && (bytes > options->unit_bytes || group->bytes > options->unit_bytes - bytes)) {
+        status = unit_add(units, group, error);
+        group->count = 0;
+    }
+    if (status || bytes > options->unit_bytes)
+        return status ? status : large_add(units, options, bytes, error);
+    if (!group->count)
+        *group = (struct unit){.first = units->file_count - 1};
+    group->count++;
+    group->bytes += bytes;
+    return TOKMAP_OK;
+}
+
+/* A list of paths that is no file can be read only once, so it is not read here. */
+static enum tokmap_status lists_check(struct pack_units *units, const struct inputs_selection *select,
+                                      struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (size_t i = 0; i < select->list_count && !status; i++) {
+        struct os_stat found;
+        const char *list = select->lists[i];
+        if (!strcmp(list, "-") || (!os_stat(list, &found) && found.kind != OS_KIND_FILE))
+            status = indivisible(units, stream_name(list),
+                                 "this list of inputs is no regular file, so only one process can read it; write it to "
+                                 "a file",
+                                 error);
+    }
+    return status;
+}
+
+enum tokmap_status pack_units_list(struct pack_units *units, const struct pack_units_options *options,
+                                   struct tokmap_error *error)
+{
+    struct inputs *inputs;
+    struct unit group = {.count = 0};
+    const char *path;
+    assert(options->unit_bytes);
+    *units = (struct pack_units){.count = 0};
+    enum tokmap_status status = lists_check(units, &options->corpus->select, error);
+    if (status || units->indivisible)
+        return status;
+    status = inputs_new(&inputs, options->operands, options->operand_count, &options->corpus->select, options->stop,
+                        options->user, error);
+    if (status)
+        return status;
+    while (!(status = inputs_next(inputs, &path, error))) {
+        if (options->stop && options->stop(options->user))
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        else
+            status = file_take(units, options, inputs, path, &group, error);
+        if (status)
+            break;
+    }
+    if (status == TOKMAP_END)
+        status = group.count ? unit_add(units, &group, error) : TOKMAP_OK;
+    units->not_read = *inputs_counts(inputs);
+    inputs_free(inputs);
+    return status;
+}
+
+void pack_units_free(struct pack_units *units)
+{
+    for (uint64_t i = 0; i < units->file_count; i++)
+        free(units->paths[i]);
+    free(units->paths);
+    free(units->list);
+    free(units->indivisible_path);
+    *units = (struct pack_units){.count = 0};
+}
+
+/* floor(task * count / tasks), which fits: count is at most UNITS_MOST. */
+static uint64_t share_begin(uint64_t count, uint64_t task, uint64_t tasks)
+{
+    return (uint64_t)((unsigned __int128)task * count / tasks);
+}
+
+void pack_units_share(uint64_t count, uint64_t task, uint64_t tasks, uint64_t *first, uint64_t *end)
+{
+    assert(tasks && task < tasks && count <= UNITS_MOST);
+    *first = share_begin(count, task, tasks);
+    *end = share_begin(count, task + 1, tasks);
+}
+
+uint64_t pack_units_task_of(uint64_t count, uint64_t unit, uint64_t tasks)
+{
+    assert(unit < count && tasks);
+    /* The task i with floor(i * count / tasks) <= unit < floor((i + 1) * count / tasks). */
+    return (uint64_t)(((unsigned __int128)(unit + 1) * tasks - 1) / count);
+}

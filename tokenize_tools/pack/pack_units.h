@@ -1,0 +1,59 @@
+/*
+ * pack_units.h - cuts the inputs of a pack into units of work, which do not depend on who does them.
+ *
+ * Inputs are taken in order. A unit has consecutive whole files of at most unit_bytes together, or one file that is
+ * larger. A larger one that can be cut (corpus_range.h) becomes several units, each of unit_bytes, the last one of the
+ * rest, and no other file is in them. Sizes are those of the stored files.
+ *
+ * Example, with unit_bytes 100: files of 40, 50, 30, 250 (which can be cut), 10, and 300 bytes (which cannot) are the
+ * units {40, 50}, {30}, {100 of 250}, {100 of 250}, {50 of 250}, {10}, {300}.
+ */
+#ifndef TOKMAP_PACK_PACK_UNITS_H
+#define TOKMAP_PACK_PACK_UNITS_H
+
+#include "corpus/corpus.h"
+
+#define UNITS_MOST ((uint64_t)1000000) /* so that their names in order are their numbers in order */
+
+struct unit {
+    uint64_t first, count; /* files [first, first + count) */
+    uint64_t begin, end;   /* of one file that is cut: its bytes near [begin, end). Otherwise both are 0 */
+    uint64_t bytes;
+};
+
+struct pack_units {
+    char **paths; /* of the files, as inputs.h names them */
+    uint64_t file_count, file_capacity;
+    struct unit *list;
+    uint64_t count, capacity;
+    uint64_t bytes; /* of all files */
+    struct inputs_counts not_read;
+    /* Why the inputs cannot be divided among processes: one is no regular file, or has no size before it is read.
+     * Static text; NULL if they can. */
+    const char *indivisible; /* then some inputs may be missing from the list */
+    char *indivisible_path;
+};
+
+struct pack_units_options {
+    const char *const *operands; /* of inputs.h */
+    size_t operand_count;
+    const struct corpus_options *corpus; /* with `select`, and what decides the format */
+    uint64_t unit_bytes;                 /* at least 1 */
+    const char *output;                  /* files in the folder of this name and ".work" are no inputs */
+    bool (*stop)(void *user);            /* may be NULL */
+    void *user;
+};
+
+/* Lists the inputs and cuts them. pack_units_free() frees the result, also after a failure. Statuses: OK, those of
+ * inputs_next(), ERROR_LIMIT (too many units), ERROR_ARGUMENT (an input is in the output's folder of unfinished work),
+ * ERROR_INTERRUPTED. */
+enum tokmap_status pack_units_list(struct pack_units *units, const struct pack_units_options *options,
+                                   struct tokmap_error *error);
+void pack_units_free(struct pack_units *units); /* accepts zeros */
+
+/* The units [*first, *end) of task `task` of `tasks`. */
+void pack_units_share(uint64_t count, uint64_t task, uint64_t tasks, uint64_t *first, uint64_t *end);
+/* The task of `tasks` that has a unit. */
+uint64_t pack_units_task_of(uint64_t count, uint64_t unit, uint64_t tasks);
+
+#endif

@@ -1,0 +1,458 @@
+/* task_status.c - see task_status.h. */
+#include "task_status.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/error.h"
+#include "common/hash.h"
+#include "platform/os.h"
+#include "text/decimal.h"
+#include "text/path.h"
+
+#define HEAD "tokmap-task 1\n"
+#define NAME_FIRST "task-"
+#define NAME_MIDDLE "-of-"
+#define NAME_LAST ".status"
+#define TRIES 10 /* of a lock that a reader of the status may hold for a moment, and of a file that is being written   \
+                  */
+#define TRY_NS ((uint64_t)20000000)
+
+struct task_claim {
+    char *path;
+    int fd; /* locked, if the file system has locks */
+    struct task_status own, other;
+    uint64_t started_ns;
+    struct os_thread *thread;
+    struct os_mutex *mutex; /* guards all that follows, and own.work */
+    struct os_condition *wake;
+    bool ending, lost;
+};
+
+/* ---- text ---- */
+
+void task_status_write(const struct task_status *status, char *text)
+{
+    const struct task_work *work = &status->work;
+    char line[64];
+    memset(text, ' ', TASK_STATUS_BYTES);
+    char body[TASK_STATUS_BYTES];
+    const int count =
+        snprintf(body, sizeof body,
+                 HEAD "task %" PRIu64 " %" PRIu64 "\ncounter %" PRIu64 "\nprocess %" PRIu64 " %.*s\nnonce %" PRIu64
+                      "\nstate %d\nunits %" PRIu64 " %" PRIu64 "\nwork %" PRIu64 " %" PRIu64 " %" PRIu64 " %" PRIu64
+                      "\nbefore %" PRIu64 "\ntime %" PRIu64 "\n",
+                 status->task, status->tasks, status->counter, status->process, TASK_HOST_MOST - 1, status->host,
+                 status->nonce, (int)status->state, work->units, work->units_done, work->documents, work->tokens,
+                 work->bytes, work->bytes_all, work->bytes_before, status->milliseconds);
+    assert(count > 0 && (size_t)count + sizeof line < TASK_STATUS_BYTES);
+    const int last = snprintf(line, sizeof line, "hash %016" PRIx64 "\n", hash64(body, (size_t)count));
+    memcpy(text, body, (size_t)count);
+    memcpy(text + count, line, (size_t)last);
+}
+
+/* Reads "NAME n n\n" at *at. */
+static bool line_read(const char **at, const char *name, uint64_t *numbers, int count)
+{
+    const size_t bytes = strlen(name);
+    bool good = !strncmp(*at, name, bytes);
+    *at += good ? bytes : 0;
+    for (int i = 0; i < count && good; i++) {
+        good = **at == ' ';
+        *at += good;
+        good = good && decimal_read(at, NULL, &numbers[i]);
+    }
+    return good;
+}
+
+static bool line_end(const char **at)
+{
+    const bool good = **at == '\n';
+    *at += good;
+    return good;
+}
+
+bool task_status_read(struct task_status *status, const char *text, size_t bytes)
+{
+    char copy[TASK_STATUS_BYTES + 1], hash[32];
+    uint64_t task[2], state, units[2], work[4];
+    if (bytes > TASK_STATUS_BYTES)
+        return false;
+    memcpy(copy, text, bytes);
+    copy[bytes] = '\0';
+    memset(status, 0, sizeof *status);
+    const char *at = copy;
+    if (strncmp(at, HEAD, strlen(HEAD)) != 0)
+        return false;
+    at += strlen(HEAD);
+    if (!line_read(&at, "task", task, 2) || !line_end(&at) || !line_read(&at, "counter", &status->counter, 1) ||
+        !line_end(&at) || !line_read(&at, "process", &status->process, 1) || *at != ' ')
+        return false;
+    const size_t host = strcspn(++at, "\n");
+    if (host >= sizeof status->host)
+        return false;
+    memcpy(status->host, at, host);
+    at += host;
+    if (!line_end(&at) || !line_read(&at, "nonce", &status->nonce, 1) || !line_end(&at) ||
+        !line_read(&at, "state", &state, 1) || !line_end(&at) || !line_read(&at, "units", units, 2) || !line_end(&at) ||
+        !line_read(&at, "work", work, 4) || !line_end(&at) ||
+        !line_read(&at, "before", &status->work.bytes_before, 1) || !line_end(&at) ||
+        !line_read(&at, "time", &status->milliseconds, 1) || !line_end(&at))
+        return false;
+    (void)snprintf(hash, sizeof hash, "hash %016" PRIx64 "\n", hash64(copy, (size_t)(at - copy)));
+    if (strncmp(at, hash, strlen(hash)) != 0 || state >= TASK_STATES || !task[1] || task[0] >= task[1])
+        return false;
+    status->task = task[0];
+    status->tasks = task[1];
+    status->state = (enum task_state)state;
+    status->work.units = units[0];
+    status->work.units_done = units[1];
+    status->work.documents = work[0];
+    status->work.tokens = work[1];
+    status->work.bytes = work[2];
+    status->work.bytes_all = work[3];
+    return true;
+}
+
+/* Reads "task-I-of-N.status". */
+static bool name_read(const char *entry, uint64_t *task, uint64_t *tasks)
+{
+    const char *at = entry;
+    if (strncmp(at, NAME_FIRST, strlen(NAME_FIRST)) != 0)
+        return false;
+    at += strlen(NAME_FIRST);
+    if (!decimal_read(&at, NULL, task) || strncmp(at, NAME_MIDDLE, strlen(NAME_MIDDLE)) != 0)
+        return false;
+    at += strlen(NAME_MIDDLE);
+    return decimal_read(&at, NULL, tasks) && !strcmp(at, NAME_LAST) && *task < *tasks;
+}
+
+bool task_status_is_name(const char *entry)
+{
+    uint64_t task, tasks;
+    return name_read(entry, &task, &tasks);
+}
+
+/* ---- files ---- */
+
+/* Reads an open file. A writer may be in the middle of it: then it is read again. */
+static bool status_load(int fd, struct task_status *status)
+{
+    char text[TASK_STATUS_BYTES];
+    for (int i = 0; i < TRIES; i++) {
+        size_t got = 0;
+        if (os_pread(fd, text, sizeof text, 0, &got))
+            return false;
+        if (task_status_read(status, text, got))
+            return true;
+        if (!got) /* new, or no status */
+            return false;
+        os_sleep_ns(TRY_NS);
+    }
+    return false;
+}
+
+static bool path_load(const char *path, struct task_status *status)
+{
+    int fd;
+    if (os_open(path, OS_READ_NOW, &fd))
+        return false;
+    const bool good = status_load(fd, status);
+    os_close(fd);
+    return good;
+}
+
+/* The file is opened for every writing, since closing it is what makes the bytes visible on NFS. One that is not there
+ * any more, because the output is complete, stays away. */
+static int path_store(const char *path, const struct task_status *status)
+{
+    char text[TASK_STATUS_BYTES];
+    int fd;
+    int system = os_open(path, OS_WRITE_OLD, &fd);
+    if (system)
+        return system;
+    task_status_write(status, text);
+    system = os_pwrite(fd, text, sizeof text, 0);
+    os_close(fd);
+    return system;
+}
+
+/* ---- claims ---- */
+
+static bool is_same(const struct task_status *a, const struct task_status *b)
+{
+    return a->nonce == b->nonce && a->process == b->process && !strcmp(a->host, b->host);
+}
+
+/* One beat: looks whether the file is still ours, and writes it. The caller holds the mutex. */
+static void beat(struct task_claim *claim)
+{
+    struct task_status found;
+    if (claim->lost)
+        return;
+    if (path_load(claim->path, &found) && !is_same(&found, &claim->own)) {
+        claim->other = found;
+        claim->lost = true;
+        return;
+    }
+    claim->own.counter++;
+    claim->own.milliseconds = (os_clock_ns() - claim->started_ns) / 1000000;
+    (void)path_store(claim->path, &claim->own);
+}
+
+static void beats(void *user)
+{
+    struct task_claim *claim = user;
+    os_mutex_lock(claim->mutex);
+    while (!claim->ending)
+        if (!os_condition_wait_for(claim->wake, claim->mutex, TASK_BEAT_NS))
+            beat(claim);
+    os_mutex_unlock(claim->mutex);
+}
+
+static enum tokmap_status taken(const struct task_status *other, const char *path, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
+                     "another process is task %" PRIu64 " of %" PRIu64 " of this output: process %" PRIu64
+                     " on host %s; give each task a number of its own, or wait for it",
+                     other->task, other->tasks, other->process, *other->host ? other->host : "?");
+}
+
+/* Watches the counter of a process that may be there. */
+static enum tokmap_status watch(struct task_claim *claim, const struct task_status *before, bool (*stop)(void *user),
+                                void *user, struct tokmap_error *error)
+{
+    for (uint64_t waited = 0; waited < TASK_WATCH_NS; waited += TASK_WATCH_NS / 50) {
+        struct task_status now;
+        if (stop && stop(user))
+            return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        os_sleep_ns(TASK_WATCH_NS / 50);
+        if (path_load(claim->path, &now) && now.state == TASK_WORKING &&
+            (now.counter != before->counter || !is_same(&now, before)))
+            return taken(&now, claim->path, error);
+    }
+    return TOKMAP_OK;
+}
+
+/* Opens the file, and makes sure that no other process has it. */
+static enum tokmap_status file_take(struct task_claim *claim, bool (*stop)(void *user), void *user,
+                                    struct tokmap_error *error)
+{
+    struct task_status before;
+    int system = os_open(claim->path, OS_WRITE_OPEN, &claim->fd);
+    if (system) {
+        claim->fd = -1;
+        return error_set_system(error, system, claim->path, TOKMAP_NO_OFFSET, "the status of the task cannot be made");
+    }
+    system = EWOULDBLOCK;
+    for (int i = 0; i < TRIES && system == EWOULDBLOCK; i++) {
+        if (i)
+            os_sleep_ns(TRY_NS);
+        system = os_lock(claim->fd);
+    }
+    const bool known = status_load(claim->fd, &before);
+    if (known)
+        claim->own.counter = before.counter;
+    if (system == EWOULDBLOCK) {
+        before = known ? before : claim->own;
+        if (!known)
+            before.process = 0;
+        return taken(&before, claim->path, error);
+    }
+    if (!known || before.state != TASK_WORKING || (!system && !strcmp(before.host, claim->own.host)))
+        return TOKMAP_OK;
+    return watch(claim, &before, stop, user, error);
+}
+
+enum tokmap_status task_claim_take(struct task_claim **claim, const char *folder, uint64_t task, uint64_t tasks,
+                                   bool (*stop)(void *user), void *user, struct tokmap_error *error)
+{
+    char name[96];
+    char text[TASK_STATUS_BYTES];
+    assert(task < tasks && tasks <= TASKS_MOST);
+    struct task_claim *made = *claim = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "the status of a task", 0);
+    (void)snprintf(name, sizeof name, NAME_FIRST "%" PRIu64 NAME_MIDDLE "%" PRIu64 NAME_LAST, task, tasks);
+    made->fd = -1;
+    made->path = path_in(folder, name);
+    made->started_ns = os_clock_ns();
+    made->own = (struct task_status){.task = task, .tasks = tasks, .process = os_process_id()};
+    os_host_name(made->own.host, sizeof made->own.host);
+    made->own.host[strcspn(made->own.host, "\n")] = '\0';
+    if (os_random(&made->own.nonce, sizeof made->own.nonce))
+        made->own.nonce = made->started_ns;
+    enum tokmap_status status = made->path && !os_mutex_new(&made->mutex) && !os_condition_new(&made->wake)
+                                    ? file_take(made, stop, user, error)
+                                    : error_set_memory(error, "the status of a task", 0);
+    const bool ours = !status;
+    if (!status) {
+        made->own.counter++;
+        task_status_write(&made->own, text);
+        int system = os_pwrite(made->fd, text, sizeof text, 0);
+        if (!system)
+            system = os_thread_start(&made->thread, "tokmap-status", beats, made);
+        if (system)
+            status = error_set_system(error, system, made->path, TOKMAP_NO_OFFSET,
+                                      "the status of the task cannot be written");
+    }
+    if (status) {
+        made->lost = !ours; /* the file is another process's */
+        task_claim_end(made, TASK_FAILED);
+        *claim = NULL;
+    }
+    return status;
+}
+
+void task_claim_report(struct task_claim *claim, const struct task_work *work)
+{
+    os_mutex_lock(claim->mutex);
+    claim->own.work = *work;
+    os_mutex_unlock(claim->mutex);
+}
+
+bool task_claim_lost(const struct task_claim *claim)
+{
+    os_mutex_lock(claim->mutex);
+    const bool lost = claim->lost;
+    os_mutex_unlock(claim->mutex);
+    return lost;
+}
+
+enum tokmap_status task_claim_lost_error(const struct task_claim *claim, struct tokmap_error *error)
+{
+    return taken(&claim->other, claim->path, error);
+}
+
+void task_claim_end(struct task_claim *claim, enum task_state state)
+{
+    if (!claim)
+        return;
+    if (claim->thread) {
+        os_mutex_lock(claim->mutex);
+        claim->ending = true;
+        claim->own.state = state;
+        beat(claim);
+        os_condition_signal(claim->wake);
+        os_mutex_unlock(claim->mutex);
+        os_thread_join(claim->thread);
+    }
+    os_close(claim->fd);
+    os_condition_free(claim->wake);
+    os_mutex_free(claim->mutex);
+    free(claim->path);
+    free(claim);
+}
+
+/* ---- all tasks ---- */
+
+struct listing {
+    const char *folder;
+    struct task_status *list;
+    size_t count, capacity;
+    bool *unsure; /* of each: no lock says whether a process is there */
+    bool lost;    /* no memory */
+};
+
+/* Whether a process has the file: 1 yes, 0 no, -1 unknown. */
+static int is_held(const char *path, const struct task_status *status)
+{
+    char host[TASK_HOST_MOST];
+    int fd;
+    os_host_name(host, sizeof host);
+    if (os_open(path, OS_READ_NOW, &fd))
+        return 0;
+    const int system = os_lock_shared(fd);
+    os_close(fd);
+    if (system == EWOULDBLOCK)
+        return 1;
+    return !system && !strcmp(host, status->host) ? 0 : -1;
+}
+
+static int entry_take(void *user, const char *entry)
+{
+    struct listing *listing = user;
+    struct task_status status;
+    if (!task_status_is_name(entry))
+        return 0;
+    char *path = path_in(listing->folder, entry);
+    const bool good = path && path_load(path, &status);
+    const int held = good && status.state == TASK_WORKING ? is_held(path, &status) : 0;
+    listing->lost = listing->lost || !path;
+    free(path);
+    if (!good)
+        return 0;
+    if (listing->count == listing->capacity) {
+        const size_t capacity = listing->capacity ? 2 * listing->capacity : 16;
+        struct task_status *list = realloc(listing->list, capacity * sizeof *list);
+        listing->list = list ? list : listing->list;
+        bool *unsure = realloc(listing->unsure, capacity * sizeof *unsure);
+        listing->unsure = unsure ? unsure : listing->unsure;
+        listing->lost = listing->lost || !list || !unsure;
+        if (listing->lost)
+            return -1;
+        listing->capacity = capacity;
+    }
+    status.moving = held > 0;
+    listing->unsure[listing->count] = held < 0;
+    listing->list[listing->count++] = status;
+    return 0;
+}
+
+static int compare(const void *a, const void *b)
+{
+    const struct task_status *one = a, *other = b;
+    if (one->tasks != other->tasks)
+        return one->tasks < other->tasks ? -1 : 1;
+    return one->task < other->task ? -1 : one->task > other->task;
+}
+
+/* Looks whether the counters move of which no lock says whether a process is there. */
+static void counters_watch(struct listing *listing)
+{
+    bool any = false;
+    for (size_t i = 0; i < listing->count; i++)
+        any = any || listing->unsure[i];
+    if (any)
+        os_sleep_ns(TASK_WATCH_NS);
+    for (size_t i = 0; i < listing->count && any; i++) {
+        struct task_status *task = &listing->list[i], now;
+        char name[96];
+        (void)snprintf(name, sizeof name, NAME_FIRST "%" PRIu64 NAME_MIDDLE "%" PRIu64 NAME_LAST, task->task,
+                       task->tasks);
+        char *path = listing->unsure[i] ? path_in(listing->folder, name) : NULL;
+        if (path && path_load(path, &now)) {
+            const bool moves = now.counter != task->counter && now.state == TASK_WORKING;
+            *task = now;
+            task->moving = moves;
+        }
+        free(path);
+    }
+}
+
+enum tokmap_status task_status_list(const char *folder, bool watched, struct task_status **list, size_t *count,
+                                    struct tokmap_error *error)
+{
+    struct listing listing = {.folder = folder};
+    const int system = os_folder_list(folder, entry_take, &listing);
+    enum tokmap_status status = TOKMAP_OK;
+    if (listing.lost)
+        status = error_set_memory(error, "the list of tasks", 0);
+    else if (system > 0)
+        status =
+            error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder of unfinished work cannot be read");
+    if (!status && watched)
+        counters_watch(&listing);
+    if (!status && listing.count)
+        qsort(listing.list, listing.count, sizeof *listing.list, compare);
+    free(listing.unsure);
+    *list = status ? NULL : listing.list;
+    *count = status ? 0 : listing.count;
+    if (status)
+        free(listing.list);
+    return status;
+}

@@ -1,0 +1,88 @@
+/*
+ * task_status.h - how far each of the processes is that share one output, in files that all of them can read.
+ *
+ * Task i of n writes NAME.work/task-I-of-N.status, in place, every 2 seconds with a counter that is one larger each
+ * time. The file is text of TASK_STATUS_BYTES bytes:
+ *
+ *     tokmap-task 1           the version
+ *     task 2 7                its number, and of how many
+ *     counter 31
+ *     process 4711 node17     id and host
+ *     nonce 1234              a random number of the process
+ *     state 0                 enum task_state
+ *     units 5 3               its units, and how many of them are done
+ *     work 120 9000 700 100   documents, tokens, and stored bytes that are done, and the stored bytes of its units
+ *     before 200              the stored bytes that were done when the process began
+ *     time 12345              milliseconds since then
+ *     hash 0123456789abcdef   XXH3-64 of the lines before
+ *
+ * and then spaces. A reader that finds another hash has met a writer, and reads again.
+ *
+ * The file is also what keeps a second process with the same number away. A process locks it (flock) as long as it
+ * works. Where a lock says nothing, because the file system has no locks or those of one machine only, the counter
+ * decides: the second process watches it for TASK_WATCH_NS, and stops if it moves.
+ */
+#ifndef TOKMAP_PACK_TASK_STATUS_H
+#define TOKMAP_PACK_TASK_STATUS_H
+
+#include <stdbool.h>
+
+#include "tokmap/tokmap.h"
+
+#define TASK_STATUS_BYTES 1024
+#define TASK_BEAT_NS ((uint64_t)2000000000)
+#define TASK_WATCH_NS ((uint64_t)5000000000)
+#define TASKS_MOST ((uint64_t)1000000)
+#define TASK_HOST_MOST 256
+
+enum task_state { TASK_WORKING, TASK_DONE, TASK_FAILED, TASK_STATES };
+
+/* What a process reports of its work. */
+struct task_work {
+    uint64_t units, units_done;
+    uint64_t documents, tokens, bytes, bytes_all;
+    uint64_t bytes_before;
+};
+
+struct task_status {
+    uint64_t task, tasks, counter, process, nonce;
+    char host[TASK_HOST_MOST];
+    enum task_state state;
+    struct task_work work;
+    uint64_t milliseconds;
+    bool moving; /* of task_status_list(): a process writes the file */
+};
+
+struct task_claim; /* task_claim_report() and task_claim_lost(): any thread; the others: one */
+
+/* Takes the number `task` of `tasks` in a folder of unfinished work, and writes its file from then on. Statuses: OK,
+ * ERROR_BUSY (another process has it, which the message names), ERROR_INTERRUPTED (stop(user) returned true while the
+ * counter was watched), ERROR_IO, ERROR_NOT_FOUND, ERROR_MEMORY. */
+enum tokmap_status task_claim_take(struct task_claim **claim, const char *folder, uint64_t task, uint64_t tasks,
+                                   bool (*stop)(void *user), void *user, struct tokmap_error *error);
+
+/* What the file says next. */
+void task_claim_report(struct task_claim *claim, const struct task_work *work);
+
+/* Whether another process has written the file since it was taken: then this one must stop. */
+bool task_claim_lost(const struct task_claim *claim);
+/* The error for that. */
+enum tokmap_status task_claim_lost_error(const struct task_claim *claim, struct tokmap_error *error);
+
+/* Writes the file once more, and frees the claim. NULL is ignored. */
+void task_claim_end(struct task_claim *claim, enum task_state state);
+
+/* Reads the files of a folder, in order of tasks and number. watch: where a lock does not say whether a process is
+ * there, waits TASK_WATCH_NS to see whether its counter moves. The caller frees *list. Files that are no status are
+ * left out. Statuses: OK, ERROR_NOT_FOUND (there is no such folder), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status task_status_list(const char *folder, bool watch, struct task_status **list, size_t *count,
+                                    struct tokmap_error *error);
+
+/* Whether a file in the folder of unfinished work is one of these. */
+bool task_status_is_name(const char *entry);
+
+/* Text to status and back, for tests. task_status_write() fills TASK_STATUS_BYTES. */
+void task_status_write(const struct task_status *status, char *text);
+bool task_status_read(struct task_status *status, const char *text, size_t bytes);
+
+#endif
