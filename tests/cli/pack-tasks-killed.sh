@@ -1,13 +1,13 @@
 # Tasks that are killed, and run again: the bytes are those of undisturbed work. Two tasks of one number, and --status.
-# TOKMAP_KILLS: how often tasks are killed in all (12).
+# TOKMAP_KILLS: how often tasks are killed in all (8).
 . "$TOKMAP_CLI/helpers.sh"
-kills=${TOKMAP_KILLS:-12}
-awk 'BEGIN { srand(4); for (i = 0; i < 40000; i++) { t = ""; n = int(rand() * 30); for (k = 0; k < n; k++)
+kills=${TOKMAP_KILLS:-8}
+awk 'BEGIN { srand(4); for (i = 0; i < 15000; i++) { t = ""; n = int(rand() * 30); for (k = 0; k < n; k++)
     t = t " word" int(rand() * 5000); printf "{\"text\":\"%s\"}\n", t } }' >a.jsonl
-head -n 9000 a.jsonl >b.jsonl
+head -n 5000 a.jsonl >b.jsonl
 gzip -n -c a.jsonl >c.jsonl.gz
 inputs='a.jsonl b.jsonl c.jsonl.gz b.jsonl'
-options='--shard-tokens 100k --unit-bytes 500k'
+options='--shard-tokens 200k --unit-bytes 300k'
 mkdir ref
 tokmap pack -q $options -o ref/d $inputs
 
@@ -25,7 +25,7 @@ while [ $kills -gt 0 ]; do
             tokmap pack -q $options --checkpoint-seconds 0.001 -j 1 --task $i/3 -o k/d $inputs 2>err.$i &
             pids="$pids $!"
         done
-        sleep 0.$((round * kill * 7 % 10))$((kill * 3 % 10))
+        sleep 0.$((round * kill * 7 % 4))$((kill * 3 % 10))
         for pid in $pids; do kill -s KILL $pid 2>/dev/null || true; done
         for pid in $pids; do wait $pid 2>/dev/null || true; done
         for i in 0 1 2; do
@@ -48,14 +48,14 @@ while [ -z "$first" ]; do
     tries=$((tries + 1))
     [ $tries -lt 20 ]
     rm -rf t/*
-    tokmap pack -q $options --unit-bytes 20k --checkpoint-seconds 0.001 -j 1 --task 0/2 -o t/d $inputs 2>err.first &
+    tokmap pack -q $options --unit-bytes 8k --checkpoint-seconds 0.001 -j 1 --task 0/2 -o t/d b.jsonl 2>err.first &
     pid=$!
     while [ ! -s t/d.work/task-0-of-2.status ] && kill -0 $pid 2>/dev/null; do sleep 0.002; done
     kill -s STOP $pid 2>/dev/null || true
     tokmap pack --status t/d >status 2>/dev/null || true
     if grep -q '^0 of 2  *working' status; then first=$pid; else kill -s CONT $pid || true; wait $pid || true; fi
 done
-exits 1 tokmap pack -q $options --unit-bytes 20k --task 0/2 -o t/d $inputs 2>err
+exits 1 tokmap pack -q $options --unit-bytes 8k --task 0/2 -o t/d b.jsonl 2>err
 holds err "another process is task 0 of 2 of this output: process $first on host $(uname -n)"
 holds status '1 working, 0 done, 0 failed, 0 stopped without an end, 1 not begun'
 tokmap pack --status t/d --json >json
@@ -65,14 +65,14 @@ wait $first 2>/dev/null || true
 tokmap pack --status t/d >status
 holds status '0 working, 0 done, 0 failed, 1 stopped without an end, 1 not begun'
 holds status 'run the tasks again that failed or stopped'
-tokmap pack -q $options --unit-bytes 20k --task 1/2 -o t/d $inputs
+tokmap pack -q $options --unit-bytes 8k --task 1/2 -o t/d b.jsonl
 tokmap pack --status t/d >status
 holds status '0 working, 1 done, 0 failed, 1 stopped without an end, 0 not begun'
-exits 1 tokmap pack -q $options --unit-bytes 20k --finish -o t/d $inputs 2>err
+exits 1 tokmap pack -q $options --unit-bytes 8k --finish -o t/d b.jsonl 2>err
 holds err 'run again, of 2 tasks: 0'
-tokmap pack -q $options --unit-bytes 20k --task 0/2 -o t/d $inputs
+tokmap pack -q $options --unit-bytes 8k --task 0/2 -o t/d b.jsonl
 mkdir u
-tokmap pack -q $options --unit-bytes 20k -o u/d $inputs
+tokmap pack -q $options --unit-bytes 8k -o u/d b.jsonl
 for file in u/*; do same "$file" "t/${file#u/}"; done
 [ ! -e t/d.work ]
 exits 1 tokmap pack --status t/d 2>err

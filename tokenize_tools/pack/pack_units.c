@@ -82,7 +82,7 @@ static enum tokmap_status size_find(struct pack_units *units, const struct input
     if (os_stat(path, &found)) /* opening it reports that, or leaves it out */
         return TOKMAP_OK;
     if (found.kind != OS_KIND_FILE)
-        return indivisible(units, path, "it is no regular file, so only one process can read it; name files", error);
+        return indivisible(units, path, "it is not a regular file, so only one process can read it; name files", error);
     *bytes = found.bytes;
     return TOKMAP_OK;
 }
@@ -156,7 +156,7 @@ static enum tokmap_status lists_check(struct pack_units *units, const struct inp
         const char *list = select->lists[i];
         if (!strcmp(list, "-") || (!os_stat(list, &found) && found.kind != OS_KIND_FILE))
             status = indivisible(units, stream_name(list),
-                                 "this list of inputs is no regular file, so only one process can read it; write it to "
+                                 "this list of inputs is not a regular file, so only one process can read it; write it to "
                                  "a file",
                                  error);
     }

@@ -149,7 +149,7 @@ static bool status_load(int fd, struct task_status *status)
             return false;
         if (task_status_read(status, text, got))
             return true;
-        if (!got) /* new, or no status */
+        if (!got) /* new */
             return false;
         os_sleep_ns(TRY_NS);
     }

@@ -73,8 +73,8 @@ enum tokmap_status task_claim_lost_error(const struct task_claim *claim, struct 
 void task_claim_end(struct task_claim *claim, enum task_state state);
 
 /* Reads the files of a folder, in order of tasks and number. watch: where a lock does not say whether a process is
- * there, waits TASK_WATCH_NS to see whether its counter moves. The caller frees *list. Files that are no status are
- * left out. Statuses: OK, ERROR_NOT_FOUND (there is no such folder), ERROR_IO, ERROR_MEMORY. */
+ * there, waits TASK_WATCH_NS to see whether its counter moves. The caller frees *list. Statuses: OK, ERROR_NOT_FOUND
+ * (there is no such folder), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status task_status_list(const char *folder, bool watch, struct task_status **list, size_t *count,
                                     struct tokmap_error *error);
 
