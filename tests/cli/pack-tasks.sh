@@ -175,7 +175,7 @@ mkdir y
 task y 0/2
 flip y/d.work/unit-000000.done 100
 exits 1 task y 1/2 2>err
-holds err 'unit-000000.done: the record of this unit is damaged'
+holds err 'unit-000000.done: the record of this unit is damaged, or of work with other options'
 exits 1 task y 0/2 2>err
 rm y/d.work/unit-000000.done
 mv y/d.work/unit-000001.work/unit-000001-00000.bin.unit elsewhere

@@ -129,7 +129,7 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
     for (uint64_t i = 0; i < units->count && !status; i++) {
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
-                     : unit_record_read(folder, i, record, &lengths, error);
+                     : unit_record_read(options, folder, i, record, &lengths, error);
         if (!status)
             result_add(result, record, units->list[i].begin != 0);
         if (status != TOKMAP_ERROR_NOT_FOUND)
@@ -252,7 +252,7 @@ static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool emp
     for (uint64_t i = 0; i < finish->units->count && !status; i++) {
         const struct unit *unit = &finish->units->list[i];
         const bool wanted = empty && !finish->shards[set];
-        status = unit_record_read(finish->folder, i, finish->record, NULL, error);
+        status = unit_record_read(finish->options, finish->folder, i, finish->record, NULL, error);
         records = unit->begin ? records : 0;
         const struct shard_set_result *found = &finish->record->sets[set];
         const uint64_t shards = found->documents || wanted ? found->shards : 0;

@@ -136,7 +136,8 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
         return error_set(error, TOKMAP_ERROR_INPUT, options->units->paths[unit->first], TOKMAP_NO_OFFSET,
                          "a part of this file cannot be read, and others of its parts are packed; repair the file, or "
                          "leave it out, and begin again in a new folder of unfinished work");
-    return unit_record_write(tasks->folder, tasks->unit, result, &tasks->lengths, options->pack->sync, error);
+    return unit_record_write(options->pack, tasks->folder, tasks->unit, result, &tasks->lengths, options->pack->sync,
+                             error);
 }
 
 /* ---- one unit ---- */
@@ -216,7 +217,7 @@ static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *e
     if (!done)
         return no_memory(error);
     for (tasks->unit = outcome->first; tasks->unit < outcome->end && !status; tasks->unit++) {
-        status = unit_record_read(tasks->folder, tasks->unit, tasks->now, NULL, error);
+        status = unit_record_read(tasks->options->pack, tasks->folder, tasks->unit, tasks->now, NULL, error);
         done[tasks->unit - outcome->first] = !status;
         outcome->done_before += !status;
         if (!status)

@@ -11,6 +11,7 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "pack_facts.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -22,7 +23,7 @@
 
 struct head {
     char magic[16];
-    uint64_t layout, unit;
+    uint64_t key, unit;
     uint64_t count, largest, low, high; /* of the histogram */
     uint64_t pairs;
     struct pack_result result;
@@ -70,15 +71,32 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "the record of a unit", 0);
 }
 
-static enum tokmap_status record_make(struct bytes_buffer *text, uint64_t unit, const struct pack_result *result,
-                                      const struct histogram *lengths, struct tokmap_error *error)
+/* The hash of all that the bytes of a unit depend on beside its inputs, and of what a record consists of. Returns false
+ * without memory. */
+static bool key_make(const struct pack_options *options, uint64_t *key)
+{
+    struct pack_facts facts;
+    struct hash_state *state = hash_state_new();
+    const bool made = pack_facts_make(&facts, options, unit_record_layout()) && state;
+    for (size_t i = 0; i < facts.count && made; i++) {
+        hash_state_add(state, facts.list[i].name, strlen(facts.list[i].name) + 1);
+        hash_state_add(state, facts.list[i].value, strlen(facts.list[i].value) + 1);
+    }
+    *key = made ? hash_state_64(state) : 0;
+    hash_state_free(state);
+    pack_facts_free(&facts);
+    return made;
+}
+
+static enum tokmap_status record_make(struct bytes_buffer *text, const struct pack_options *options, uint64_t unit,
+                                      const struct pack_result *result, const struct histogram *lengths,
+                                      struct tokmap_error *error)
 {
     uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0, hash;
     struct head *head = calloc(1, sizeof *head);
-    bool good = pairs && head;
+    bool good = pairs && head && key_make(options, &head->key);
     if (good) {
         memcpy(head->magic, MAGIC, sizeof MAGIC);
-        head->layout = unit_record_layout();
         head->unit = unit;
         head->count = lengths->count;
         head->largest = lengths->largest;
@@ -101,12 +119,14 @@ static enum tokmap_status record_make(struct bytes_buffer *text, uint64_t unit, 
     return good ? TOKMAP_OK : no_memory(error);
 }
 
-enum tokmap_status unit_record_write(const char *folder, uint64_t unit, const struct pack_result *result,
-                                     const struct histogram *lengths, bool sync, struct tokmap_error *error)
+enum tokmap_status unit_record_write(const struct pack_options *options, const char *folder, uint64_t unit,
+                                     const struct pack_result *result, const struct histogram *lengths, bool sync,
+                                     struct tokmap_error *error)
 {
     struct bytes_buffer text = {0};
     char *path = unit_path(folder, unit, ".done"), *partial = unit_path(folder, unit, ".done.partial");
-    enum tokmap_status status = path && partial ? record_make(&text, unit, result, lengths, error) : no_memory(error);
+    enum tokmap_status status =
+        path && partial ? record_make(&text, options, unit, result, lengths, error) : no_memory(error);
     int fd = -1, system = 0;
     if (!status) {
         (void)os_unlink(partial);
@@ -132,7 +152,7 @@ enum tokmap_status unit_record_write(const char *folder, uint64_t unit, const st
 }
 
 /* Checks a record that was read, and takes it apart. Returns false if it is damaged. */
-static bool record_take(const struct bytes_buffer *text, uint64_t unit, struct pack_result *result,
+static bool record_take(const struct bytes_buffer *text, uint64_t key, uint64_t unit, struct pack_result *result,
                         struct histogram *lengths)
 {
     struct histogram own = {0};
@@ -141,8 +161,8 @@ static bool record_take(const struct bytes_buffer *text, uint64_t unit, struct p
     if (good)
         memcpy(head, text->bytes, sizeof *head);
     const size_t end = text->count - sizeof(uint64_t);
-    good = good && !memcmp(head->magic, MAGIC, sizeof MAGIC) && head->layout == unit_record_layout() &&
-           head->unit == unit && head->pairs == (end - sizeof *head) / (2 * sizeof(uint64_t)) &&
+    good = good && !memcmp(head->magic, MAGIC, sizeof MAGIC) && head->key == key && head->unit == unit &&
+           head->pairs == (end - sizeof *head) / (2 * sizeof(uint64_t)) &&
            (end - sizeof *head) % (2 * sizeof(uint64_t)) == 0 && hash64(text->bytes, end) == load64(text->bytes + end);
     if (good)
         *result = head->result;
@@ -165,12 +185,13 @@ static bool record_take(const struct bytes_buffer *text, uint64_t unit, struct p
     return good;
 }
 
-enum tokmap_status unit_record_read(const char *folder, uint64_t unit, struct pack_result *result,
-                                    struct histogram *lengths, struct tokmap_error *error)
+enum tokmap_status unit_record_read(const struct pack_options *options, const char *folder, uint64_t unit,
+                                    struct pack_result *result, struct histogram *lengths, struct tokmap_error *error)
 {
     struct bytes_buffer text = {0};
     struct os_stat found;
     char *path = unit_path(folder, unit, ".done");
+    uint64_t key;
     int fd = -1;
     if (!path)
         return no_memory(error);
@@ -186,9 +207,12 @@ enum tokmap_status unit_record_read(const char *folder, uint64_t unit, struct pa
         system = os_pread(fd, text.bytes, (size_t)found.bytes, 0, &text.count);
     if (!status && system)
         status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the record of a unit cannot be read");
-    if (!status && !record_take(&text, unit, result, lengths))
+    if (!status && !key_make(options, &key))
+        status = no_memory(error);
+    if (!status && !record_take(&text, key, unit, result, lengths))
         status = error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
-                           "the record of this unit is damaged; remove it, and run its task again");
+                           "the record of this unit is damaged, or of work with other options; remove it, and run its "
+                           "task again");
     if (fd >= 0)
         os_close(fd);
     bytes_free(&text);

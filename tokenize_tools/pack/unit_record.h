@@ -5,8 +5,9 @@
  *     unit-000012.partial   the lock of the process that works on it
  *     unit-000012.done      the record: the unit is finished, and this is what it has
  *
- * A record is for the same version of tokmap, which the journal of NAME.work says. It has the numbers of the closing
- * report, and the lengths of documents as pairs of a histogram.
+ * A record is for the same version of tokmap and the same options (pack_facts.h), whose hash it has, so that units of
+ * other work cannot get among these. It has the numbers of the closing report, and the lengths of documents as pairs of
+ * a histogram.
  */
 #ifndef TOKMAP_PACK_UNIT_RECORD_H
 #define TOKMAP_PACK_UNIT_RECORD_H
@@ -24,12 +25,13 @@ bool unit_is_name(const char *entry, bool *is_folder);
 uint64_t unit_record_layout(void);
 
 /* Writes the record, syncs it, and gives it its name. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status unit_record_write(const char *folder, uint64_t unit, const struct pack_result *result,
-                                     const struct histogram *lengths, bool sync, struct tokmap_error *error);
+enum tokmap_status unit_record_write(const struct pack_options *options, const char *folder, uint64_t unit,
+                                     const struct pack_result *result, const struct histogram *lengths, bool sync,
+                                     struct tokmap_error *error);
 
-/* Reads a record, and adds its lengths to `lengths` unless that is NULL. Statuses: OK, NOT_FOUND (the unit is not
- * finished), ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status unit_record_read(const char *folder, uint64_t unit, struct pack_result *result,
-                                    struct histogram *lengths, struct tokmap_error *error);
+/* Reads a record, and adds its lengths to `lengths` unless that is NULL. Statuses: OK, ERROR_NOT_FOUND (the unit is not
+ * finished), ERROR_CORRUPT (it is damaged, or of other options), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status unit_record_read(const struct pack_options *options, const char *folder, uint64_t unit,
+                                    struct pack_result *result, struct histogram *lengths, struct tokmap_error *error);
 
 #endif

@@ -240,7 +240,9 @@ static void test_record(void **unused)
     struct pack_result *result = calloc(1, sizeof *result), *read = calloc(1, sizeof *read);
     struct histogram lengths, sum;
     struct tokmap_error error = {0};
+    struct pack_options made_by = {.vocabulary = 1000, .shard_tokens = 10, .unit_bytes = 100, .eod_id = 7};
     bool is_folder;
+    made_by.corpus = (struct corpus_options){.content = CORPUS_CONTENT_IDS, .field = "ids"};
     assert_non_null(result);
     assert_non_null(read);
     assert_int_equal(chdir(folder), 0);
@@ -249,24 +251,27 @@ static void test_record(void **unused)
         histogram_add(&lengths, i * i, i);
     result->tokens = 12345;
     result->sets[0].documents = 3;
-    assert_int_equal(unit_record_read(".", 12, read, &sum, &error), TOKMAP_ERROR_NOT_FOUND);
-    assert_int_equal(unit_record_write(".", 12, result, &lengths, false, &error), TOKMAP_OK);
+    assert_int_equal(unit_record_read(&made_by, ".", 12, read, &sum, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(unit_record_write(&made_by, ".", 12, result, &lengths, false, &error), TOKMAP_OK);
     assert_true(file_exists("unit-000012.done"));
     for (int i = 0; i < 2; i++) /* the lengths are added */
-        assert_int_equal(unit_record_read(".", 12, read, &sum, &error), TOKMAP_OK);
+        assert_int_equal(unit_record_read(&made_by, ".", 12, read, &sum, &error), TOKMAP_OK);
     assert_memory_equal(read, result, sizeof *read);
     assert_int_equal(sum.count, 2 * lengths.count);
     assert_int_equal(sum.largest, lengths.largest);
     assert_true(sum.sum == 2 * lengths.sum);
     assert_int_equal(histogram_percentile(&sum, 900), histogram_percentile(&lengths, 900));
+    made_by.shard_tokens = 11; /* other work */
+    assert_int_equal(unit_record_read(&made_by, ".", 12, read, &sum, &error), TOKMAP_ERROR_CORRUPT);
+    made_by.shard_tokens = 10;
     assert_int_equal(rename("unit-000012.done", "unit-000013.done"), 0); /* of another unit */
-    assert_int_equal(unit_record_read(".", 13, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
+    assert_int_equal(unit_record_read(&made_by, ".", 13, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
     struct stat found;
     assert_int_equal(stat("unit-000013.done", &found), 0);
     for (off_t bytes = 0; bytes < found.st_size; bytes += found.st_size / 50 + 1) {
-        assert_int_equal(unit_record_write(".", 14, result, &lengths, false, &error), TOKMAP_OK);
+        assert_int_equal(unit_record_write(&made_by, ".", 14, result, &lengths, false, &error), TOKMAP_OK);
         assert_int_equal(truncate("unit-000014.done", bytes), 0);
-        assert_int_equal(unit_record_read(".", 14, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
+        assert_int_equal(unit_record_read(&made_by, ".", 14, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
     }
     assert_true(unit_is_name("unit-000012.work", &is_folder) && is_folder);
     assert_true(unit_is_name("unit-1000012.done", &is_folder) && !is_folder);
