@@ -12,16 +12,16 @@ mkdir in
 awk 'BEGIN { for (i = 0; i < 2500; i++) {
     t = ""
     for (k = i * 7 % 23; k > 0; k--) t = t "w" k " of " i " "
-    if (i == 1500) for (k = 0; k < 4000; k++) t = t "a long document "
+    if (i == 1500) for (k = 0; k < 10000; k++) t = t "a long document "
     if (i % 97 == 5) print ""
     printf "{\"text\": \"%s\", \"n\": %d}\n", t, i } }' >in/a.jsonl
 for i in 1 2 3 4 5; do
     head -n $((i * 40)) in/a.jsonl >in/b$i.jsonl
 done
 gzip -n -c in/a.jsonl >in/c.jsonl.gz
-head -c 30000 in/a.jsonl >in/d.txt
+head -c 30000 in/a.jsonl | tr -d '{}"' >in/d.txt
 : >in/e.txt
-options='--shard-tokens 9k --unit-bytes 20000 --columns n'
+options='--shard-tokens 80k --unit-bytes 100000 --columns n'
 
 # tree FOLDER: the hashes of its files.
 tree()
@@ -41,27 +41,26 @@ mkdir ref
 tokmap pack --json $options -o ref/d in >report
 tree ref >wanted
 shards=$(ls ref/d-*.bin | wc -l)
-[ "$shards" -gt 30 ]
+[ "$shards" -gt 10 ]
 tokmap verify -q ref/d
 
 # The tokens, columns, and origins are those of one shard, also where a unit begins inside a file.
 tokmap pack --json --columns n -o one in >report.one
 cat ref/d-*.bin >all
 same all one.bin
-if command -v python3 >/dev/null 2>&1; then
-    for name in documents tokens files blank_lines input_bytes stored_bytes structure_bytes text_bytes document_tokens \
-        largest_id empty_documents not_read; do
-        equal "$(field report $name)" "$(field report.one $name)" $name:
-    done
-    equal "$(field report shards)" "$shards"
-    for document in 0 100 400 777 1499 1500 1501 1502 2000 2400 2499 2500 3000 4000 5599 5600 5601; do
-        tokmap show --json one --document $document >a 2>err
-        tokmap show --json ref/d --document $document >b 2>err
-        for name in path file record; do
-            grep -q "\"$name\"" a && equal "$(field b $name)" "$(field a $name)" "document $document, $name:"
-        done
-    done
-fi
+for name in documents tokens files blank_lines input_bytes stored_bytes structure_bytes text_bytes largest_id \
+    empty_documents; do
+    equal "$(grep -o "\"$name\": [0-9]*" report)" "$(grep -o "\"$name\": [0-9]*" report.one)" $name:
+done
+for name in document_tokens not_read; do
+    equal "$(grep -o "\"$name\": {[^}]*}" report)" "$(grep -o "\"$name\": {[^}]*}" report.one)" $name:
+done
+grep -q "\"shards\": $shards," report
+for document in 0 400 777 1499 1500 1501 1502 2000 2499 2500 4000 5593; do
+    tokmap show --json one --document $document | grep -o '"path": "[^"]*", "record": [0-9]*' >a
+    tokmap show --json ref/d --document $document | grep -o '"path": "[^"]*", "record": [0-9]*' >b
+    same a b
+done
 tokmap export -o one.jsonl one >/dev/null
 tokmap export -o ref.jsonl ref/d >/dev/null
 same one.jsonl ref.jsonl
@@ -150,8 +149,8 @@ mkdir x
 task x 0/2
 exits 1 tokmap pack -q $options --eod=7 --task 1/2 -o x/d in 2>err
 holds err 'another --eod: it had 256, and this one has 7'
-exits 1 tokmap pack -q $options --unit-bytes 30000 --task 1/2 -o x/d in 2>err
-holds err 'another --unit-bytes: it had 20000, and this one has 30000'
+exits 1 tokmap pack -q $options --unit-bytes 50000 --task 1/2 -o x/d in 2>err
+holds err 'another --unit-bytes: it had 100000, and this one has 50000'
 cp -p in/d.txt saved
 printf x | dd of=in/d.txt bs=1 seek=100 conv=notrunc 2>/dev/null
 exits 1 task x 1/2 2>err
