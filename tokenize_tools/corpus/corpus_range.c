@@ -71,8 +71,13 @@ static bool newline_find(uint64_t *found, const char *bytes, size_t count)
 enum tokmap_status corpus_range_border(const char *path, uint64_t at, bool (*stop)(void *user), void *user,
                                        uint64_t *border, struct tokmap_error *error)
 {
+    struct os_stat found;
     *border = at ? at - 1 : 0;
-    return at ? file_walk(path, at - 1, UINT64_MAX, stop, user, newline_find, border, error) : TOKMAP_OK;
+    const enum tokmap_status status =
+        at ? file_walk(path, at - 1, UINT64_MAX, stop, user, newline_find, border, error) : TOKMAP_OK;
+    if (!status && at && !os_stat(path, &found)) /* the file may end before */
+        *border = min64(*border, found.bytes);
+    return status;
 }
 
 static bool newlines_count(uint64_t *found, const char *bytes, size_t count)

@@ -146,7 +146,7 @@ static enum tokmap_status file_take(struct pack_units *units, const struct pack_
     return TOKMAP_OK;
 }
 
-/* A list of paths that is no file can be read only once, so it is not read here. */
+/* A list of paths that comes from a pipe can be read only once, so it is not read here. */
 static enum tokmap_status lists_check(struct pack_units *units, const struct inputs_selection *select,
                                       struct tokmap_error *error)
 {
