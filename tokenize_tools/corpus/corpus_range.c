@@ -17,7 +17,7 @@ enum tokmap_status corpus_range_possible(const char *path, const struct corpus_o
                                          struct tokmap_error *error)
 {
     char head[4096];
-    struct tokmap_error unused;
+    struct tokmap_error why;
     struct stream *stream;
     size_t got;
     bool end;
@@ -25,13 +25,20 @@ enum tokmap_status corpus_range_possible(const char *path, const struct corpus_o
     const enum corpus_format format = options->format == CORPUS_AUTO ? format_of_name(path) : options->format;
     if (format != CORPUS_JSONL || remote_kind(path) || !strcmp(path, "-"))
         return TOKMAP_OK;
-    const enum tokmap_status status = stream_new(&stream, NULL, NULL, error);
+    enum tokmap_status status = stream_new(&stream, NULL, NULL, error);
     if (status)
         return status;
-    *possible = !stream_open(stream, path, &unused) && stream_is_regular(stream) &&
-                !stream_read(stream, head, sizeof head, &got, &end, &unused) && !stream_is_compressed(stream);
+    status = stream_open(stream, path, &why);
+    if (!status)
+        status = stream_read(stream, head, sizeof head, &got, &end, &why);
+    *possible = !status && stream_is_regular(stream) && !stream_is_compressed(stream);
     stream_free(stream);
-    return TOKMAP_OK;
+    /* What the file contains is the same for all. But that it cannot be read may pass, and then others would cut it. */
+    if (status != TOKMAP_ERROR_IO && status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_MEMORY)
+        return TOKMAP_OK;
+    if (error)
+        *error = why;
+    return status;
 }
 
 /* Reads [at, end) of a file, in pieces that look() gets. It returns true to end the reading. */

@@ -15,8 +15,7 @@
 
 #include "corpus.h"
 
-/* Whether an input of such a size can be cut. One that cannot be opened or read cannot. Statuses: OK, those of
- * stream_new(). */
+/* Whether an input can be cut. Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status corpus_range_possible(const char *path, const struct corpus_options *options, bool *possible,
                                          struct tokmap_error *error);
 

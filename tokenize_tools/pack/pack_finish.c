@@ -23,6 +23,7 @@
 #include "common/hash.h"
 #include "format/index_reader.h"
 #include "format/origin_shift.h"
+#include "format/partial_file.h"
 #include "platform/os.h"
 #include "task_status.h"
 #include "text/path.h"
@@ -360,4 +361,38 @@ void pack_work_clear(const char *folder)
         (void)os_unlink(journal);
     free(journal);
     (void)os_remove_folder(folder);
+}
+
+/* Returns -1 at the first file of a shard. */
+static int shard_find(void *user, const char *entry)
+{
+    const struct clearing *clearing = user;
+    bool is_folder = false;
+    const size_t bytes = strlen(entry);
+    static const char *const ends[] = {".unit", ".unit.partial"};
+    for (size_t i = 0; i < 2; i++)
+        if (bytes >= strlen(ends[i]) && !strcmp(entry + bytes - strlen(ends[i]), ends[i]))
+            return -1;
+    if (clearing->inside || !unit_is_name(entry, &is_folder) || !is_folder)
+        return 0;
+    char *path = path_in(clearing->folder, entry);
+    struct clearing below = {path, true};
+    const int found = path ? os_folder_list(path, shard_find, &below) : -1;
+    free(path);
+    return found;
+}
+
+void pack_work_settle(const struct pack_options *options, const char *folder)
+{
+    struct clearing clearing = {folder, false};
+    int fd;
+    char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
+    const int found = os_folder_list(folder, shard_find, &clearing);
+    if (lock && (!found || found == ENOENT) && !partial_file_open(lock, NULL, NULL, &fd)) {
+        if (!found)
+            pack_work_clear(folder);
+        (void)os_unlink(lock);
+        os_close(fd);
+    }
+    free(lock);
 }

@@ -37,4 +37,8 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
 /* Removes all that units and tasks have left in a folder of unfinished work, and the folder. */
 void pack_work_clear(const char *folder);
 
+/* The output exists. If a process was killed after it had named the shards, and before it had removed all else, removes
+ * that: the folder, if it has no shard any more, and the lock. */
+void pack_work_settle(const struct pack_options *options, const char *folder);
+
 #endif

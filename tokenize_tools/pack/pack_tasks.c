@@ -361,8 +361,8 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     const struct pack_tasks_options *options = tasks->options;
     bool absent = false, incomplete = false;
     enum tokmap_status status = pack_names_check(options->pack, &incomplete, error);
-    if (status == TOKMAP_ERROR_EXISTS && is_complete(options->pack))
-        pack_work_clear(tasks->folder); /* of a process that was killed after it named all */
+    if (status == TOKMAP_ERROR_EXISTS)
+        pack_work_settle(options->pack, tasks->folder);
     if (!status)
         status = work_compare(tasks, !options->finish, &absent, error);
     if (!status && absent)

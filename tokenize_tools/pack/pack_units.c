@@ -2,6 +2,7 @@
 #include "pack_units.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -79,8 +80,11 @@ static enum tokmap_status size_find(struct pack_units *units, const struct input
         *bytes = inputs_bytes(inputs);
         return TOKMAP_OK;
     }
-    if (os_stat(path, &found)) /* opening it reports that, or leaves it out */
+    const int system = os_stat(path, &found);
+    if (system == ENOENT || system == ENOTDIR) /* opening it reports that, or leaves it out */
         return TOKMAP_OK;
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be examined");
     if (found.kind != OS_KIND_FILE)
         return indivisible(units, path, "it is not a regular file, so only one process can read it; name files", error);
     *bytes = found.bytes;
@@ -155,10 +159,11 @@ static enum tokmap_status lists_check(struct pack_units *units, const struct inp
         struct os_stat found;
         const char *list = select->lists[i];
         if (!strcmp(list, "-") || (!os_stat(list, &found) && found.kind != OS_KIND_FILE))
-            status = indivisible(units, stream_name(list),
-                                 "this list of inputs is not a regular file, so only one process can read it; write it to "
-                                 "a file",
-                                 error);
+            status =
+                indivisible(units, stream_name(list),
+                            "this list of inputs is not a regular file, so only one process can read it; write it to "
+                            "a file",
+                            error);
     }
     return status;
 }

@@ -85,9 +85,10 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                                             .user = options->user};
     *result = (struct pack_result){.tokens = 0};
     enum tokmap_status status = pack_units_list(&units, &list, error);
-    /* Alone, a process reads what nobody can divide, and reports, or leaves out, what cannot be listed. */
-    const bool whole = status || units.indivisible || units.count < 2;
-    if (!tasks->asked.given && whole && status != TOKMAP_ERROR_INTERRUPTED)
+    /* Alone, a process reads what nobody can divide, and leaves out, where it is asked to, what cannot be listed. */
+    const bool skips = status && status != TOKMAP_ERROR_INTERRUPTED && options->corpus.skip;
+    const bool whole = skips || (!status && (units.indivisible || units.count < 2));
+    if (!tasks->asked.given && whole)
         status = whole_pack(options, operands, operand_count, result, error);
     else if (!status && units.indivisible)
         status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, units.indivisible_path, TOKMAP_NO_OFFSET,
