@@ -188,11 +188,11 @@ static int tasks_check(const struct cli_command *command, struct packing *packin
         return status;
     if (!packing->shard_given)
         return cli_misused(command, "%s is about shard sets: give the size of shards with --shard-tokens", option);
-    if (packing->shuffled || packing->drop.dedup || packing->drop.ngrams.count)
+    if (packing->shuffled || packing->drop.dedup_given || packing->drop.ngrams.count)
         return cli_misused(command, "%s does not go with %s yet, for which one process reads all inputs", option,
-                           packing->shuffled     ? "--shuffle"
-                           : packing->drop.dedup ? "--dedup"
-                                                 : "--exclude-ngrams");
+                           packing->shuffled           ? "--shuffle"
+                           : packing->drop.dedup_given ? "--dedup"
+                                                       : "--exclude-ngrams");
     if (asked->given && packing->dry_run)
         return cli_misused(command, "%s writes files and cannot be used with --dry-run", option);
     if (asked->given && packing->start_over)
@@ -388,7 +388,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     const bool is_bytes = !strcmp(packing->asked.spec, "bytes"); /* the built-in tokenizer, which has no file */
     /* Into units of work: stages that look at all documents are not. */
     const bool is_cut =
-        packing->shard_given && !packing->shuffled && !packing->drop.dedup && !packing->drop.ngrams.count;
+        packing->shard_given && !packing->shuffled && !packing->drop.dedup_given && !packing->drop.ngrams.count;
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,
