@@ -1,0 +1,1 @@
+tokmap-bench compare start build/measure/tokmap-measure-1g
