@@ -8,7 +8,10 @@ printed. Where TEMPLATE has one of these, OUT has what it stands for:
     {{loader tokens_per_s}}         value and unit of the row tokens_per_s of the step loader
     {{loader tokens_per_s limit}}   its limit; also: ratio, range (smallest to largest), number (without the unit)
     {{compare-loaders ROW METRIC}}  the same for a row of a comparison; a fourth word is again limit, number, ...
-    {{table STEP}}                  all rows of a comparison as a table: systems down, metrics across
+    {{table STEP}}                  all rows of a comparison as a table: systems down, metrics across; then the systems
+                                    that were not measured, with reasons, and the versions and options of the others
+    {{matrix STEP}}                 the fault matrix: systems down, faults across, and in each cell what happened; then
+                                    the counts and messages
     {{figures STEP}}                all rows that have a verdict as a table, with the bar of each
     {{pictures STEP}}               the pictures that the step drew, each under its name
     {{fact NAME}}                   a line of the file facts: date, processor, memory, system, state, commit
@@ -24,6 +27,21 @@ import re
 import sys
 
 ABSENT = "not measured"
+# Metrics that are words about a system, not values.
+ABOUT, REASON = "about", "absent"
+# What a cell of the fault matrix shows for a result, and what the result means.
+OUTCOMES = {
+    "none": ("right", "every row came once and right"),
+    "place": ("error, place", "an error that names the file and the position in it"),
+    "status": ("error, file", "an error that names the file"),
+    "exception": ("error", "an error that names neither"),
+    "crash": ("crash", "the process died by a signal"),
+    "hang": ("hang", "no batch came within the limit"),
+    "garbage": ("**wrong rows**", "rows that are not the data were delivered without a word"),
+    "lost": ("**lost rows**", "rows never came, without a word"),
+    "repeated": ("**repeated rows**", "rows came again, without a word"),
+    "unreachable": ("not possible", "the fault cannot be injected into this loader"),
+}
 UNITS = {"us": "µs", "1": "", "x": "", "%": "%", "s/Mtoken": "s"}
 # How the metrics of these units end; the head of a column leaves that out, because each value has its unit.
 ENDINGS = {"tokens/s": "_tokens_per_s", "MB/s": "_mb_s", "GB/s": "_gb_s", "MiB": "_mib", "%": "_percent"}
@@ -110,6 +128,8 @@ def cell(results, words):
         return missing(results)
     if words[0] == "table":
         return table(results, words[1])
+    if words[0] == "matrix":
+        return matrix(results, words[1])
     if words[0] == "figures":
         return figures(results, words[1])
     if words[0] == "pictures":
@@ -131,32 +151,83 @@ def cell(results, words):
 
 def table(results, step):
     """A comparison as a table in Markdown, in the order in which its rows and metrics first appear."""
-    rows, metrics, values, reasons = [], [], {}, {}
+    rows, metrics, values = [], [], {}
     for found in results.rows(step):
         name = found.get("row")
-        if name is None:
+        if name is None or "metric" not in found or found["metric"] in (ABOUT, REASON):
             continue
-        if "absent" in found:
-            reasons[name] = found["absent"]
-        elif "metric" in found:
-            if name not in rows:
-                rows.append(name)
-            column = (found["metric"], found.get("unit", ""))
-            if column not in metrics:
-                metrics.append(column)
-            values[name, column] = found["value"]
+        if name not in rows:
+            rows.append(name)
+        column = (found["metric"], found.get("unit", ""))
+        if column not in metrics:
+            metrics.append(column)
+        values[name, column] = found["value"]
     if not rows:
         results.absent.append("table " + step)
         return ABSENT + "."
-    lines = ["| | " + " | ".join(heading(column) for column in metrics) + " |", "|---" * (len(metrics) + 1) + "|"]
+    lines = head_of_table(heading(column) for column in metrics)
     for name in rows:
         found = (values.get((name, column)) for column in metrics)
         lines.append(f"| {escape(name)} | "
                      + " | ".join("" if value is None else human(value, column[1])
                                   for value, column in zip(found, metrics)) + " |")
     results.used += len(values)
-    lines += [""] + [f"- {escape(name)} was not measured: {escape(reason)}" for name, reason in reasons.items()]
-    return "\n".join(lines).rstrip()
+    return "\n".join(lines + reasons(results, step) + about_systems(results, step)).rstrip()
+
+
+def matrix(results, step):
+    """The fault matrix. A system that cannot be had has no row in the table, but a line with the reason."""
+    absent = set(words_about(results, step, REASON))
+    cells = [row for row in results.rows(step) if "result" in row and row.get("row") not in absent]
+    if not cells:
+        results.absent.append("matrix " + step)
+        return ABSENT + "."
+    faults = list(dict.fromkeys(cell["metric"] for cell in cells))
+    systems = list(dict.fromkeys(cell["row"] for cell in cells))
+    found = {(cell["row"], cell["metric"]): cell for cell in cells}
+    lines = head_of_table(escape(fault) for fault in faults)
+    for system in systems:
+        lines.append(f"| {escape(system)} | " + " | ".join(
+            OUTCOMES[found[system, fault]["result"]][0] if (system, fault) in found else ABSENT for fault in faults)
+            + " |")
+    results.used += len(cells)
+    used = {cell["result"] for cell in cells}
+    lines += [""] + [f"- {word}: {meaning}" for result, (word, meaning) in OUTCOMES.items() if result in used]
+    lines += reasons(results, step)
+    for system in systems:
+        lines += folded(f"{system}: messages and counts", (
+            f"- {fault}: {escape(found[system, fault]['text'])}" for fault in faults if (system, fault) in found))
+    return "\n".join(lines + about_systems(results, step)).rstrip()
+
+
+def head_of_table(names):
+    """The two lines that begin a table whose first column has no name."""
+    names = list(names)
+    return ["| | " + " | ".join(names) + " |", "|---" * (len(names) + 1) + "|"]
+
+
+def words_about(results, step, metric):
+    """What the rows of a step say in words, by system: why it was not measured, or its version and options."""
+    return {row["row"]: row.get("text") or "" for row in results.rows(step)
+            if row.get("metric") == metric and row.get("row") is not None}
+
+
+def reasons(results, step):
+    """A list of the systems that were not measured."""
+    found = words_about(results, step, REASON)
+    return [""] * bool(found) + [f"- {escape(name)} was not measured: {escape(why)}" for name, why in found.items()]
+
+
+def about_systems(results, step):
+    """The versions and options of the systems, folded."""
+    return folded("Versions and options", (f"- {escape(name)}: {escape(text)}"
+                                           for name, text in words_about(results, step, ABOUT).items()))
+
+
+def folded(title, lines):
+    """Lines that a reader opens by their title; nothing if there are none."""
+    lines = list(lines)
+    return ["", f"<details><summary>{title}</summary>", "", *lines, "", "</details>"] if lines else []
 
 
 def figures(results, step):

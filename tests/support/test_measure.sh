@@ -27,7 +27,15 @@ cat >"$rows/compare.json" <<'EOF'
 {"case": "compare", "table": "loaders", "row": "tokmap", "metric": "warm_tokens_per_s", "value": 4e9, "unit": "tokens/s"}
 {"case": "compare", "table": "loaders", "row": "torch|0, whole batches", "metric": "warm_tokens_per_s", "value": 166e6, "unit": "tokens/s"}
 {"case": "compare", "table": "loaders", "row": "tokmap", "metric": "next_p50_us", "value": 2, "unit": "us"}
-{"case": "compare", "table": "loaders", "row": "grain", "absent": "pip says:\nno | wheel"}
+{"case": "compare", "table": "loaders", "row": "grain", "metric": "absent", "value": 1, "unit": "", "text": "pip says:\nno | wheel"}
+{"case": "compare", "table": "loaders", "row": "tokmap", "metric": "about", "value": 1, "unit": "", "text": "tokmap 0.1.0"}
+EOF
+cat >"$rows/faults.json" <<'EOF'
+{"case": "faults", "row": "tokmap", "metric": "flipped bit", "value": 0, "unit": "silent", "result": "place", "text": "CorruptError: byte 7"}
+{"case": "faults", "row": "tokmap", "metric": "EIO", "value": 0, "unit": "silent", "result": "status", "text": "IoError"}
+{"case": "faults", "row": "torch", "metric": "flipped bit", "value": 1, "unit": "silent", "result": "garbage", "text": "2 rows of 9 | 1"}
+{"case": "faults", "row": "llm.c", "metric": "flipped bit", "value": 0, "unit": "silent", "result": "absent", "text": "no source"}
+{"case": "faults", "row": "llm.c", "metric": "absent", "value": 1, "unit": "", "text": "no source"}
 EOF
 cat >"$rows/gpu.json" <<'EOF'
 {"case": "h2d", "metric": "peak_gb_s", "value": 50, "unit": "GB/s"}
@@ -47,6 +55,8 @@ cat >"$TMPDIR/page.template" <<'EOF'
 {{compare torch|0, whole batches warm_tokens_per_s}}; {{fact date}}; {{fact processor}}; {{fact nothing}}
 {{missing}}
 {{table compare}}
+{{matrix faults}}
+{{matrix nowhere}}
 {{figures gpu}}
 {{figures nowhere}}
 {{pictures loader}}
@@ -63,6 +73,36 @@ cat >"$TMPDIR/expected" <<'EOF'
 | torch\|0, whole batches | 166 M tokens/s |  |
 
 - grain was not measured: pip says: no \| wheel
+
+<details><summary>Versions and options</summary>
+
+- tokmap: tokmap 0.1.0
+
+</details>
+| | flipped bit | EIO |
+|---|---|---|
+| tokmap | error, place | error, file |
+| torch | **wrong rows** | not measured |
+
+- error, place: an error that names the file and the position in it
+- error, file: an error that names the file
+- **wrong rows**: rows that are not the data were delivered without a word
+
+- llm.c was not measured: no source
+
+<details><summary>tokmap: messages and counts</summary>
+
+- flipped bit: CorruptError: byte 7
+- EIO: IoError
+
+</details>
+
+<details><summary>torch: messages and counts</summary>
+
+- flipped bit: 2 rows of 9 \| 1
+
+</details>
+not measured.
 | figure | measured | bar | |
 |---|---|---|---|
 | `driver_call_us` | 7.25 µs | 6.00 µs | short |
@@ -79,7 +119,7 @@ Not measured.
 EOF
 "$python" "$fill" "$rows" "$TMPDIR/page.template" "$TMPDIR/page" 2>"$TMPDIR/said"
 check "references become values with units, three digits, and reasons" diff "$TMPDIR/expected" "$TMPDIR/page"
-check "it says how many values were not measured" grep -q '2 not measured' "$TMPDIR/said"
+check "it says how many values were not measured" grep -q '3 not measured' "$TMPDIR/said"
 
 printf 'head\n<!-- five: begin -->\nold\n<!-- five: end -->\ntail\n' >"$TMPDIR/readme"
 printf 'new {{loader waits number}}\n' >"$TMPDIR/part"

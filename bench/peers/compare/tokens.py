@@ -24,13 +24,15 @@ class Tokens:
     work     folder for converted copies; it is removed at the end
     name     the tokmap dataset of the same tokens: what tokmap itself opens
     eod      the token at the end of each document, or None
+    key      names the converted copies, in a folder for these tokens alone; None: they are named after the file
     """
 
-    def __init__(self, path, width, count, seq_len, rows, work, name=None, eod=None):
+    def __init__(self, path, width, count, seq_len, rows, work, name=None, eod=None, key=None):
         if width not in CODES:
             raise ValueError(f"a token has 2 or 4 bytes, not {width}")
         self.path, self.width, self.count = path, int(width), int(count)
         self.seq_len, self.rows, self.work, self.name, self.eod = int(seq_len), int(rows), work, name, eod
+        self.key = key
 
     def to_json(self):
         return json.dumps(self.__dict__)

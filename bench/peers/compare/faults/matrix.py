@@ -67,8 +67,9 @@ class Cell:
         self.convert()
 
     def tokens(self, rows=ROWS, count=COUNT):
+        # Some systems read the flat file itself. Once a fault has changed it, their copy must still be found.
         return Tokens(os.path.join(self.folder, "tokens.bin"), 2, count, SEQ_LEN, rows, self.folder,
-                      os.path.join(self.folder, "tokens")).__dict__
+                      os.path.join(self.folder, "tokens"), key="cell").__dict__
 
     def take(self, base):
         for end in ("bin", "tmx"):
@@ -485,9 +486,9 @@ def columns(report, options):
                     more={"full disk": {"trace": "trace"}})]
     environments = setup.Setup(options, report)
     for system in setup.systems(options):
-        if system.NAME == "tokmap":
+        rows = list(getattr(system, "FAULT_ROWS", list(system.ROWS)[:1]))
+        if system.NAME == "tokmap" or not rows:
             continue
-        rows = list(getattr(system, "FAULT_ROWS", ())) or list(system.ROWS)[:1]
         try:
             more = system.prepare(options, _made(os.path.join(options.work, system.NAME))) \
                 if hasattr(system, "prepare") else {}

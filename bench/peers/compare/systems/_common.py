@@ -7,10 +7,12 @@ import shutil
 
 def place(tokens, folder, *more):
     """The path of a system's converted copy of these tokens. Its name changes with the file, its contents as far as size
-    and time say, the row length, and `more`, so that a folder that is kept never gives the copy of other tokens."""
+    and time say, the row length, and `more`, so that a folder that is kept never gives the copy of other tokens. With
+    tokens.key the name is that of the key, whatever becomes of the file."""
     real = os.path.realpath(tokens.path)
     found = os.stat(real)
-    key = (real, found.st_ino, found.st_size, found.st_mtime_ns, tokens.width, tokens.count, tokens.seq_len, tokens.eod)
+    key = tokens.key or (real, found.st_ino, found.st_size, found.st_mtime_ns, tokens.width, tokens.count,
+                         tokens.seq_len, tokens.eod)
     return os.path.join(folder, hashlib.sha256(repr((key, more)).encode()).hexdigest()[:16])
 
 
