@@ -35,7 +35,7 @@
  * chunk; scan_chunk drops them, and the next call finds them again.
  *
  * Cost. The first two steps take time in proportion to bytes, not to pieces. They process 64 bytes per step of
- * classification and per word, and with AVX-512 the second step processes 512 bytes at once. The cost
+ * classification and per word; the second step processes 256 bytes at once with AVX2, and 512 with AVX-512. The cost
  * per piece arises in the caller, which extracts the bits.
  */
 #include "scanner.h"

@@ -186,6 +186,8 @@ scan_words_function *scan_words_choose(enum cpu_variant variant)
 #if defined(__x86_64__)
     if (variant == CPU_VBMI)
         return scan_words_vbmi;
+    if (variant >= CPU_AVX2)
+        return scan_words_avx2;
 #endif
     return scan_words_scalar;
 }

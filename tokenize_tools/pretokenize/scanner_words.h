@@ -18,6 +18,7 @@ struct scan_work; /* scanner_words_work.h */
 typedef void scan_words_function(struct scan_work *work, const struct scan_masks *masks, uint64_t valid);
 scan_words_function scan_words_scalar;
 #if defined(__x86_64__)
+scan_words_function scan_words_avx2;
 scan_words_function scan_words_vbmi;
 #endif
 /* Returns the implementation for a variant that the processor has. */
