@@ -1,8 +1,8 @@
 #!/bin/sh
 # aarch64.sh [--all]: builds the library, the commands and the unit tests for aarch64 in build/aarch64, and runs the
-# unit tests under qemu-aarch64. `.ci/run aarch64` calls it. The last line is "N passed, N failed, N skipped"; if the
-# tools cannot be installed, everything is one skipped test, with the reason. With --all, unit tests that are unsuitable
-# for qemu run, too.
+# unit tests under qemu-aarch64, each for at most TEST_SECONDS (300). `.ci/run aarch64` calls it. The last line is
+# "N passed, N failed, N skipped"; if the tools cannot be installed, everything is one skipped test, with the reason.
+# With --all, unit tests that are unsuitable for qemu run, too. aarch64_count.sh then counts instructions.
 #
 # apt installs the cross compiler and qemu, as root or with sudo. The aarch64 libraries are downloaded with apt lists of
 # their own and unpacked below build/, so the machine's apt configuration does not get a second architecture.
@@ -66,7 +66,8 @@ libraries=$root/lib/aarch64-linux-gnu
 jobs=$(nproc 2>/dev/null || echo 2)
 if ! ${MAKE:-make} --no-print-directory -j"$jobs" CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
     AR=aarch64-linux-gnu-ar W=1 CPPFLAGS="-isystem $root/include" \
-    LDFLAGS="-L$libraries -Wl,--disable-new-dtags,-rpath,$libraries -Wl,-rpath-link,$libraries" lib tools units; then
+    LDFLAGS="-L$libraries -Wl,--disable-new-dtags,-rpath,$libraries -Wl,-rpath-link,$libraries" \
+    lib tools units "$BUILD/tests/consumer"; then
     echo "0 passed, 1 failed, 0 skipped"
     exit 1
 fi
@@ -108,7 +109,7 @@ for source in tests/unit/*/test_*.c; do
     fi
 done
 printf '%s\n' $list | xargs -P "$jobs" -I{} sh -c \
-    'timeout -k 5 300 qemu-aarch64 "$BUILD_DIR/tests/$1" >"$BUILD_DIR/logs/$1" 2>&1 </dev/null; echo $? >"$BUILD_DIR/logs/$1.rc"' \
+    'timeout -k 5 "${TEST_SECONDS:-300}" qemu-aarch64 "$BUILD_DIR/tests/$1" >"$BUILD_DIR/logs/$1" 2>&1 </dev/null; echo $? >"$BUILD_DIR/logs/$1.rc"' \
     one {}
 passed=0 failed=0
 for name in $list; do
@@ -128,5 +129,10 @@ for name in $list; do
         tail -n 20 "$folder/logs/$name" | sed 's/^/    /'
     fi
 done
+sh tests/support/aarch64_count.sh >"$folder/logs/count" 2>&1
+cat "$folder/logs/count"
+s=$(grep -c '^ok .*# SKIP' "$folder/logs/count")
+passed=$((passed + $(grep -c '^ok ' "$folder/logs/count") - s)) skipped=$((skipped + s))
+failed=$((failed + $(grep -c '^not ok ' "$folder/logs/count")))
 echo "$passed passed, $failed failed, $skipped skipped"
 [ "$failed" = 0 ]
