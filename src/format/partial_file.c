@@ -57,6 +57,26 @@ static int remove_leftover(const char *path, int (*leftover)(void *user), void *
     return system;
 }
 
+int partial_file_reopen(const char *path, int *fd)
+{
+    struct os_stat found;
+    int system = os_open(path, OS_WRITE_OLD, fd);
+    if (system) {
+        *fd = -1;
+        return system;
+    }
+    system = os_fstat(*fd, &found);
+    if (!system && found.kind != OS_KIND_FILE)
+        system = EINVAL;
+    if (!system && !os_is_own(*fd))
+        system = EPERM;
+    if (system) {
+        os_close(*fd);
+        *fd = -1;
+    }
+    return system;
+}
+
 int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd)
 {
     for (int try = 0; try < TRIES; try++) {

@@ -12,4 +12,9 @@
  * not open or remove it. */
 int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd);
 
+/* Opens a file that an interrupted process of this user has left, to continue it, without a lock. Returns 0, or an
+ * errno with *fd -1. EPERM: the file belongs to another user, who could change it at any time; EINVAL: it is not a
+ * regular file; ELOOP: the name is a symbolic link. */
+int partial_file_reopen(const char *path, int *fd);
+
 #endif

@@ -149,19 +149,15 @@ static enum tokmap_status make_mask_partial(struct shard_writer *writer, struct 
 /* Opens the files that a killed writer has left; shard_save.h fills the writer with its state. */
 static enum tokmap_status open_partials(struct shard_writer *writer, struct tokmap_error *error)
 {
-    int system = os_open(writer->paths[TOKENS_PARTIAL], OS_WRITE_OLD, &writer->tokens_fd);
-    if (system) {
-        writer->tokens_fd = -1;
-        return system_failed(writer, system, TOKENS_PARTIAL, "the unfinished output cannot be opened", error);
-    }
+    int system = partial_file_reopen(writer->paths[TOKENS_PARTIAL], &writer->tokens_fd);
+    if (system)
+        return system_failed(writer, system, TOKENS_PARTIAL, "the unfinished output cannot be continued", error);
     writer->tokens_made = true;
     if (!writer->options.mask)
         return TOKMAP_OK;
-    system = os_open(writer->paths[MASK_PARTIAL], OS_WRITE_OLD, &writer->mask_fd);
-    if (system) {
-        writer->mask_fd = -1;
-        return system_failed(writer, system, MASK_PARTIAL, "the unfinished mask cannot be opened", error);
-    }
+    system = partial_file_reopen(writer->paths[MASK_PARTIAL], &writer->mask_fd);
+    if (system)
+        return system_failed(writer, system, MASK_PARTIAL, "the unfinished mask cannot be continued", error);
     writer->mask_made = true;
     if (mask_writer_init(&writer->mask, writer->mask_fd, writer->folder))
         return error_set_memory(error, "the writer of the mask", BLOCK_BYTES);

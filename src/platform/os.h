@@ -52,6 +52,8 @@ void os_close(int fd);
  * enough at once. A hint. */
 void os_files_expect(uint64_t count);
 int os_fstat(int fd, struct os_stat *out);
+/* Returns whether an open file belongs to the user whose rights this process has (the effective user). */
+bool os_is_own(int fd);
 /* Returns the size of an open regular file alone, in a third of the time of os_fstat(). Moves the file's position. */
 int os_file_bytes(int fd, uint64_t *bytes);
 int os_stat(const char *path, struct os_stat *out);  /* follows symbolic links */

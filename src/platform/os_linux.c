@@ -153,6 +153,12 @@ int os_fstat(int fd, struct os_stat *out)
     return 0;
 }
 
+bool os_is_own(int fd)
+{
+    struct stat found;
+    return !fstat(fd, &found) && found.st_uid == geteuid();
+}
+
 int os_file_bytes(int fd, uint64_t *bytes)
 {
     const off_t end = lseek(fd, 0, SEEK_END);

@@ -95,3 +95,30 @@ for delay in 0.02 0.01 0.005 0.04 0.002 0.08; do
     done
 done
 [ "$interrupted" ]
+
+# Work that another user has left is not continued, because that user could change it at any time.
+if [ "$(id -u)" = 0 ]; then
+    foreign=
+    for delay in 0.02 0.05 0.1 0.2 0.01; do
+        rm -rf k.* k-*
+        tokmap pack -q -t bytes -o k --threads 1 --checkpoint-seconds 0.001 $inputs 2>err &
+        pid=$!
+        sleep $delay
+        kill -s KILL $pid 2>/dev/null || true
+        wait $pid || true
+        [ -e k.work/journal ] && [ -e k.bin.partial ] || continue
+        foreign=1
+        chown 65534 k.bin.partial
+        exits 1 tokmap pack -q -t bytes -o k $inputs 2>err
+        holds err "k.bin.partial: the unfinished output cannot be continued: Operation not permitted"
+        chown 65534 k.work/journal
+        exits 1 tokmap pack -q -t bytes -o k $inputs 2>err
+        holds err "here is the unfinished work of another user"
+        holds err "start over with --no-resume"
+        tokmap pack -q -t bytes --no-resume -o k $inputs
+        same k.bin ref.bin
+        same k.tmx ref.tmx
+        break
+    done
+    [ "$foreign" ]
+fi

@@ -403,6 +403,15 @@ static enum tokmap_status busy(const struct work_folder *folder, struct tokmap_e
                      "another process is working here, on the same output; wait for it, or choose another name");
 }
 
+/* Opens the journal to continue it, or only to remove it. */
+static int old_open(struct work_folder *folder)
+{
+    if (folder->options->shared)
+        return os_open(folder->journal, OS_READ_NOW, &folder->fd);
+    return folder->options->start_over ? os_open(folder->journal, OS_WRITE_OLD, &folder->fd)
+                                       : partial_file_reopen(folder->journal, &folder->fd);
+}
+
 /* Opens and locks the journal of earlier work. *absent: there is none. */
 static enum tokmap_status journal_open(struct work_folder *folder, bool *absent, struct tokmap_error *error)
 {
@@ -410,10 +419,14 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
     size_t got = 0;
     struct os_stat locked, named;
     const bool shared = folder->options->shared;
-    int system = os_open(folder->journal, shared ? OS_READ_NOW : OS_WRITE_OLD, &folder->fd);
+    int system = old_open(folder);
     *absent = system == ENOENT || system == ENOTDIR;
     if (system) {
         folder->fd = -1;
+        if (system == EPERM)
+            return error_set(error, TOKMAP_ERROR_MISMATCH, folder->journal, TOKMAP_NO_OFFSET,
+                             "here is the unfinished work of another user, who could change it at any time; start over "
+                             "with options.start_over, or choose another name");
         return *absent ? TOKMAP_OK : failed(system, folder->journal, "the journal cannot be opened", error);
     }
     system = shared ? 0 : os_lock(folder->fd);
