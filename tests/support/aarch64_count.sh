@@ -14,7 +14,8 @@ qemu-aarch64 "$BUILD_DIR/bin/tokmap" --version >"$folder/log" 2>&1 ||
     { echo "not ok - instructions a byte: $(head -n 1 "$folder/log")"; exit 1; }
 for api in 1 2 3 4 5; do
     ${HOST_CC:-cc} -std=gnu11 -O2 -Wall -Wextra -DCOUNT_API=$api -fPIC -shared -o "$folder/count.so" \
-        tests/support/qemu/count_instructions.c 2>"$folder/log" || skip "the plugin for qemu cannot be compiled: $(head -n 1 "$folder/log")"
+        tests/support/qemu/count_instructions.c 2>"$folder/log" ||
+        skip "the plugin for qemu cannot be compiled: $(head -n 1 "$folder/log")"
     qemu-aarch64 -plugin "$folder/count.so,into=$folder/count" "$BUILD_DIR/bin/tokmap" --version >"$folder/log" 2>&1 &&
         [ -s "$folder/count" ] && break
     rm -f "$folder/count"
@@ -39,7 +40,8 @@ report() {
 
 # Words with the frequencies of a natural language: the k-th has a share of about 1 / k.
 awk 'BEGIN { srand(5); for (k = 0; k < 20000; k++) { w = ""; n = 2 + int(rand() * 8)
-        for (i = 0; i < n; i++) w = w substr("etaoinshrdlucmfwypvbgkjqxz", 1 + int(rand() * rand() * 26), 1); word[k] = w }
+        for (i = 0; i < n; i++) w = w substr("etaoinshrdlucmfwypvbgkjqxz", 1 + int(rand() * rand() * 26), 1)
+        word[k] = w }
     for (i = 0; i < 200000; i++) { w = word[int(exp(rand() * log(20000))) - 1]
         printf "%s%s", w, i % 17 == 16 ? ".\n" : i % 9 == 8 ? ", " : " " } }' >"$folder/all.txt"
 bytes=400000
