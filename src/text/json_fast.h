@@ -1,5 +1,5 @@
-/* json_fast.h - JSON strings 64 bytes at a time by AVX-512 (json_fast_vbmi.c). These functions handle nearly all of a
- * long string; json_scan.c handles the rest, and everything on other processors. */
+/* json_fast.h - JSON strings 64 bytes at a time by AVX2 or AVX-512 (json_fast_avx2.c, json_fast_vbmi.c). These
+ * functions handle nearly all of a long string; json_scan.c handles the rest, and everything on other processors. */
 #ifndef TOKMAP_TEXT_JSON_FAST_H
 #define TOKMAP_TEXT_JSON_FAST_H
 
@@ -13,29 +13,43 @@
 extern const char json_escape_values[256];
 
 #if defined(__x86_64__)
-static inline bool json_has_vbmi(void)
-{
-    return cpu_has(CPU_VBMI);
-}
-
 /* Skips plain bytes and escapes of two bytes, from a position inside a string that is not directly after a backslash.
  * Stops at a quote, at a control character, at the backslash of any other escape, or when fewer than 65 bytes are left.
  * Sets *escaped if it has skipped an escape. */
-const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped);
+const char *json_skip_plain_avx2(const char *at, const char *end, bool *escaped); /* only if cpu_has(CPU_AVX2) */
+const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped); /* only if cpu_has(CPU_VBMI) */
 
 /* Decodes the same bytes of a string that has been read without a fault: moves them from *at to *into, which is not
- * after *at, and advances both. */
+ * after *at, and advances both. May leave more to the caller: json_unescape_plain_avx2() stops before the 64 bytes in
+ * which one backslash follows another. */
+void json_unescape_plain_avx2(char **into, const char **at, const char *end);
 void json_unescape_plain_vbmi(char **into, const char **at, const char *end);
+
+/* Whether this processor has one of the variants, and the functions of the best one. */
+static inline bool json_has_fast(void)
+{
+    return cpu_has(CPU_AVX2);
+}
+
+static inline const char *json_skip_plain(const char *at, const char *end, bool *escaped)
+{
+    return cpu_has(CPU_VBMI) ? json_skip_plain_vbmi(at, end, escaped) : json_skip_plain_avx2(at, end, escaped);
+}
+
+static inline void json_unescape_plain(char **into, const char **at, const char *end)
+{
+    (cpu_has(CPU_VBMI) ? json_unescape_plain_vbmi : json_unescape_plain_avx2)(into, at, end);
+}
 #else
-static inline bool json_has_vbmi(void)
+static inline bool json_has_fast(void)
 {
     return false;
 }
-static inline const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped)
+static inline const char *json_skip_plain(const char *at, const char *end, bool *escaped)
 {
     return at;
 }
-static inline void json_unescape_plain_vbmi(char **into, const char **at, const char *end)
+static inline void json_unescape_plain(char **into, const char **at, const char *end)
 {
 }
 #endif

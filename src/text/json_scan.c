@@ -61,7 +61,20 @@ static inline uint64_t stops_find(const char *at)
 {
     return stops_16(at) | stops_16(at + 16) << 16 | stops_16(at + 32) << 32 | stops_16(at + 48) << 48;
 }
+
+/* Returns the closing quote of a plain string of fewer than 16 bytes, as names and tokens mostly are, or NULL. */
+static inline const char *short_end(const char *at, const char *end)
+{
+    const uint64_t stops = end - at >= 16 ? stops_16(at) : 0;
+    const char *stop = at + (stops ? __builtin_ctzll(stops) : 0);
+    return stops && *stop == '"' ? stop : NULL;
+}
 #else
+static inline const char *short_end(const char *at, const char *end)
+{
+    return NULL;
+}
+
 static inline uint64_t stops_find(const char *at)
 {
     uint64_t stops = 0;
@@ -130,10 +143,11 @@ static inline bool escape_skip(struct json_scan *scan)
 /* Begins at the opening quote and ends after the closing one. */
 static bool string_skip(struct json_scan *scan, struct json_string *string)
 {
-    const char *first = ++scan->at;
-    const bool vbmi = json_has_vbmi();
+    const char *first = ++scan->at, *end = short_end(first, scan->end);
     string->escaped = false;
-    for (bool going = true; going;) {
+    if (end)
+        scan->at = end;
+    for (bool going = !end; going;) {
         if (scan->end - scan->at < STEP) {
             scan->at = string_stop(scan->at, scan->end);
             if (scan->at == scan->end)
@@ -152,8 +166,8 @@ static bool string_skip(struct json_scan *scan, struct json_string *string)
         }
         if (going && scan->at < to)
             scan->at = to;
-        if (going && vbmi) /* the string is long: the rest of it by AVX-512 */
-            scan->at = json_skip_plain_vbmi(scan->at, scan->end, &string->escaped);
+        if (going && json_has_fast()) /* the string is long */
+            scan->at = json_skip_plain(scan->at, scan->end, &string->escaped);
     }
     if (scan->fault.reason)
         return false;
@@ -556,13 +570,13 @@ size_t json_unescape(char *text, size_t count, size_t *lone, size_t *first)
 {
     char *into = text;
     const char *at = text, *end = text + count;
-    const bool vbmi = json_has_vbmi();
+    const bool fast = json_has_fast();
     *lone = 0;
     *first = 0;
     for (;;) {
         /* In text that consists of \\u escapes only, there is nothing to move between them. */
-        if (vbmi && end - at > 64 && (*at != '\\' || at[1] != 'u'))
-            json_unescape_plain_vbmi(&into, &at, end);
+        if (fast && end - at > 64 && (*at != '\\' || at[1] != 'u'))
+            json_unescape_plain(&into, &at, end);
         plain_move(&into, &at, end);
         if (at == end)
             break;

@@ -380,6 +380,31 @@ static void test_long_strings(void **state)
     }
 }
 
+/* Every escape, and what looks like one, at every position of the blocks in which long strings are read: between
+ * letters that mean something else after a backslash, and twice, so that the bytes before have moved or have not. */
+static void test_positions(void **state)
+{
+    static const char *const atoms[] = {"\\n",   "\\\"",    "\\\\",    "\\/", "\\b", "\\f", "\\r",  "\\t", "\\n\\n",
+                                        "\\\\n", "\\\\\\n", "\\u00e9", "\\x", "\n",  "\"",  "\xe9", "\\"};
+    static const char letters[] = "bfnrtu/x";
+    char record[400];
+    for (size_t a = 0; a < sizeof atoms / sizeof atoms[0]; a++)
+        for (size_t at = 0; at < 140; at++)
+            for (size_t before = 0; before <= at; before += 1 + at / 3) {
+                size_t count = (size_t)sprintf(record, "{\"text\":\"");
+                for (size_t i = 0; i < 230; i++) {
+                    if (i == at || i == before) {
+                        memcpy(record + count, atoms[a], strlen(atoms[a]));
+                        count += strlen(atoms[a]);
+                    }
+                    record[count++] = letters[(i * 5 + at) % 8];
+                }
+                count += (size_t)sprintf(record + count, "\"}");
+                compare(record, count, "text");
+            }
+    (void)state;
+}
+
 static void test_whole_values(void **state)
 {
     static const char *const good[] = {"{}",       " [ ] ",          "0",
@@ -413,7 +438,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_faults),       cmocka_unit_test(test_fields),    cmocka_unit_test(test_depth),
         cmocka_unit_test(test_numbers),      cmocka_unit_test(test_mutations), cmocka_unit_test(test_long_strings),
-        cmocka_unit_test(test_whole_values),
+        cmocka_unit_test(test_whole_values), cmocka_unit_test(test_positions),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
