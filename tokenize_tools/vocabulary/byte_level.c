@@ -33,6 +33,11 @@ static uint32_t token_bytes(const struct text_entry *entry, uint8_t *into)
 {
     uint32_t made = 0;
     for (size_t at = 0, bytes; at < entry->bytes; at += bytes) {
+        if (entry->text[at] > 0x20 && entry->text[at] < 0x7F) { /* stands for itself */
+            into[made++] = entry->text[at];
+            bytes = 1;
+            continue;
+        }
         const int byte = character_byte(code_point_get(entry->text + at, &bytes));
         if (byte < 0)
             return 0;
@@ -88,11 +93,17 @@ static enum tokmap_status texts_build(struct building *building)
     return TOKMAP_OK;
 }
 
-/* Copies the merges whose two parts stand for bytes. */
+/* Copies the merges whose two parts stand for bytes, or takes over the list if all do. */
 static enum tokmap_status merges_build(struct building *building)
 {
-    const struct hf_model *model = building->model;
+    struct hf_model *model = building->model;
     const uint32_t *offsets = building->offsets;
+    if (!building->parts->text_count && model->merges) {
+        building->merges = model->merges;
+        building->merge_count = model->merge_count;
+        model->merges = NULL;
+        return TOKMAP_OK;
+    }
     building->merges = malloc(((size_t)model->merge_count + 1) * sizeof *building->merges);
     if (!building->merges)
         return error_set_memory(building->error, "a vocabulary", model->merge_count * sizeof *building->merges);
@@ -163,7 +174,10 @@ enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct 
         const uint8_t matters = whole && model->unreached_count;
         hash_state_add(hash, what, sizeof what);
         for (uint32_t id = 0; id < model->vocabulary; id++)
-            lengths[id] = added_tokens_by_id(added, id) ? 0 : model->offsets[id + 1] - model->offsets[id];
+            lengths[id] = model->offsets[id + 1] - model->offsets[id];
+        for (size_t i = 0; i < added_tokens_count(added); i++)
+            if (added_tokens_at(added, i)->id < model->vocabulary)
+                lengths[added_tokens_at(added, i)->id] = 0;
         hash_state_add(hash, lengths, (size_t)model->vocabulary * sizeof *lengths);
         for (uint32_t id = 0, from = 0; id <= model->vocabulary; id++) {
             const bool end = id == model->vocabulary;
@@ -187,8 +201,11 @@ enum tokmap_status byte_level_build(struct pipeline_parts *parts, struct hf_mode
                                     const struct split_rules *rules, const char *path, struct tokmap_error *error)
 {
     struct building building = {.parts = parts, .model = model, .path = path, .error = error};
-    struct bpe_source source = {.path = path, .vocabulary = parts->vocabulary, .whole = model->ignore_merges,
-                                .merges_checked = true, .rules = *rules};
+    struct bpe_source source = {.path = path,
+                                .vocabulary = parts->vocabulary,
+                                .whole = model->ignore_merges,
+                                .merges_checked = true,
+                                .rules = *rules};
     struct bpe_model *made = NULL;
     assert(parts->vocabulary >= model->vocabulary.ids && !parts->engine);
     enum tokmap_status status = texts_build(&building);

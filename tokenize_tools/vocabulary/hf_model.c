@@ -5,6 +5,16 @@
  * A file can list a million tokens and as many merges, and opening it should take a fraction of a second. Almost all of
  * that time would be cache misses of the hash table, so texts are added and looked up in groups: the memory that the
  * whole group needs is prefetched before the first text is handled.
+ *
+ * A long list of merges is read by two threads, and so is a long vocabulary. Where an element begins cannot be known
+ * without reading from the front, because the same characters can be inside a string; so the place where the second
+ * thread begins is a guess, and the first thread finds out whether it was right. Example: of  "a b", "c d", "e f"  the
+ * second thread begins at the quote before e, because it follows a quote and a comma. If the first thread, in its turn,
+ * comes to an element that begins exactly there, then it would read the same from there on as the second thread has
+ * read, and takes over what that has found. If it never comes to that place, or if the second thread has found anything
+ * wrong, it ignores the other and reads on. So what is read, and what is refused and why, is always what one thread
+ * would find. (Only the first thread adds texts to the table. The second one looks up its merges in it, when it is
+ * complete.)
  */
 #include "hf_model.h"
 
@@ -13,6 +23,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "platform/os.h"
 
 #define TOKEN_BYTES_MOST 65535u
 #define BYTES_A_TOKEN 64 /* of the file, for a token and its merge: an estimate, by which the table is allocated */
@@ -55,28 +66,37 @@ struct tokens_waiting {
     uint32_t count;
 };
 
+/* Says why a token was not added. The scan is where it was read. */
+static bool token_refuse(struct json_file *file, const struct text_table *vocabulary, const struct text_entry *token,
+                         const char *field, enum text_added added)
+{
+    switch (added) {
+    case TEXT_DUPLICATE:
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s lists the token '%.*s' twice; the file is damaged",
+                                field, shown(token->bytes), (const char *)token->text);
+    case TEXT_FULL:
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "%s has more than %u tokens, which is the most that tokmap "
+                                "can read; use a smaller vocabulary",
+                                field, TEXT_TABLE_MOST);
+    case TEXT_ADDED:
+    case TEXT_NO_MEMORY:
+    default:
+        return no_memory(file, (size_t)vocabulary->room * 2 * sizeof *token);
+    }
+}
+
 static bool tokens_add(struct json_file *file, struct text_table *vocabulary, struct tokens_waiting *waiting,
                        const char *field)
 {
     for (uint32_t i = 0; i < waiting->count; i++) {
         const struct text_entry *token = &waiting->tokens[i];
-        switch (text_table_add(vocabulary, token->text, token->bytes, token->id)) {
-        case TEXT_ADDED:
-            break;
-        case TEXT_DUPLICATE:
+        const enum text_added added = text_table_add(vocabulary, token->text, token->bytes, token->id);
+        if (added == TEXT_ADDED)
+            continue;
+        if (added != TEXT_NO_MEMORY)
             file->scan.at = waiting->at[i];
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s lists the token '%.*s' twice; the file is damaged",
-                                    field, shown(token->bytes), (const char *)token->text);
-        case TEXT_FULL:
-            file->scan.at = waiting->at[i];
-            return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
-                                    "%s has more than %u tokens, which is the most that tokmap "
-                                    "can read; use a smaller vocabulary",
-                                    field, TEXT_TABLE_MOST);
-        case TEXT_NO_MEMORY:
-        default:
-            return no_memory(file, (size_t)vocabulary->room * 2 * sizeof *token);
-        }
+        return token_refuse(file, vocabulary, token, field, added);
     }
     waiting->count = 0;
     return true;
@@ -84,7 +104,7 @@ static bool tokens_add(struct json_file *file, struct text_table *vocabulary, st
 
 /* Parses a member, whose name is a token and whose value is the id. */
 static bool token_parse(struct json_file *file, const struct json_string *name, const char *field,
-                       struct text_entry *token)
+                        struct text_entry *token)
 {
     const uint8_t *text;
     size_t bytes;
@@ -96,25 +116,138 @@ static bool token_parse(struct json_file *file, const struct json_string *name, 
                                 "%s: the token '%.*s' has the id %llu; the largest id that tokmap can read is %u",
                                 field, shown(bytes), (const char *)text, (unsigned long long)id, BPE_IDS - 1);
     if (bytes > TOKEN_BYTES_MOST)
-        return json_file_refuse(file, TOKMAP_ERROR_LIMIT, "%s: the token with the id %llu has %zu bytes; the longest "
-                                "that tokmap can read has %u", field, (unsigned long long)id, bytes, TOKEN_BYTES_MOST);
+        return json_file_refuse(file, TOKMAP_ERROR_LIMIT,
+                                "%s: the token with the id %llu has %zu bytes; the longest "
+                                "that tokmap can read has %u",
+                                field, (unsigned long long)id, bytes, TOKEN_BYTES_MOST);
     *token = (struct text_entry){text, (uint32_t)bytes, (uint32_t)id};
     return true;
 }
 
-bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, const char *field)
+/* ---- a second thread ---- */
+
+#define SHARED_LEAST ((size_t)128 << 10) /* bytes of JSON that make a second thread worth it */
+#define GUESS_BYTES ((size_t)4 << 10)    /* bytes in which a place for it is looked for */
+
+static const char *space_skip(const char *at, const char *end)
+{
+    while (at < end && (*at == ' ' || *at == '\n' || *at == '\r' || *at == '\t'))
+        at++;
+    return at;
+}
+
+/* A scan of the same text from another place on, in the same container, where an element or a comma follows. */
+static struct json_scan scan_from(const struct json_scan *scan, const char *at)
+{
+    struct json_scan from = *scan;
+    from.at = at;
+    from.fresh = false;
+    return from;
+}
+
+/* ---- the vocabulary ---- */
+
+/* The rest of the vocabulary, which the second thread reads. */
+struct tokens_rest {
+    struct json_file file;
+    const char *begin; /* the comma before its first member */
+    const char *field;
+    struct text_entry *tokens;
+    uint32_t count, room;
+    struct os_thread *thread;
+    uint32_t unwanted;
+    bool good;
+};
+
+/* Returns whether members with numbers as values seem to be there. */
+static bool has_members(const char *at, const char *end)
+{
+    end = end - at > 1024 ? at + 1024 : end;
+    for (; end - at >= 4; at++)
+        if (at[0] == '"' && at[1] == ':') {
+            const char *value = space_skip(at + 2, end);
+            if (value < end && *value >= '0' && *value <= '9')
+                return true;
+        }
+    return false;
+}
+
+/* Guesses where a member ends, near the middle of the object: at a comma between a digit and a quote. The end of the
+ * object is guessed, too: from there on, other things than numbers have names. NULL: there is no such place. */
+static const char *tokens_guess(const struct json_scan *scan)
+{
+    const char *first = scan->at, *last = scan->end;
+    for (int i = 0; i < 6; i++) {
+        const char *middle = first + (last - first) / 2;
+        *(has_members(middle, scan->end) ? &first : &last) = middle;
+    }
+    if ((size_t)(first - scan->at) < SHARED_LEAST)
+        return NULL;
+    const char *at = scan->at + (first - scan->at) / 2, *const end = at + GUESS_BYTES;
+    for (; (at = memchr(at, ',', (size_t)(end - at))); at++) {
+        const char *next = space_skip(at + 1, end);
+        if (at[-1] >= '0' && at[-1] <= '9' && next < end && *next == '"')
+            return at;
+    }
+    return NULL;
+}
+
+static void tokens_run(void *user)
+{
+    struct tokens_rest *rest = user;
+    struct json_string name;
+    while (json_member(&rest->file.scan, &name)) {
+        if (rest->count == rest->room) {
+            const uint32_t room = rest->room ? 2 * rest->room : 4096;
+            struct text_entry *grown = room < BPE_IDS ? realloc(rest->tokens, room * sizeof *grown) : NULL;
+            if (!grown)
+                return;
+            rest->tokens = grown;
+            rest->room = room;
+        }
+        if (__atomic_load_n(&rest->unwanted, __ATOMIC_RELAXED) ||
+            !token_parse(&rest->file, &name, rest->field, &rest->tokens[rest->count]))
+            return;
+        rest->count++;
+    }
+    rest->good = !rest->file.scan.fault.reason;
+}
+
+/* Starts the second thread, if that is worth it and possible. Returns NULL if it is not started. */
+static struct tokens_rest *tokens_start(const struct json_file *file, const char *field)
+{
+    const char *begin = os_processors() > 1 ? tokens_guess(&file->scan) : NULL;
+    struct tokens_rest *rest = begin ? calloc(1, sizeof *rest) : NULL;
+    if (!rest)
+        return NULL;
+    rest->file.path = file->path;
+    rest->file.scan = scan_from(&file->scan, begin);
+    rest->begin = begin;
+    rest->field = field;
+    if (!os_thread_start(&rest->thread, "tokmap-tokens", tokens_run, rest))
+        return rest;
+    free(rest);
+    return NULL;
+}
+
+static void tokens_free(struct tokens_rest *rest)
+{
+    if (!rest)
+        return;
+    __atomic_store_n(&rest->unwanted, 1, __ATOMIC_RELAXED);
+    os_thread_join(rest->thread);
+    free(rest->tokens);
+    json_file_end(&rest->file);
+    free(rest);
+}
+
+/* Parses members up to the end of the object, or up to `stop`. */
+static bool tokens_take(struct json_file *file, struct text_table *vocabulary, const char *field, const char *stop)
 {
     struct json_string name;
     struct tokens_waiting waiting;
-    uint32_t duplicate;
     waiting.count = 0;
-    if (vocabulary->by_id)
-        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has %s twice; it is damaged", field);
-    if (!json_enter_object(&file->scan))
-        return false;
-    if (!text_table_reserve(vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_A_TOKEN))
-        return no_memory(file, (size_t)(file->scan.end - file->scan.at));
-    while (json_member(&file->scan, &name)) {
+    while (file->scan.at != stop && json_member(&file->scan, &name)) {
         struct text_entry *token = &waiting.tokens[waiting.count];
         if (!token_parse(file, &name, field, token))
             return false;
@@ -123,21 +256,73 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
         if (waiting.count == TOKENS_WAITING && !tokens_add(file, vocabulary, &waiting, field))
             return false;
     }
-    if (file->scan.fault.reason || !tokens_add(file, vocabulary, &waiting, field))
+    return !file->scan.fault.reason && tokens_add(file, vocabulary, &waiting, field);
+}
+
+/* Waits for the second thread. Returns whether it has read the members up to the end of the object without a fault. */
+static bool tokens_fit(struct tokens_rest *rest)
+{
+    os_thread_join(rest->thread);
+    rest->thread = NULL;
+    return rest->good;
+}
+
+/* Adds the tokens that the second thread has read. If one cannot be added, the members up to it are read again, so that
+ * the message has its position. */
+static bool tokens_append(struct json_file *file, struct text_table *vocabulary, struct tokens_rest *rest)
+{
+    text_arena_join(&file->arena, &rest->file.arena);
+    for (uint32_t i = 0; i < rest->count; i++) {
+        const struct text_entry *token = &rest->tokens[i];
+        for (uint32_t k = i; i % TOKENS_WAITING == 0 && k < rest->count && k < i + TOKENS_WAITING; k++)
+            text_table_prefetch(vocabulary, rest->tokens[k].text, rest->tokens[k].bytes);
+        const enum text_added added = text_table_add(vocabulary, token->text, token->bytes, token->id);
+        if (added == TEXT_ADDED)
+            continue;
+        struct json_string name;
+        struct text_entry again;
+        for (uint32_t k = 0; k <= i; k++)
+            if (!json_member(&file->scan, &name) || !token_parse(file, &name, rest->field, &again))
+                return false;
+        return token_refuse(file, vocabulary, token, rest->field, added);
+    }
+    file->scan = rest->file.scan;
+    return true;
+}
+
+bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, const char *field)
+{
+    uint32_t duplicate;
+    if (vocabulary->by_id)
+        return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has %s twice; it is damaged", field);
+    if (!json_enter_object(&file->scan))
+        return false;
+    if (!text_table_reserve(vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_A_TOKEN))
+        return no_memory(file, (size_t)(file->scan.end - file->scan.at));
+    struct tokens_rest *rest = tokens_start(file, field);
+    const char *stop = rest ? rest->begin : NULL;
+    bool good = tokens_take(file, vocabulary, field, stop);
+    if (good && stop && file->scan.at == stop)
+        good = tokens_fit(rest) ? tokens_append(file, vocabulary, rest) : tokens_take(file, vocabulary, field, NULL);
+    tokens_free(rest);
+    if (!good)
         return false;
     if (text_table_index(vocabulary, &duplicate))
         return true;
-    return duplicate == TEXT_NONE ? no_memory(file, ((size_t)vocabulary->ids + 1) * sizeof *vocabulary->by_id)
-                                  : json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                                     "%s: two tokens have the id %u; the file is damaged", field,
-                                                     duplicate);
+    return duplicate == TEXT_NONE
+               ? no_memory(file, ((size_t)vocabulary->ids + 1) * sizeof *vocabulary->by_id)
+               : json_file_refuse(file, TOKMAP_ERROR_FORMAT, "%s: two tokens have the id %u; the file is damaged",
+                                  field, duplicate);
 }
+
+/* ---- merges ---- */
 
 static bool absent(struct json_file *file, uint64_t number, const uint8_t *text, size_t bytes)
 {
-    return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "merge %llu (counted from 0) needs the token '%.*s', which the "
-                            "vocabulary lacks; the file is damaged", (unsigned long long)number, shown(bytes),
-                            (const char *)text);
+    return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                            "merge %llu (counted from 0) needs the token '%.*s', which the "
+                            "vocabulary lacks; the file is damaged",
+                            (unsigned long long)number, shown(bytes), (const char *)text);
 }
 
 /* Returns whether the text of an id is these two texts joined. */
@@ -161,7 +346,7 @@ static bool results_look_up(struct hf_model *model, uint32_t first, uint32_t cou
     for (uint32_t i = first; i < count; i++) {
         const struct text_query *left = &model->waiting[2 * i], *right = left + 1;
         results[i] = (struct text_query){.text = model->results.bytes + model->results.count,
-                                        .bytes = left->bytes + right->bytes};
+                                         .bytes = left->bytes + right->bytes};
         (void)bytes_append(&model->results, left->text, left->bytes);
         (void)bytes_append(&model->results, right->text, right->bytes);
     }
@@ -220,7 +405,7 @@ bool hf_merges_finish(struct json_file *file, struct hf_model *model)
     for (uint32_t i = 0; i < count; i++) {
         const struct text_query *lacking = parts[2 * i].id == TEXT_NONE       ? &parts[2 * i]
                                            : parts[2 * i + 1].id == TEXT_NONE ? &parts[2 * i + 1]
-                                           : results[i].id == TEXT_NONE        ? &results[i]
+                                           : results[i].id == TEXT_NONE       ? &results[i]
                                                                               : NULL;
         if (lacking)
             return absent(file, model->waiting_first + i, lacking->text, lacking->bytes);
@@ -283,22 +468,157 @@ static bool merge_pair(struct json_file *file, struct hf_model *model, uint64_t 
     return !file->scan.fault.reason && hf_merge_add(file, model, text[0], bytes[0], text[1], bytes[1], number);
 }
 
-static bool merges_parse(struct json_file *file, struct hf_model *model)
+/* How far a thread has come in the list of merges. */
+struct merges_place {
+    uint64_t number;     /* of the next merge */
+    enum json_kind kind; /* of all merges before it; JSON_NOTHING: it is the first one that this thread reads */
+    bool begun;          /* it begins at the current position: its comma has been taken */
+};
+
+/* Parses merges up to the end of the list, or up to an element that begins at `stop` or after it (NULL: no such place):
+ * then place->begun is set. unwanted: NULL, or where another thread says that the result is not needed. */
+static bool merges_take(struct json_file *file, struct hf_model *model, struct merges_place *place, const char *stop,
+                        const uint32_t *unwanted)
 {
-    uint64_t number = 0;
-    enum json_kind kind = JSON_NOTHING;
-    if (!json_enter_array(&file->scan))
-        return false;
-    for (; json_element(&file->scan); number++) {
+    for (; place->begun || json_element(&file->scan); place->number++) {
         const enum json_kind next = json_kind(&file->scan);
-        if (number && next != kind)
+        place->begun = true;
+        if (stop && file->scan.at >= stop)
+            return true;
+        if (unwanted && __atomic_load_n(unwanted, __ATOMIC_RELAXED))
+            return false;
+        if (place->kind != JSON_NOTHING && next != place->kind)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
                                     "model.merges contains both strings and arrays; all merges must be written alike");
-        kind = next;
-        if (!(kind == JSON_ARRAY ? merge_pair(file, model, number) : merge_line(file, model, number)))
+        place->kind = next;
+        if (!(next == JSON_ARRAY ? merge_pair(file, model, place->number) : merge_line(file, model, place->number)))
             return false;
+        place->begun = false;
     }
     return !file->scan.fault.reason && hf_merges_finish(file, model);
+}
+
+/* ---- a second thread for a long list ---- */
+
+/* The rest of the list, which the second thread reads. */
+struct merges_rest {
+    struct json_file file;
+    struct hf_model model; /* borrows the vocabulary */
+    struct merges_place place;
+    const char *begin;
+    struct os_thread *thread;
+    uint32_t unwanted;
+    bool good;
+};
+
+/* Guesses where an element begins: after the quote or bracket that ends another one, and a comma. NULL: no such place
+ * is near the middle of the file's rest. */
+static const char *rest_guess(const struct json_scan *scan, enum json_kind kind)
+{
+    const char first = kind == JSON_ARRAY ? '[' : '"', last = kind == JSON_ARRAY ? ']' : '"';
+    const char *at = scan->at + (scan->end - scan->at) / 2, *const end = at + GUESS_BYTES;
+    if ((size_t)(scan->end - scan->at) < SHARED_LEAST || (kind != JSON_ARRAY && kind != JSON_STRING))
+        return NULL;
+    while ((at = memchr(at, last, (size_t)(end - at)))) {
+        const char *comma = space_skip(++at, end);
+        const char *next = comma < end && *comma == ',' ? space_skip(comma + 1, end) : end;
+        if (at[-2] != '\\' && next < end && *next == first)
+            return next;
+    }
+    return NULL;
+}
+
+static void rest_run(void *user)
+{
+    struct merges_rest *rest = user;
+    rest->good = merges_take(&rest->file, &rest->model, &rest->place, NULL, &rest->unwanted);
+}
+
+/* Starts the second thread, if the list is long, and there is a processor for it. Returns NULL if it is not started:
+ * then the caller reads the whole list. The list has been entered. */
+static struct merges_rest *rest_start(struct json_file *file, const struct hf_model *model)
+{
+    const char *begin = rest_guess(&file->scan, json_kind(&file->scan));
+    struct merges_rest *rest = begin && os_processors() > 1 ? calloc(1, sizeof *rest) : NULL;
+    if (!rest)
+        return NULL;
+    rest->file.path = file->path;
+    rest->file.scan = scan_from(&file->scan, begin);
+    rest->begin = begin;
+    rest->model.vocabulary = model->vocabulary;
+    rest->place.begun = true;
+    rest->place.kind = JSON_NOTHING;
+    if (!os_thread_start(&rest->thread, "tokmap-merges", rest_run, rest))
+        return rest;
+    free(rest);
+    return NULL;
+}
+
+/* Ends the second thread, if it still runs. */
+static void rest_stop(struct merges_rest *rest)
+{
+    __atomic_store_n(&rest->unwanted, 1, __ATOMIC_RELAXED);
+    os_thread_join(rest->thread);
+    rest->thread = NULL;
+}
+
+static void rest_free(struct merges_rest *rest)
+{
+    if (!rest)
+        return;
+    rest_stop(rest);
+    free(rest->model.merges);
+    bytes_free(&rest->model.results);
+    json_file_end(&rest->file);
+    free(rest);
+}
+
+/* Waits for the second thread, or stops it. Returns whether it has read the merges from `place` to the end of the list
+ * without a fault, so that they can be appended. */
+static bool rest_fits(const struct json_file *file, const struct hf_model *model, const struct merges_place *place,
+                      struct merges_rest *rest)
+{
+    if (!place->begun || file->scan.at != rest->begin) {
+        rest_stop(rest);
+        return false;
+    }
+    os_thread_join(rest->thread);
+    rest->thread = NULL;
+    return rest->good && rest->place.kind == place->kind &&
+           rest->model.merge_count <= BPE_MERGES - model->merge_count - model->waiting_count;
+}
+
+/* Appends what the second thread has read. */
+static bool rest_append(struct json_file *file, struct hf_model *model, const struct merges_rest *rest)
+{
+    if (!hf_merges_finish(file, model))
+        return false;
+    const uint32_t count = model->merge_count + rest->model.merge_count;
+    struct bpe_merge *joined = realloc(model->merges, ((size_t)count + 1) * sizeof *joined);
+    if (!joined)
+        return no_memory(file, count * sizeof *joined);
+    if (rest->model.merge_count)
+        memcpy(joined + model->merge_count, rest->model.merges, rest->model.merge_count * sizeof *joined);
+    model->merges = joined;
+    model->merge_count = model->merge_room = count;
+    model->last_result = rest->model.last_result;
+    file->scan = rest->file.scan;
+    return true;
+}
+
+static bool merges_parse(struct json_file *file, struct hf_model *model)
+{
+    struct merges_place place = {.kind = JSON_NOTHING};
+    if (!json_enter_array(&file->scan))
+        return false;
+    struct merges_rest *rest = rest_start(file, model);
+    bool good = merges_take(file, model, &place, rest ? rest->begin : NULL, NULL);
+    if (good && rest && rest_fits(file, model, &place, rest))
+        good = rest_append(file, model, rest);
+    else if (good && place.begun)
+        good = merges_take(file, model, &place, NULL, NULL);
+    rest_free(rest);
+    return good;
 }
 
 /* Parses null or "". */
@@ -310,8 +630,8 @@ static bool empty_parse(struct json_file *file, const char *field)
         return json_null(&file->scan);
     return json_file_text(file, &text, &bytes) &&
            (!bytes || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                       "model.%s is '%.*s'; tokmap can only read models where it is empty",
-                                       field, shown(bytes), (const char *)text));
+                                       "model.%s is '%.*s'; tokmap can only read models where it is empty", field,
+                                       shown(bytes), (const char *)text));
 }
 
 static bool dropout_parse(struct json_file *file)
@@ -321,9 +641,10 @@ static bool dropout_parse(struct json_file *file)
         return json_null(&file->scan);
     if (!json_real(&file->scan, &dropout))
         return false;
-    return !(dropout < 0 || dropout > 0) ||
-           json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.dropout is %g, which makes ids random; set it to "
-                            "null", dropout);
+    return !(dropout < 0 || dropout > 0) || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                                             "model.dropout is %g, which makes ids random; set it to "
+                                                             "null",
+                                                             dropout);
 }
 
 static bool type_parse(struct json_file *file)
@@ -350,13 +671,15 @@ static bool other_model(struct json_file *file, const struct json_string *name)
     static const char *const fields[] = {"unk_id", "max_input_chars_per_word"};
     for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++)
         if (json_name_is(name, fields[i]))
-            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "the field model.%s shows that this is a %s model; "
-                                    "tokmap can only read BPE models", fields[i], i ? "WordPiece" : "Unigram");
+            return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                    "the field model.%s shows that this is a %s model; "
+                                    "tokmap can only read BPE models",
+                                    fields[i], i ? "WordPiece" : "Unigram");
     return true;
 }
 
 static bool member_parse(struct json_file *file, struct hf_model *model, const struct json_string *name,
-                        struct json_scan *merges)
+                         struct json_scan *merges)
 {
     if (json_name_is(name, "type"))
         return type_parse(file);
@@ -375,7 +698,8 @@ static bool member_parse(struct json_file *file, struct hf_model *model, const s
     if (json_name_is(name, "ignore_merges"))
         return json_file_flag(file, false, &model->ignore_merges);
     if (json_name_is(name, "vocab") && json_kind(&file->scan) == JSON_ARRAY)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "model.vocab is an array, so this is a Unigram model; "
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "model.vocab is an array, so this is a Unigram model; "
                                 "tokmap can only read BPE models");
     if (json_name_is(name, "vocab"))
         return hf_vocabulary_parse(file, &model->vocabulary, "model.vocab");

@@ -15,7 +15,7 @@ struct hf_model {
     struct bpe_merge *merges; /* in the order of the file; each names the ids of both parts and of the result */
     uint32_t merge_count, merge_room;
     bool fuse_unk, byte_fallback, ignore_merges; /* the fields of that name; false where the file lacks them */
-    const uint8_t *unk; /* text of "unk_token"; NULL: the model has none */
+    const uint8_t *unk;                          /* text of "unk_token"; NULL: the model has none */
     size_t unk_bytes;
     /* Private: merges whose tokens have not been looked up yet. They are looked up HF_MERGES_WAITING at a time. */
     struct text_query waiting[2 * HF_MERGES_WAITING]; /* left and right part of each merge */

@@ -45,6 +45,15 @@ uint8_t *text_arena_alloc(struct text_arena *arena, size_t bytes)
     return block->bytes + block->used - bytes;
 }
 
+void text_arena_join(struct text_arena *arena, struct text_arena *other)
+{
+    struct text_block **last = &arena->blocks; /* the first block stays the one that is being filled */
+    while (*last)
+        last = &(*last)->next;
+    *last = other->blocks;
+    other->blocks = NULL;
+}
+
 void text_arena_shrink(struct text_arena *arena, const uint8_t *end, size_t bytes)
 {
     if (arena->blocks && arena->blocks->bytes + arena->blocks->used == end)
