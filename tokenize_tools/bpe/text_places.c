@@ -1,21 +1,29 @@
 /* text_places.c - see text_places.h. */
 #include "text_places.h"
 
-#include <stdlib.h>
 #include <string.h>
+
+#include "platform/os.h"
+
+static uint64_t places_bytes(const struct text_places *table)
+{
+    return ((uint64_t)1 << table->bits) * sizeof *table->places;
+}
 
 bool text_places_new(struct text_places *table, uint64_t count)
 {
     *table = (struct text_places){.bits = 1, .key = table_key_new()};
     while ((uint64_t)1 << table->bits < 2 * count)
         table->bits++;
-    table->places = calloc((size_t)1 << table->bits, sizeof *table->places);
-    return table->places != NULL;
+    void *places = NULL;
+    const bool made = !os_memory_new(places_bytes(table), true, &places);
+    table->places = places;
+    return made;
 }
 
 void text_places_free(struct text_places *table)
 {
-    free(table->places);
+    os_memory_free(table->places, places_bytes(table));
     *table = (struct text_places){.places = NULL};
 }
 
@@ -32,6 +40,12 @@ static uint64_t place_of(const struct text_places *table, const uint8_t *bytes, 
             break;
     }
     return at;
+}
+
+void text_places_prefetch(const struct text_places *table, const uint8_t *text, uint64_t count)
+{
+    const uint64_t mask = ((uint64_t)1 << table->bits) - 1;
+    __builtin_prefetch(&table->places[table_hash(table->key, text, count) & mask], 1);
 }
 
 uint32_t text_places_add(struct text_places *table, const uint8_t *bytes, const uint32_t *offsets, uint32_t id)

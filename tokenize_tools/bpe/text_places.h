@@ -26,6 +26,9 @@ struct text_places {
 bool text_places_new(struct text_places *table, uint64_t count);
 void text_places_free(struct text_places *table);
 
+/* Prefetches the place of a text that will be added soon. */
+void text_places_prefetch(const struct text_places *table, const uint8_t *text, uint64_t count);
+
 /* Adds the text of id i, bytes[offsets[i], offsets[i + 1]), unless the table has an id with the same text. Returns that
  * id, or NO_TEXT if the id was added. */
 uint32_t text_places_add(struct text_places *table, const uint8_t *bytes, const uint32_t *offsets, uint32_t id);

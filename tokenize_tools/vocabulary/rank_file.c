@@ -1,6 +1,9 @@
 /*
  * rank_file.c - reads rank files. Published files list their tokens in the order of the ranks. Lines in any other order
  * are sorted.
+ *
+ * Two threads read a long file: one from its beginning, and one from a line near its middle. Lines do not depend on one
+ * another, so both together find what one alone would.
  */
 #include "rank_file.h"
 
@@ -13,6 +16,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "platform/os.h"
 #include "text/decimal.h"
 
 /* A line, without the characters that end it. */
@@ -84,23 +88,31 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
                                        struct tokmap_error *error)
 {
     uint32_t used = 0;
+    uint8_t *ordered = file->bytes;
     assert(count > 0);
-    for (uint32_t i = 1; i < count; i++)
+    bool contiguous = true; /* the texts are where they belong already */
+    for (uint32_t i = 1; i < count; i++) {
+        contiguous &= tokens[i].offset == tokens[i - 1].offset + tokens[i - 1].bytes;
         if (tokens[i].rank <= tokens[i - 1].rank) {
             qsort(tokens, count, sizeof *tokens, by_rank);
+            contiguous = false;
             break;
         }
+    }
     const uint32_t vocabulary = tokens[count - 1].rank + 1;
     file->offsets = malloc(((size_t)vocabulary + 1) * sizeof *file->offsets);
-    uint8_t *ordered = malloc((size_t)bytes + 64);
+    if (!contiguous)
+        ordered = malloc((size_t)bytes + 64);
     if (!file->offsets || !ordered) {
-        free(ordered);
+        if (!contiguous)
+            free(ordered);
         return error_set_memory(error, "a vocabulary", bytes + ((uint64_t)vocabulary + 1) * sizeof *file->offsets);
     }
     file->hole = BPE_NONE;
     for (uint32_t i = 0, id = 0; i < count; i++) {
         if (i && tokens[i].rank == tokens[i - 1].rank) {
-            free(ordered);
+            if (!contiguous)
+                free(ordered);
             return error_set_line(error, TOKMAP_ERROR_FORMAT, file->source.path,
                                   max64(tokens[i].line, tokens[i - 1].line),
                                   "two lines have the rank %" PRIu32 "; the file is damaged", tokens[i].rank);
@@ -109,12 +121,17 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
             file->hole = id;
         for (; id <= tokens[i].rank; id++)
             file->offsets[id] = used;
-        memcpy(ordered + used, file->bytes + tokens[i].offset, tokens[i].bytes);
+        if (!contiguous)
+            memcpy(ordered + used, file->bytes + tokens[i].offset, tokens[i].bytes);
         used += tokens[i].bytes;
     }
     file->offsets[vocabulary] = used;
-    free(file->bytes);
-    file->bytes = ordered;
+    if (!contiguous) {
+        free(file->bytes);
+        file->bytes = ordered;
+    } else if ((ordered = realloc(file->bytes, (size_t)bytes + 64))) {
+        file->bytes = ordered; /* it had as much room as the file has bytes */
+    }
     file->source.vocabulary = vocabulary;
     file->source.bytes = file->bytes;
     file->source.offsets = file->offsets;
@@ -123,72 +140,180 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
 
 #define NO_MEMORY (BPE_NONE - 1)
 
-/* Looks for two tokens with the same text. Returns the larger id, BPE_NONE if there are none, or NO_MEMORY. */
+/* Looks for two tokens with the same text. Returns the larger id, BPE_NONE if there are none, or NO_MEMORY. Places are
+ * prefetched, because each one is a cache line of its own. */
 static uint32_t find_duplicate(const struct rank_file *file)
 {
+    enum { TOGETHER = 32 };
+    const uint32_t vocabulary = file->source.vocabulary, *const offsets = file->offsets;
     struct text_places places;
     uint32_t duplicate = BPE_NONE;
-    if (!text_places_new(&places, file->source.vocabulary))
+    if (!text_places_new(&places, vocabulary))
         return NO_MEMORY;
-    for (uint32_t id = 0; id < file->source.vocabulary && duplicate == BPE_NONE; id++)
-        if (file->offsets[id + 1] > file->offsets[id] &&
-            text_places_add(&places, file->bytes, file->offsets, id) != BPE_NONE)
-            duplicate = id;
+    for (uint32_t from = 0; from < vocabulary && duplicate == BPE_NONE; from += TOGETHER) {
+        const uint32_t end = (uint32_t)min64(vocabulary, (uint64_t)from + TOGETHER);
+        for (uint32_t id = from; id < end; id++)
+            text_places_prefetch(&places, file->bytes + offsets[id], offsets[id + 1] - offsets[id]);
+        for (uint32_t id = from; id < end && duplicate == BPE_NONE; id++)
+            if (offsets[id + 1] > offsets[id] && text_places_add(&places, file->bytes, offsets, id) != BPE_NONE)
+                duplicate = id;
+    }
     text_places_free(&places);
     return duplicate;
 }
 
-enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
-                                  struct tokmap_error *error)
+/* ---- reading lines ---- */
+
+#define SHARED_LEAST ((uint64_t)256 << 10) /* bytes of a file that two threads read */
+
+/* Some lines of a file, which one thread reads. */
+struct lines {
+    const uint8_t *at, *end;
+    uint8_t *bytes;  /* where the texts go; there is room for as many bytes as the lines have */
+    uint32_t offset; /* of the first text in the buffer of all texts */
+    struct token *tokens;
+    uint32_t count, used;
+    uint64_t lines;    /* that were read; the last of them has the fault, if there is one */
+    const char *fault; /* or NULL */
+    bool no_memory;
+};
+
+static void lines_read(void *user)
 {
-    const uint8_t *at = (const uint8_t *)text, *const end = at + count;
-    struct line line = {at, 0, 0};
-    uint32_t used = 0, made = 0;
+    struct lines *part = user;
+    struct line line = {part->at, 0, 0};
+    const uint8_t *at = part->at;
     uint64_t lines = 1;
+    for (const uint8_t *p = at; (p = memchr(p, '\n', (size_t)(part->end - p))); p++)
+        lines++;
+    part->tokens = malloc(lines * sizeof *part->tokens);
+    part->no_memory = !part->tokens;
+    while (part->tokens && !part->fault && next_line(&at, part->end, &line)) {
+        if (!line.bytes)
+            continue;
+        struct token *token = &part->tokens[part->count];
+        part->fault = read_token(&line, part->bytes, part->used, token);
+        if (!part->fault) {
+            token->offset += part->offset;
+            part->used += token->bytes;
+            part->count++;
+        }
+    }
+    part->lines = line.number;
+}
+
+/* Appends the tokens of the second part to those of the first one, and their texts. */
+static bool lines_join(struct lines *first, const struct lines *second)
+{
+    const uint32_t count = first->count + second->count;
+    struct token *joined = realloc(first->tokens, ((size_t)count + 1) * sizeof *joined);
+    if (!joined)
+        return false;
+    for (uint32_t i = 0; i < second->count; i++) {
+        struct token *token = &joined[first->count + i];
+        *token = second->tokens[i];
+        token->line += first->lines;
+        token->offset -= second->offset - first->used;
+    }
+    memmove(first->bytes + first->used, second->bytes, second->used);
+    first->tokens = joined;
+    first->count = count;
+    first->used += second->used;
+    return true;
+}
+
+/* Reads all lines, and fills file->bytes. *tokens is the caller's to free, on failure too. */
+static enum tokmap_status file_lines(struct rank_file *file, const uint8_t *text, uint64_t count, struct lines *all,
+                                     struct tokmap_error *error)
+{
+    const uint8_t *const end = text + count;
+    const uint8_t *middle = count >= SHARED_LEAST ? memchr(text + count / 2, '\n', (size_t)(count - count / 2)) : NULL;
+    middle = middle && middle + 1 < end && os_processors() > 1 ? middle + 1 : end;
+    const uint32_t half = (uint32_t)(middle - text);
+    struct lines rest = {.at = middle, .end = end, .bytes = file->bytes + half, .offset = half};
+    struct os_thread *thread;
+    const bool two = middle < end && !os_thread_start(&thread, "tokmap-ranks", lines_read, &rest);
+    *all = (struct lines){.at = text, .end = two ? middle : end, .bytes = file->bytes};
+    lines_read(all);
+    if (two)
+        os_thread_join(thread);
+    bool no_memory = all->no_memory;
+    uint64_t number = all->lines;
+    const char *fault = all->fault;
+    if (two && !no_memory && !fault) {
+        number += rest.lines;
+        fault = rest.fault;
+        no_memory = rest.no_memory || (!fault && !lines_join(all, &rest));
+    }
+    free(rest.tokens);
+    if (no_memory)
+        return error_set_memory(error, "a vocabulary", count);
+    if (fault)
+        return error_set_line(error, TOKMAP_ERROR_FORMAT, file->source.path, number,
+                              "the line %s; each line of a rank file must be a token in base64, a space, and a rank",
+                              fault);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status rank_file_parse(struct rank_file *file, const char *path, const char *text, uint64_t count,
+                                   struct tokmap_error *error)
+{
+    struct lines lines = {.count = 0};
     memset(file, 0, sizeof *file);
     file->source.path = path;
     file->source.whole = true;
     if (count > (uint64_t)1 << 30)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
                          "the rank file has %" PRIu64 " bytes; tokmap can read at most 1 GiB", count);
-    for (const uint8_t *p = at; (p = memchr(p, '\n', (size_t)(end - p))); p++)
-        lines++;
-    struct token *tokens = malloc(lines * sizeof *tokens);
     file->bytes = malloc(count + 64);
-    enum tokmap_status status = TOKMAP_OK;
-    if (!tokens || !file->bytes)
-        status = error_set_memory(error, "a vocabulary", count + lines * sizeof *tokens);
-    while (!status && next_line(&at, end, &line)) {
-        if (!line.bytes)
-            continue;
-        const char *fault = read_token(&line, file->bytes, used, &tokens[made]);
-        if (fault)
-            status = error_set_line(
-                error, TOKMAP_ERROR_FORMAT, path, line.number,
-                "the line %s; each line of a rank file must be a token in base64, a space, and a rank", fault);
-        else
-            used += tokens[made++].bytes;
-    }
-    if (!status && !made)
+    enum tokmap_status status = file->bytes ? file_lines(file, (const uint8_t *)text, count, &lines, error)
+                                            : error_set_memory(error, "a vocabulary", count);
+    if (!status && !lines.count)
         status = error_set(error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
                            "the rank file has no tokens; it is incomplete");
     if (!status)
-        status = order_tokens(file, tokens, made, used, error);
-    const uint32_t duplicate = status ? BPE_NONE : find_duplicate(file);
-    if (duplicate == NO_MEMORY)
-        status = error_set_memory(error, "a vocabulary", count);
-    else if (duplicate != BPE_NONE)
-        for (uint32_t i = 0; i < made; i++)
-            if (tokens[i].rank == duplicate)
-                status = error_set_line(
-                    error, TOKMAP_ERROR_FORMAT, path, tokens[i].line,
-                    "the token with the rank %" PRIu32 " has a lower rank, too; the file is damaged", duplicate);
-    free(tokens);
+        status = order_tokens(file, lines.tokens, lines.count, lines.used, error);
+    free(lines.tokens);
     if (!status) {
         hash128_store(hash128(text, count), file->fingerprint);
         file->known = rank_catalog_find(file->fingerprint);
     }
     return status;
+}
+
+/* Returns the number of the line that has a rank. The file has been read without a fault. */
+static uint64_t line_of_rank(const char *text, uint64_t count, uint32_t rank)
+{
+    const uint8_t *at = (const uint8_t *)text, *const end = at + count;
+    struct line line = {at, 0, 0};
+    while (next_line(&at, end, &line)) {
+        const uint8_t *space = line.bytes ? memchr(line.text, ' ', line.bytes) : NULL;
+        const char *digits = space ? (const char *)space + 1 : NULL;
+        uint64_t found;
+        if (digits && decimal_read(&digits, (const char *)line.text + line.bytes, &found) && found == rank)
+            break;
+    }
+    return line.number;
+}
+
+enum tokmap_status rank_file_check(const struct rank_file *file, const char *text, uint64_t count,
+                                   struct tokmap_error *error)
+{
+    const uint32_t duplicate = find_duplicate(file);
+    if (duplicate == NO_MEMORY)
+        return error_set_memory(error, "a vocabulary", count);
+    return duplicate == BPE_NONE
+               ? TOKMAP_OK
+               : error_set_line(error, TOKMAP_ERROR_FORMAT, file->source.path, line_of_rank(text, count, duplicate),
+                                "the token with the rank %" PRIu32 " has a lower rank, too; the file is damaged",
+                                duplicate);
+}
+
+enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
+                                  struct tokmap_error *error)
+{
+    const enum tokmap_status status = rank_file_parse(file, path, text, count, error);
+    return status ? status : rank_file_check(file, text, count, error);
 }
 
 void rank_file_free(struct rank_file *file)

@@ -27,6 +27,13 @@ bool rank_file_is(const char *text, uint64_t count);
  * ERROR_FORMAT (the error names the line), ERROR_LIMIT (more than 1 GiB), ERROR_MEMORY. */
 enum tokmap_status rank_file_read(struct rank_file *file, const char *path, const char *text, uint64_t count,
                                   struct tokmap_error *error);
+
+/* The two steps of rank_file_read(). The second one looks for a text that two ranks have, and only reads *file: another
+ * thread may do it. Until it has returned OK, the tokens may not all be different. */
+enum tokmap_status rank_file_parse(struct rank_file *file, const char *path, const char *text, uint64_t count,
+                                   struct tokmap_error *error);
+enum tokmap_status rank_file_check(const struct rank_file *file, const char *text, uint64_t count,
+                                   struct tokmap_error *error);
 void rank_file_free(struct rank_file *file);
 
 #endif

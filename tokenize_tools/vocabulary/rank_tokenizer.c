@@ -13,6 +13,7 @@
 #include "common/error.h"
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
+#include "platform/os.h"
 #include "rank_file.h"
 #include "special_file.h"
 #include "tokenizer/pipeline.h"
@@ -81,7 +82,7 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
         parts->pretokenizer.steps[0].behavior = SPLIT_REMOVED;
         parts->pretokenizer.steps[0].invert = true;
         return regex_new(&parts->pretokenizer.steps[0].regex, options->pattern_regex, strlen(options->pattern_regex),
-                               REGEX_RUST, file->source.path, "options.pattern_regex", error);
+                         REGEX_RUST, file->source.path, "options.pattern_regex", error);
     }
     if (!name && file->known)
         name = file->known->name;
@@ -125,6 +126,45 @@ static uint32_t id_of(const struct added_tokens *added, const char *name, uint32
     return token ? token->id : otherwise;
 }
 
+/* The search for equal texts. A thread does it for a large file, while the model is built. What is wrong with a file is
+ * reported before what is wrong with options. */
+struct checking {
+    const struct rank_file *file;
+    const char *text;
+    uint64_t count;
+    struct os_thread *thread; /* or NULL */
+    enum tokmap_status status;
+    struct tokmap_error error;
+};
+
+#define CHECKING_LEAST 20000     /* tokens; a thread would not be worth its start for fewer */
+#define CHECKING_MOST (1u << 19) /* more need so large a table that it must be free before the model is built */
+
+static void checking_run(void *user)
+{
+    struct checking *checking = user;
+    checking->status = rank_file_check(checking->file, checking->text, checking->count, &checking->error);
+}
+
+static void checking_start(struct checking *checking)
+{
+    const uint32_t tokens = checking->file->source.vocabulary;
+    if (tokens < CHECKING_LEAST || tokens > CHECKING_MOST || os_processors() < 2 ||
+        os_thread_start(&checking->thread, "tokmap-check", checking_run, checking)) {
+        checking->thread = NULL;
+        checking_run(checking);
+    }
+}
+
+/* Waits for the result. Returns `status` if the texts are different. */
+static enum tokmap_status checking_end(struct checking *checking, enum tokmap_status status, struct tokmap_error *error)
+{
+    os_thread_join(checking->thread);
+    if (checking->status && error)
+        *error = checking->error;
+    return checking->status ? checking->status : status;
+}
+
 enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                       const struct tokenizer_options *options, struct tokmap_error *error)
 {
@@ -134,13 +174,17 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
     struct bpe_model *model = NULL;
     assert(path && text && options);
     *tokenizer = NULL;
-    enum tokmap_status status = rank_file_read(&file, path, text, count, error);
+    enum tokmap_status status = rank_file_parse(&file, path, text, count, error);
+    const bool parsed = !status;
+    struct checking checking = {.file = &file, .text = text, .count = count};
     if (!status)
         status = choose_pattern(&file, &parts, options, error);
     if (!status)
         status = list_specials(&file, &specials, options, error);
     if (!status)
         status = place_specials(&file, &specials, error);
+    if (parsed)
+        checking_start(&checking);
     if (!status)
         status = added_tokens_new(&parts.added, specials.tokens, specials.count, path, error);
     if (!status)
@@ -174,6 +218,12 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         else
             vocabulary_name(&parts, path);
         status = pipeline_new(tokenizer, &parts, options->special, path, error);
+    }
+    if (parsed)
+        status = checking_end(&checking, status, error);
+    if (status) {
+        tokenizer_close(*tokenizer);
+        *tokenizer = NULL;
     }
     bpe_model_free(model);
     pipeline_parts_free(&parts);
