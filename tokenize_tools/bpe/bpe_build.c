@@ -30,6 +30,7 @@
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/error.h"
+#include "platform/os.h"
 
 /* Adds the rank of a pair to the table by bytes, if both are single bytes. */
 static void byte_pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uint32_t rank)
@@ -43,6 +44,16 @@ static void pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uin
 {
     (void)bpe_pair_add(model, left, right, rank);
     byte_pair_add(model, left, right, rank);
+}
+
+/* Fills the table by bytes from the table of pairs. */
+static void byte_pairs_fill(struct bpe_model *model)
+{
+    for (uint32_t left = 0; left < 256; left++)
+        for (uint32_t right = 0; right < 256 && model->byte_ids[left] != BPE_NONE; right++)
+            if (model->byte_ids[right] != BPE_NONE)
+                model->byte_pairs[left << 8 | right] =
+                    bpe_pair_rank(model, model->byte_ids[left], model->byte_ids[right]);
 }
 
 /* Notes where a token crosses a border of two characters, the first of three bytes and the second of three or four. If
@@ -71,6 +82,44 @@ static void add_joins(struct bpe_model *model, const uint8_t *token, uint32_t co
             if (right == 3)
                 break;
         }
+    }
+}
+
+static bool lacks_one(const struct bpe_model *model, const uint8_t *text, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++)
+        if (model->byte_ids[text[i]] == BPE_NONE)
+            return true;
+    return false;
+}
+
+/* The search for joins, which needs nothing but the texts: a thread of its own does it for a large vocabulary. */
+struct joining {
+    struct bpe_model *model;
+    bool lacks_bytes;
+    struct os_thread *thread; /* or NULL */
+};
+
+#define JOINING_LEAST 20000 /* tokens */
+
+static void joins_find(void *user)
+{
+    const struct joining *joining = user;
+    struct bpe_model *model = joining->model;
+    for (uint32_t id = 0; id < model->vocabulary; id++) {
+        const uint8_t *text = model->bytes + model->offsets[id];
+        const uint32_t bytes = bpe_token_bytes(model, id);
+        if (bytes > 1 && (!joining->lacks_bytes || !lacks_one(model, text, bytes)))
+            add_joins(model, text, bytes);
+    }
+}
+
+static void joining_start(struct joining *joining)
+{
+    if (joining->model->vocabulary < JOINING_LEAST || os_processors() < 2 ||
+        os_thread_start(&joining->thread, "tokmap-joins", joins_find, joining)) {
+        joining->thread = NULL;
+        joins_find(joining);
     }
 }
 
@@ -138,27 +187,35 @@ static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split
     return order;
 }
 
+/* bytes: 16 of them may be read. */
 static void add_seed(struct bpe_model *model, const uint8_t *bytes, uint32_t count, const uint32_t *ids,
                      size_t id_count)
 {
     if (count > 15 || id_count > bpe_inline_ids(model->wide) || model->seed_count == BPE_SEEDS)
         return;
     struct bpe_entry *seed = &model->seeds[model->seed_count++];
-    seed->key = bpe_key_of(bytes, count);
+    seed->key = bpe_key_in(bytes, count);
     bpe_value_make(seed->value, model->wide, ids, (uint32_t)id_count);
-}
-
-static bool lacks_one(const struct bpe_model *model, const uint8_t *text, uint32_t count)
-{
-    for (uint32_t i = 0; i < count; i++)
-        if (model->byte_ids[text[i]] == BPE_NONE)
-            return true;
-    return false;
 }
 
 /* ---- merging each token's own bytes ---- */
 
-#define TOGETHER 64 /* tokens that are merged together; they have the same length, so none is part of another */
+#define TOGETHER 64        /* tokens that are merged together; they have the same length, so none is part of another */
+#define SHARED_LEAST 2048u /* tokens of one length from which on several threads share them */
+#define SHARERS 4u         /* such threads at most: more would wait for memory */
+#define PARTS_KEPT 8u      /* as many ids of a token's parts as finish_token() may need */
+
+/* Memory for merging TOGETHER tokens. */
+struct lanes {
+    struct bpe_piece pieces[TOGETHER];
+    uint32_t ids[TOGETHER * (BPE_LANE_BYTES + 16)];
+};
+
+/* The parts that the bytes of a token merge to: their number, and the first ids. */
+struct parts {
+    uint32_t count, ids[PARTS_KEPT];
+};
+_Static_assert(PARTS_KEPT > 7, "a seed has at most 7 ids");
 
 struct merging {
     struct bpe_model *model;
@@ -169,8 +226,8 @@ struct merging {
     uint32_t *order;               /* tokens by length; those that merging does not reach are collected at its front */
     uint32_t *ids;                 /* room for the longest token */
     bpe_merge_many_function *many; /* for tokens of up to BPE_LANE_BYTES bytes; NULL: merge one after the other */
-    struct bpe_piece pieces[TOGETHER];
-    uint32_t piece_ids[TOGETHER * (BPE_LANE_BYTES + 16)];
+    struct lanes *lanes;           /* SHARERS of them */
+    uint32_t sharers;              /* threads that may be used */
 };
 
 /* Returns the rank of the merge that makes a token of the parts that all other merges leave, or BPE_NONE. */
@@ -194,27 +251,81 @@ static void finish_token(struct merging *merging, uint32_t id, uint32_t *parts, 
         merging->order[model->unreached_count++] = id;
     else
         add_seed(model, text, bpe_token_bytes(model, id), parts, count);
-    add_joins(model, text, bpe_token_bytes(model, id));
+}
+
+/* Merges the bytes of `count` (at most TOGETHER) tokens of the same length. Only reads the model. */
+static void lanes_merge(const struct merging *merging, struct lanes *lanes, const uint32_t *order, uint32_t count)
+{
+    const struct bpe_model *model = merging->model;
+    struct bpe_piece *pieces[TOGETHER];
+    const uint32_t bytes = bpe_token_bytes(model, order[0]);
+    for (uint32_t i = 0; i < count; i++) {
+        pieces[i] = &lanes->pieces[i];
+        *pieces[i] = (struct bpe_piece){.bytes = model->bytes + model->offsets[order[i]],
+                                        .count = bytes,
+                                        .ids = lanes->ids + i * (BPE_LANE_BYTES + 16)};
+    }
+    merging->many(model, pieces, count, bpe_size_class(bytes));
 }
 
 /* Merges `count` (at most TOGETHER) tokens of the same length. */
 static void merge_together(struct merging *merging, const uint32_t *order, uint32_t count)
 {
-    struct bpe_model *model = merging->model;
-    struct bpe_piece *pieces[TOGETHER];
-    const uint32_t bytes = bpe_token_bytes(model, order[0]);
-    for (uint32_t i = 0; i < count; i++) {
-        pieces[i] = &merging->pieces[i];
-        *pieces[i] = (struct bpe_piece){.bytes = model->bytes + model->offsets[order[i]],
-                                        .count = bytes,
-                                        .ids = merging->piece_ids + i * (BPE_LANE_BYTES + 16)};
+    struct lanes *lanes = merging->lanes;
+    lanes_merge(merging, lanes, order, count);
+    for (uint32_t i = 0; i < count; i++)
+        if (lanes->pieces[i].ids_count == 2)
+            bpe_pair_prefetch(merging->model, lanes->pieces[i].ids[0], lanes->pieces[i].ids[1]);
+    for (uint32_t i = 0; i < count; i++)
+        finish_token(merging, order[i], lanes->pieces[i].ids, lanes->pieces[i].ids_count);
+}
+
+/* Many tokens of the same length, which several threads merge. */
+struct sharing {
+    const struct merging *merging;
+    const uint32_t *order;
+    uint32_t count;
+    uint32_t next; /* the first one that no thread has taken */
+    struct parts *parts;
+};
+
+static void sharing_run(void *user, uint32_t number)
+{
+    struct sharing *sharing = user;
+    struct lanes *lanes = &sharing->merging->lanes[number];
+    for (;;) {
+        const uint32_t first = __atomic_fetch_add(&sharing->next, TOGETHER, __ATOMIC_RELAXED);
+        if (first >= sharing->count)
+            return;
+        const uint32_t few = (uint32_t)min64(sharing->count - first, TOGETHER);
+        lanes_merge(sharing->merging, lanes, sharing->order + first, few);
+        for (uint32_t i = 0; i < few; i++) {
+            const struct bpe_piece *piece = &lanes->pieces[i];
+            struct parts *parts = &sharing->parts[first + i];
+            parts->count = piece->ids_count;
+            memcpy(parts->ids, piece->ids, min64(piece->ids_count, PARTS_KEPT) * sizeof *parts->ids);
+        }
     }
-    merging->many(model, pieces, count, bpe_size_class(bytes));
-    for (uint32_t i = 0; i < count; i++)
-        if (pieces[i]->ids_count == 2)
-            bpe_pair_prefetch(model, pieces[i]->ids[0], pieces[i]->ids[1]);
-    for (uint32_t i = 0; i < count; i++)
-        finish_token(merging, order[i], pieces[i]->ids, pieces[i]->ids_count);
+}
+
+/* Merges `count` tokens of the same length by several threads. First all are merged, which only reads the table of
+ * pairs; then one thread adds their pairs in order, so that the result does not depend on the threads. Returns false if
+ * there is no memory for that; then nothing has been done. */
+static bool merge_shared(struct merging *merging, const uint32_t *order, uint32_t count)
+{
+    struct parts *parts = malloc(count * sizeof *parts);
+    struct sharing sharing = {.merging = merging, .order = order, .count = count, .parts = parts};
+    if (!parts)
+        return false;
+    os_threads_share("tokmap-merges", merging->sharers, sharing_run, &sharing);
+    for (uint32_t i = 0; i < count; i++) {
+        const struct parts *ahead = &parts[min64(i + TOGETHER, count - 1)];
+        if (ahead->count == 2)
+            bpe_pair_prefetch(merging->model, ahead->ids[0], ahead->ids[1]);
+        finish_token(merging, order[i], parts[i].ids, parts[i].count);
+    }
+    free(parts);
+    return true;
 }
 
 static enum tokmap_status merge_one(struct merging *merging, uint32_t id)
@@ -238,23 +349,29 @@ static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
     const uint32_t longest = count ? bpe_token_bytes(model, merging->order[count - 1]) : 1;
     enum tokmap_status status = TOKMAP_OK;
     merging->ids = malloc((size_t)longest * sizeof *merging->ids);
-    if (!merging->ids)
-        return error_set_memory(merging->error, "a vocabulary", longest);
+    merging->lanes = malloc(SHARERS * sizeof *merging->lanes);
+    merging->sharers = (uint32_t)min64(os_processors(), SHARERS);
+    if (!merging->ids || !merging->lanes)
+        status = error_set_memory(merging->error, "a vocabulary", longest);
 #if defined(__x86_64__)
     if (cpu_has(CPU_AVX2) && model->vocabulary < BPE_IDS && !merging->source->lacks_bytes)
         merging->many = cpu_has(CPU_VBMI) ? bpe_merge_many_vbmi : bpe_merge_many_avx2;
 #endif
     for (uint32_t i = 0, few; i < count && !status; i += few) {
         const uint32_t *order = merging->order + i, bytes = bpe_token_bytes(model, *order);
+        const bool lanes = merging->many && bytes <= BPE_LANE_BYTES;
         few = 1;
-        while (few < TOGETHER && i + few < count && bpe_token_bytes(model, order[few]) == bytes)
+        while (i + few < count && bpe_token_bytes(model, order[few]) == bytes)
             few++;
-        if (merging->many && bytes <= BPE_LANE_BYTES)
-            merge_together(merging, order, few);
-        for (uint32_t k = 0; k < few && !status && (!merging->many || bytes > BPE_LANE_BYTES); k++)
+        if (lanes && few >= SHARED_LEAST && merging->sharers > 1 && merge_shared(merging, order, few))
+            continue;
+        for (uint32_t k = 0; k < few && lanes; k += TOGETHER)
+            merge_together(merging, order + k, (uint32_t)min64(few - k, TOGETHER));
+        for (uint32_t k = 0; k < few && !status && !lanes; k++)
             status = merge_one(merging, order[k]);
     }
     free(merging->ids);
+    free(merging->lanes);
     free(merging->scratch.memory);
     return status;
 }
@@ -304,11 +421,13 @@ static bool merge_fits(const struct bpe_model *model, const struct bpe_source *s
 {
     if (merge->left >= model->vocabulary || merge->right >= model->vocabulary || merge->result >= model->vocabulary)
         return false;
+    if (source->merges_checked)
+        return true;
     const uint32_t left = bpe_token_bytes(model, merge->left), right = bpe_token_bytes(model, merge->right);
     const uint8_t *result = model->bytes + model->offsets[merge->result];
     return left && right && left + right == bpe_token_bytes(model, merge->result) &&
-           (source->merges_checked || (!memcmp(result, model->bytes + model->offsets[merge->left], left) &&
-                                       !memcmp(result + left, model->bytes + model->offsets[merge->right], right)));
+           !memcmp(result, model->bytes + model->offsets[merge->left], left) &&
+           !memcmp(result + left, model->bytes + model->offsets[merge->right], right);
 }
 
 /* Fills a table with all pairs of the list. *twice: the list has a pair twice. */
@@ -341,7 +460,7 @@ static bool makes_token(const struct bpe_model *model, const struct bpe_split *s
     return splits[result].made == (model->results ? i : result) + BPE_BY_RANK;
 }
 
-/* Adds the pairs, seeds, and joins of all tokens whose split was found; known: how many. May take over the tables of
+/* Adds the pairs and seeds of all tokens whose split was found; known: how many. May take over the tables of
  * `listed`. */
 static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_source *source,
                                      const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
@@ -361,19 +480,16 @@ static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_s
     } else if (!bpe_pairs_new(model, 2 * min64(source->merge_count, model->vocabulary))) {
         return error_set_memory(error, "a vocabulary", (uint64_t)model->vocabulary * 16);
     }
-    for (uint32_t i = 0; i < source->merge_count; i++) {
-        if (!same && source->merge_count - i > AHEAD)
+    for (uint32_t i = 0; i < source->merge_count && !same; i++) {
+        if (source->merge_count - i > AHEAD)
             bpe_pair_prefetch(model, merges[i + AHEAD].left, merges[i + AHEAD].right);
-        if (same)
-            byte_pair_add(model, merges[i].left, merges[i].right, merges[i].result);
-        else if (makes_token(model, splits, source, i))
-            pair_add(model, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
+        if (makes_token(model, splits, source, i))
+            (void)bpe_pair_add(model, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
     }
+    byte_pairs_fill(model);
     for (uint32_t id = 0; id < model->vocabulary; id++)
-        if (splits[id].made >= BPE_BY_RANK) {
+        if (splits[id].made >= BPE_BY_RANK)
             add_seed(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id), &id, 1);
-            add_joins(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id));
-        }
     return TOKMAP_OK;
 }
 
@@ -444,14 +560,14 @@ static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bp
     return status || !model->results ? status : drop_ranks(model, error);
 }
 
-/* Fills pairs, seeds, joins, and unreached tokens. */
+/* Fills pairs, seeds, and unreached tokens. */
 static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_source *source,
                                      struct tokmap_error *error)
 {
     for (uint32_t byte = 0; byte < 256; byte++) {
-        const uint8_t text = (uint8_t)byte;
+        const uint8_t text[16] = {(uint8_t)byte};
         if (model->byte_ids[byte] != BPE_NONE)
-            add_seed(model, &text, 1, &model->byte_ids[byte], 1);
+            add_seed(model, text, 1, &model->byte_ids[byte], 1);
     }
     if (source->merges)
         return pairs_of_list(model, source, error);
@@ -497,8 +613,12 @@ enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_sour
     enum tokmap_status status = allocate(model, source, error);
     if (!status)
         status = find_bytes(model, source, error);
-    if (!status)
+    if (!status) {
+        struct joining joining = {.model = model, .lacks_bytes = source->lacks_bytes};
+        joining_start(&joining);
         status = find_pairs(model, source, error);
+        os_thread_join(joining.thread);
+    }
     if (status) {
         bpe_model_free(model);
         return status;

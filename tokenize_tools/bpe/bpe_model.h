@@ -19,6 +19,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "common/bytes.h"
 #include "pretokenize/scanner.h"
 #include "text_places.h"
 #include "tokmap/tokmap.h"
@@ -114,6 +115,19 @@ static inline struct bpe_key bpe_key_of(const uint8_t *bytes, uint32_t count)
 {
     struct bpe_key key = {0, 0};
     __builtin_memcpy(&key, bytes, count);
+    key.high |= (uint64_t)count << 56;
+    return key;
+}
+
+/* The same if 16 bytes may be read. Whole words are loaded and masked: bytes that are copied one by one, and read back
+ * as words, make the processor wait. */
+static inline struct bpe_key bpe_key_in(const uint8_t *bytes, uint32_t count)
+{
+    struct bpe_key key = {load64(bytes), 0};
+    if (count > 8)
+        key.high = load64(bytes + 8) & (((uint64_t)1 << 8 * (count - 8)) - 1);
+    else if (count < 8)
+        key.low &= ((uint64_t)1 << 8 * count) - 1;
     key.high |= (uint64_t)count << 56;
     return key;
 }

@@ -12,6 +12,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "platform/os.h"
 #include "sp_merge.h"
 #include "sp_pairs.h"
 #include "sp_texts.h"
@@ -90,7 +91,7 @@ static void add_seed(struct bpe_model *head, const uint8_t *text, uint32_t bytes
     if (bytes > 15 || count > bpe_inline_ids(head->wide) || head->seed_count == BPE_SEEDS)
         return;
     struct bpe_entry *seed = &head->seeds[head->seed_count++];
-    seed->key = bpe_key_of(text, bytes);
+    seed->key = bpe_key_in(text, bytes); /* 16 bytes follow the last text */
     bpe_value_make(seed->value, head->wide, ids, (uint32_t)count);
 }
 
@@ -152,6 +153,27 @@ static enum tokmap_status sort_wholes(struct sp_builder *builder)
 
 /* ---- all steps ---- */
 
+/* Where text can be cut. The search is independent of the step after it, so a thread does it. */
+struct cutting {
+    struct sp_builder *builder;
+    struct os_thread *thread; /* or NULL */
+    bool good;
+};
+
+static void cutting_run(void *user)
+{
+    struct cutting *cutting = user;
+    cutting->good = sp_cut_table_build(&cutting->builder->model->cuts, &cutting->builder->relation);
+}
+
+static void cutting_start(struct cutting *cutting)
+{
+    if (os_processors() < 2 || os_thread_start(&cutting->thread, "tokmap-cuts", cutting_run, cutting)) {
+        cutting->thread = NULL;
+        cutting_run(cutting);
+    }
+}
+
 static enum tokmap_status check(const struct sp_source *source, struct tokmap_error *error)
 {
     if (source->vocabulary > BPE_IDS - 2 || source->merge_count > BPE_MERGES)
@@ -185,10 +207,14 @@ static enum tokmap_status build(struct sp_builder *builder)
         status = sp_pairs_build(builder);
     if (!status && builder->defined)
         status = read_defined(builder);
-    if (!status && !sp_cut_table_build(&model->cuts, &builder->relation))
+    if (status)
+        return status;
+    struct cutting cutting = {.builder = builder};
+    cutting_start(&cutting);
+    status = merge_tokens(builder);
+    os_thread_join(cutting.thread);
+    if (!status && !cutting.good)
         status = sp_no_memory(builder);
-    if (!status)
-        status = merge_tokens(builder);
     return status ? status : sort_wholes(builder);
 }
 

@@ -73,10 +73,10 @@ static uint32_t false_joins(const uint32_t weights[256], const uint64_t set[4], 
     return sum;
 }
 
-/* Computes the costs of uniting a group with each other one. */
-static void find_costs(struct groups *groups, uint32_t group)
+/* Computes the costs of uniting a group with each of the first `count`. */
+static void find_costs(struct groups *groups, uint32_t group, uint32_t count)
 {
-    for (uint32_t other = 0; other < groups->count; other++) {
+    for (uint32_t other = 0; other < count; other++) {
         const uint32_t low = group < other ? group : other, high = group < other ? other : group;
         groups->costs[low][high] = false_joins(groups->weights[high], groups->joined[low], groups->joined[high]) +
                                    false_joins(groups->weights[low], groups->joined[high], groups->joined[low]);
@@ -100,8 +100,8 @@ static void unite(struct groups *groups, uint32_t into, uint32_t gone)
             groups->of[byte] = (uint8_t)(gone + 1);
     }
     if (gone != last)
-        find_costs(groups, gone);
-    find_costs(groups, into);
+        find_costs(groups, gone, groups->count);
+    find_costs(groups, into, groups->count);
 }
 
 static void make_groups(struct groups *groups, const struct sp_relation *relation)
@@ -122,7 +122,7 @@ static void make_groups(struct groups *groups, const struct sp_relation *relatio
         groups->of[right] = (uint8_t)(group + 1);
     }
     for (uint32_t group = 0; group < groups->count; group++)
-        find_costs(groups, group);
+        find_costs(groups, group, group);
 }
 
 bool sp_cut_table_build(struct sp_cut_table *table, const struct sp_relation *relation)

@@ -20,7 +20,7 @@ static uint32_t without_marks(const uint8_t *text, uint32_t count, uint8_t *into
 {
     uint32_t made = 0;
     for (uint32_t i = 0; i < count;) {
-        const bool mark = count - i >= 3 && !memcmp(text + i, SP_MARK, 3);
+        const bool mark = text[i] == (uint8_t)SP_MARK[0] && count - i >= 3 && !memcmp(text + i, SP_MARK, 3);
         into[made++] = mark ? ' ' : text[i];
         i += mark ? 3 : 1;
     }
@@ -60,12 +60,14 @@ enum tokmap_status sp_texts_read(struct sp_builder *builder)
         }
         if (kind == SP_CONTROL || kind == SP_UNKNOWN || (source->unk == id && !source->merges))
             continue;
-        decoded += without_marks(text, count, model->head.bytes + decoded);
+        const uint32_t bytes = without_marks(text, count, model->head.bytes + decoded);
+        decoded += bytes;
         if (!source->escape) {
             memcpy(builder->bytes + matched, text, count);
             matched += count;
         } else if (!memchr(text, ' ', count)) { /* with `escape` no text becomes a token that has a space */
-            matched += without_marks(text, count, builder->bytes + matched);
+            memcpy(builder->bytes + matched, model->head.bytes + decoded - bytes, bytes);
+            matched += bytes;
         }
     }
     model->head.offsets[source->vocabulary] = decoded;
