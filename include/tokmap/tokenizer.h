@@ -81,9 +81,11 @@ struct tokmap_tokenizer_options {
  * for a token of a JSON file, and 2,048 bytes for a SentencePiece piece that merges make; 1,048,576 added tokens, of
  * which those of more than 64 bytes have 1 MiB together; and, if a normalizer changes the added tokens, half of the
  * file's size and 4 MiB for what it makes of them.
- * Any thread may call it. Statuses: OK, ERROR_NOT_FOUND, ERROR_FORMAT (the file is damaged), ERROR_UNSUPPORTED (its ids
- * cannot be reproduced; the message names the field), ERROR_ARGUMENT (an option that this vocabulary does not have, or
- * one that a rank file needs), ERROR_LIMIT, ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
+ * Any thread may call it. Where there are several processors, up to four threads share the work for a large file; they
+ * have ended when the call returns, and the result does not depend on them. Statuses: OK, ERROR_NOT_FOUND,
+ * ERROR_FORMAT (the file is damaged), ERROR_UNSUPPORTED (its ids cannot be reproduced; the message names the field),
+ * ERROR_ARGUMENT (an option that this vocabulary does not have, or one that a rank file needs), ERROR_LIMIT,
+ * ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer,
                                                                       const char *path,
                                                                       const struct tokmap_tokenizer_options *options,

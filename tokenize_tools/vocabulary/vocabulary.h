@@ -18,8 +18,8 @@
  *
  * It takes at most VOCABULARY_MEMORY (vocabulary_file.h) times the size of the file in memory, and
  * VOCABULARY_MEMORY_FREE more, because the number of ids, merges, and added tokens is limited, and because texts and
- * tables are freed as soon as the next form of the vocabulary has been built of them. Where there are several processors,
- * up to four threads share the work for a large file; the result does not depend on them. */
+ * tables are freed as soon as the next form of the vocabulary has been built of them. Where there are several
+ * processors, up to four threads share the work for a large file; the result does not depend on them. */
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
                                    const struct tokenizer_options *options, struct tokmap_error *error);
 

@@ -381,7 +381,7 @@ static void test_long_strings(void **state)
 }
 
 /* Every escape, and what looks like one, at every position of the blocks in which long strings are read: between
- * letters that mean something else after a backslash, and twice, so that the bytes before have moved or have not. */
+ * letters that mean something else after a backslash, and twice, so that the bytes before may have moved. */
 static void test_positions(void **state)
 {
     static const char *const atoms[] = {"\\n",   "\\\"",    "\\\\",    "\\/", "\\b", "\\f", "\\r",  "\\t", "\\n\\n",

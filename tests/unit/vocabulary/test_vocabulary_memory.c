@@ -46,12 +46,19 @@ void *__libc_realloc(void *memory, size_t bytes);
 void *__libc_memalign(size_t alignment, size_t bytes);
 void __libc_free(void *memory);
 
-static size_t alive, highest;
+static size_t alive, highest; /* several threads load one vocabulary */
 
 static void count(size_t more)
 {
-    alive += more;
-    highest = alive > highest ? alive : highest;
+    const size_t now = __atomic_add_fetch(&alive, more, __ATOMIC_RELAXED);
+    size_t was = __atomic_load_n(&highest, __ATOMIC_RELAXED);
+    while (now > was && !__atomic_compare_exchange_n(&highest, &was, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+        continue;
+}
+
+static void uncount(size_t less)
+{
+    __atomic_sub_fetch(&alive, less, __ATOMIC_RELAXED);
 }
 
 void *malloc(size_t bytes)
@@ -86,7 +93,7 @@ void *realloc(void *memory, size_t bytes)
     const size_t before = malloc_usable_size(memory);
     void *made = __libc_realloc(memory, bytes);
     if (made) {
-        alive -= before;
+        uncount(before);
         count(malloc_usable_size(made));
     }
     return made;
@@ -94,7 +101,7 @@ void *realloc(void *memory, size_t bytes)
 
 void free(void *memory)
 {
-    alive -= malloc_usable_size(memory);
+    uncount(malloc_usable_size(memory));
     __libc_free(memory);
 }
 
@@ -115,7 +122,7 @@ void *mmap(void *address, size_t bytes, int protection, int flags, int fd, off_t
 
 int munmap(void *address, size_t bytes)
 {
-    alive -= in_pages(bytes);
+    uncount(in_pages(bytes));
     return (int)syscall(SYS_munmap, address, bytes);
 }
 
