@@ -34,13 +34,13 @@ struct set_work {
     char *folder, *lock, *ready, *naming;
     int lock_fd;
     bool locked, made; /* the lock and the folder are ours to remove */
-    bool replace, sync, keep, mask;
+    bool replace, sync, keep, mask, sealed;
     struct set sets[SETS_MOST];
     uint32_t count;
 };
 
 static const char *const file_ends[] = {".bin", ".mask", ".tmx", ".bin.zst"};
-enum { TOKENS, MASK, INDEX, SEALED, FILES }; /* SEALED: in place of TOKENS, of a shard that was sealed later */
+enum { TOKENS, MASK, INDEX, SEALED, FILES }; /* SEALED: in place of TOKENS, of a sealed shard */
 
 /* ---- names ---- */
 
@@ -201,16 +201,17 @@ static enum tokmap_status file_name(const struct set_work *work, const struct se
 /* Step 4. */
 static enum tokmap_status tokens_name(const struct set_work *work, const struct set *set, struct tokmap_error *error)
 {
-    enum tokmap_status status = file_name(work, set, TOKENS, error);
+    const int tokens = work->sealed ? SEALED : TOKENS, other = work->sealed ? TOKENS : SEALED;
+    enum tokmap_status status = file_name(work, set, tokens, error);
     if (!status && work->mask)
         status = file_name(work, set, MASK, error);
     const uint64_t most = set->old > set->shards ? set->old : set->shards;
     for (uint64_t k = work->mask ? set->shards : 0; k < most && !status; k++)
         status = discard(shard_path(set->path, k, ".mask"), error);
     for (uint64_t k = set->shards; k < set->old && !status; k++)
-        status = discard(shard_path(set->path, k, ".bin"), error);
+        status = discard(shard_path(set->path, k, file_ends[tokens]), error);
     for (uint64_t k = 0; k < most && !status; k++)
-        status = discard(shard_path(set->path, k, file_ends[SEALED]), error);
+        status = discard(shard_path(set->path, k, file_ends[other]), error);
     return status;
 }
 
@@ -261,7 +262,8 @@ static bool ending_is_good(const char *ending)
 static int note_write(const struct set_work *work, const char *path)
 {
     char text[NOTE_MOST];
-    size_t used = (size_t)snprintf(text, sizeof text, NOTE_HEAD "mask %d\n", work->mask);
+    size_t used =
+        (size_t)snprintf(text, sizeof text, NOTE_HEAD "mask %d\n%s", work->mask, work->sealed ? "sealed\n" : "");
     for (uint32_t i = 0; i < work->count; i++)
         used += (size_t)snprintf(text + used, sizeof text - used, "set %" PRIu64 " %" PRIu64 " %s\n",
                                  work->sets[i].shards, work->sets[i].old, work->sets[i].ending);
@@ -295,6 +297,7 @@ static bool note_parse(struct set_work *work, const char *at)
     if (!word_read(&at, NOTE_HEAD "mask ") || !decimal_read(&at, NULL, &mask) || mask > 1 || !word_read(&at, "\n"))
         return false;
     work->mask = mask != 0;
+    work->sealed = word_read(&at, "sealed\n");
     while (word_read(&at, "set ")) {
         if (work->count == SETS_MOST)
             return false;
@@ -602,6 +605,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
     if (!status)
         status = recover(made, &recovered, error);
     if (!status) {
+        made->sealed = options->sealed; /* recover() has set that of the other work */
         made->count = options->sets;
         for (uint32_t i = 0; i < options->sets; i++) {
             assert(ending_is_good(options->endings[i]));
@@ -712,6 +716,24 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
         work->made = false; /* the next writer completes the set */
     set_work_abandon(work);
     return status;
+}
+
+static int plain_remove(void *user, const char *entry)
+{
+    static const char end[] = ".bin" UNIT ".partial";
+    const struct set_work *work = user;
+    const size_t bytes = strlen(entry), end_bytes = sizeof end - 1;
+    char *path = bytes > end_bytes && !strcmp(entry + bytes - end_bytes, end) ? path_in(work->folder, entry) : NULL;
+    if (path)
+        (void)os_unlink(path);
+    free(path);
+    return 0;
+}
+
+void set_work_tidy(const struct set_work *work)
+{
+    if (work->sealed)
+        (void)os_folder_list(work->folder, plain_remove, (void *)(uintptr_t)work);
 }
 
 void set_work_leave(struct set_work *work)

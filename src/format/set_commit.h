@@ -11,7 +11,8 @@
  *        the lock can, and must, do the rest
  *     2. removes the old manifests, syncs the folder, and removes the old indexes
  *     3. syncs the folder and renames NAME.work/ready to NAME.work/naming
- *     4. renames the tokens and masks to their names, and removes those of the old sets that are left over
+ *     4. renames the tokens, sealed or not, and masks to their names, and removes those of the old sets that are left
+ * over
  *     5. syncs the folder, renames the indexes, syncs again, renames the manifests, and syncs again
  *     6. removes NAME.work/naming and NAME.work
  *
@@ -42,6 +43,7 @@ struct set_work_options {
      * different, of 0 to SET_ENDING_MOST letters, digits, points, dashes, and underscores. */
     const char *const *endings;
     uint32_t sets;
+    bool sealed;  /* the units are sealed: they have .bin.zst in place of .bin */
     bool replace; /* existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
     bool sync;    /* false only for files that need not survive a crash */
     bool keep;    /* the folder for the units may exist, and keeps its files: those of a killed writer are continued */
@@ -67,6 +69,10 @@ const char *set_work_lock(const struct set_work *work);
  * (another process has made a set of the name meanwhile), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask,
                                    struct tokmap_error *error);
+
+/* The units are committed and will not be continued: removes the tokens that sealed ones were made of
+ * (shard_writer_commit()). */
+void set_work_tidy(const struct set_work *work);
 
 /* Frees the work and leaves the folder, for options.keep. NULL is ignored. */
 void set_work_leave(struct set_work *work);

@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "index_reader.h"
 #include "platform/os.h"
+#include "sealed.h"
 #include "text/path.h"
 
 #define ID_DIGITS 16
@@ -386,23 +387,35 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokma
     return status;
 }
 
+/* Reads the first bytes of the tokens, which are sealed, and compares them with the hashes of their frames. */
+static bool sealed_begins(const struct index *index, const char *path, int fd, uint8_t *tokens, size_t bytes)
+{
+    struct sealed_reader *reader = sealed_reader_new();
+    const bool good = reader && !sealed_read(reader, index, path, fd, 0, bytes, tokens, NULL);
+    sealed_reader_free(reader);
+    return good;
+}
+
 /* Returns whether a file has the size and the first block that the index says. */
 static bool belongs(const struct index *index, int file, const char *path)
 {
-    if (file == SHARD_SEALED) /* no writer makes a first shard that is sealed */
-        return false;
-    const uint64_t bytes = file == SHARD_TOKENS ? index->token_bytes : index->mask_bytes;
-    const size_t part = (size_t)min64(bytes, BLOCK_BYTES);
+    const bool sealed = file == SHARD_SEALED;
+    const uint64_t content = file == SHARD_MASK ? index->mask_bytes : index->token_bytes;
+    const uint64_t bytes = sealed ? index->sealed_bytes : content; /* of the file */
+    const size_t part = (size_t)min64(content, BLOCK_BYTES);
     struct os_stat found;
     size_t got = 0;
     int fd;
     if (os_open(path, OS_READ_NOW, &fd))
         return false;
     uint8_t *block = malloc(part + 1);
-    bool good = block && !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && found.bytes == bytes &&
-                !os_pread(fd, block, part, 0, &got) && got == part;
+    bool good = block && !os_fstat(fd, &found) && found.kind == OS_KIND_FILE && found.bytes == bytes;
+    if (good && sealed && part)
+        good = sealed_begins(index, path, fd, block, part);
+    else if (good)
+        good = !os_pread(fd, block, part, 0, &got) && got == part;
     if (good && part)
-        good = hash64(block, part) == (file == SHARD_TOKENS ? index_block_hash(index, 0) : index_mask_hash(index, 0));
+        good = hash64(block, part) == (file == SHARD_MASK ? index_mask_hash(index, 0) : index_block_hash(index, 0));
     free(block);
     os_close(fd);
     return good;

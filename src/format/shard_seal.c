@@ -1,13 +1,9 @@
 /*
  * shard_seal.c - see shard_seal.h.
  *
- * The work is done in rounds. In each, threads take blocks of 1 MiB of tokens, compare them with the hashes of the
- * index, and compress them to 16 frames, or read and unpack 16 frames. Then the calling thread writes what they made,
- * in order. So the bytes do not depend on the number of threads, and memory is a few MiB for each.
- *
- * An example of the bytes of a round with two threads: blocks 0 to 3 are taken by thread 1, 2, 1, 2. They become 700,
- * 710, 690 and 705 KiB, which are written one after another; the ends of their 64 frames and the hashes of their tokens
- * go to a spill, because the section frames of the new index is written later.
+ * To seal, the blocks of the tokens are compared with the hashes of the index and become frames (frames_writer.h). To
+ * unseal, threads read and unpack blocks in rounds (block_rounds.h), and the calling thread writes them in order. So
+ * the bytes do not depend on the number of threads, and memory is a few MiB for each.
  *
  * The new index has all sections of the old one, byte for byte, except that frames replaces pages or pages frames: a
  * frame is compared when it is unpacked, so hashes of its pages would have no use. An unsealed shard gets the section
@@ -18,11 +14,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
+#include "block_rounds.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "frames_writer.h"
 #include "index_copy.h"
 #include "index_verify.h"
 #include "partial_file.h"
@@ -31,33 +28,22 @@
 #include "shard_commit.h"
 #include "text/path.h"
 
-#define BLOCK_FRAMES ((size_t)(BLOCK_BYTES / FRAME_BYTES))
 #define BLOCK_PAGES ((size_t)(BLOCK_BYTES / TOKEN_PAGE_BYTES))
-#define BLOCKS_PER_THREAD 4 /* in a round */
+#define BLOCKS_PER_THREAD 4 /* in a round that unseals */
 #define THREADS_MOST 1024
 
 enum path { INDEX_PARTIAL, MASK, TOKENS, SEALED, TOKENS_PARTIAL, SEALED_PARTIAL, OTHER_INDEX, PATHS };
 static const char *const path_ends[PATHS] = {".tmx.partial",     ".mask", ".bin", ".bin.zst", ".bin.partial",
                                              ".bin.zst.partial", ".idx"};
 
-/* A block of a round. */
+/* A block of a round that unseals. */
 struct job {
     uint8_t *tokens; /* BLOCK_BYTES */
-    uint8_t *stored; /* BLOCK_FRAMES * FRAME_STORED_MOST; NULL to unseal */
-    size_t bytes, stored_bytes;
-    uint32_t sizes[BLOCK_FRAMES]; /* of the frames in `stored` */
-    uint64_t hashes[BLOCK_FRAMES];
+    size_t bytes;
     uint32_t pages[BLOCK_PAGES];
     bool zero; /* all of its tokens are */
     enum tokmap_status status;
     struct tokmap_error error;
-};
-
-/* What a thread has for itself. */
-struct worker {
-    ZSTD_CCtx *zstd; /* NULL to unseal */
-    struct sealed_reader *reader;
-    uint8_t *again; /* FRAME_BYTES: a frame that is unpacked to be compared; NULL to unseal */
 };
 
 struct sealing {
@@ -70,15 +56,14 @@ struct sealing {
     int from_fd, to_fd, index_fd;
     bool to_made, index_made; /* the partial files are ours to remove */
     struct index_writer index;
-    struct spill entries; /* of the section frames, or hashes of pages */
-    struct spill table;   /* of the seek table */
+    struct frames frames; /* to seal */
+    struct spill pages;   /* hashes, to unseal */
     bool holes;
-    uint64_t written; /* bytes of the new file */
-    struct worker *workers;
-    struct job *jobs;
+    uint64_t written;               /* bytes of the new file */
+    uint64_t on_the_way;            /* the kernel has been asked to store the bytes up to here */
+    struct sealed_reader **readers; /* of each thread */
+    struct job *jobs;               /* NULL to seal */
     uint32_t worker_count, job_count;
-    uint64_t round_first, round_end; /* blocks of the round */
-    uint64_t next;                   /* the next of them; accessed atomically */
 };
 
 static enum tokmap_status cannot_write(struct sealing *sealing, int system, const char *path)
@@ -89,196 +74,127 @@ static enum tokmap_status cannot_write(struct sealing *sealing, int system, cons
 
 /* ---- a block ---- */
 
-static enum tokmap_status block_check(const struct sealing *sealing, uint64_t block, struct job *job)
-{
-    const struct index *old = &sealing->old;
-    enum tokmap_status status = index_blocks_check(old, block, block + 1, &job->error);
-    if (!status && hash64(job->tokens, job->bytes) != index_block_hash(old, block))
-        status = error_set(&job->error, TOKMAP_ERROR_CORRUPT, sealing->from_path, TOKMAP_NO_OFFSET,
-                           "block %" PRIu64 " of the tokens (bytes %" PRIu64 "..%" PRIu64
-                           ") does not match its hash in the index; restore the file from a good copy, or pack the "
-                           "shard again",
-                           block, block * BLOCK_BYTES, block * BLOCK_BYTES + job->bytes);
-    return status;
-}
-
-static enum tokmap_status frame_make(const struct sealing *sealing, struct worker *worker, struct job *job, size_t i)
-{
-    const size_t at = i * FRAME_BYTES, bytes = (size_t)min64(FRAME_BYTES, job->bytes - at);
-    uint8_t *stored = job->stored + job->stored_bytes;
-    const size_t made = ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, job->tokens + at, bytes);
-    if (ZSTD_isError(made))
-        return error_set(&job->error, TOKMAP_ERROR_MEMORY, sealing->from_path, TOKMAP_NO_OFFSET,
-                         "zstd cannot compress the tokens: %s", ZSTD_getErrorName(made));
-    job->sizes[i] = (uint32_t)made;
-    job->hashes[i] = hash64(job->tokens + at, bytes);
-    const struct sealed_frame frame = {.stored = (uint32_t)made, .bytes = (uint32_t)bytes, .hash = job->hashes[i]};
-    job->stored_bytes += made;
-    return sealed_unpack(worker->reader, sealing->from_path, &frame, stored, worker->again, &job->error);
-}
-
 /* Reads a block of the tokens, which are sealed or not, and compares it. */
-static enum tokmap_status block_read(const struct sealing *sealing, struct worker *worker, uint64_t block,
-                                     struct job *job)
+static enum tokmap_status block_read(void *self, uint32_t worker, uint64_t block, uint8_t *tokens, size_t bytes,
+                                     struct tokmap_error *error)
 {
-    const uint64_t at = block * BLOCK_BYTES;
-    enum tokmap_status status = TOKMAP_OK;
-    if (index_is_sealed(&sealing->old)) {
-        status = sealed_read(worker->reader, &sealing->old, sealing->from_path, sealing->from_fd, at, job->bytes,
-                             job->tokens, &job->error);
-    } else {
-        size_t got = 0;
-        const int system = os_pread(sealing->from_fd, job->tokens, job->bytes, at, &got);
-        if (system || got < job->bytes)
-            status = error_set_system(&job->error, system ? system : EIO, sealing->from_path, at + got,
-                                      "the tokens cannot be read%s", system ? "" : "; the file became shorter");
-    }
-    return status ? status : block_check(sealing, block, job);
+    const struct sealing *sealing = self;
+    const struct index *old = &sealing->old;
+    enum tokmap_status status = index_blocks_check(old, block, block + 1, error);
+    if (status)
+        return status;
+    const uint64_t hash = index_block_hash(old, block);
+    if (!index_is_sealed(old))
+        return frames_block_read(sealing->from_fd, sealing->from_path, block, hash, tokens, bytes, error);
+    status = sealed_read(sealing->readers[worker], old, sealing->from_path, sealing->from_fd, block * BLOCK_BYTES,
+                         bytes, tokens, error);
+    return status ? status : frames_block_check(sealing->from_path, block, hash, tokens, bytes, error);
 }
 
-static enum tokmap_status block_seal(const struct sealing *sealing, struct worker *worker, uint64_t block,
-                                     struct job *job)
+/* ---- to seal ---- */
+
+static int progressed(void *self, uint64_t done)
 {
-    enum tokmap_status status = block_read(sealing, worker, block, job);
-    for (size_t i = 0; i * FRAME_BYTES < job->bytes && !status; i++)
-        status = frame_make(sealing, worker, job, i);
+    const struct sealing *sealing = self;
+    const struct shard_seal_options *options = sealing->options;
+    return options->progress ? options->progress(options->user, done, sealing->old.token_bytes) : 0;
+}
+
+static enum tokmap_status seal_tokens(struct sealing *sealing)
+{
+    const struct frames_options options = {.folder = sealing->folder,
+                                           .path = sealing->to_path,
+                                           .fd = sealing->to_fd,
+                                           .token_bytes = sealing->old.token_bytes,
+                                           .level = sealing->options->level,
+                                           .threads = sealing->worker_count,
+                                           .sync = true,
+                                           .read = block_read,
+                                           .progress = progressed,
+                                           .user = sealing};
+    const enum tokmap_status status = frames_write(&sealing->frames, &options, sealing->error);
+    sealing->written = sealing->frames.bytes;
     return status;
 }
 
-static enum tokmap_status block_unseal(const struct sealing *sealing, struct worker *worker, uint64_t block,
-                                       struct job *job)
+/* ---- to unseal ---- */
+
+static void block_unseal(void *self, uint32_t worker, uint32_t slot, uint64_t block)
 {
-    const enum tokmap_status status = block_read(sealing, worker, block, job);
-    for (size_t i = 0; i * TOKEN_PAGE_BYTES < job->bytes && !status; i++) {
+    struct sealing *sealing = self;
+    struct job *job = &sealing->jobs[slot];
+    job->bytes = (size_t)min64(BLOCK_BYTES, sealing->old.token_bytes - block * BLOCK_BYTES);
+    job->status = block_read(sealing, worker, block, job->tokens, job->bytes, &job->error);
+    for (size_t i = 0; i * TOKEN_PAGE_BYTES < job->bytes && !job->status; i++) {
         const size_t at = i * TOKEN_PAGE_BYTES;
         job->pages[i] = (uint32_t)hash64(job->tokens + at, (size_t)min64(TOKEN_PAGE_BYTES, job->bytes - at));
     }
     /* All bytes are equal to their neighbors, and the first one is 0. */
-    job->zero = !status && job->bytes == BLOCK_BYTES && !job->tokens[0] &&
+    job->zero = !job->status && job->bytes == BLOCK_BYTES && !job->tokens[0] &&
                 !memcmp(job->tokens, job->tokens + 1, job->bytes - 1);
-    return status;
 }
 
-/* The body of a thread. */
-static void work(void *user, uint32_t number)
+static enum tokmap_status block_write(void *self, uint32_t slot, uint64_t block, struct tokmap_error *error)
 {
-    struct sealing *sealing = user;
-    for (;;) {
-        const uint64_t block = __atomic_fetch_add(&sealing->next, 1, __ATOMIC_RELAXED);
-        if (block >= sealing->round_end)
-            return;
-        struct job *job = &sealing->jobs[block - sealing->round_first];
-        job->bytes = (size_t)min64(BLOCK_BYTES, sealing->old.token_bytes - block * BLOCK_BYTES);
-        job->stored_bytes = 0;
-        job->status =
-            (sealing->options->unseal ? block_unseal : block_seal)(sealing, &sealing->workers[number], block, job);
+    struct sealing *sealing = self;
+    const struct job *job = &sealing->jobs[slot];
+    (void)block;
+    if (job->status) {
+        if (error)
+            *error = job->error;
+        return job->status;
     }
-}
-
-/* ---- writing ---- */
-
-static int write_sealed(struct sealing *sealing, const struct job *job)
-{
-    uint64_t end = sealing->written;
-    int system = os_pwrite(sealing->to_fd, job->stored, job->stored_bytes, sealing->written);
-    for (size_t i = 0; i * FRAME_BYTES < job->bytes && !system; i++) {
-        const uint32_t sizes[2] = {job->sizes[i], (uint32_t)min64(FRAME_BYTES, job->bytes - i * FRAME_BYTES)};
-        end += job->sizes[i];
-        const struct frame_entry entry = {end, job->hashes[i]};
-        system = spill_add(&sealing->entries, &entry, sizeof entry);
-        if (!system)
-            system = spill_add(&sealing->table, sizes, sizeof sizes);
-    }
-    sealing->written = end;
-    return system;
-}
-
-static int write_plain(struct sealing *sealing, const struct job *job)
-{
     sealing->holes = sealing->holes || job->zero;
     int system = job->zero ? 0 : os_pwrite(sealing->to_fd, job->tokens, job->bytes, sealing->written);
     if (!system)
-        system = spill_add(&sealing->entries, job->pages,
+        system = spill_add(&sealing->pages, job->pages,
                            (size_t)div_ceil(job->bytes, TOKEN_PAGE_BYTES) * sizeof job->pages[0]);
     sealing->written += job->bytes;
-    return system;
+    return system ? cannot_write(sealing, system, sealing->to_path) : TOKMAP_OK;
 }
 
-/* Does all rounds. */
-static enum tokmap_status convert(struct sealing *sealing)
+static enum tokmap_status round_end(void *self, uint64_t blocks, struct tokmap_error *error)
 {
-    const uint64_t total = sealing->old.token_bytes, blocks = div_ceil(total, BLOCK_BYTES);
-    const struct shard_seal_options *options = sealing->options;
-    for (uint64_t first = 0; first < blocks; first = sealing->round_end) {
-        const uint64_t before = sealing->written;
-        sealing->round_first = sealing->next = first;
-        sealing->round_end = min64(blocks, first + sealing->job_count);
-        os_threads_share(options->unseal ? "tokmap-unseal" : "tokmap-seal", sealing->worker_count, work, sealing);
-        for (uint64_t block = first; block < sealing->round_end; block++) {
-            const struct job *job = &sealing->jobs[block - first];
-            if (job->status) {
-                if (sealing->error)
-                    *sealing->error = job->error;
-                return job->status;
-            }
-            const int system = (options->unseal ? write_plain : write_sealed)(sealing, job);
-            if (system)
-                return cannot_write(sealing, system, sealing->to_path);
-        }
-        os_write_behind(sealing->to_fd, before, sealing->written - before);
-        if (options->progress &&
-            options->progress(options->user, min64(total, sealing->round_end * BLOCK_BYTES), total))
-            return error_set(sealing->error, TOKMAP_ERROR_INTERRUPTED, sealing->old.path, TOKMAP_NO_OFFSET,
-                             "the work was interrupted; the shard is unchanged");
-    }
-    return TOKMAP_OK;
+    struct sealing *sealing = self;
+    os_write_behind(sealing->to_fd, sealing->on_the_way, sealing->written - sealing->on_the_way);
+    sealing->on_the_way = sealing->written;
+    if (!progressed(sealing, min64(sealing->old.token_bytes, blocks * BLOCK_BYTES)))
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_INTERRUPTED, sealing->old.path, TOKMAP_NO_OFFSET,
+                     "the work was interrupted; the shard is unchanged");
 }
 
-/* Ends the new file of tokens: with the seek table, or with the hole at its end. */
-static enum tokmap_status finish_tokens(struct sealing *sealing)
+static enum tokmap_status unseal_tokens(struct sealing *sealing)
 {
-    int system = 0;
-    if (sealing->options->unseal) {
-        system = os_truncate(sealing->to_fd, sealing->written);
-    } else {
-        const uint64_t table = spill_bytes(&sealing->table), frames = table / SEEK_ENTRY;
-        uint8_t bytes[4096];
-        store32(bytes, SEEK_HEAD_MAGIC);
-        store32(bytes + 4, (uint32_t)(table + SEEK_FOOT));
-        system = os_pwrite(sealing->to_fd, bytes, SEEK_HEAD, sealing->written);
-        sealing->written += SEEK_HEAD;
-        for (uint64_t at = 0; at < table && !system;) {
-            const size_t part = (size_t)min64(sizeof bytes, table - at);
-            system = spill_read(&sealing->table, at, bytes, part);
-            if (!system)
-                system = os_pwrite(sealing->to_fd, bytes, part, sealing->written);
-            sealing->written += part;
-            at += part;
-        }
-        store32(bytes, (uint32_t)frames);
-        bytes[4] = 0; /* the table has no checksums: the index has hashes of 64 bits */
-        store32(bytes + 5, SEEK_FOOT_MAGIC);
-        if (!system)
-            system = os_pwrite(sealing->to_fd, bytes, SEEK_FOOT, sealing->written);
-        sealing->written += SEEK_FOOT;
-    }
+    const struct block_rounds rounds = {.name = "tokmap-unseal",
+                                        .blocks = div_ceil(sealing->old.token_bytes, BLOCK_BYTES),
+                                        .threads = sealing->worker_count,
+                                        .slots = sealing->job_count,
+                                        .work = block_unseal,
+                                        .take = block_write,
+                                        .taken = round_end,
+                                        .user = sealing};
+    const enum tokmap_status status = block_rounds_run(&rounds, sealing->error);
+    if (status)
+        return status;
+    int system = os_truncate(sealing->to_fd, sealing->written); /* for a hole at the end */
     if (!system)
         system = os_sync(sealing->to_fd);
     return system ? cannot_write(sealing, system, sealing->to_path) : TOKMAP_OK;
 }
 
+/* ---- the index ---- */
+
 /* Writes the section frames, or pages. */
 static int write_hashes(struct sealing *sealing)
 {
-    const bool unseal = sealing->options->unseal;
-    if (unseal && sealing->holes)
+    if (!sealing->options->unseal)
+        return frames_section(&sealing->frames, &sealing->index);
+    if (sealing->holes)
         return 0;
-    const struct frames_head head = {FRAME_BYTES, sealing->written};
-    int system = index_writer_begin(&sealing->index, unseal ? SECTION_PAGES : SECTION_FRAMES);
-    if (!system && !unseal)
-        system = index_writer_add(&sealing->index, &head, sizeof head);
+    int system = index_writer_begin(&sealing->index, SECTION_PAGES);
     if (!system)
-        system = index_writer_add_spill(&sealing->index, &sealing->entries);
+        system = index_writer_add_spill(&sealing->index, &sealing->pages);
     return system ? system : index_writer_end(&sealing->index);
 }
 
@@ -422,34 +338,20 @@ static enum tokmap_status rename_all(struct sealing *sealing)
 
 /* ---- memory ---- */
 
-static bool worker_init(struct worker *worker, const struct shard_seal_options *options)
-{
-    worker->reader = sealed_reader_new();
-    if (options->unseal)
-        return worker->reader != NULL;
-    worker->zstd = ZSTD_createCCtx();
-    worker->again = malloc(FRAME_BYTES);
-    return worker->reader && worker->zstd && worker->again &&
-           !ZSTD_isError(ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_compressionLevel, options->level));
-}
-
 static enum tokmap_status make_memory(struct sealing *sealing)
 {
     const struct shard_seal_options *options = sealing->options;
     const uint64_t blocks = max64(1, div_ceil(sealing->old.token_bytes, BLOCK_BYTES));
     sealing->worker_count = (uint32_t)min64(min64(options->threads, THREADS_MOST), blocks);
-    sealing->job_count = (uint32_t)min64((uint64_t)sealing->worker_count * BLOCKS_PER_THREAD, blocks);
-    sealing->workers = calloc(sealing->worker_count, sizeof *sealing->workers);
-    sealing->jobs = calloc(sealing->job_count, sizeof *sealing->jobs);
-    bool made = sealing->workers && sealing->jobs;
+    sealing->job_count =
+        options->unseal ? (uint32_t)min64((uint64_t)sealing->worker_count * BLOCKS_PER_THREAD, blocks) : 0;
+    sealing->readers = calloc(sealing->worker_count, sizeof *sealing->readers);
+    sealing->jobs = options->unseal ? calloc(sealing->job_count, sizeof *sealing->jobs) : NULL;
+    bool made = sealing->readers && (sealing->jobs || !options->unseal);
     for (uint32_t i = 0; i < sealing->worker_count && made; i++)
-        made = worker_init(&sealing->workers[i], options);
-    for (uint32_t i = 0; i < sealing->job_count && made; i++) {
-        struct job *job = &sealing->jobs[i];
-        job->tokens = malloc(BLOCK_BYTES);
-        job->stored = options->unseal ? NULL : malloc(BLOCK_FRAMES * FRAME_STORED_MOST);
-        made = job->tokens && (job->stored || options->unseal);
-    }
+        made = (sealing->readers[i] = sealed_reader_new()) != NULL;
+    for (uint32_t i = 0; i < sealing->job_count && made; i++)
+        made = (sealing->jobs[i].tokens = malloc(BLOCK_BYTES)) != NULL;
     made = made && !index_writer_init(&sealing->index, sealing->index_fd);
     return made ? TOKMAP_OK : error_set_memory(sealing->error, "the sealing of a shard", BLOCK_BYTES);
 }
@@ -460,20 +362,15 @@ static void finish(struct sealing *sealing)
         (void)os_unlink(sealing->to_path);
     if (sealing->index_made)
         (void)os_unlink(sealing->paths[INDEX_PARTIAL]);
-    for (uint32_t i = 0; i < sealing->worker_count && sealing->workers; i++) {
-        (void)ZSTD_freeCCtx(sealing->workers[i].zstd);
-        sealed_reader_free(sealing->workers[i].reader);
-        free(sealing->workers[i].again);
-    }
-    for (uint32_t i = 0; i < sealing->job_count && sealing->jobs; i++) {
+    for (uint32_t i = 0; i < sealing->worker_count && sealing->readers; i++)
+        sealed_reader_free(sealing->readers[i]);
+    for (uint32_t i = 0; i < sealing->job_count && sealing->jobs; i++)
         free(sealing->jobs[i].tokens);
-        free(sealing->jobs[i].stored);
-    }
-    free(sealing->workers);
+    free(sealing->readers);
     free(sealing->jobs);
     index_writer_free(&sealing->index);
-    spill_free(&sealing->entries);
-    spill_free(&sealing->table);
+    spill_free(&sealing->pages);
+    frames_free(&sealing->frames);
     os_close(sealing->from_fd);
     os_close(sealing->to_fd);
     os_close(sealing->index_fd); /* releases the lock, so it comes last */
@@ -492,8 +389,7 @@ static enum tokmap_status prepare(struct sealing *sealing)
         complete = (sealing->paths[i] = path_join("", 0, path, stem, path_ends[i])) && complete;
     if (!complete)
         return error_set_memory(sealing->error, "the paths of a shard", stem);
-    spill_init(&sealing->entries, sealing->folder);
-    spill_init(&sealing->table, sealing->folder);
+    spill_init(&sealing->pages, sealing->folder);
     enum tokmap_status status = lock(sealing);
     return status ? status : check_old(sealing);
 }
@@ -509,9 +405,7 @@ static enum tokmap_status seal(struct sealing *sealing)
     if (!status)
         status = make_memory(sealing);
     if (!status)
-        status = convert(sealing);
-    if (!status)
-        status = finish_tokens(sealing);
+        status = (sealing->options->unseal ? unseal_tokens : seal_tokens)(sealing);
     if (!status)
         status = write_index(sealing);
     return status ? status : rename_all(sealing);
@@ -522,7 +416,7 @@ enum tokmap_status shard_seal(const char *index_path, const struct shard_seal_op
 {
     struct sealing sealing = {
         .options = options, .result = result, .error = error, .from_fd = -1, .to_fd = -1, .index_fd = -1};
-    sealing.entries.fd = sealing.table.fd = -1;
+    sealing.pages.fd = -1;
     *result = (struct shard_seal_result){.changed = false};
     enum tokmap_status status = index_open(&sealing.old, index_path, error);
     if (status)

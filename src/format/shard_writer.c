@@ -26,16 +26,15 @@
 #include "shard_commit.h"
 #include "shard_writer_internal.h"
 #include "text/path.h"
-#include "text/utf8.h"
 
 #define ZERO_BYTES ((size_t)4096)
 #define BEHIND_BYTES ((uint64_t)8 << 20)
 
-static const char *const path_ends[PATHS] = {".bin",         ".tmx",         ".mask",        ".bin.zst",
-                                             ".bin.partial", ".tmx.partial", ".mask.partial"};
-static const char *const unit_ends[PATHS] = {".bin.unit",         ".tmx.unit",         ".mask.unit",
-                                             ".bin.zst.unit",     ".bin.unit.partial", ".tmx.unit.partial",
-                                             ".mask.unit.partial"};
+static const char *const path_ends[PATHS] = {".bin",         ".tmx",         ".mask",         ".bin.zst",
+                                             ".bin.partial", ".tmx.partial", ".mask.partial", ".bin.zst.partial"};
+static const char *const unit_ends[PATHS] = {
+    ".bin.unit",         ".tmx.unit",         ".mask.unit",         ".bin.zst.unit",
+    ".bin.unit.partial", ".tmx.unit.partial", ".mask.unit.partial", ".bin.zst.unit.partial"};
 
 /* ---- open ---- */
 
@@ -57,7 +56,8 @@ static struct shard_commit commit_of(const struct shard_writer *writer)
                   [SHARD_TOKENS] = writer->paths[TOKENS],
                   [SHARD_SEALED] = writer->paths[SEALED]},
         .partials = {[SHARD_MASK] = writer->options.mask ? writer->paths[MASK_PARTIAL] : NULL,
-                     [SHARD_TOKENS] = writer->paths[TOKENS_PARTIAL]},
+                     [SHARD_TOKENS] = writer->options.seal ? NULL : writer->paths[TOKENS_PARTIAL],
+                     [SHARD_SEALED] = writer->options.seal ? writer->paths[SEALED_PARTIAL] : NULL},
         .id = writer->index.id,
         .sync = writer->options.sync,
     };
@@ -76,8 +76,10 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
 {
     if (writer->options.replace || may_be_leftover(writer))
         return TOKMAP_OK;
-    for (int i = TOKENS; i <= (writer->options.mask ? MASK : INDEX); i++) {
+    for (int i = TOKENS; i <= SEALED; i++) {
         struct os_stat found;
+        if ((i == MASK && !writer->options.mask) || (i == SEALED && !writer->options.seal))
+            continue;
         int system = os_lstat(writer->paths[i], &found);
         if (!system)
             return error_set(error, TOKMAP_ERROR_EXISTS, writer->paths[i], TOKMAP_NO_OFFSET,
@@ -89,7 +91,8 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
 }
 
 /* A writer that was killed in its commit may have renamed the tokens and the mask already. If no index is there, it was
- * killed before the shard was complete: gives them the names of an unfinished shard again. */
+ * killed before the shard was complete: gives them the names of an unfinished shard again. Sealed tokens are made again
+ * from those, which then have their partial name still. */
 static void names_take_back(const struct shard_writer *writer)
 {
     static const enum path pairs[][2] = {{TOKENS, TOKENS_PARTIAL}, {MASK, MASK_PARTIAL}};
@@ -101,6 +104,8 @@ static void names_take_back(const struct shard_writer *writer)
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (os_lstat(writer->paths[pairs[i][1]], &found) == ENOENT)
             (void)os_rename(writer->paths[pairs[i][0]], writer->paths[pairs[i][1]]);
+    if (writer->options.seal)
+        (void)os_unlink(writer->paths[SEALED]);
 }
 
 static int take_over(void *user)
@@ -176,8 +181,11 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
     const struct shard_commit commit = commit_of(writer);
     if (!status && writer->options.replace)
         status = shard_recover(&commit, error);
-    if (status || writer->options.resume)
-        return status ? status : open_partials(writer, error);
+    if (status)
+        return status;
+    (void)os_unlink(writer->paths[SEALED_PARTIAL]); /* left by a writer that was killed */
+    if (writer->options.resume)
+        return open_partials(writer, error);
     int system = os_unlink(writer->paths[TOKENS_PARTIAL]); /* left by a writer that was killed */
     if (system && system != ENOENT)
         return system_failed(writer, system, TOKENS_PARTIAL,
@@ -194,58 +202,13 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
     return TOKMAP_OK;
 }
 
-static enum tokmap_status check_options(const char *prefix, const struct shard_writer_options *options,
-                                        struct tokmap_error *error)
-{
-    const char *name = path_name(prefix);
-    if (!*name || !strcmp(name, ".") || !strcmp(name, ".."))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                         "the name of the output is empty or names a folder; give a prefix, for example data/web");
-    if (options->width != 2 && options->width != 4)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                         "the width of a token is %u bytes, but it must be 2 or 4", options->width);
-    if (options->vocabulary > (uint64_t)1 << 8 * options->width)
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                         "a vocabulary of %" PRIu64 " ids needs wider tokens than %u bytes", options->vocabulary,
-                         options->width);
-    if ((options->eod_id != TOKMAP_NO_ID && options->eod_id >= options->vocabulary) ||
-        (options->bos_id != TOKMAP_NO_ID && options->bos_id >= options->vocabulary))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                         "the EOD or BOS id is not in the vocabulary of %" PRIu64 " ids", options->vocabulary);
-    return TOKMAP_OK;
-}
-
-static enum tokmap_status check_columns(const char *prefix, const struct shard_writer_options *options,
-                                        struct tokmap_error *error)
-{
-    if (options->column_count > COLUMNS_MAX)
-        return error_set(error, TOKMAP_ERROR_LIMIT, prefix, TOKMAP_NO_OFFSET,
-                         "options.columns has %u names, but an index holds at most %d columns", options->column_count,
-                         COLUMNS_MAX);
-    for (uint32_t c = 0; c < options->column_count; c++) {
-        const char *name = options->columns[c];
-        const size_t bytes = strlen(name);
-        if (!bytes || bytes > COLUMN_NAME_MAX || utf8_valid_prefix(name, bytes) != bytes)
-            return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                             "name %u of options.columns is empty, longer than %d bytes, or not UTF-8", c,
-                             COLUMN_NAME_MAX);
-        for (uint32_t before = 0; before < c; before++)
-            if (!strcmp(options->columns[before], name))
-                return error_set(error, TOKMAP_ERROR_ARGUMENT, prefix, TOKMAP_NO_OFFSET,
-                                 "options.columns names '%.100s' twice; name each column once", name);
-    }
-    return TOKMAP_OK;
-}
-
 enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *prefix,
                                      const struct shard_writer_options *options, struct tokmap_error *error)
 {
     *writer = NULL;
     if (!prefix || !options)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "a shard needs a prefix and options");
-    enum tokmap_status status = check_options(prefix, options, error);
-    if (!status)
-        status = check_columns(prefix, options, error);
+    enum tokmap_status status = writer_options_check(options, prefix, error);
     if (status)
         return status;
     struct shard_writer *made = calloc(1, sizeof *made);
@@ -253,7 +216,7 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
         return error_set_memory(error, "the shard writer", sizeof *made);
     made->options = *options;
     made->options.columns = NULL; /* the columns writer has copies of the names */
-    made->tokens_fd = made->index_fd = made->mask_fd = -1;
+    made->tokens_fd = made->index_fd = made->mask_fd = made->sealed_fd = -1;
     made->folder = path_folder(prefix);
     bool complete = made->folder;
     for (int i = 0; i < PATHS; i++)
@@ -646,6 +609,52 @@ static int finish_tokens(struct shard_writer *writer)
     return system;
 }
 
+/* Reads a block of the finished tokens, for sealing. */
+static enum tokmap_status block_read(void *self, uint32_t worker, uint64_t block, uint8_t *tokens, size_t bytes,
+                                     struct tokmap_error *error)
+{
+    const struct shard_writer *writer = self;
+    uint64_t hash;
+    const int system = spill_read(&writer->block_spill, block * sizeof hash, &hash, sizeof hash);
+    (void)worker;
+    if (system)
+        return system_failed(writer, system, TOKENS_PARTIAL, "the hashes of the tokens cannot be read", error);
+    return frames_block_read(writer->tokens_fd, writer->paths[TOKENS_PARTIAL], block, hash, tokens, bytes, error);
+}
+
+static int sealed_progress(void *self, uint64_t done)
+{
+    const struct shard_writer *writer = self;
+    const struct shard_writer_seal *seal = writer->options.seal;
+    return seal->progress ? seal->progress(seal->user, done, writer->written) : 0;
+}
+
+/* Makes the sealed tokens from the finished ones. */
+static enum tokmap_status seal_tokens(struct shard_writer *writer, struct tokmap_error *error)
+{
+    const struct shard_writer_seal *seal = writer->options.seal;
+    const int system = os_open(writer->paths[SEALED_PARTIAL], OS_WRITE_NEW, &writer->sealed_fd);
+    if (system) {
+        writer->sealed_fd = -1;
+        return system_failed(writer, system, SEALED_PARTIAL, "the sealed tokens cannot be created", error);
+    }
+    writer->sealed_made = true;
+    const struct frames_options options = {.folder = writer->folder,
+                                           .path = writer->paths[SEALED_PARTIAL],
+                                           .fd = writer->sealed_fd,
+                                           .token_bytes = writer->written,
+                                           .level = seal->level,
+                                           .threads = seal->threads,
+                                           .sync = writer->options.sync,
+                                           .read = block_read,
+                                           .progress = sealed_progress,
+                                           .user = writer};
+    const enum tokmap_status status = frames_write(&writer->frames, &options, error);
+    if (!status && seal->sealed_bytes)
+        *seal->sealed_bytes = writer->frames.bytes;
+    return status;
+}
+
 static int write_origin(struct shard_writer *writer)
 {
     struct origin_state *origin = &writer->origin;
@@ -686,11 +695,14 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     if (!system)
         system = index_writer_end(index);
     uint64_t blocks_hash = index->table[index->sections - 1].hash;
-    if (!system && !writer->holes)
+    const bool pages = !writer->options.seal && !writer->holes;
+    if (!system && writer->options.seal)
+        system = frames_section(&writer->frames, index);
+    if (!system && pages)
         system = index_writer_begin(index, SECTION_PAGES);
-    if (!system && !writer->holes)
+    if (!system && pages)
         system = index_writer_add_spill(index, &writer->page_spill);
-    if (!system && !writer->holes)
+    if (!system && pages)
         system = index_writer_end(index);
     if (!system && writer->origin.known)
         system = write_origin(writer);
@@ -720,14 +732,38 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     return system ? system : index_writer_finish(index);
 }
 
+/* Whether NAME.bin.partial is still the file of this writer. */
+static bool is_named(const struct shard_writer *writer)
+{
+    struct os_stat made, named;
+    return !os_fstat(writer->tokens_fd, &made) && !os_lstat(writer->paths[TOKENS_PARTIAL], &named) &&
+           made.inode == named.inode && made.device == named.device;
+}
+
+/* Before sealed tokens get their name: removes plain ones that nobody needs. Those of a state that was saved are needed
+ * until the shard has its name, and of a unit until the next state is saved. A NAME.bin without an index belongs to no
+ * shard, and is what options.replace replaces. */
+static void plain_remove(const struct shard_writer *writer)
+{
+    struct os_stat found;
+    if (!writer->saved)
+        (void)os_unlink(writer->paths[TOKENS_PARTIAL]);
+    if (writer->options.replace && os_lstat(writer->paths[INDEX], &found) == ENOENT)
+        (void)os_unlink(writer->paths[TOKENS]);
+}
+
 static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_error *error)
 {
     const struct shard_commit commit = commit_of(writer);
     bool visible;
     assert(writer->locked && writer->tokens_made && !writer->document_open);
+    if (writer->options.seal)
+        plain_remove(writer);
     const enum tokmap_status status = shard_commit(&commit, &visible, error);
-    if (visible)
-        writer->locked = writer->tokens_made = writer->mask_made = false;
+    if (visible) {
+        writer->locked = writer->mask_made = writer->sealed_made = false;
+        writer->tokens_made = writer->options.seal && !writer->options.unit && is_named(writer);
+    }
     return status;
 }
 
@@ -751,19 +787,23 @@ enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *
                            writer->columns.documents, writer->documents);
     if (status)
         goto done;
+    const bool sync_tokens = writer->options.sync && !writer->options.seal;
     int system = finish_tokens(writer);
-    if (!system && writer->options.sync)
+    if (!system && sync_tokens)
         os_write_behind(writer->tokens_fd, writer->behind, writer->written - writer->behind);
     if (system) {
         status = system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be written", error);
         goto done;
     }
+    status = writer->options.seal ? seal_tokens(writer, error) : TOKMAP_OK;
+    if (status)
+        goto done;
     system = finish_index(writer, about, about_bytes, made);
     if (system) {
         status = system_failed(writer, system, INDEX_PARTIAL, "the index cannot be written", error);
         goto done;
     }
-    system = writer->options.sync ? os_sync(writer->tokens_fd) : 0;
+    system = sync_tokens ? os_sync(writer->tokens_fd) : 0;
     if (system) {
         status = system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be synced to storage", error);
         goto done;
@@ -805,10 +845,14 @@ void shard_writer_abort(struct shard_writer *writer)
         (void)os_unlink(writer->paths[TOKENS_PARTIAL]);
     if (writer->mask_made)
         (void)os_unlink(writer->paths[MASK_PARTIAL]);
+    if (writer->sealed_made)
+        (void)os_unlink(writer->paths[SEALED_PARTIAL]);
     if (writer->locked)
         (void)os_unlink(writer->paths[INDEX_PARTIAL]);
     os_close(writer->tokens_fd);
     os_close(writer->mask_fd);
+    os_close(writer->sealed_fd);
+    frames_free(&writer->frames);
     mask_writer_free(&writer->mask);
     columns_writer_free(&writer->columns);
     os_close(writer->index_fd);

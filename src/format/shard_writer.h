@@ -14,29 +14,7 @@
 #ifndef TOKMAP_FORMAT_SHARD_WRITER_H
 #define TOKMAP_FORMAT_SHARD_WRITER_H
 
-#include <stdbool.h>
-
-#include "columns_writer.h"
-#include "tokmap/tokmap.h"
-
-struct shard_writer_options {
-    uint32_t width;          /* 2 or 4 */
-    uint64_t vocabulary;     /* every id must be below it */
-    uint64_t eod_id, bos_id; /* or TOKMAP_NO_ID */
-    uint8_t tokenizer[16];   /* fingerprint; zero if unknown */
-    bool replace; /* the commit replaces an existing shard of this name; if false, opening reports ERROR_EXISTS */
-    bool mask;    /* the shard has a mask: see shard_writer_mask() */
-    bool sync;    /* fsync before the commit; false only for files that need not survive a crash */
-    /* Documents of one file need not follow one another: the index names each file once all the same, for which the
-     * writer remembers the paths (path_table.h). If false, the writer remembers only the last path. */
-    bool mixed;
-    bool resume; /* continues what a killed writer has left: see shard_save.h. ERROR_NOT_FOUND if it is not there */
-    bool unit;   /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
-    /* The fields of the documents' records that the index keeps: see shard_writer_values(). At most COLUMNS_MAX names,
-     * each of 1 to COLUMN_NAME_MAX bytes of UTF-8, all different; copied. */
-    const char *const *columns;
-    uint32_t column_count; /* 0: the index has no section columns */
-};
+#include "writer_options.h"
 
 struct shard_writer; /* for one thread at a time */
 
@@ -89,10 +67,12 @@ uint64_t shard_writer_documents(const struct shard_writer *writer);
 
 /* Appends the spilled sections, syncs, and renames as described above. Frees the writer with every status. On
  * failure the partial files are removed, unless shard_save.h has saved the state, and an old shard remains unchanged,
- * unless the message says something else. about: JSON text. content: if not NULL, receives the content id. Statuses:
- * OK, ERROR_EXISTS (another process created the shard in the meantime), ERROR_IO, ERROR_ARGUMENT (a document is
- * still open, the mask has fewer or more bits than there are tokens, or fewer or more documents have values of columns
- * than there are documents). */
+ * unless the message says something else. With options.seal and options.unit, the tokens of a state that was saved stay
+ * under their partial name, because options.resume needs them until a later state is saved. about: JSON text. content:
+ * if not NULL, receives the content id. Statuses: OK, ERROR_EXISTS (another process created the shard in the meantime),
+ * ERROR_IO, ERROR_MEMORY, ERROR_INTERRUPTED, ERROR_LIMIT, ERROR_CORRUPT (with options.seal: see shard_seal()),
+ * ERROR_ARGUMENT (a document is still open, the mask has fewer or more bits than there are tokens, or fewer or more
+ * documents have values of columns than there are documents). */
 enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error);
 

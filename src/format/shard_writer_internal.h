@@ -2,6 +2,7 @@
 #ifndef TOKMAP_FORMAT_SHARD_WRITER_INTERNAL_H
 #define TOKMAP_FORMAT_SHARD_WRITER_INTERNAL_H
 
+#include "frames_writer.h"
 #include "index_writer.h"
 #include "mask_writer.h"
 #include "path_table.h"
@@ -10,7 +11,7 @@
 #define PIECE_BYTES ((size_t)1 << 18)
 #define FILE_BYTES_MAX ((uint64_t)1 << 62)
 
-enum path { TOKENS, INDEX, MASK, SEALED, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, PATHS };
+enum path { TOKENS, INDEX, MASK, SEALED, TOKENS_PARTIAL, INDEX_PARTIAL, MASK_PARTIAL, SEALED_PARTIAL, PATHS };
 struct origin_state {
     bool known;    /* the caller has stated an origin */
     bool changed;  /* the next document begins a run */
@@ -29,7 +30,8 @@ struct shard_writer {
     char *paths[PATHS];
     char *folder;
     int tokens_fd, index_fd, mask_fd;
-    bool locked, tokens_made, mask_made; /* which of the partial files are ours to remove */
+    int sealed_fd;                                    /* while the commit seals, or -1 */
+    bool locked, tokens_made, mask_made, sealed_made; /* which of the partial files are ours to remove */
     bool failed;
     bool document_open; /* tokens have been added since the last end */
     uint64_t tokens, documents, largest;
@@ -49,6 +51,8 @@ struct shard_writer {
     struct origin_state origin;
     struct mask_writer mask;       /* zeroed without options.mask */
     struct columns_writer columns; /* zeroed without options.columns */
+
+    struct frames frames; /* of the sealed tokens */
 
     bool saved;                      /* the state was saved: a failed commit leaves the files */
     uint64_t saved_documents;        /* whose ends shard_writer_save() has passed on */

@@ -12,6 +12,7 @@
 #include "commands/shared/input_size.h"
 #include "commands/shared/output_arguments.h"
 #include "commands/shared/pack_report.h"
+#include "commands/shared/pack_seal.h"
 #include "commands/shared/skip_report.h"
 #include "commands/shared/task_pack.h"
 #include "commands/shared/task_report.h"
@@ -40,6 +41,7 @@ struct packing {
     struct also_arguments also;
     struct drop_arguments drop;
     struct task_pack tasks;
+    struct pack_seal sealed;
     bool force, dry_run, json, quiet, start_over;
     int shown; /* enum cli_progress_mode */
     uint64_t threads;
@@ -78,6 +80,8 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
     struct tokenizer_info info = {.width = pack_width(packing->content.vocabulary)};
     uint64_t free_bytes;
     char a[32], b[32];
+    if (packing->sealed.given && packing->sets) /* how far the tokens can be compressed is not known yet */
+        return;
     if (packing->dry_run || stored_bytes < packing->next_space || stored_bytes >= packing->size.bytes)
         return;
     packing->next_space = 2 * stored_bytes;
@@ -217,6 +221,8 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return CLI_MISUSED;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
+    if (pack_seal_check(command, &packing->sealed, packing->also.typed))
+        return CLI_MISUSED;
     if (drop_arguments_check(command, &packing->drop, &packing->content, packing->dry_run))
         return CLI_MISUSED;
     const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
@@ -347,6 +353,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .shard_tokens = packing->shard_tokens,
                                        .split = options->split,
                                        .shuffle = options->shuffle,
+                                       .sealed = options->seal != NULL,
                                        .tokenizer = packing->tokenizer,
                                        .vocabulary = packing->content.vocabulary,
                                        .tokenizer_path = options->tokenizer_path,
@@ -396,6 +403,9 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .split = packing->split_text ? &packing->split : NULL,
                                    .shuffle = packing->shuffled ? &packing->shuffle : NULL,
                                    .shuffled = shuffle_report,
+                                   .seal = pack_seal_start(&packing->sealed, packing->threads, !packing->sets,
+                                                           &packing->progress,
+                                                           packing->quiet ? CLI_PROGRESS_NONE : packing->shown),
                                    .replace = packing->force,
                                    .sync = true,
                                    .threads = (uint32_t)packing->threads,
@@ -492,6 +502,7 @@ int command_pack(int argc, char **argv)
          "memory for --shuffle (default: 96 MiB); more makes the reads of very large shuffles longer, and no choice "
          "changes the output",
          NULL},
+        PACK_SEAL_OPTION(packing.sealed),
         {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
          NULL},

@@ -484,8 +484,9 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
 /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
 static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, struct tokmap_error *error)
 {
-    static const char *const ends[] = {".bin",  ".tmx",          ".bin.partial", ".tmx.partial",
-                                       ".mask", ".mask.partial", ".dropped",     ".dropped.partial"};
+    static const char *const ends[] = {
+        ".bin",          ".tmx",     ".bin.partial",    ".tmx.partial", ".bin.zst", ".mask", ".bin.zst.partial",
+        ".mask.partial", ".dropped", ".dropped.partial"};
     static const size_t lists = 2; /* the last ones, which do not depend on shards */
     const struct pack *pack = self;
     const char *prefix = pack->options->prefix;
@@ -532,6 +533,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
     pack->set_count = options->split ? options->split->count : 1;
     const struct set_work_options work = {.endings = list,
                                           .sets = pack->set_count,
+                                          .sealed = options->seal != NULL,
                                           .replace = options->replace,
                                           .sync = options->sync,
                                           .keep = resumes(pack)};
@@ -569,6 +571,7 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
                                               .replace = options->replace,
                                               .mask = pack->result->has_mask,
                                               .mixed = options->shuffle != NULL,
+                                              .seal = options->seal,
                                               .sync = options->sync,
                                               .columns = options->corpus.columns,
                                               .column_count = (uint32_t)options->corpus.column_count},
@@ -718,6 +721,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     if (!status && pack->options->unit)
         status = pack->options->unit->committed(pack->options->unit->user, result, error);
     if (!status && pack->options->unit) {
+        set_work_tidy(pack->work);
         set_work_leave(pack->work);
         pack->work = NULL;
     }

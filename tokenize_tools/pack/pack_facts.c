@@ -118,6 +118,7 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
     number_fact(facts, "options.max_tokens", options->max_tokens, 0);
     number_fact(facts, "options.shard_tokens", options->shard_tokens, 0);
     number_fact(facts, "options.unit_bytes", options->unit_bytes, 0);
+    number_fact(facts, "options.seal", options->seal ? (uint64_t)options->seal->level : 0, 0);
     split_facts(facts, options->split);
     return !facts->lost;
 }

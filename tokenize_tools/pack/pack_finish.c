@@ -115,6 +115,7 @@ static void result_add(struct pack_result *sum, const struct pack_result *more, 
         sum->sets[i].documents += more->sets[i].documents;
         sum->sets[i].tokens += more->sets[i].tokens;
         sum->sets[i].oversized += more->sets[i].oversized;
+        sum->sets[i].sealed_bytes += more->sets[i].sealed_bytes;
     }
 }
 
@@ -212,7 +213,7 @@ static enum tokmap_status file_move(const char *from, const char *into, uint64_t
 static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
                                      uint64_t records, struct tokmap_error *error)
 {
-    static const char *const files[] = {".bin.unit", ".mask.unit", ".tmx.unit"};
+    const char *const files[] = {finish->options->seal ? ".bin.zst.unit" : ".bin.unit", ".mask.unit", ".tmx.unit"};
     const uint64_t number = finish->shards[set];
     char ending[SPLIT_NAME_MOST + 2];
     struct index index;
@@ -279,8 +280,12 @@ static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *
         pack_set_ending(options, i, endings[i]);
         list[i] = endings[i];
     }
-    const struct set_work_options work = {
-        .endings = list, .sets = set_count(options), .replace = options->replace, .sync = options->sync, .keep = true};
+    const struct set_work_options work = {.endings = list,
+                                          .sets = set_count(options),
+                                          .sealed = options->seal != NULL,
+                                          .replace = options->replace,
+                                          .sync = options->sync,
+                                          .keep = true};
     return set_work_open(&finish->work, options->prefix, &work, error);
 }
 

@@ -369,7 +369,11 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
         status = shard_set_sync(parts->sets[i], error);
     if (!status)
         status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, error);
-    return status ? status : work_folder_sync(journal->folder, error);
+    if (!status)
+        status = work_folder_sync(journal->folder, error);
+    for (uint32_t i = 0; i < parts->set_count && !status; i++)
+        shard_set_saved(parts->sets[i]);
+    return status;
 }
 
 enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,

@@ -45,10 +45,12 @@ struct pack_options {
     const struct split
         *split; /* the output is the shard sets PREFIX.NAME, one for each set of it; NULL: it is PREFIX */
     const struct pack_shuffle *shuffle; /* the documents are shuffled; NULL: they have the order of the inputs */
-    bool replace, sync;                 /* as in shard_writer.h */
-    uint32_t threads;                   /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
-    const struct tokenizer *tokenizer;  /* NULL: corpus.content is ids, below `vocabulary` */
-    uint64_t vocabulary;                /* without a tokenizer: 1 to 2^32 */
+    /* Each finished shard is sealed; the threads are those of options.threads at most. NULL: the shards are plain. */
+    const struct shard_writer_seal *seal;
+    bool replace, sync;                /* as in shard_writer.h */
+    uint32_t threads;                  /* 1 to PACK_THREADS_MOST; with 1, everything runs in the caller's thread */
+    const struct tokenizer *tokenizer; /* NULL: corpus.content is ids, below `vocabulary` */
+    uint64_t vocabulary;               /* without a tokenizer: 1 to 2^32 */
     /* For corpus.content messages: the template that writes conversations. It must belong to the tokenizer. */
     const struct chat_template *chat;
     /* Documents with fewer or more tokens, without the tokens of eod_id and bos_id at their ends, are left out: they

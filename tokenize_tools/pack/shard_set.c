@@ -24,6 +24,9 @@ struct shard_set {
     struct shard_set_result result;
     struct hash_state *contents;
     uint8_t first_content[16];
+    struct shard_writer_seal seal;
+    uint64_t sealed_bytes; /* of the shard that was sealed last */
+    uint64_t saved_shard;  /* the one that was open when the state was saved last */
 
     /* The document that has not ended. */
     bool open;
@@ -66,6 +69,11 @@ static enum tokmap_status set_new(struct shard_set **set, const struct shard_set
         return error_set_memory(error, "a shard set", sizeof *made);
     made->options = *options;
     made->options.shard.unit = options->work != NULL;
+    if (options->shard.seal) {
+        made->seal = *options->shard.seal;
+        made->seal.sealed_bytes = &made->sealed_bytes;
+        made->options.shard.seal = &made->seal;
+    }
     made->contents = hash_state_new();
     made->folder = options->work ? strdup(set_work_folder(options->work)) : path_folder(options->prefix);
     spill_init(&made->waiting, made->folder);
@@ -108,6 +116,7 @@ static enum tokmap_status shard_finish(struct shard_set *set, struct tokmap_erro
         memcpy(set->first_content, content, sizeof content);
     hash_state_add(set->contents, content, sizeof content);
     set->result.shards++;
+    set->result.sealed_bytes += set->sealed_bytes;
     memset(&set->shard, 0, sizeof set->shard);
     return TOKMAP_OK;
 }
@@ -367,7 +376,25 @@ enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *er
     return shard_writer_sync(set->writer, error);
 }
 
-/* Takes the content id of a finished shard from its index. */
+/* Removes the tokens of a shard that is sealed. */
+static void plain_remove(const struct shard_set *set, uint64_t number)
+{
+    char *prefix = set_work_unit(set->options.work, set->options.number, number);
+    char *path = prefix ? path_join("", 0, prefix, strlen(prefix), ".bin.unit.partial") : NULL;
+    if (path)
+        (void)os_unlink(path);
+    free(path);
+    free(prefix);
+}
+
+void shard_set_saved(struct shard_set *set)
+{
+    if (set->options.shard.seal && set->saved_shard < set->result.shards)
+        plain_remove(set, set->saved_shard);
+    set->saved_shard = set->result.shards;
+}
+
+/* Takes the content id of a finished shard from its index, and removes what a killed process had no time to. */
 static enum tokmap_status content_read(struct shard_set *set, uint64_t number, struct tokmap_error *error)
 {
     struct index index;
@@ -379,7 +406,10 @@ static enum tokmap_status content_read(struct shard_set *set, uint64_t number, s
         if (!number)
             memcpy(set->first_content, index.shard.content, sizeof set->first_content);
         hash_state_add(set->contents, index.shard.content, sizeof index.shard.content);
+        set->result.sealed_bytes += index.sealed_bytes;
         index_close(&index);
+        if (set->options.shard.seal)
+            plain_remove(set, number);
     }
     free(path);
     free(prefix);
@@ -390,8 +420,9 @@ static enum tokmap_status content_read(struct shard_set *set, uint64_t number, s
  */
 static bool later_remove(const struct shard_set *set, uint64_t number)
 {
-    static const char *const ends[] = {".tmx.unit",         ".bin.unit",         ".mask.unit",
-                                       ".tmx.unit.partial", ".bin.unit.partial", ".mask.unit.partial"};
+    static const char *const ends[] = {
+        ".tmx.unit",         ".bin.unit",         ".mask.unit",         ".bin.zst.unit",
+        ".tmx.unit.partial", ".bin.unit.partial", ".mask.unit.partial", ".bin.zst.unit.partial"};
     char *prefix = set_work_unit(set->options.work, set->options.number, number);
     bool any = false;
     for (size_t i = 0; prefix && i < sizeof ends / sizeof ends[0]; i++) {
@@ -420,8 +451,12 @@ enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_s
     for (uint64_t i = state->shards + 1; options->work && !status && later_remove(made, i);)
         i++;
     made->shard = state->shard;
-    made->result = (struct shard_set_result){
-        .shards = state->shards, .documents = state->documents, .tokens = state->tokens, .oversized = state->oversized};
+    made->result = (struct shard_set_result){.shards = state->shards,
+                                             .documents = state->documents,
+                                             .tokens = state->tokens,
+                                             .sealed_bytes = made->result.sealed_bytes,
+                                             .oversized = state->oversized};
+    made->saved_shard = state->shards;
     made->open = state->open;
     made->placed = state->placed;
     made->open_tokens = state->open_tokens;
@@ -495,6 +530,7 @@ bool shard_set_is_complete(const char *prefix, const char *ending, bool numbered
         if (good) {
             tokens += index.shard.tokens;
             documents += index.shard.documents;
+            result->sealed_bytes += index.sealed_bytes;
             hash_state_add(contents, index.shard.content, sizeof index.shard.content);
             memcpy(result->content, index.shard.content, sizeof result->content);
             index_close(&index);

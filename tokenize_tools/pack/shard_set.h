@@ -31,7 +31,7 @@ struct shard_totals {
 };
 
 struct shard_set_options {
-    struct shard_writer_options shard;
+    struct shard_writer_options shard; /* shard.seal is copied, and its sealed_bytes is not used */
     /* NULL: the set is one shard, `prefix`, which replaces an older one at the commit. */
     struct set_work *work;
     uint32_t number;       /* of the set in this work */
@@ -79,6 +79,9 @@ bool shard_set_can_save(const struct shard_set *set);
 enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
                                   struct tokmap_error *error);
 enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *error);
+/* The state of the last shard_set_save() is on storage: removes what only the state before it needed, the tokens of a
+ * shard that is sealed now. */
+void shard_set_saved(struct shard_set *set);
 
 /* Opens the set of a killed process with the state that it saved last; shard_set_load() takes the pieces of the shard
  * state->shards, in order, and shard_set_restored() ends that. Shards that were finished later are removed. Statuses:
@@ -94,8 +97,9 @@ enum tokmap_status shard_set_add(struct shard_set *set, const struct document_ru
 
 struct shard_set_result {
     uint64_t shards, documents, tokens;
-    uint64_t oversized;  /* documents that are longer than shard_tokens */
-    uint8_t content[16]; /* of the dataset */
+    uint64_t sealed_bytes; /* of all NAME.bin.zst; 0: the shards are not sealed */
+    uint64_t oversized;    /* documents that are longer than shard_tokens */
+    uint8_t content[16];   /* of the dataset */
 };
 
 /* What was added so far. */

@@ -64,6 +64,7 @@ static const struct field_option table[] = {
     {"replace", "force", NULL},
     {"ring_bytes", NULL, NULL},
     {"rows", "rows", NULL},
+    {"seal", "seal", NULL},
     {"seed", "seed", NULL},
     {"seq_len", "seq-len", NULL},
     {"shard_tokens", "shard-tokens", NULL},

@@ -155,6 +155,29 @@ static void oversized_print(const struct pack_report *report)
     fact("", text);
 }
 
+/* Bytes of the sealed tokens of all shards. */
+static uint64_t sealed_bytes(const struct pack_report *report)
+{
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < (report->split ? report->split->count : 1); i++)
+        bytes += report->result->sets[i].sealed_bytes;
+    return bytes;
+}
+
+static void sealed_print(const struct pack_report *report)
+{
+    struct tokenizer_info info = {.width = pack_width(report->vocabulary)};
+    char text[96], a[32], b[32];
+    if (!report->sealed)
+        return;
+    if (report->tokenizer)
+        tokenizer_info(report->tokenizer, &info);
+    const uint64_t tokens = report->result->tokens * info.width, sealed = sealed_bytes(report);
+    (void)snprintf(text, sizeof text, "%s of tokens in %s, ratio %.2f", cli_bytes(tokens, a), cli_bytes(sealed, b),
+                   sealed ? (double)tokens / (double)sealed : 0.0);
+    fact("  sealed", text);
+}
+
 /* The sets of a split. */
 static void sets_print(const struct pack_report *report)
 {
@@ -170,6 +193,7 @@ static void sets_print(const struct pack_report *report)
         (void)snprintf(text, sizeof text, "content id %s", hex);
         fact("", text);
     }
+    sealed_print(report);
     oversized_print(report);
 }
 
@@ -179,7 +203,9 @@ static void set_print(const struct pack_report *report)
     const struct pack_result *result = report->result;
     char a[64], hex[33];
     cli_print("  %-12s %s (the manifest of %s)\n", "output", report->prefix, cli_counted(result->shards, "shard", a));
-    cli_print("  %-12s %s-00000.bin%s\n", "", report->prefix, result->shards > 1 ? " and so on" : "");
+    cli_print("  %-12s %s-00000.bin%s%s\n", "", report->prefix, report->sealed ? ".zst" : "",
+              result->shards > 1 ? " and so on" : "");
+    sealed_print(report);
     oversized_print(report);
     hash128_hex(result->content, hex);
     fact("content id", hex);
@@ -196,9 +222,11 @@ static void output_print(const struct pack_report *report)
         set_print(report);
         return;
     }
-    const uint64_t tokens = output_bytes(report->prefix, ".bin"), index = output_bytes(report->prefix, ".tmx");
+    const char *ending = report->sealed ? ".bin.zst" : ".bin";
+    const uint64_t tokens = output_bytes(report->prefix, ending), index = output_bytes(report->prefix, ".tmx");
     hash128_hex(report->result->content, hex);
-    cli_print("  %-12s %s.bin (%s)\n", "output", report->prefix, cli_bytes(tokens, a));
+    cli_print("  %-12s %s%s (%s)\n", "output", report->prefix, ending, cli_bytes(tokens, a));
+    sealed_print(report);
     cli_print("  %-12s %s.tmx (%s)\n", "", report->prefix, cli_bytes(index, b));
     if (report->result->has_mask)
         cli_print("  %-12s %s.mask (%s)\n", "", report->prefix, cli_bytes(output_bytes(report->prefix, ".mask"), a));
@@ -388,6 +416,8 @@ void pack_report_json(const struct pack_report *report)
         cli_json_number(&json, "oversized_documents", result->oversized);
         sets_json(report, &json);
     }
+    if (report->sealed && !report->dry_run)
+        cli_json_number(&json, "sealed_bytes", sealed_bytes(report));
     if (report->shuffle)
         cli_json_number(&json, "shuffle", report->shuffle->seed);
     tokenizer_json(report, &json);
