@@ -1,5 +1,6 @@
 /*
- * case_pack.c - the command `tokmap pack` on generated text, with the byte tokenizer, as a process.
+ * case_pack.c - the command `tokmap pack` on generated text, with the byte tokenizer, as a process. Records, compressed
+ * or not, and the stages of pack are measured in case_pack_stages.c.
  *
  * The limit is a loop that moves the same bytes: it reads the text and writes, hashes and syncs twice as many bytes,
  * since a token of the byte tokenizer takes two. Both begin with the text in the page cache and end when storage has
@@ -12,17 +13,18 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case_pack_stages.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "harness/child.h"
 #include "harness/made_files.h"
+#include "harness/made_text.h"
 #include "platform/os.h"
 
 #define TEXTS 16 /* files */
 #define BLOCK ((size_t)1 << 20)
 #define WRITE_BEHIND ((uint64_t)8 << 20) /* bytes that the limit writes before it asks the kernel to store them */
-#define WORDS ((uint32_t)1 << 16)        /* size of the vocabulary of the text */
 
 struct packing {
     char texts[TEXTS][BENCH_PATH];
@@ -35,49 +37,7 @@ struct packing {
 
 /* ---- text ---- */
 
-struct words {
-    char (*text)[16];
-    uint8_t *length;
-};
-
-/* Makes words of syllables, so that the letters are about as unequally frequent as in a natural language. */
-static void words_make(struct words *words, uint64_t *state)
-{
-    static const char consonants[] = "ttttnnnnsssshhhrrrrddllccmmffwyggpbbvk", vowels[] = "eeeeeeaaaaooooiiiiuu";
-    for (uint32_t i = 0; i < WORDS; i++) {
-        uint32_t syllables = 1 + (uint32_t)(i > 40) + (uint32_t)(i > 2000) + (uint32_t)random_below(state, 2);
-        uint8_t length = 0;
-        for (uint32_t j = 0; j < syllables; j++) {
-            words->text[i][length++] = consonants[random_below(state, sizeof consonants - 1)];
-            words->text[i][length++] = vowels[random_below(state, sizeof vowels - 1)];
-            if (random_below(state, 3) == 0)
-                words->text[i][length++] = consonants[random_below(state, sizeof consonants - 1)];
-        }
-        words->length[i] = length;
-    }
-}
-
-/* Fills a block with sentences and lines of words that follow Zipf's law: the logarithm of a word's rank is uniform. */
-static void text_fill(uint8_t *block, const struct words *words, uint64_t *state)
-{
-    size_t at = 0, line = 0;
-    while (at < BLOCK) {
-        uint32_t power = (uint32_t)1 << random_below(state, 16);
-        uint32_t rank = power + (uint32_t)random_below(state, power) - 1;
-        size_t length = (size_t)min64(words->length[rank], BLOCK - at);
-        memcpy(block + at, words->text[rank], length);
-        at += length;
-        line += length + 1;
-        uint64_t dice = random_below(state, 16);
-        if (at < BLOCK && dice == 0)
-            block[at++] = '.';
-        if (at < BLOCK)
-            block[at++] = line > 72 ? '\n' : ' ';
-        line = line > 72 ? 0 : line;
-    }
-}
-
-static int text_write(struct bench *bench, struct packing *packing, const struct words *words, uint64_t *state)
+static int text_write(struct bench *bench, struct packing *packing, struct made_text *text)
 {
     for (uint32_t i = 0; i < TEXTS && !bench_stopped(); i++) {
         char name[32];
@@ -93,7 +53,7 @@ static int text_write(struct bench *bench, struct packing *packing, const struct
                                        "The text cannot be created; give another --dir.");
         while (!system && left) {
             const size_t bytes = (size_t)min64(left, BLOCK);
-            text_fill(packing->block, words, state);
+            made_text_fill(text, packing->block, BLOCK);
             system = os_write(fd, packing->block, bytes);
             left -= bytes;
         }
@@ -109,19 +69,11 @@ static int text_write(struct bench *bench, struct packing *packing, const struct
 
 static int text_make(struct bench *bench, struct packing *packing)
 {
-    uint64_t state = 11;
     char size[32];
-    struct words words = {calloc(WORDS, sizeof *words.text), calloc(WORDS, 1)};
-    int result = CLI_DONE;
+    struct made_text *text = made_text_new(11);
     bench_say(bench, "creating %s of text in %s", cli_bytes(packing->bytes, size), bench->options.folder);
-    if (words.text && words.length) {
-        words_make(&words, &state);
-        result = text_write(bench, packing, &words, &state);
-    } else {
-        result = bench_no_memory(bench);
-    }
-    free(words.text);
-    free(words.length);
+    const int result = text ? text_write(bench, packing, text) : bench_no_memory(bench);
+    made_text_free(text);
     return result;
 }
 
@@ -220,19 +172,29 @@ static int packing_open(struct bench *bench, struct packing *packing)
 static int run(struct bench *bench)
 {
     static struct packing packing;
+    struct pack_stages *stages = NULL;
     int result = packing_open(bench, &packing);
+    if (!result)
+        result = pack_stages_open(bench, &stages);
     struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);
     while (repeats_next(&repeats, result)) {
         result = pack_repeat(bench, &packing, repeats.counts);
         if (!result)
             result = limit_repeat(bench, &packing, repeats.counts);
+        if (!result)
+            result = pack_stages_repeat(bench, stages, repeats.counts);
     }
     free(packing.block);
-    if (result || bench_stopped())
-        return CLI_FAILED;
-    bench_result(bench, "text_mb_s", "MB/s", &packing.rate, &packing.limit);
-    bench_result(bench, "peak_rss_mib", "MiB", &packing.peak, NULL);
-    return CLI_DONE;
+    if (!result && !bench_stopped()) {
+        bench_result(bench, "text_mb_s", "MB/s", &packing.rate, &packing.limit);
+        bench_result(bench, "peak_rss_mib", "MiB", &packing.peak, NULL);
+        pack_stages_report(bench, stages, &packing.rate);
+    } else {
+        result = CLI_FAILED;
+    }
+    pack_stages_free(stages);
+    return result;
 }
 
-const struct bench_case case_pack = {"pack", "tokmap pack on plain text, beside a loop that moves the same bytes", run};
+const struct bench_case case_pack = {
+    "pack", "tokmap pack on plain text, beside a loop that moves the same bytes, and on records, by stages", run};

@@ -121,6 +121,12 @@ static void folder_empty(const char *path, unsigned depth)
         (void)os_folder_list(path, entry_remove, &removal);
 }
 
+void made_tree_empty(struct bench *bench)
+{
+    if (bench->made && *bench->made->tree)
+        folder_empty(bench->made->tree, 0);
+}
+
 static void remove_at(struct made_files *made, size_t i, bool keep)
 {
     if (!keep && !strcmp(made->paths[i], made->tree))

@@ -20,6 +20,8 @@ int made_file(struct bench *bench, const char *name, char path[BENCH_PATH]);
 int made_folder(struct bench *bench, const char *name, char path[BENCH_PATH]);
 /* The same for a folder that is removed with everything in it, whoever made that. There is at most one. */
 int made_tree(struct bench *bench, const char *name, char path[BENCH_PATH]);
+/* Removes what that folder contains. */
+void made_tree_empty(struct bench *bench);
 /* Writes the prefix of a shard, and registers PREFIX.bin and PREFIX.tmx for removal. */
 int made_shard(struct bench *bench, const char *name, char prefix[BENCH_PATH]);
 

@@ -22,7 +22,7 @@ results slice.json slice view_ns view_p99_ns view_p999_ns view_max_ns gather_map
     gather_pread_max_us
 results loader.json loader tokens_per_s tokens_per_s_i64 tokens_per_s_pread next_p50_us next_p99_us cpu_s_per_mtok \
     wait_p999_us rss_above_ring_mib
-results open.json open start_ms open_us resume_us
+results open.json open start_ms open_us resume_us sources100_ms shards10000_ms shards10000_mib
 results train.json train au_percent wait_p50_us wait_p99_us wait_p999_us wait_max_us stalls waits_over_10us
 # Waits are far below a step: beside a loop that does nothing they have no ratio that looks like a disaster.
 equal "$(grep '"wait_p50_us"' train.json | grep -c '"ratio"' || :)" 0 'ratio of waits'
@@ -39,7 +39,8 @@ for more in 'train.json au_percent' 'loader.json tokens_per_s' 'verify.json gb_s
         { echo "FAULT: $more is better if it is more" >&2; exit 1; }
 done
 grep '"metric": "paced_tokens_per_s"' loader.json | grep -q '"better": null'
-results pack.json pack text_mb_s peak_rss_mib
+results pack.json pack text_mb_s peak_rss_mib jsonl_mb_s jsonl_peak_mib jsonl_zst_mb_s shuffle_mb_s dedup_mb_s \
+    dedup_shuffle_split_mb_s dedup_shuffle_split_peak_mib seal_mb_s twice_threads_mb_s no_journal_mb_s journal_mb_s
 results verify.json verify gb_s
 results writer.json writer stored_gb_s eod_gb_s int64_gb_s
 

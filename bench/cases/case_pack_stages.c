@@ -1,0 +1,258 @@
+/*
+ * case_pack_stages.c - see case_pack_stages.h.
+ *
+ * All rates are bytes of text per second, as they are before they become JSON, so all rows can be compared. Each way of
+ * packing is a row of a table and has another row as its limit, which does the same without the stage, or with half of
+ * the threads.
+ *
+ * The journal is measured on more input, with more checkpoints than a user has, so that some are made at all: every
+ * CHECKPOINT_SECONDS. What one of them costs, divided by the default interval, is the share of the time that a user's
+ * journal takes.
+ */
+#include "case_pack_stages.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+#include <zstd.h>
+
+#include "common/bytes.h"
+#include "harness/child.h"
+#include "harness/made_files.h"
+#include "harness/made_text.h"
+#include "platform/os.h"
+
+#define FILES 16
+#define JOURNAL_TIMES 2 /* how often the journal's input names each file */
+#define CHECKPOINT_SECONDS 0.1
+#define CHECKPOINT_TEXT "0.1"
+#define USUAL_SECONDS 4.0             /* between checkpoints, by default */
+#define RECORD_MOST ((size_t)1 << 15) /* bytes of a text */
+#define LINE_MOST (2 * RECORD_MOST + 64)
+#define ZSTD_LEVEL 3
+#define THREADS_MOST 256 /* that pack takes */
+
+enum kind { JSONL, COMPRESSED, KINDS };
+enum { NO_JOURNAL = 7, JOURNAL, WAYS };
+
+static const struct way {
+    const char *name;
+    enum kind kind;
+    uint32_t threads; /* times --threads */
+    uint32_t times;   /* how often each file is named */
+    int limit;        /* the way beside which it is shown; -1: plain text */
+    const char *options[6];
+} ways[WAYS] = {
+    {"jsonl", JSONL, 1, 1, -1, {NULL}},
+    {"jsonl_zst", COMPRESSED, 1, 1, 0, {NULL}},
+    {"shuffle", JSONL, 1, 1, 0, {"--shuffle", "7"}},
+    {"dedup", JSONL, 1, 1, 0, {"--dedup", "exact"}},
+    {"dedup_shuffle_split",
+     COMPRESSED,
+     1,
+     1,
+     1,
+     {"--dedup", "exact", "--shuffle", "7", "--split", "train=0.99,val=0.01"}},
+    {"seal", JSONL, 1, 1, 0, {"--seal"}},
+    {"twice_threads", JSONL, 2, 1, 0, {NULL}},
+    [NO_JOURNAL] = {"no_journal", JSONL, 1, JOURNAL_TIMES, -1, {"--checkpoint-seconds", "0"}},
+    [JOURNAL] = {"journal", JSONL, 1, JOURNAL_TIMES, NO_JOURNAL, {"--checkpoint-seconds", CHECKPOINT_TEXT}},
+};
+
+struct pack_stages {
+    char paths[KINDS][FILES][BENCH_PATH];
+    char folder[BENCH_PATH], output[BENCH_PATH + 8];
+    uint64_t text_bytes;
+    double seconds[WAYS]; /* of this repeat */
+    struct series rate[WAYS], peak[WAYS];
+    struct series journal; /* percent */
+};
+
+/* ---- the records ---- */
+
+struct making {
+    struct made_text *text;
+    uint64_t state;  /* of the random lengths */
+    uint8_t *record; /* RECORD_MOST */
+    char *line;      /* LINE_MOST */
+    ZSTD_CCtx *zstd;
+    char *out; /* of zstd: `out_bytes` */
+    size_t out_bytes;
+    int fds[KINDS];
+};
+
+/* Makes a line, whose text has at most `most` bytes. As in real text, many documents are short and few are long: the
+ * logarithm is uniform, and the mean is about 3 KB. Returns the bytes of the text. */
+static uint64_t line_make(struct making *making, uint64_t most, size_t *line_bytes)
+{
+    static const char begin[] = "{\"text\": \"", end[] = "\"}\n";
+    const uint64_t power = (uint64_t)64 << random_below(&making->state, 8);
+    const size_t bytes = (size_t)min64(power + random_below(&making->state, power), most);
+    size_t at = sizeof begin - 1;
+    made_text_fill(making->text, making->record, bytes);
+    memcpy(making->line, begin, sizeof begin - 1);
+    for (size_t i = 0; i < bytes; i++) {
+        if (making->record[i] == '\n')
+            making->line[at++] = '\\';
+        making->line[at++] = making->record[i] == '\n' ? 'n' : (char)making->record[i];
+    }
+    memcpy(making->line + at, end, sizeof end - 1);
+    *line_bytes = at + sizeof end - 1;
+    return bytes;
+}
+
+/* Compresses and writes a line, or with 0 bytes ends the file. Returns 0 or an errno. */
+static int compressed_write(struct making *making, size_t bytes)
+{
+    ZSTD_inBuffer in = {making->line, bytes, 0};
+    size_t left = 1;
+    int system = 0;
+    while (!system && (bytes ? in.pos < in.size : left != 0)) {
+        ZSTD_outBuffer out = {making->out, making->out_bytes, 0};
+        left = ZSTD_compressStream2(making->zstd, &out, &in, bytes ? ZSTD_e_continue : ZSTD_e_end);
+        if (ZSTD_isError(left))
+            return ENOMEM;
+        system = os_write(making->fds[COMPRESSED], making->out, out.pos);
+    }
+    return system;
+}
+
+/* Writes one file of each kind. */
+static int files_write(struct making *making, uint64_t bytes)
+{
+    int system = 0;
+    while (bytes && !system && !bench_stopped()) {
+        size_t line = 0;
+        bytes -= line_make(making, bytes, &line);
+        system = os_write(making->fds[JSONL], making->line, line);
+        if (!system)
+            system = compressed_write(making, line);
+    }
+    return system ? system : compressed_write(making, 0);
+}
+
+static int records_write(struct bench *bench, struct pack_stages *stages, struct making *making)
+{
+    static const char *const endings[KINDS] = {[JSONL] = ".jsonl", [COMPRESSED] = ".jsonl.zst"};
+    for (uint32_t i = 0; i < FILES && !bench_stopped(); i++) {
+        const uint64_t bytes = mul_div(stages->text_bytes, i + 1, FILES) - mul_div(stages->text_bytes, i, FILES);
+        int system = 0;
+        for (int kind = 0; kind < KINDS; kind++) {
+            char name[32];
+            (void)snprintf(name, sizeof name, "records%02u%s", i, endings[kind]);
+            const int result = made_file(bench, name, stages->paths[kind][i]);
+            if (result)
+                return result;
+        }
+        for (int kind = 0; kind < KINDS && !system; kind++)
+            if ((system = os_open(stages->paths[kind][i], OS_WRITE_NEW, &making->fds[kind])))
+                making->fds[kind] = -1;
+        if (!system)
+            system = files_write(making, bytes);
+        for (int kind = 0; kind < KINDS; kind++) {
+            if (!system)
+                system = os_sync(making->fds[kind]);
+            os_close(making->fds[kind]);
+            making->fds[kind] = -1;
+        }
+        if (system)
+            return bench_failed_system(bench, system, stages->paths[JSONL][i],
+                                       "The records cannot be written; give another --dir or fewer --text-bytes.");
+    }
+    return CLI_DONE;
+}
+
+static int records_make(struct bench *bench, struct pack_stages *stages)
+{
+    struct making making = {.text = made_text_new(12),
+                            .state = 13,
+                            .record = malloc(RECORD_MOST),
+                            .line = malloc(LINE_MOST),
+                            .zstd = ZSTD_createCCtx(),
+                            .out_bytes = ZSTD_CStreamOutSize(),
+                            .fds = {-1, -1}};
+    making.out = malloc(making.out_bytes);
+    int result = CLI_DONE;
+    if (!making.text || !making.record || !making.line || !making.zstd || !making.out ||
+        ZSTD_isError(ZSTD_CCtx_setParameter(making.zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)))
+        result = bench_no_memory(bench);
+    else
+        result = records_write(bench, stages, &making);
+    made_text_free(making.text);
+    free(making.record);
+    free(making.line);
+    free(making.out);
+    (void)ZSTD_freeCCtx(making.zstd);
+    return result;
+}
+
+int pack_stages_open(struct bench *bench, struct pack_stages **stages)
+{
+    struct pack_stages *made = *stages = calloc(1, sizeof *made);
+    if (!made)
+        return bench_no_memory(bench);
+    made->text_bytes = bench->options.text_bytes;
+    const int result = made_tree(bench, "packed-stages", made->folder);
+    (void)snprintf(made->output, sizeof made->output, "%s/out", made->folder);
+    return result ? result : records_make(bench, made);
+}
+
+void pack_stages_free(struct pack_stages *stages)
+{
+    free(stages);
+}
+
+/* ---- packing ---- */
+
+static int way_repeat(struct bench *bench, struct pack_stages *stages, size_t number, bool counts)
+{
+    const struct way *way = &ways[number];
+    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--no-eod", "-o", stages->output, "--threads"};
+    char threads[32];
+    struct child_usage usage = {.seconds = 0};
+    size_t count = 6;
+    (void)snprintf(threads, sizeof threads, "%" PRIu64, min64(bench->options.threads * way->threads, THREADS_MOST));
+    arguments[count++] = threads;
+    count = child_tokenizer_arguments(bench, arguments, count);
+    for (size_t i = 0; i < sizeof way->options / sizeof way->options[0] && way->options[i]; i++)
+        arguments[count++] = way->options[i];
+    for (uint32_t i = 0; i < way->times * FILES; i++)
+        arguments[count++] = stages->paths[way->kind][i % FILES];
+    const int result = child_run_tokmap(bench, arguments, &usage);
+    made_tree_empty(bench);
+    stages->seconds[number] = usage.seconds;
+    if (!result && counts) {
+        series_add(&stages->rate[number], (double)(way->times * stages->text_bytes) / 1e6 / usage.seconds);
+        series_add(&stages->peak[number], usage.peak_mib);
+    }
+    return result;
+}
+
+int pack_stages_repeat(struct bench *bench, struct pack_stages *stages, bool counts)
+{
+    int result = CLI_DONE;
+    for (size_t i = 0; i < WAYS && !result && !bench_stopped(); i++)
+        result = way_repeat(bench, stages, i, counts);
+    /* The end of a run is a checkpoint, too, if there was one before. */
+    const double with = stages->seconds[JOURNAL], without = stages->seconds[NO_JOURNAL];
+    const uint64_t checkpoints = (uint64_t)(with / CHECKPOINT_SECONDS);
+    if (!result && counts && checkpoints)
+        series_add(&stages->journal, 100 * (with - without) / (double)checkpoints / USUAL_SECONDS);
+    return result;
+}
+
+void pack_stages_report(struct bench *bench, const struct pack_stages *stages, const struct series *text)
+{
+    for (size_t i = 0; i < WAYS; i++) {
+        char name[64];
+        (void)snprintf(name, sizeof name, "%s_mb_s", ways[i].name);
+        bench_result(bench, name, "MB/s", &stages->rate[i],
+                     i == NO_JOURNAL     ? NULL
+                     : ways[i].limit < 0 ? text
+                                         : &stages->rate[ways[i].limit]);
+        (void)snprintf(name, sizeof name, "%s_peak_mib", ways[i].name);
+        bench_result(bench, name, "MiB", &stages->peak[i], NULL);
+    }
+    bench_result(bench, "journal_percent", "%", &stages->journal, NULL);
+}
