@@ -72,7 +72,8 @@ if command -v zstd >/dev/null 2>&1; then
     same got raw.bin
 fi
 
-# Over old shards: a plain one, a sealed one, a file that belongs to no shard, and a set; and a plain one over a sealed one.
+# Over old shards: a plain one, a sealed one, a file that belongs to no shard, and a set; and a plain one over a sealed
+# one.
 mkdir d
 cp one.tmx one.bin.zst d/
 tokmap pack -q --seal -o few few.txt

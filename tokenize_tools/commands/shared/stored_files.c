@@ -6,13 +6,24 @@
 
 #include "platform/os.h"
 
-void stored_files_add(struct stored_files *files, const struct tokmap_shard_info *shard)
+/* Whether a path ends in .bin.zst, or in the saved name of such a file (format/shard_commit.h). */
+static bool is_sealed_name(const char *path)
 {
     static const char ending[] = ".bin.zst";
-    const size_t ending_bytes = sizeof ending - 1, bytes = shard->tokens_path ? strlen(shard->tokens_path) : 0;
+    const size_t ending_bytes = sizeof ending - 1, saved_bytes = sizeof ".0123456789abcdef" - 1;
+    const size_t bytes = strlen(path);
+    if (bytes > ending_bytes && !strcmp(path + bytes - ending_bytes, ending))
+        return true;
+    return bytes > ending_bytes + saved_bytes && path[bytes - saved_bytes] == '.' &&
+           strspn(path + bytes - saved_bytes + 1, "0123456789abcdef") == saved_bytes - 1 &&
+           !strncmp(path + bytes - saved_bytes - ending_bytes, ending, ending_bytes);
+}
+
+void stored_files_add(struct stored_files *files, const struct tokmap_shard_info *shard)
+{
     struct os_stat found;
     files->index_bytes += shard->index_bytes;
-    if (bytes <= ending_bytes || strcmp(shard->tokens_path + bytes - ending_bytes, ending) != 0)
+    if (!shard->tokens_path || !is_sealed_name(shard->tokens_path))
         return;
     files->sealed++;
     if (!os_stat(shard->tokens_path, &found))
