@@ -37,6 +37,14 @@ alike --shard-tokens 300K --columns url a.jsonl
 [ "$(ls sealed-*.zst | wc -l)" -gt 5 ]
 tokmap verify -q sealed
 alike --shard-tokens 200K --threads 5 a.jsonl
+alike --shard-tokens 200K --unit-bytes 1M --columns url a.jsonl few.txt
+for task in 0/2 1/2; do
+    tokmap pack -q --checkpoint-seconds 0.01 --seal -o tasks --task $task --shard-tokens 200K --unit-bytes 1M \
+        --columns url a.jsonl few.txt
+done
+for shard in sealed-*; do same "$shard" "tasks${shard#sealed}"; done
+equal "$(ls -d tasks* | wc -l)" "$(ls -d sealed* | wc -l)"
+rm tasks*
 alike --ids-field ids --mask-field m --vocab-size 1000 --no-eod --shard-tokens 20K m.jsonl
 alike --ids-field ids --mask-field m --vocab-size 70000 --no-eod m.jsonl
 alike --split train=0.9,val=0.1 few.txt
