@@ -58,6 +58,7 @@ done
 exits 1 tokmap pack -q $options --unit-bytes 8k --task 0/2 -o t/d b.jsonl 2>err
 holds err "another process is task 0 of 2 of this output: process $first on host $(uname -n)"
 holds status '1 working, 0 done, 0 failed, 0 stopped without an end, 1 not begun'
+holds status ' units of the tasks that have begun, '
 tokmap pack --status t/d --json >json
 json json
 kill -s KILL $first

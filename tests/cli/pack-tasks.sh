@@ -130,7 +130,7 @@ auto()
     exits 2 env "$@" tokmap pack -q $options --task auto -o v/d in 2>err
 }
 auto A=1
-holds err 'no variable numbers this process (SLURM_ARRAY_TASK_ID, '
+holds err 'no variable has a number for this process (SLURM_ARRAY_TASK_ID, '
 auto JOB_COMPLETION_INDEX=3
 holds err 'the variable TOKMAP_TASKS is not set'
 auto JOB_COMPLETION_INDEX=3 TOKMAP_TASKS=three

@@ -126,10 +126,10 @@ static int environment_read(const struct cli_command *command, struct task_argum
         chosen = found[i].there ? i : chosen;
     }
     if (chosen < 0)
-        return cli_misused(command,
-                           "--task auto: no variable numbers this process (SLURM_ARRAY_TASK_ID, SLURM_PROCID in a "
-                           "step of srun, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK, JOB_COMPLETION_INDEX, "
-                           "AWS_BATCH_JOB_ARRAY_INDEX, RANK with WORLD_SIZE); use --task I/N");
+        return cli_misused(
+            command, "--task auto: no variable has a number for this process (SLURM_ARRAY_TASK_ID, SLURM_PROCID in a "
+                     "step of srun, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK, JOB_COMPLETION_INDEX, "
+                     "AWS_BATCH_JOB_ARRAY_INDEX, RANK with WORLD_SIZE); use --task I/N");
     if (other >= 0)
         return cli_misused(command,
                            "--task auto: variables disagree: %s say task %" PRIu64 " of %" PRIu64

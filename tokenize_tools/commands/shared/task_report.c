@@ -106,10 +106,10 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
     cli_print("\n%s: %" PRIu64 " working, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " stopped without an end, "
               "%" PRIu64 " not begun\n",
               prefix, sum->working, sum->done, sum->failed, sum->stopped, sum->absent);
-    cli_print("%" PRIu64 " of %" PRIu64 " units, %s documents, %s tokens, %s of %s, %s a second, time left: %s\n",
-              sum->units_done, sum->units, cli_count(sum->documents, a), cli_count(sum->tokens, b),
-              cli_bytes(sum->bytes, c), cli_bytes(sum->bytes_all, d), cli_bytes((uint64_t)sum->rate, e),
-              time_text(sum->left, name));
+    cli_print("%" PRIu64 " of %" PRIu64 " units%s, %s documents, %s tokens, %s of %s, %s a second, time left: %s\n",
+              sum->units_done, sum->units, sum->absent ? " of the tasks that have begun" : "",
+              cli_count(sum->documents, a), cli_count(sum->tokens, b), cli_bytes(sum->bytes, c),
+              cli_bytes(sum->bytes_all, d), cli_bytes((uint64_t)sum->rate, e), time_text(sum->left, name));
     if (sum->stopped || sum->failed)
         cli_print("run the tasks again that failed or stopped: what they have finished is kept\n");
 }
