@@ -126,7 +126,10 @@ while IFS= read -r page; do
         on { sub(/^\$ /, ""); more = sub(/\\$/, "") || /\|$/; sub(/^ +/, ""); printf "%s%s", $0, more ? "" : "\n"; on = more }
         ' "$page" >list || exit 1
     while IFS= read -r line; do
-        case $line in *"tokmap completion "*) continue ;; esac # the same as those of --help
+        case $line in
+        *"tokmap completion "*) continue ;;                                         # the same as those of --help
+        "sbatch "*) line=$(echo "$line" | sed 's/^sbatch .*--wrap "\(.*\)"$/\1/') ;; # what a task of Slurm runs
+        esac
         sh -euc "$line --help" >out 2>err </dev/null || { echo "FAULT: $page: $line" >&2; cat err >&2; exit 1; }
     done <list
 done <pages
