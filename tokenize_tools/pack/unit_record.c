@@ -141,6 +141,10 @@ enum tokmap_status unit_record_write(const struct pack_options *options, const c
             system = os_rename(partial, path);
         if (!system && sync)
             system = os_sync_folder(path);
+        if (system) { /* the caller removes the shards of the unit, which no record may outlive */
+            (void)os_unlink(path);
+            (void)os_unlink(partial);
+        }
     }
     if (system)
         status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the end of a unit cannot be recorded%s",
