@@ -65,7 +65,7 @@ libraries=$root/lib/aarch64-linux-gnu
 
 jobs=$(nproc 2>/dev/null || echo 2)
 if ! ${MAKE:-make} --no-print-directory -j"$jobs" CC=aarch64-linux-gnu-gcc CXX=aarch64-linux-gnu-g++ \
-    AR=aarch64-linux-gnu-ar W=1 CPPFLAGS="-isystem $root/include" \
+    AR=aarch64-linux-gnu-ar W=1 CFLAGS="${CFLAGS:--O2}" CPPFLAGS="-isystem $root/include" \
     LDFLAGS="-L$libraries -Wl,--disable-new-dtags,-rpath,$libraries -Wl,-rpath-link,$libraries" \
     lib tools units "$BUILD/tests/consumer"; then
     echo "0 passed, 1 failed, 0 skipped"
