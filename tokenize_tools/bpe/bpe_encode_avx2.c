@@ -31,9 +31,9 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
 {
     const struct bpe_long *line = bpe_long_at(state, hash);
     const uint32_t ids_bytes = line->ids * (wide ? 4u : 2u);
-    const uint8_t *kept = line->rest + ids_bytes;
     if (line->tag != bpe_long_tag(hash) || line->bytes != count || ids_bytes + count > sizeof line->rest)
         return 0;
+    const uint8_t *kept = line->rest + ids_bytes;
     if (count < 16 ? memcmp(kept, bytes, count) != 0 : !equal_long(kept, bytes, count))
         return 0;
     memcpy(into, line->rest, sizeof line->rest); /* all of it, because copying a constant number of bytes is fast */
