@@ -1,6 +1,6 @@
-# common.sh: functions for test_pack.sh and test_reading.sh, which make every system call and every allocation of a
-# command fail once. Each call is also interrupted once, and each read and write is cut to half its size once. inject.c
-# makes the calls fail. These functions check the result:
+# common.sh: functions for the tests in this folder. test_pack.sh and test_reading.sh make every system call and every
+# allocation of a command fail once. Each call is also interrupted once, and each read and write is cut to half its size
+# once. inject.c makes the calls fail. These functions check the result:
 #   - The command does not crash or hang. It exits with 0 and the right result, or with 1 and a message.
 #   - A failed write, sync, or rename is never ignored.
 #   - A .tmx exists only beside its complete .bin: the old shard, no shard, or the complete new shard.
@@ -53,6 +53,34 @@ with_fault() {
     124 | 137) problem "hung" ;;
     *) problem "crashed" ;;
     esac
+}
+
+# bad WHAT: reports what is wrong after `attempt_fault`.
+bad() {
+    echo "  ${scenario:+$scenario, }$kind at call $number ($(cat report 2>/dev/null)), exit $status: $1"
+    sed 's/^/    /' err | head -n 3
+    problems=$((problems + 1))
+}
+
+# attempt_fault: runs the command $attempt with call `number` failing, and sets status. Returns 1 if it has no such call.
+# Whatever failed, the command ends with 0, or with 1 and a message, or is killed by kind `kill`. It ignores no failed
+# write, sync, or rename, and repeats what was interrupted or cut short.
+attempt_fault() {
+    rm -f report
+    status=0
+    INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
+        timeout -k 2 120 $attempt >out 2>err </dev/null || status=$?
+    [ -e report ] || return 1
+    case $kind:$status in
+    kill:137 | *:0 | *:1) ;;
+    *) bad "the exit status" ;;
+    esac
+    [ $status != 1 ] || [ -s err ] || bad "failed without a message"
+    case $kind:$status:$(cat report) in
+    system:0:fsync | system:0:pwrite | system:0:rename) bad "the failure was ignored" ;;
+    eintr:1:* | short:1:*) bad "a call that must be repeated ended the work" ;;
+    esac
+    return 0
 }
 
 # is_shard PREFIX REFERENCE: whether the two shards are equal byte for byte.

@@ -4,11 +4,6 @@
 # next pack with the same command succeeds and leaves only the files of the set. common.sh prepares the inputs.
 . tests/fault/common.sh
 
-bad() {
-    echo "  $scenario, $kind at call $number ($(cat report 2>/dev/null)), exit $status: $1"
-    sed 's/^/    /' err | head -n 3
-    problems=$((problems + 1))
-}
 content() {
     "$TOKMAP" verify -q "$1" >out 2>err2 &&
         "$TOKMAP" info --json "$1" 2>err2 | grep -o '"content": "[0-9a-f]*"' | head -n 1
@@ -59,22 +54,10 @@ for old in '' yes; do
         first=$number
         while [ $problems -lt 5 ]; do
             begin
-            rm -f report
-            status=0
-            INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
-                timeout -k 2 120 $attempt >out 2>err </dev/null || status=$?
-            [ -e report ] || break
-            case $kind:$status in
-            kill:137 | *:0 | *:1) ;;
-            *) bad "the exit status" ;;
-            esac
-            [ $status != 1 ] || [ -s err ] || bad "failed without a message"
+            attempt_fault || break
             if [ $status = 0 ] && [ "$(content d/new)" != "$new_hash" ]; then
                 bad "exit 0, but the set is wrong"
             fi
-            case $kind:$status:$(cat report) in
-            system:0:fsync | system:0:pwrite | system:0:rename) bad "the failure was ignored" ;;
-            esac
             check
             number=$((number + 1))
         done

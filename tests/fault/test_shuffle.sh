@@ -4,11 +4,6 @@
 # and no file is left but those of the shard. common.sh prepares the inputs.
 . tests/fault/common.sh
 
-bad() {
-    echo "  $kind at call $number ($(cat report 2>/dev/null)), exit $status: $1"
-    sed 's/^/    /' err | head -n 3
-    problems=$((problems + 1))
-}
 content() {
     "$TOKMAP" verify -q "$1" >out 2>err2 &&
         "$TOKMAP" info --json "$1" 2>err2 | grep -o '"content": "[0-9a-f]*"' | head -n 1
@@ -36,22 +31,7 @@ for kind in kill system eintr short memory; do
     number=1
     while [ $problems -lt 5 ]; do
         begin
-        rm -f report
-        status=0
-        INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
-            timeout -k 2 120 $attempt >out 2>err </dev/null || status=$?
-        [ -e report ] || break
-        case $kind:$status in
-        kill:137 | *:0 | *:1) ;;
-        *) bad "the exit status" ;;
-        esac
-        [ $status != 1 ] || [ -s err ] || bad "failed without a message"
-        case $kind:$status in
-        eintr:1 | short:1) bad "a call that must be repeated ended the work" ;;
-        esac
-        case $kind:$status:$(cat report) in
-        system:0:fsync | system:0:pwrite | system:0:rename) bad "the failure was ignored" ;;
-        esac
+        attempt_fault || break
         found=$(content d/new) || bad "cannot be read: $(cat err2)"
         [ "$found" = "$new_hash" ] || { [ "$found" = "$old_hash" ] && [ $status != 0 ]; } || bad "the wrong shard"
         if [ $kind = kill ] || [ $kind:$status = system:1 ]; then

@@ -349,5 +349,35 @@ class InAnotherPython(unittest.TestCase):
         self.assertEqual((len(found.answers), found.rows), (1, {}))
 
 
+# What a fault does to a cell of the fault matrix: the file of tokens changes after a system has made its copy of it.
+CHANGE_FILE = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+from systems import _common
+from tokens import Tokens
+path, folder = sys.argv[2], sys.argv[3]
+for time, key in enumerate((None, "cell"), 1):
+    tokens = Tokens(path, 2, 100, 8, 2, folder, key=key)
+    made = _common.convert(tokens, folder, lambda new: _common.link(tokens, os.path.join(new, "tokens.ds")))
+    with open(os.path.join(made, "tokens.ds"), "r+b") as file:  # a link to the file of tokens
+        file.write(b"!")
+    os.utime(path, ns=(time, time))
+    print(os.path.exists(os.path.join(_common.place(Tokens.from_json(tokens.to_json()), folder), "tokens.ds")))
+"""
+
+
+class Copies(unittest.TestCase):
+    def test_a_copy_with_a_key_is_found_after_its_file_changed(self):
+        """A folder that is kept for other files must not give an old copy; the folder of one cell must."""
+        with tempfile.TemporaryDirectory(prefix="a folder ") as folder:
+            path = os.path.join(folder, "tokens.bin")
+            with open(path, "wb") as file:
+                file.write(bytes(200))
+            copies = os.path.join(folder, "copies")
+            done = subprocess.run([sys.executable, "-B", "-c", CHANGE_FILE, PEERS, path, copies],
+                                  capture_output=True, text=True, check=False)
+            self.assertEqual((done.stdout.split(), done.stderr), (["False", "True"], ""))
+
+
 if __name__ == "__main__":
     unittest.main()
