@@ -2,7 +2,8 @@
 # test_generated.sh: the generated Unicode tables are what their generators write.
 #
 # For classes.c, the test needs python3 and the ranges that the references match (classes_unicode16_reference.json, in
-# $TOKMAP_DATA or ../shared/data); for nfc_tables.c and code_sets.c it needs the Python package tokenizers 0.23.
+# $TOKMAP_DATA or ../shared/data); for nfc_tables.c and code_sets.c it needs the Python package tokenizers 0.23; for
+# lower_case_tables.c a Python with Unicode 14.0, such as 3.11.
 set -u
 python=${PYTHON:-python3}
 unicode=$TOP/tokenize_tools/unicode
@@ -41,3 +42,11 @@ case $version in
     ;;
 *) echo "ok - nfc_tables.c, code_sets.c # SKIP the Python package tokenizers 0.23 is not installed" ;;
 esac
+
+version=$("$python" -c 'import unicodedata; print(unicodedata.unidata_version)')
+if [ "$version" = 14.0.0 ]; then
+    "$python" "$unicode/make_lower_case.py" "$TMPDIR" >/dev/null
+    compare lower_case_tables.c
+else
+    echo "ok - lower_case_tables.c # SKIP this Python has Unicode $version"
+fi
