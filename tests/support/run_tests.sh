@@ -18,8 +18,9 @@
 # An exit status that no line explains counts as one more failure. The last line of the output is "N passed, N failed, N
 # skipped".
 #
-# Environment: BUILD, CC, CXX and flags from the Makefile; TEST_SECONDS, the time limit of a job (900). Jobs also get
-# TOP, BUILD_DIR, TOKMAP, TOKMAP_BENCH, TOKMAP_BIN and TMPDIR, which are absolute paths.
+# Environment: BUILD, CC, CXX and flags from the Makefile; TEST_SECONDS, the time limit of a job (900); TEST_JOBS, the
+# number of jobs that run at a time (one per processor). Jobs also get TOP, BUILD_DIR, TOKMAP, TOKMAP_BENCH, TOKMAP_BIN
+# and TMPDIR, which are absolute paths.
 set -u
 LC_ALL=C
 export LC_ALL
@@ -155,7 +156,7 @@ if [ ! -s "$jobs" ]; then
 fi
 
 started=$(date +%s)
-tr '\n' '\0' <"$jobs" | xargs -0 -n 1 -P "$(nproc 2>/dev/null || echo 2)" sh "$0" --job
+tr '\n' '\0' <"$jobs" | xargs -0 -n 1 -P "${TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}" sh "$0" --job
 
 # Prints each skipped test with its reason: the text on its line, or the line before it, or the last line of the log if
 # the job ended with exit status 77.

@@ -327,12 +327,12 @@ static void known_patterns_stay_below_the_limits(void **state)
     }
 }
 
-/* Skips a test that spends whole limits of steps, where a processor is emulated (TEST_SHARE): a limit is a number of
- * steps, which is the same on every processor. */
+/* Skips a test that spends whole limits of steps, where a processor is emulated or a sanitizer slows it down
+ * (TEST_SHARE): a limit is a number of steps, which is the same everywhere. */
 static void needs_a_fast_processor(void)
 {
     if (getenv("TEST_SHARE")) {
-        print_message("limits of steps take minutes under emulation\n");
+        print_message("limits of steps take long under emulation and with sanitizers\n");
         skip();
     }
 }
