@@ -22,7 +22,7 @@
 
 #ifdef HAVE_LIBCURL
 #include <curl/curl.h>
-#if LIBCURL_VERSION_NUM >= 0x074b00 /* 7.75, the first with signatures */
+#if LIBCURL_VERSION_NUM >= 0x074200 /* 7.66, the first with curl_multi_poll() */
 #define WITH_LIBCURL
 #endif
 #endif
@@ -40,12 +40,10 @@ static bool is_stopped(bool (*stop)(void *user), void *user)
 #define CONNECT_SECONDS 30L
 #define REDIRECTIONS_MOST 10L
 #define HEADER_MOST ((size_t)1 << 20)
-#define SIGNING_VERSION 0x075800u /* 7.88 signs headers and the digest of the body, as object storage demands */
 
 /* The functions of libcurl. Their types are those of its header. */
 #define FUNCTIONS(X)                                                                                                   \
     X(global_init)                                                                                                     \
-    X(version_info)                                                                                                    \
     X(easy_init)                                                                                                       \
     X(easy_cleanup)                                                                                                    \
     X(easy_reset)                                                                                                      \
@@ -69,7 +67,6 @@ struct curl_functions {
 static uint32_t load_state;
 static struct curl_functions curl;
 static char load_reason[200];
-static unsigned curl_version_loaded;
 
 struct http {
     bool (*stop)(void *user);
@@ -116,8 +113,6 @@ static bool load(void)
     }
     FUNCTIONS(FIND)
 #undef FIND
-    const curl_version_info_data *version = curl.version_info(CURLVERSION_NOW);
-    curl_version_loaded = version->version_num;
     if (curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
         return true;
     (void)snprintf(load_reason, sizeof load_reason, "it does not start");
@@ -138,11 +133,6 @@ static bool is_loaded(void)
         seen = __atomic_load_n(&load_state, __ATOMIC_ACQUIRE);
     }
     return seen == 2;
-}
-
-bool http_can_sign(void)
-{
-    return is_loaded() && curl_version_loaded >= SIGNING_VERSION;
 }
 
 enum tokmap_status http_new(struct http **http, bool (*stop)(void *user), void *user, const char *name,
@@ -412,7 +402,7 @@ static bool options_set(struct http *http, const struct http_request *request)
     SET(CURLOPT_PROTOCOLS, (long)(CURLPROTO_HTTP | CURLPROTO_HTTPS));
     SET(CURLOPT_REDIR_PROTOCOLS, (long)(secure ? CURLPROTO_HTTPS : CURLPROTO_HTTP | CURLPROTO_HTTPS));
 #endif
-    if (!request->signer && !request->keep_host)
+    if (!request->keep_host)
         SET(CURLOPT_NETRC, (long)CURL_NETRC_OPTIONAL);
     for (size_t i = 0; i < sizeof bundles / sizeof bundles[0]; i++) {
         const char *bundle = secure_getenv(bundles[i]);
@@ -436,13 +426,6 @@ static bool options_set(struct http *http, const struct http_request *request)
     }
     if (http->headers)
         SET(CURLOPT_HTTPHEADER, http->headers);
-    if (request->signer) {
-        char service[HTTP_NAME_MOST + 32];
-        (void)snprintf(service, sizeof service, "aws:amz:%.*s:s3", HTTP_NAME_MOST, request->signer->region);
-        SET(CURLOPT_AWS_SIGV4, service);
-        SET(CURLOPT_USERNAME, request->signer->key);
-        SET(CURLOPT_PASSWORD, request->signer->secret);
-    }
 #undef SET
     return good;
 }
@@ -510,11 +493,6 @@ struct http {
     bool (*stop)(void *user);
     void *user;
 };
-
-bool http_can_sign(void)
-{
-    return false;
-}
 
 enum tokmap_status http_new(struct http **http, bool (*stop)(void *user), void *user, const char *name,
                             struct tokmap_error *error)

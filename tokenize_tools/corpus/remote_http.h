@@ -26,11 +26,6 @@
 
 struct http;
 
-/* Who signs a request, and for where (AWS Signature Version 4, service s3). */
-struct http_signer {
-    const char *key, *secret, *region;
-};
-
 struct http_request {
     const char *url;
     bool head;                  /* HEAD instead of GET */
@@ -38,8 +33,7 @@ struct http_request {
     uint64_t last;              /* the last one; UINT64_MAX: to the end */
     const char *const *headers; /* complete lines of the header, such as "If-Match: \"x\"" */
     size_t header_count;
-    const struct http_signer *signer; /* NULL: without a signature */
-    bool keep_host;                   /* redirections are not followed, because they could lead a secret elsewhere */
+    bool keep_host; /* redirections are not followed, because they could lead a secret elsewhere */
 };
 
 /* The header of an answer. Texts are "" if they are missing, too long, or not printable ASCII. */
@@ -72,8 +66,6 @@ void http_end(struct http *http); /* ends the request */
 
 /* Why the last call failed. Valid until the next call. */
 const char *http_reason(const struct http *http);
-/* Returns true if this libcurl signs requests for object storage: from version 7.88 on. */
-bool http_can_sign(void);
 /* Waits, for example between two attempts. Statuses: HTTP_OK, HTTP_STOPPED. */
 enum http_result http_wait(const struct http *http, uint64_t ns);
 

@@ -11,15 +11,14 @@
 #include "platform/os.h"
 #include "remote_account.h"
 #include "remote_http.h"
+#include "remote_sign.h"
 #include "remote_url.h"
 
 #define PAUSE_NS ((uint64_t)200 * 1000000u)
 #define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
 #define RETRY_AFTER_MOST 60u         /* seconds */
 #define PAGE_STEP ((size_t)64 << 10) /* read at a time of a list */
-#define HEADERS_MOST 4
-/* Amazon demands the SHA-256 of the body, which a GET does not have; libcurl signs it but does not add it. */
-#define EMPTY_BODY "x-amz-content-sha256: e3b0c44298fc1c149afbf4c8996fb92427ae41e4649b934ca495991b7852b855"
+#define HEADERS_MOST (REMOTE_SIGN_LINES + 1)
 #define CHANGED "the file changed while it was read; run the command again when no program writes to it"
 
 struct remote {
@@ -30,7 +29,7 @@ struct remote {
     struct bytes_buffer url;       /* with a zero byte that does not count */
     struct remote_account account; /* of object storage, once it was needed */
     struct remote_object object;   /* that is open, in `shown` */
-    struct bytes_buffer token;     /* a line of the header, with a zero byte that does not count */
+    struct bytes_buffer header;    /* the lines that sign a request, with zero bytes */
     const char *query;             /* of a request for the bucket, or NULL */
     bool moved;                    /* the region has been changed for this URL */
     uint64_t bytes;                /* of the file, or UINT64_MAX */
@@ -68,9 +67,9 @@ void remote_free(struct remote *remote)
     remote_close(remote);
     http_free(remote->http);
     remote_account_clear(&remote->account);
-    if (remote->token.bytes)
-        explicit_bzero(remote->token.bytes, remote->token.capacity);
-    bytes_free(&remote->token);
+    if (remote->header.bytes)
+        explicit_bzero(remote->header.bytes, remote->header.capacity);
+    bytes_free(&remote->header);
     bytes_free(&remote->url);
     free(remote);
 }
@@ -255,36 +254,38 @@ static bool may_pass(uint32_t status)
 /* Makes the URL of the open name: of the object, or of its bucket with a query. */
 static enum tokmap_status url_make(struct remote *remote, struct tokmap_error *error)
 {
-    static const char line[] = "x-amz-security-token: ";
-    const char *query = remote->query, *token = remote->account.token;
-    remote->url.count = remote->token.count = 0;
-    bool good = remote_account_url(&remote->account, &remote->object, query, &remote->url);
-    if (token)
-        good = good && bytes_append(&remote->token, line, sizeof line - 1) &&
-               bytes_append(&remote->token, token, strlen(token) + 1);
-    return good ? TOKMAP_OK : error_set_memory(error, "the name of an input", 0);
+    remote->url.count = 0;
+    return remote_account_url(&remote->account, &remote->object, remote->query, &remote->url)
+               ? TOKMAP_OK
+               : error_set_memory(error, "the name of an input", 0);
 }
 
-/* The request for the bytes from remote->at on. headers and *signer are memory for it. Headers that are signed are in
- * lower case, as libcurl up to 8.0 sorts them by their bytes. */
-static struct http_request request_of(const struct remote *remote, const char **headers, struct http_signer *signer)
+/* Makes the request for the bytes from remote->at on, signed now if there is a key. headers is memory for it. */
+static enum tokmap_status request_make(struct remote *remote, bool head, const char **headers,
+                                       struct http_request *request, struct tokmap_error *error)
 {
     const struct remote_account *account = &remote->account;
-    struct http_request request = {
-        .url = (const char *)remote->url.bytes, .first = remote->at, .last = UINT64_MAX, .headers = headers};
+    *request = (struct http_request){.url = (const char *)remote->url.bytes,
+                                     .head = head,
+                                     .first = remote->at,
+                                     .last = UINT64_MAX,
+                                     .headers = headers};
     if (remote_kind(remote->shown) == REMOTE_WEB) {
-        headers[request.header_count++] = "accept-encoding: identity";
-        return request;
+        headers[request->header_count++] = "accept-encoding: identity";
+        return TOKMAP_OK;
     }
-    request.keep_host = true;
+    request->keep_host = true;
     if (!account->key)
-        return request;
-    *signer = (struct http_signer){account->key, account->secret, account->region};
-    request.signer = signer;
-    headers[request.header_count++] = EMPTY_BODY;
-    if (account->token)
-        headers[request.header_count++] = (const char *)remote->token.bytes;
-    return request;
+        return TOKMAP_OK;
+    const struct remote_signer signer = {account->key, account->secret, account->region, account->token};
+    unsigned lines;
+    remote->header.count = 0;
+    if (!remote_sign(&signer, head ? "HEAD" : "GET", request->url, os_wall_seconds(), &remote->header, &lines))
+        return error_set_memory(error, "a signature", 0);
+    const char *line = (const char *)remote->header.bytes;
+    for (; request->header_count < lines; line += strlen(line) + 1)
+        headers[request->header_count++] = line;
+    return TOKMAP_OK;
 }
 
 /* Sends requests until an answer has the bytes from remote->at on. */
@@ -293,8 +294,10 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
     for (;;) {
         char condition[HTTP_TAG_MOST + 32];
         const char *headers[HEADERS_MOST];
-        struct http_signer signer;
-        struct http_request request = request_of(remote, headers, &signer);
+        struct http_request request;
+        enum tokmap_status status = request_make(remote, false, headers, &request, error);
+        if (status)
+            return status;
         if (remote->at) {
             const bool strong = *remote->tag == '"';
             if (!*remote->tag && !*remote->modified)
@@ -311,7 +314,6 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
         const char *reason = NULL;
         char text[64];
         const enum http_result result = http_begin(remote->http, &request, &answer);
-        enum tokmap_status status = TOKMAP_OK;
         remote->skip = 0;
         if (result) {
             status = broke(remote, result, error);
@@ -350,10 +352,6 @@ static enum tokmap_status object_prepare(struct remote *remote, enum remote_kind
     enum tokmap_status status = remote_object_of(remote->shown, &remote->object, error);
     if (!status && remote->account.kind != kind)
         status = remote_account_load(&remote->account, kind, remote->shown, error);
-    if (!status && remote->account.key && !http_can_sign())
-        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, remote->shown, TOKMAP_NO_OFFSET,
-                           "this libcurl is older than 7.88 and cannot sign requests for object storage; install a "
-                           "newer one, or download the object and name the file");
     return status ? status : url_make(remote, error);
 }
 
@@ -472,13 +470,10 @@ enum tokmap_status remote_fetch(struct remote *remote, const char *name, const c
 uint64_t remote_size(struct remote *remote, const char *name)
 {
     const char *headers[HEADERS_MOST];
-    struct http_signer signer;
+    struct http_request request;
     struct http_answer answer;
-    if (prepare(remote, name, NULL, NULL))
-        return UINT64_MAX;
-    struct http_request request = request_of(remote, headers, &signer);
-    request.head = true;
-    const bool good = !http_begin(remote->http, &request, &answer) && answer.status == 200;
+    const bool good = !prepare(remote, name, NULL, NULL) && !request_make(remote, true, headers, &request, NULL) &&
+                      !http_begin(remote->http, &request, &answer) && answer.status == 200;
     remote_close(remote);
     return good ? answer.length : UINT64_MAX;
 }
