@@ -156,7 +156,7 @@ def _of_array(value: Any, field: str | None) -> Iterator[Column]:
 def _of_stream(value: Any, field: str | None) -> Iterator[Column]:
     capsule = value.__arrow_c_stream__()
     stream = ArrowArrayStream.from_address(_capsule(capsule, b"arrow_array_stream"))
-    schema, first = ArrowSchema(), 0
+    schema, array, first = ArrowSchema(), ArrowArray(), 0
 
     def call(status: int, what: str) -> None:
         if status:
@@ -167,16 +167,14 @@ def _of_stream(value: Any, field: str | None) -> Iterator[Column]:
     try:
         call(stream.get_schema(byref(stream), byref(schema)), "the schema")
         while True:
-            array = ArrowArray()
             call(stream.get_next(byref(stream), byref(array)), "the next batch")
             if not array.release:
                 return
-            try:
-                yield _chosen(schema, array, field, first)
-                first += array.length
-            finally:
-                _release(array)
+            yield _chosen(schema, array, field, first)
+            first += array.length
+            _release(array)
     finally:
+        _release(array)  # which Ctrl-C may have interrupted above; a struct that is released has no `release`
         _release(schema)
         _release(stream)
 

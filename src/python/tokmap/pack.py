@@ -599,16 +599,12 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     about = {"tokenizer": {"name": opened.name, "path": opened.path, **dict(zip(names, opened._asked))}}
     eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
     delimited = fields["content"] != "text" and (eod_id is not None or bos_id is not None)
-    try:
-        writer = ShardWriter(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
-                             tokenizer=opened, replace=force, about=about, columns=chosen,
-                             mask=fields["second"] is not None or fields["content"] == "messages")
-    except ExistsError as error:  # ShardWriter's argument has another name
-        error.text, error.message = (said.replace("use replace", "pass force=True")
-                                     for said in (error.text, error.message))
-        raise
     line = _Progress(progress)
+    writer: ShardWriter | None = None
     try:
+        writer = _writer(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
+                         tokenizer=opened, replace=force, about=about, columns=chosen,
+                         mask=fields["second"] is not None or fields["content"] == "messages")
         with writer:
             rules = _Rules(opened, writer, fields, chosen, (min_tokens or 0, max_tokens or sys.maxsize),
                            on_error == "skip", 0 if threads is None else number(threads, "threads", 1), chat_template)
@@ -618,9 +614,21 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
             writer.describe({**about, "totals": rules.totals()})
         line.show(writer.documents, writer.tokens, last=True)
     except BaseException:
+        if writer is not None:  # Ctrl-C may have come before `with` or in the first instruction after it
+            writer.abandon()
         line.end()
         raise
     return _packed(os.fspath(out), rules.skipped)
+
+
+def _writer(out: Path, **options: Any) -> ShardWriter:
+    """The writer of the shard. Its argument `replace` has another name in pack()."""
+    try:
+        return ShardWriter(out, **options)
+    except ExistsError as error:
+        error.text, error.message = (said.replace("use replace", "pass force=True")
+                                     for said in (error.text, error.message))
+        raise
 
 
 def _fields(field: str | None, ids: str | None, mask: str | None, prompt: str | None, completion: str | None,

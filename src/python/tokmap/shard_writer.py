@@ -206,8 +206,12 @@ class ShardWriter:
         options.about = None if about is None else _json(dict(about), "about")
         self._handle, error = new(WriterHandle), c.Error()
         _writers.add(self)  # before the library opens anything: see _after_fork()
-        check(lib.tokmap_writer_open(byref(self._handle), c.text_argument(self.path, "path"), byref(options),
-                                     byref(error)), error)
+        try:
+            check(lib.tokmap_writer_open(byref(self._handle), c.text_argument(self.path, "path"), byref(options),
+                                         byref(error)), error)
+        except BaseException:  # Ctrl-C, after the library has made the files
+            self.abandon()
+            raise
 
     # ---- adding ----
 
@@ -378,8 +382,14 @@ class ShardWriter:
     @exclusive
     def abandon(self) -> None:
         """Gives the shard up and removes what was written of it. Has no effect after commit() or abandon()."""
-        if self._handle:
-            self._keep_info(self._handle)
+        handle = self._handle
+        if handle:
+            self._keep_info(handle)
+            # Dropping the handle is not enough. After Ctrl-C the traceback keeps frames that refer to it, and the files
+            # would be there as long as the traceback. Nothing comes between these two lines, as in commit().
+            abandon = lib.tokmap_writer_abandon
+            address, handle.value = handle.value, None
+            abandon(address)
         self._handle = None
 
     def close(self) -> None:
@@ -392,10 +402,11 @@ class ShardWriter:
         return self
 
     def __exit__(self, kind: object, problem: BaseException | None, trace: object) -> None:
-        if kind is None:
-            self.close()
-        else:
-            self.abandon()
+        try:
+            if kind is None:
+                self.close()
+        finally:
+            self.abandon()  # unless it has been committed
 
     def __del__(self) -> None:
         if not self._handle:
