@@ -305,10 +305,12 @@ old_program_flags := $(old_flags) $(if $(wheel_shared),-static-libgcc $(addprefi
   -Wl$(comma)--wrap=,__libc_start_main __pthread_key_create pow exp log))
 # Link-time optimization would lose the versions, which the assembler sets.
 $(old_program_objects): private_flags := -fno-lto
+# Debian 13's archive of LZ4 calls xxHash. An older one does not, and then nothing of xxHash is linked.
+lz4_libs = -Wl,--push-state,--as-needed $(call archive,xxhash) -Wl,--pop-state
 wheel_libs = -pthread $(call archive,zstd) $(1) $(wheel_shared) -ldl $(LIBS) -Wl,--as-needed -lm
 wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) \
   $(if $(HAVE_PCRE2),$(call archive,pcre2-8)) \
-  $(if $(HAVE_SNAPPY),$(call archive,snappy) $(call archive,stdc++)) $(if $(HAVE_LZ4),$(call archive,lz4)) \
+  $(if $(HAVE_SNAPPY),$(call archive,snappy) $(call archive,stdc++)) $(if $(HAVE_LZ4),$(call archive,lz4) $(lz4_libs)) \
   $(if $(HAVE_BROTLI),$(call archive,brotlidec) $(call archive,brotlicommon)) \
   $(if $(HAVE_BZIP2),$(call archive,bz2)) $(if $(HAVE_XZ),$(call archive,lzma)))
 beside = -Wl,-S,-rpath,'$$ORIGIN$(1)'

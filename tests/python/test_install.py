@@ -186,7 +186,8 @@ class Wheel(WithData):
         flags = os.environ.get("CFLAGS") or "-O2"
         for path in programs:
             with open(path, "rb") as file:
-                fortified = "-O" in flags and "-O0" not in flags
+                # ISA-L, where it has no archive and its library is inside, calls no function that could be checked.
+                fortified = "-O" in flags and "-O0" not in flags and not os.path.basename(path).startswith("libisal")
                 self.assertEqual(elf_hardening.lacks(file.read(), fortified), [], path)
         if shutil.which("objdump") is None:
             self.skipTest("objdump is not installed")
