@@ -177,6 +177,7 @@ fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
 user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader \
   $(BUILD)/tests/fault_writer)
+preloaded := $(BUILD)/tests/inject.so $(BUILD)/tests/record_calls.so
 reference_programs := $(patsubst tests/reference/%.c,$(BUILD)/tests/%,$(wildcard tests/reference/*.c))
 torture_programs := $(patsubst tests/torture/%.c,$(BUILD)/tests/%,$(wildcard tests/torture/*.c))
 commands := $(if $(wildcard tokenize_tools/tokmap.c),$(BUILD)/bin/tokmap) \
@@ -213,7 +214,7 @@ wheel: ## build the Python package, with the libraries and commands inside, as a
 	  MAKE='$(MAKE)' $(PYTHON) src/python/build_backend.py '$(abspath $(BUILD))/wheel'
 units: $(unit_programs)
 fuzzers: $(fuzz_programs)
-harness: all units fuzzers $(user_programs) $(reference_programs) $(torture_programs) $(BUILD)/tests/inject.so \
+harness: all units fuzzers $(user_programs) $(reference_programs) $(torture_programs) $(preloaded) \
   $(cuda_software)
 
 # ---- rules ----
@@ -346,8 +347,8 @@ $(reference_programs): $(BUILD)/tests/%: $(OBJ)/tests/reference/%.c.o \
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
 $(torture_programs): $(BUILD)/tests/%: $(OBJ)/tests/torture/%.c.o $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(lib_libs) $(LIBS)
-# This library is preloaded into programs of any kind, so it is never built with a sanitizer.
-$(BUILD)/tests/inject.so: tests/fault/inject.c $(linked_from)
+# These libraries are preloaded into programs of any kind, so they are never built with a sanitizer.
+$(preloaded): $(BUILD)/tests/%.so: tests/fault/%.c $(linked_from)
 	$(Q)mkdir -p $(@D) && $(CC) -std=gnu11 -D_GNU_SOURCE $(warnings) $(CPPFLAGS) $(CFLAGS) -fPIC -shared \
 	  -o $@ $< -ldl -pthread
 # The emulated CUDA driver. Threads of its streams may still run at the end of a program, so it is never unloaded. It

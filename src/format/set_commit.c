@@ -718,6 +718,18 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
     return status;
 }
 
+void set_work_clear(const char *name)
+{
+    const struct set_work_options options = {.sets = 1};
+    struct os_stat found;
+    struct set_work *work = calloc(1, sizeof *work);
+    if (!work)
+        return;
+    if (!work_make(work, name, &options, NULL) && !os_lstat(work->folder, &found) && !lock_take(work, NULL))
+        work->made = !is_saved(work) && os_lstat(work->ready, &found) && os_lstat(work->naming, &found);
+    set_work_abandon(work);
+}
+
 static int plain_remove(void *user, const char *entry)
 {
     static const char end[] = ".bin" UNIT ".partial";

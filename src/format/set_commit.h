@@ -56,6 +56,10 @@ struct set_work_options {
 enum tokmap_status set_work_open(struct set_work **work, const char *name, const struct set_work_options *options,
                                  struct tokmap_error *error);
 
+/* Removes the unfinished work that a writer has left whose sets are complete, and which a power cut has brought back: a
+ * folder with units, without a journal and without steps to complete. Does nothing if another writer has the lock. */
+void set_work_clear(const char *name);
+
 /* The prefix of a unit, for shard_writer_open() with options.unit; the caller frees it. NULL without memory. */
 char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number);
 

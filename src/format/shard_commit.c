@@ -91,7 +91,11 @@ static enum tokmap_status rename_plainly(struct committing *committing, bool sam
             file--;
         }
     }
-    const int system = status ? 0 : os_rename(names->index_partial, names->index);
+    /* No index may reach storage before its files, unless those that are there have the same content. */
+    int system = !status && !same && names->sync ? os_sync_folder(names->index) : 0;
+    if (system)
+        status = failed(committing, system, names->index, "the folder cannot be synced", state);
+    system = status ? 0 : os_rename(names->index_partial, names->index);
     if (system)
         status = failed(committing, system, names->index, "the index cannot be renamed", state);
     *committing->visible = !status;

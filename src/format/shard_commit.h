@@ -20,8 +20,8 @@
  * NAME.bin is missing between 2 and 7, and NAME.tmx never. Whatever subset of the names of steps 1 and 2 reaches
  * storage, index O has its files, and the same holds for index N after 5. After step 4 the writer still holds its lock,
  * which is now on NAME.tmx; the next writer finds no NAME.bin, waits for that lock, and does what is missing. An index
- * that replaces nothing is renamed last; that takes one sync. If both indexes have the same id, so do the files, and
- * each is renamed over the old one. An old index that cannot be read is removed first.
+ * that replaces nothing is renamed last, between two syncs. If both indexes have the same id, so do the files, and each
+ * is renamed over the old one. An old index that cannot be read is removed first.
  */
 #ifndef TOKMAP_FORMAT_SHARD_COMMIT_H
 #define TOKMAP_FORMAT_SHARD_COMMIT_H

@@ -136,6 +136,19 @@ static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_e
     return TOKMAP_OK;
 }
 
+/* Removes an empty lock file that nobody has locked, beside a complete shard: a power cut may bring one back. */
+static void lock_settle(const struct shard_writer *writer)
+{
+    const char *path = writer->paths[INDEX_PARTIAL];
+    struct os_stat found;
+    int fd;
+    if (os_lstat(path, &found) || found.kind != OS_KIND_FILE || found.bytes ||
+        partial_file_open(path, take_over, (void *)(uintptr_t)writer, &fd))
+        return;
+    (void)os_unlink(path);
+    os_close(fd);
+}
+
 static enum tokmap_status make_mask_partial(struct shard_writer *writer, struct tokmap_error *error)
 {
     int system = os_unlink(writer->paths[MASK_PARTIAL]);
@@ -174,7 +187,7 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
     enum tokmap_status status = take_lock(writer, error);
     if (status)
         return status;
-    if (writer->options.resume && writer->options.unit)
+    if (writer->options.resume) /* again, because a power cut may have lost the lock file, and not the new names */
         names_take_back(writer);
     /* Check again, because another writer may have finished before the lock was taken. */
     status = check_absent(writer, error);
@@ -237,6 +250,8 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
         status = error_set_memory(error, "the shard writer", PIECE_BYTES);
     else if (!options->resume) /* what a killed writer has left has its names only once it is locked */
         status = check_absent(made, error);
+    if (status == TOKMAP_ERROR_EXISTS)
+        lock_settle(made);
     if (!status)
         status = make_partials(made, error);
     if (!status && index_writer_init(&made->index, made->index_fd))

@@ -27,6 +27,7 @@
 #include "shard_set.h"
 #include "shuffle.h"
 #include "text/path.h"
+#include "work_folder.h"
 
 /* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
  * writing; less with many threads, so that the batches of all workers together have about 8 MiB. */
@@ -795,14 +796,23 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
 }
 
 /* Removes what is not committed, or leaves it for the next attempt. */
-static void output_close(struct pack *pack, bool failed)
+static void output_close(struct pack *pack, enum tokmap_status status)
 {
+    const struct pack_options *options = pack->options;
+    const bool failed = status != TOKMAP_OK, complete = !failed || status == TOKMAP_ERROR_EXISTS;
     const bool keep = failed && pack->journal && pack_journal_kept(pack->journal);
     pack->result->kept = keep;
     for (uint32_t i = 0; i < pack->set_count; i++)
         (keep ? shard_set_leave : shard_set_abandon)(pack->sets[i]);
     (keep ? set_work_leave : set_work_abandon)(pack->work);
     pack_journal_close(pack->journal, !failed);
+    if (!pack->writes || !complete || options->unit)
+        return;
+    /* A power cut may bring back what a process removed at its end, or before it began its journal. */
+    if (options->shard_tokens || options->split)
+        set_work_clear(options->prefix);
+    else
+        work_folder_settle(options->prefix);
 }
 
 enum tokmap_status pack_run(const struct pack_options *options, const char *const *operands, size_t count,
@@ -866,7 +876,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         status = options->before_commit(options->user, error);
     if (!status && pack.writes && !pack.finished)
         status = commit(&pack, error);
-    output_close(&pack, status != TOKMAP_OK);
+    output_close(&pack, status);
     drop_filter_free(pack.drop);
     ordered_workers_free(pack.workers);
     return status;

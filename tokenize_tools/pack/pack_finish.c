@@ -200,9 +200,11 @@ static enum tokmap_status file_move(const char *from, const char *into, uint64_t
                                 ".done, and run its task again");
     if (records) {
         const enum tokmap_status status = origin_shift(from, into, records, sync, error);
-        if (!status)
+        /* The name of the new index is on storage before that of the old one goes. */
+        system = !status && sync ? os_sync_folder(into) : 0;
+        if (!status && !system)
             (void)os_unlink(from);
-        return status;
+        return system ? error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the folder cannot be synced") : status;
     }
     system = os_rename(from, into);
     return system ? error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the finished shard cannot be renamed")
@@ -245,6 +247,22 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
     return status;
 }
 
+/* Syncs the folder of a unit whose shards were moved: a power cut must not bring one back, since a folder with shards
+ * is taken for work that is not finished. */
+static enum tokmap_status unit_sync(const struct finish *finish, uint64_t unit, struct tokmap_error *error)
+{
+    char *path = finish->options->sync ? unit_shard_path(finish->folder, unit, "", 0, ".tmx.unit") : NULL;
+    if (!path)
+        return finish->options->sync ? no_memory(error) : TOKMAP_OK;
+    const int system = os_sync_folder(path);
+    const enum tokmap_status status =
+        system && system != ENOENT
+            ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the folder cannot be synced")
+            : TOKMAP_OK;
+    free(path);
+    return status;
+}
+
 /* Moves the shards of a set. */
 static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool empty, struct pack_result *result,
                                    struct tokmap_error *error)
@@ -260,6 +278,8 @@ static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool emp
         const uint64_t shards = found->documents || wanted ? found->shards : 0;
         for (uint64_t k = 0; k < shards && !status; k++)
             status = shard_move(finish, i, set, k, records, error);
+        if (!status && shards)
+            status = unit_sync(finish, i, error);
         if (!status && shards)
             memcpy(result->sets[set].content, found->content, sizeof found->content);
         records += status ? 0 : finish->record->counts.lines;

@@ -478,6 +478,22 @@ static void work_clear(struct work_folder *folder)
     (void)os_unlink(folder->journal);
 }
 
+void work_folder_settle(const char *name)
+{
+    int fd = -1;
+    char *path = path_join("", 0, name, strlen(name), ".work");
+    char *fresh = path ? path_in(path, JOURNAL_NEW) : NULL;
+    if (fresh && !work_folder_exists(name)) {
+        const int system = os_open(fresh, OS_WRITE_OLD, &fd);
+        if (!system && !os_lock(fd))
+            (void)os_unlink(fresh);
+        (void)os_remove_folder(path); /* fails if a file is in it */
+        os_close(system ? -1 : fd);
+    }
+    free(fresh);
+    free(path);
+}
+
 /* Writes a new journal with the facts, and gives it its name. */
 static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap_error *error)
 {
@@ -489,6 +505,8 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
                       error);
     const bool made = !system;
     system = partial_file_open(folder->fresh, NULL, NULL, &folder->fd);
+    if (system == ENOENT && !os_make_folder(folder->path)) /* removed just now, by work_folder_settle() */
+        system = partial_file_open(folder->fresh, NULL, NULL, &folder->fd);
     if (system == EWOULDBLOCK)
         return busy(folder, error);
     if (system)

@@ -1,0 +1,461 @@
+"""power_cuts.py - cuts the power of `tokmap pack` again and again; the next start must end with the right bytes.
+
+    power_cuts.py computed TOKMAP RECORDER INPUTS CUTS SEED
+    power_cuts.py mounted  TOKMAP INPUTS CUTS SEED IMAGE
+
+`computed` records the calls of a pack that change files (record_calls.c). From the calls before a random one it
+computes what storage may hold after a power cut, starts the same command there, and compares all files with those of an
+undisturbed pack. The start after the first cut is cut, too, every third time. What may be lost:
+
+  - A change of a name is on storage after an fsync of its folder. Before, it may be missing: either the last changes
+    are (as on a file system with a journal), or any of them are. A rename is one change.
+  - The bytes of a file are on storage after an fsync of the file. Before, all that was written since may be missing,
+    or each page of 4 KiB that was written; the size may be the one of before, with the new pages zero.
+
+Example: create k.tmx.partial (1), write 100 bytes, rename it to k.tmx (2), fsync the folder, power cut. Names 1 and 2
+are there, and k.tmx may be empty, which is why the pack syncs the file before it renames it.
+
+`mounted` does the same with a real file system: ext4 in a loop device, which is shut down at random moments as a power
+cut does it (FS_IOC_SHUTDOWN without a flush of the log), mounted again, and used on.
+
+A state is chosen by SEED and the number of the cut alone.
+"""
+
+import fcntl
+import os
+import random
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import threading
+import time
+
+CREATE, WRITE, TRUNCATE, SYNC, RENAME, UNLINK, MAKE_FOLDER, REMOVE_FOLDER = range(1, 9)
+PAGE = 4096
+SHUTDOWN = 0x8004587D  # FS_IOC_SHUTDOWN
+NO_FLUSH = 2
+
+# Words of the commands after "tokmap pack -q --checkpoint-seconds 0.001"; IN is the folder of the inputs. The commands
+# of a case run one after the other.
+BYTES = ["-t", "bytes", "-o", "k"]
+UNITS = BYTES + ["--shard-tokens", "150k", "--unit-bytes", "300k"]
+CASES = {
+    "one shard": [BYTES + ["--columns", "url", "IN/a.jsonl", "IN/z.jsonl.gz"]],
+    "shards": [BYTES + ["--shard-tokens", "300k", "IN/a.jsonl", "IN/b.jsonl"]],
+    "split": [BYTES + ["--shard-tokens", "200k", "--split", "train=0.8,val=0.2", "IN/a.jsonl"]],
+    "mask": ["-o k --ids-field ids --mask-field m --vocab-size 1000 --no-eod IN/m.jsonl".split()],
+    "sealed": [BYTES + ["--seal", "--shard-tokens", "300k", "IN/a.jsonl"]],
+    "units": [UNITS + ["IN/a.jsonl", "IN/b.jsonl"]],
+    "tasks": [UNITS + ["--task", task, "IN/a.jsonl", "IN/b.jsonl"] for task in ("0/2", "1/2")],
+    "replaced": [BYTES + ["--force", "--shard-tokens", "300k", "IN/a.jsonl"]],
+}
+COMPLETE = re.compile("already exists|the set is complete now")
+
+
+class File:
+    def __init__(self, durable=b""):
+        self.durable = bytes(durable)
+        self.now = bytearray(durable)
+        self.pages = set()  # written since the last fsync
+
+    def write(self, at, data):
+        if len(self.now) < at:
+            self.pages.update(range(len(self.now) // PAGE, at // PAGE + 1))
+            self.now.extend(bytes(at - len(self.now)))
+        self.now[at:at + len(data)] = data
+        self.pages.update(range(at // PAGE, (at + len(data) - 1) // PAGE + 1))
+
+    def resize(self, size):
+        del self.now[size:]
+        self.write(size, b"") if size > len(self.now) else None
+
+    def sync(self):
+        self.durable = bytes(self.now)
+        self.pages.clear()
+
+    def after_cut(self, chance):
+        """The bytes that storage may hold."""
+        if not self.pages and len(self.durable) == len(self.now):
+            return self.durable
+        kind = chance.randrange(4)
+        if kind == 0:
+            return self.durable
+        if kind == 1:
+            return bytes(self.now)
+        size = len(self.now) if kind == 2 else chance.choice([len(self.now), len(self.durable)])
+        torn = bytearray(self.durable[:size].ljust(size, b"\0"))
+        for page in self.pages:
+            end = min(size, (page + 1) * PAGE)
+            if chance.random() < 0.5 and page * PAGE < end:
+                torn[page * PAGE:end] = self.now[page * PAGE:end]
+        return bytes(torn)
+
+
+class Folder:
+    def __init__(self):
+        self.durable = {}
+        self.now = {}
+
+
+class Storage:
+    """A folder of a disk: what is in it, and what a power cut may leave."""
+
+    def __init__(self, path):
+        self.inodes = {}
+        self.waiting = []  # changes of names: [(folder, name, file, folder, or None), ...]
+        self.root = self.scan(path)
+
+    def scan(self, path):
+        folder = Folder()
+        self.inodes[os.stat(path).st_ino] = folder
+        for entry in os.scandir(path):
+            if entry.is_dir():
+                found = self.scan(entry.path)
+            else:
+                found = File(open(entry.path, "rb").read())
+                self.inodes[entry.stat().st_ino] = found
+            folder.now[entry.name] = folder.durable[entry.name] = found
+        return folder
+
+    def place(self, path):
+        """The folder and the last name of a path; None if it is elsewhere."""
+        words = os.path.normpath(path).split("/")
+        if path.startswith("/") or words[0] == "..":
+            return None
+        folder = self.root
+        for word in words[:-1]:
+            folder = folder.now[word]
+        return folder, words[-1]
+
+    def change(self, *changes):
+        for folder, name, thing in changes:
+            if thing is None:
+                folder.now.pop(name, None)
+            else:
+                folder.now[name] = thing
+        self.waiting.append(changes)
+
+    def call(self, kind, inode, at, first, second, data):
+        if kind in (WRITE, TRUNCATE, SYNC):
+            thing = self.inodes.get(inode)
+            if kind == WRITE and thing:
+                thing.write(at, data)
+            elif kind == TRUNCATE and thing:
+                thing.resize(at)
+            elif isinstance(thing, File):
+                thing.sync()
+            elif thing:
+                self.names_sync(thing)
+            return
+        place = self.place(first)
+        if place is None:
+            self.inodes.pop(inode, None)
+        elif kind in (CREATE, MAKE_FOLDER):
+            self.inodes[inode] = File() if kind == CREATE else Folder()
+            self.change((*place, self.inodes[inode]))
+        elif kind in (UNLINK, REMOVE_FOLDER):
+            self.change((*place, None))
+        else:
+            into = self.place(second)
+            self.change((*place, None), (*into, place[0].now[place[1]]))
+
+    def names_sync(self, folder):
+        rest = []
+        for changes in self.waiting:
+            if any(change[0] is folder for change in changes):
+                self.apply(changes)
+            else:
+                rest.append(changes)
+        self.waiting = rest
+
+    @staticmethod
+    def apply(changes, lists=None):
+        for folder, name, thing in changes:
+            names = folder.durable if lists is None else lists.setdefault(id(folder), dict(folder.durable))
+            if thing is None:
+                names.pop(name, None)
+            else:
+                names[name] = thing
+
+    def after_cut(self, path, chance):
+        """Writes what storage may hold into a new folder."""
+        lists = {}
+        border = chance.randrange(len(self.waiting) + 1)
+        reaches = chance.choice([lambda i: True, lambda i: False, lambda i: i < border, lambda i: chance.random() < 0.5,
+                                 lambda i: i == border, lambda i: i != border])
+        for i, changes in enumerate(self.waiting):
+            if reaches(i):
+                self.apply(changes, lists)
+        self.put(self.root, path, lists, chance)
+
+    def put(self, folder, path, lists=None, chance=None):
+        """Without `lists`, nothing is lost."""
+        os.mkdir(path)
+        names = folder.now if lists is None else lists.get(id(folder), folder.durable)
+        for name, thing in sorted(names.items()):
+            below = os.path.join(path, name)
+            if isinstance(thing, Folder):
+                self.put(thing, below, lists, chance)
+            else:
+                with open(below, "wb") as file:
+                    file.write(thing.after_cut(chance) if chance else thing.now)
+
+
+def calls(path):
+    """The calls of a log."""
+    data = memoryview(open(path, "rb").read())
+    at = 0
+    while at < len(data):
+        kind, inode, offset, first, second, size = struct.unpack_from("<6Q", data, at)
+        at += 48
+        paths = bytes(data[at:at + first + second])
+        at += first + second
+        yield kind, inode, offset, os.fsdecode(paths[:first]), os.fsdecode(paths[first:]), data[at:at + size]
+        at += size
+
+
+class Failure(Exception):
+    pass
+
+
+class Packs:
+    """Runs the commands of a case in a folder."""
+
+    def __init__(self, tokmap, inputs, recorder=None):
+        self.tokmap, self.inputs, self.recorder = tokmap, inputs, recorder
+
+    def words(self, command):
+        return [self.tokmap, "pack", "-q", "-j", "2", "--checkpoint-seconds", "0.001"] + [
+            word.replace("IN/", self.inputs + "/") for word in command]
+
+    def run(self, case, folder, log=None):
+        """Runs all commands. Each ends well, or says that the output is complete."""
+        environment = dict(os.environ)
+        if self.recorder:
+            environment["LD_PRELOAD"] = self.recorder
+        if log:
+            environment["RECORD_LOG"] = log
+        for command in CASES[case]:
+            done = subprocess.run(self.words(command), cwd=folder, env=environment, capture_output=True, text=True)
+            if done.returncode and not (done.returncode == 1 and COMPLETE.search(done.stderr)):
+                raise Failure(f"exit status {done.returncode}: {done.stderr.strip()}")
+
+    def begin(self, case, folder):
+        os.makedirs(folder, exist_ok=True)
+        if case == "replaced":
+            old = BYTES + ["--shard-tokens", "250k", "IN/b.jsonl"]
+            subprocess.run(self.words(old), cwd=folder, check=True)
+
+
+def files(folder):
+    """All files below a folder, with their bytes."""
+    found = {}
+    for path, folders, names in os.walk(folder):
+        for name in names + [name + "/" for name in folders]:
+            whole = os.path.join(path, name)
+            found[os.path.relpath(whole, folder)] = b"" if name.endswith("/") else open(whole, "rb").read()
+    return found
+
+
+def compare(wanted, folder, found=None, more_allowed=False):
+    found = files(folder) if found is None else found
+    missing, more = sorted(set(wanted) - set(found)), sorted(set(found) - set(wanted))
+    if missing or (more and not more_allowed):
+        raise Failure(f"missing {missing[:4]}, left over {more[:4]}")
+    for name, content in wanted.items():
+        if found[name] != content:
+            raise Failure(f"{name} differs")
+
+
+def chosen(packs):
+    """Two states that random cuts rarely meet. Prints a line."""
+    failures = 0
+    for state in ("a lock file comes back beside the complete shard", "the lock file is lost, and a new name is not"):
+        case, where = "mask", f"chosen_{failures}"
+        shutil.rmtree(where, ignore_errors=True)
+        packs.begin(case, where)
+        storage = Storage(where)
+        packs.run(case, where, os.path.abspath("log_chosen"))
+        wanted = files(where)
+        if "comes back" in state:
+            open(os.path.join(where, "k.tmx.partial"), "w").close()
+        else:  # just before the mask and then the tokens get their names
+            recorded = list(calls("log_chosen"))
+            before = next(i for i, call in enumerate(recorded) if call[0] == RENAME and call[4] == "k.mask")
+            for call in recorded[:before + 1]:
+                storage.call(*call)
+            shutil.rmtree(where)
+            storage.put(storage.root, where)
+            os.remove(os.path.join(where, "k.tmx.partial"))
+        os.remove("log_chosen")
+        try:
+            packs.run(case, where)
+            compare(wanted, where)
+        except Failure as wrong:
+            failures += 1
+            print(f"  {state}: {wrong}")
+    print("not ok" if failures else "ok", "- chosen power cuts")
+    return failures
+
+
+def computed(tokmap, recorder, inputs, cuts, seed):
+    """Prints a line for each case."""
+    packs = Packs(tokmap, inputs, recorder)
+    failures = chosen(packs)
+    for case in CASES:
+        name = case.replace(" ", "_")
+        packs.begin(case, f"ref_{name}")
+        packs.run(case, f"ref_{name}")
+        wanted = files(f"ref_{name}")
+        packs.begin(case, f"run_{name}")
+        first = Storage(f"run_{name}")
+        log = os.path.abspath(f"log_{name}")
+        packs.run(case, f"run_{name}", log)
+        compare(wanted, f"run_{name}")
+        recorded = list(calls(log))
+        continued = again = bad = 0
+        # The random calls, and among them the very end, in the order of the calls: the storage goes through them once.
+        chance = random.Random(f"{seed} {case}")
+        at = sorted([len(recorded)] + [cut_choose(recorded, chance) for _ in range(cuts - 1)])
+        done = 0
+        for number, cut in enumerate(at):
+            for call in recorded[done:cut]:
+                first.call(*call)
+            done = cut
+            chance = random.Random(f"{seed} {case} {number}")
+            where = f"cut/{name}"
+            shutil.rmtree("cut", ignore_errors=True)
+            os.mkdir("cut")
+            first.after_cut(where, chance)
+            state = {path: len(content) for path, content in files(where).items()}
+            continued += any(path.endswith("journal") for path in state)
+            try:
+                if cut == len(recorded):
+                    compare(wanted, where, more_allowed=True)
+                if number % 3 == 2:  # cut the second start, too
+                    second = Storage(where)
+                    packs.run(case, where, os.path.abspath("cut/log"))
+                    more = list(calls("cut/log"))
+                    for call in more[:cut_choose(more, chance)] if more else []:
+                        second.call(*call)
+                    where += "_again"
+                    second.after_cut(where, chance)
+                    again += 1
+                    state = {path: len(content) for path, content in files(where).items()}
+                packs.run(case, where)
+                compare(wanted, where)
+            except Failure as wrong:
+                failures, bad = failures + 1, bad + 1
+                print(f"  {case}, seed {seed}, cut {number} at call {cut} of {len(recorded)}: {wrong}")
+                print(f"    storage held {state}")
+            if bad > 4:
+                break
+        print("not ok" if bad else "ok", f"- {case}: {len(at)} power cuts, {again} of them followed by another, "
+              f"{continued} with a journal")
+        shutil.rmtree(f"run_{name}")
+        os.remove(log)
+    return failures
+
+
+def cut_choose(recorded, chance):
+    """A random call; every second time one near a change of names, of which there are few."""
+    names = [i for i, call in enumerate(recorded) if call[0] >= RENAME]
+    if names and chance.random() < 0.6:
+        return min(len(recorded), chance.choice(names) + chance.randrange(3))
+    return chance.randrange(len(recorded) + 1)
+
+
+class Disk:
+    """ext4 in a file."""
+
+    def __init__(self, image):
+        self.image, self.path = image, os.path.abspath("disk")
+        with open(image, "wb") as file:
+            file.truncate(64 << 20)
+        subprocess.run(["mkfs.ext4", "-q", "-F", image], check=True)
+        os.makedirs(self.path, exist_ok=True)
+
+    def mount(self):
+        subprocess.run(["mount", "-o", "loop,commit=1", self.image, self.path], check=True)
+
+    def unmount(self):
+        for _ in range(100):  # a process that was killed may still hold it
+            if not subprocess.run(["umount", self.path], stderr=subprocess.DEVNULL).returncode:
+                return
+            time.sleep(0.05)
+        raise Failure("the disk cannot be unmounted")
+
+    def cut(self):
+        folder = os.open(self.path, os.O_RDONLY)
+        fcntl.ioctl(folder, SHUTDOWN, struct.pack("I", NO_FLUSH))
+        os.close(folder)
+
+
+def mounted_attempt(packs, disk, case, seconds):
+    """Packs on the disk until the power is cut. Returns whether it ended before."""
+    processes = []
+    cut = threading.Timer(seconds, lambda: (disk.cut(), [process.kill() for process in processes]))
+    cut.start()
+    ended = 0
+    for command in CASES[case]:
+        processes.append(subprocess.Popen(packs.words(command), cwd=disk.path, stdout=subprocess.DEVNULL,
+                                          stderr=subprocess.DEVNULL))
+        ended += not processes[-1].wait()
+    cut.join()
+    return ended == len(CASES[case])
+
+
+def mounted(tokmap, inputs, cuts, seed, image):
+    """Prints a line for all cases."""
+    packs, disk, chance = Packs(tokmap, inputs), Disk(image), random.Random(seed)
+    wanted, seconds, failures, continued, ended = {}, {}, 0, 0, 0
+    for number in range(cuts):
+        case = list(CASES)[number % len(CASES)]
+        if case not in wanted:
+            folder = f"mounted_{number}"
+            packs.begin(case, folder)
+            begin = time.monotonic()
+            packs.run(case, folder)
+            seconds[case] = time.monotonic() - begin
+            wanted[case] = files(folder)
+        disk.mount()
+        try:
+            packs.begin(case, disk.path)
+            os.sync()
+            for _ in range(chance.randrange(1, 4)):
+                # A pack may take longer on this disk than it took beside it.
+                ended += mounted_attempt(packs, disk, case, chance.random() * 2 * seconds[case])
+                disk.unmount()
+                disk.mount()
+                continued += any(path.endswith("journal") for path in files(disk.path))
+            packs.run(case, disk.path)
+            found = {path: content for path, content in files(disk.path).items() if not path.startswith("lost+found")}
+            compare(wanted[case], disk.path, found)
+            for path in found:
+                if not path.endswith("/"):
+                    os.remove(os.path.join(disk.path, path))
+        except Failure as wrong:
+            failures += 1
+            print(f"  {case}, power cut {number} of a disk: {wrong}")
+        finally:
+            disk.unmount()
+        if failures:
+            break
+    print("not ok" if failures else "ok", f"- {cuts} packs on a disk whose power is cut: {continued} states with a "
+          f"journal, {ended} packs that ended before")
+    return failures
+
+
+def main():
+    kind = sys.argv[1]
+    if kind == "computed":
+        failures = computed(*sys.argv[2:5], int(sys.argv[5]), sys.argv[6])
+    else:
+        failures = mounted(*sys.argv[2:4], int(sys.argv[4]), sys.argv[5], sys.argv[6])
+    sys.exit(failures != 0)
+
+
+if __name__ == "__main__":
+    main()
