@@ -3,7 +3,7 @@
  *
  * Two kinds of draws are timed. A loader draws windows one after the other, so the processor overlaps several draws;
  * that is draw_ns. If each draw waits for the result of the one before, the time is that of a single draw:
- * draw_alone_ns.
+ * draw_alone_ns. An audit asks for many draws in one call, which computes them in vectors: draws_ns and inverses_ns.
  *
  * A draw of a mixture finds the source, which of the source's draws it is, and its window: the permutation of the
  * source is part of the time. Its inverse leads from the window back to the draw. The draws are consecutive, as those
@@ -76,6 +76,27 @@ static uint64_t inverse_burst(const struct tokmap_order *order, uint64_t windows
     return sum;
 }
 
+static uint64_t many_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at, bool inverse)
+{
+    uint64_t numbers[BURST];
+    for (int i = 0; i < BURST; i++) {
+        numbers[i] = *at;
+        *at = *at + 1 < windows ? *at + 1 : 0;
+    }
+    (inverse ? permutation_inverse_many : permutation_forward_many)(order, numbers, BURST, numbers);
+    return numbers[0] + numbers[BURST - 1];
+}
+
+static uint64_t draws_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at)
+{
+    return many_burst(order, windows, at, false);
+}
+
+static uint64_t inverses_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at)
+{
+    return many_burst(order, windows, at, true);
+}
+
 static uint64_t init_burst(const struct tokmap_order *order, uint64_t windows, uint64_t *at)
 {
     struct tokmap_order other;
@@ -102,12 +123,12 @@ static double burst_repeat(burst *body, const struct tokmap_order *order, uint64
     return (double)(now - started) / (double)operations;
 }
 
-enum { DRAW, CHAIN, INVERSE, INIT, KINDS };
+enum { DRAW, CHAIN, INVERSE, DRAWS, INVERSES, INIT, KINDS };
 static const struct order_kind {
     const char *metric;
     burst *body;
-} kinds[KINDS] = {
-    {"draw_ns", draw_burst}, {"draw_alone_ns", chain_burst}, {"inverse_ns", inverse_burst}, {"epoch_ns", init_burst}};
+} kinds[KINDS] = {{"draw_ns", draw_burst},   {"draw_alone_ns", chain_burst},  {"inverse_ns", inverse_burst},
+                  {"draws_ns", draws_burst}, {"inverses_ns", inverses_burst}, {"epoch_ns", init_burst}};
 
 /* ---- mixtures ---- */
 

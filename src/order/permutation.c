@@ -45,24 +45,12 @@
 #include <string.h>
 
 #include "common/bytes.h"
+#include "common/cpu.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "permutation_internal.h"
 
-enum {
-    TABLE_WINDOWS = 64, /* up to this n, the permutation is a table */
-    ROUNDS = 8,
-    NAME_INLINE = 224, /* longer names enter the key as their hash */
-};
-
-/* The words of tokmap_order.state[]. The bytes of the table begin at STATE_TABLE. */
-enum { STATE_N, STATE_TABLE, STATE_A = STATE_TABLE, STATE_H, STATE_FLIP, STATE_KEYS, STATE_END = STATE_KEYS + ROUNDS };
-_Static_assert(STATE_END == sizeof(struct tokmap_order) / 8, "the state is full");
-_Static_assert(TABLE_WINDOWS <= sizeof(struct tokmap_order) - 8 * STATE_TABLE, "the table fits");
-
-static inline uint64_t high(uint64_t a, uint64_t b)
-{
-    return (uint64_t)((unsigned __int128)a * b >> 64);
-}
+#define NAME_INLINE 224 /* longer names enter the key as their hash */
 
 static uint64_t key_word(struct order_key key, uint64_t i)
 {
@@ -123,31 +111,12 @@ void permutation_init(struct tokmap_order *order, struct order_key key, uint64_t
     order->state[STATE_FLIP] = key_word(key, ROUNDS) & 1;
 }
 
-/* x is below 2^32. The high bits of the result are the well-mixed ones, so the callers use those. */
-static inline uint64_t round_function(uint64_t x, uint64_t key)
-{
-    uint64_t t = (x + key) * 0xbf58476d1ce4e5b9u;
-    return (t ^ t >> 32) * 0x94d049bb133111ebu;
-}
-
 uint64_t permutation_forward(const struct tokmap_order *order, uint64_t i)
 {
     const uint64_t *state = order->state;
-    uint64_t n = state[STATE_N];
-    if (n <= TABLE_WINDOWS)
+    if (state[STATE_N] <= TABLE_WINDOWS)
         return ((const uint8_t *)&state[STATE_TABLE])[i];
-    uint64_t a = state[STATE_A], h = state[STATE_H], mask = ((uint64_t)1 << h) - 1;
-    uint64_t x = i;
-    do {
-        uint64_t l = x >> h, r = x & mask;
-        for (int round = 0; round < ROUNDS; round += 2) {
-            l += high(round_function(r, state[STATE_KEYS + round]), a);
-            l -= l >= a ? a : 0;
-            r ^= round_function(l, state[STATE_KEYS + round + 1]) >> (64 - h);
-        }
-        x = l << h | r;
-    } while (__builtin_expect(x >= n, 0));
-    return x ^ (state[STATE_FLIP] & (x < 2));
+    return walk_forward(state, i);
 }
 
 uint64_t permutation_inverse(const struct tokmap_order *order, uint64_t i)
@@ -160,19 +129,69 @@ uint64_t permutation_inverse(const struct tokmap_order *order, uint64_t i)
         const uint8_t *at = memchr(table, (int)i, n);
         return at ? (uint64_t)(at - table) : UINT64_MAX;
     }
-    uint64_t a = state[STATE_A], h = state[STATE_H], mask = ((uint64_t)1 << h) - 1;
-    uint64_t x = i ^ (state[STATE_FLIP] & (i < 2));
-    do {
-        uint64_t l = x >> h, r = x & mask;
-        for (int round = ROUNDS - 2; round >= 0; round -= 2) {
-            r ^= round_function(l, state[STATE_KEYS + round + 1]) >> (64 - h);
-            uint64_t less = high(round_function(r, state[STATE_KEYS + round]), a);
-            l += l < less ? a - less : -less;
-        }
-        x = l << h | r;
-    } while (__builtin_expect(x >= n, 0));
-    return x;
+    return walk_inverse(state, i ^ (state[STATE_FLIP] & (i < 2)));
 }
+
+/* ---- many at once ---- */
+
+static void scalar_forward(const uint64_t *state, const uint64_t *in, uint64_t count, uint64_t *out)
+{
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = walk_forward(state, in[i]);
+}
+
+static void scalar_inverse(const uint64_t *state, const uint64_t *in, uint64_t count, uint64_t *out)
+{
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = walk_inverse(state, in[i] ^ (state[STATE_FLIP] & (in[i] < 2)));
+}
+
+static const struct permutation_kernels scalar = {"scalar", scalar_forward, scalar_inverse};
+
+#if defined(__x86_64__)
+extern const struct permutation_kernels permutation_avx2, permutation_avx512;
+
+const struct permutation_kernels *permutation_variant(unsigned number)
+{
+    const struct permutation_kernels *usable[3];
+    unsigned count = 0;
+    if (cpu_has(CPU_AVX512))
+        usable[count++] = &permutation_avx512;
+    if (cpu_has(CPU_AVX2))
+        usable[count++] = &permutation_avx2;
+    usable[count++] = &scalar;
+    return number < count ? usable[number] : NULL;
+}
+#else
+const struct permutation_kernels *permutation_variant(unsigned number)
+{
+    return number ? NULL : &scalar;
+}
+#endif
+
+void permutation_forward_many(const struct tokmap_order *order, const uint64_t *in, uint64_t count, uint64_t *out)
+{
+    if (order->state[STATE_N] > TABLE_WINDOWS)
+        permutation_variant(0)->forward(order->state, in, count, out);
+    else
+        for (uint64_t i = 0; i < count; i++)
+            out[i] = permutation_forward(order, in[i]);
+}
+
+void permutation_inverse_many(const struct tokmap_order *order, const uint64_t *in, uint64_t count, uint64_t *out)
+{
+    if (order->state[STATE_N] > TABLE_WINDOWS) {
+        permutation_variant(0)->inverse(order->state, in, count, out);
+        return;
+    }
+    uint8_t inverse[TABLE_WINDOWS];
+    for (uint64_t i = 0; i < order->state[STATE_N]; i++)
+        inverse[permutation_forward(order, i)] = (uint8_t)i;
+    for (uint64_t i = 0; i < count; i++)
+        out[i] = inverse[in[i]];
+}
+
+/* ---- public ---- */
 
 enum tokmap_status tokmap_order_init(struct tokmap_order *order, uint64_t windows, uint64_t seed, const char *source,
                                      uint64_t epoch)

@@ -31,6 +31,22 @@ void permutation_init(struct tokmap_order *order, struct order_key key, uint64_t
 uint64_t permutation_forward(const struct tokmap_order *order, uint64_t i);
 uint64_t permutation_inverse(const struct tokmap_order *order, uint64_t i);
 
+/* The same of many numbers: out[k] is the image, or the preimage, of in[k]. `out` may be `in`. Vectors take 8 numbers
+ * at once with AVX-512 and 4 with AVX2, so that one of many costs a fifth of one alone. */
+void permutation_forward_many(const struct tokmap_order *order, const uint64_t *in, uint64_t count, uint64_t *out);
+void permutation_inverse_many(const struct tokmap_order *order, const uint64_t *in, uint64_t count, uint64_t *out);
+
+/* What those two functions call, for tests. `state` is that of an order with n > 64. */
+struct permutation_kernels {
+    const char *name; /* "scalar", "avx2", "avx512" */
+    void (*forward)(const uint64_t *state, const uint64_t *in, uint64_t count, uint64_t *out);
+    void (*inverse)(const uint64_t *state, const uint64_t *in, uint64_t count, uint64_t *out);
+};
+
+/* Returns the variants that this processor can run, as far as TOKMAP_CPU allows them: number 0 is the fastest, and the
+ * last one is plain C. Returns NULL for numbers past the last. The result is static. */
+const struct permutation_kernels *permutation_variant(unsigned number);
+
 /* Returns a number below `limit` that depends on the key: the high 64 bits of key.low * limit. */
 uint64_t order_key_below(struct order_key key, uint64_t limit);
 

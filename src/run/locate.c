@@ -34,6 +34,11 @@
 #include "run.h"
 #include "run_state.h"
 
+enum {
+    BATCH_ROWS = 512,   /* of run_walk_rows(): rows at a time */
+    BATCH_LEAVES = 256, /* more leaves have too few rows each for that */
+};
+
 static struct order_key source_key(const struct tokmap_run *run, const struct run_source *source, const char *tag,
                                    uint64_t epoch)
 {
@@ -170,6 +175,45 @@ static void walk_to_step(struct run_walk *walk, uint64_t step)
         permutation_init(&walk->rows_order, order_key(KEY_ROWS, run->spec.seed, "", 0, step), walk->valid);
 }
 
+/* Returns where the order of an epoch of a leaf's source is kept. It may be the order of another epoch or source. */
+static struct walk_epoch *walk_epoch_of(struct run_walk *walk, const struct leaf *leaf)
+{
+    return walk->epochs ? &walk->epochs[leaf->source] : &walk->one;
+}
+
+/* Whether the leaf's draw s is in that epoch. */
+static bool epoch_has(const struct walk_epoch *at, const struct run_walk *walk, const struct leaf *leaf, uint64_t s)
+{
+    return at->known && at->source == leaf->source && at->span == walk->stretch->span && s - at->first < leaf->windows;
+}
+
+/* Sets the tokens of a place whose window is set, and what it shares with its epoch. */
+static void walk_fill(const struct run_walk *walk, const struct walk_epoch *at, struct tokmap_place *place)
+{
+    const struct run_source *source = &walk->run->sources.of[at->source];
+    place->source = at->source;
+    place->epoch = at->epoch;
+    if (source->plan_path)
+        plan_prefetch_row(&source->plan, place->window);
+    else
+        fill_window(walk->run, source, walk->stretch, at->shift, place);
+}
+
+/* Completes a place that shows the leaf's draw s. */
+static void walk_draw(struct run_walk *walk, const struct leaf *leaf, uint64_t s, struct tokmap_place *place)
+{
+    const struct tokmap_run *run = walk->run;
+    struct walk_epoch *at = walk_epoch_of(walk, leaf);
+    if (!epoch_has(at, walk, leaf, s))
+        run_epoch_init(at, run, walk->stretch, leaf, leaf->epoch_first + s / leaf->windows);
+    place->window = s - at->first;
+    if (run->spec.ordering == TOKMAP_SHUFFLE)
+        place->window = permutation_forward(&at->order.shuffle, place->window);
+    else if (run->spec.ordering == TOKMAP_BLOCKS)
+        place->window = blocks_forward(&at->order.blocks, place->window);
+    walk_fill(walk, at, place);
+}
+
 void run_walk_window(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place)
 {
     const struct tokmap_run *run = walk->run;
@@ -185,31 +229,120 @@ void run_walk_window(struct run_walk *walk, uint64_t step, uint64_t row, struct 
             (struct tokmap_place){.step = step, .row = row, .draw = walk->step_base + row, .source = TOKMAP_NO_SOURCE};
         return;
     }
-    uint64_t s;
     place->draw =
         walk->step_base + (run->spec.ordering == TOKMAP_SEQUENTIAL ? row : permutation_forward(&walk->rows_order, row));
+    uint64_t s;
     const struct leaf *leaf = stretch_draw(walk->stretch, place->draw, &s);
-    struct walk_epoch *at = walk->epochs ? &walk->epochs[leaf->source] : &walk->one;
-    if (!at->known || at->source != leaf->source || at->span != walk->stretch->span || s - at->first >= leaf->windows)
-        run_epoch_init(at, run, walk->stretch, leaf, leaf->epoch_first + s / leaf->windows);
-    place->window = s - at->first;
-    if (run->spec.ordering == TOKMAP_SHUFFLE)
-        place->window = permutation_forward(&at->order.shuffle, place->window);
-    else if (run->spec.ordering == TOKMAP_BLOCKS)
-        place->window = blocks_forward(&at->order.blocks, place->window);
-    const struct run_source *source = &run->sources.of[leaf->source];
-    place->source = at->source;
-    place->epoch = at->epoch;
-    if (source->plan_path)
-        plan_prefetch_row(&source->plan, place->window);
-    else
-        fill_window(run, source, walk->stretch, at->shift, place);
+    walk_draw(walk, leaf, s, place);
 }
 
 void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place)
 {
     run_walk_window(walk, step, row, place);
     run_place_tokens(walk->run, place);
+}
+
+/* ---- many rows at once ---- */
+
+/* Rows of a step, in groups: all rows of a group show draws of one leaf. */
+struct rows_batch {
+    struct tokmap_place *places;
+    uint64_t count;
+    uint64_t draws[BATCH_ROWS];      /* of the leaf, by row */
+    uint32_t leaves[BATCH_ROWS];     /* by row */
+    uint16_t in_groups[BATCH_ROWS];  /* the rows of group 0, of group 1, ... */
+    uint16_t ends[BATCH_LEAVES + 1]; /* group i is in_groups[ends[i]] up to, not including, in_groups[ends[i + 1]] */
+};
+
+/* Sorts the rows by their leaves, of which there are at most BATCH_LEAVES. Rows of a leaf keep their order. */
+static void batch_group(struct rows_batch *batch, uint64_t leaves)
+{
+    memset(batch->ends, 0, (leaves + 1) * sizeof batch->ends[0]);
+    for (uint64_t i = 0; i < batch->count; i++)
+        batch->ends[batch->leaves[i]]++;
+    for (uint64_t leaf = 0, sum = 0; leaf <= leaves; leaf++) {
+        const uint16_t here = batch->ends[leaf];
+        batch->ends[leaf] = (uint16_t)sum;
+        sum += here;
+    }
+    /* Each ends[i] is the next place of group i, and afterwards the first place of group i + 1. */
+    for (uint64_t i = 0; i < batch->count; i++)
+        batch->in_groups[batch->ends[batch->leaves[i]]++] = (uint16_t)i;
+    memmove(batch->ends + 1, batch->ends, leaves * sizeof batch->ends[0]);
+    batch->ends[0] = 0;
+}
+
+/* Completes the places of a group. Its rows are permuted at once if all are of the epoch at hand, which is so but for a
+ * few steps of a run. */
+static void group_places(struct run_walk *walk, const struct rows_batch *batch, const struct leaf *leaf,
+                         const uint16_t *group, uint64_t count)
+{
+    uint64_t windows[BATCH_ROWS];
+    struct walk_epoch *at = walk_epoch_of(walk, leaf);
+    bool same = at->known;
+    for (uint64_t i = 0; same && i < count; i++) {
+        const uint64_t s = batch->draws[group[i]];
+        windows[i] = s - at->first;
+        same = epoch_has(at, walk, leaf, s);
+    }
+    if (!same || walk->run->spec.ordering != TOKMAP_SHUFFLE) {
+        for (uint64_t i = 0; i < count; i++)
+            walk_draw(walk, leaf, batch->draws[group[i]], &batch->places[group[i]]);
+        return;
+    }
+    permutation_forward_many(&at->order.shuffle, windows, count, windows);
+    for (uint64_t i = 0; i < count; i++) {
+        struct tokmap_place *place = &batch->places[group[i]];
+        place->window = windows[i];
+        walk_fill(walk, at, place);
+    }
+}
+
+/* Completes places whose step, row, and draw are set, and none of which is padding. */
+static void batch_places(struct run_walk *walk, struct rows_batch *batch)
+{
+    const struct mixture_span *stretch = walk->stretch;
+    for (uint64_t i = 0; i < batch->count; i++)
+        batch->leaves[i] = (uint32_t)(stretch_draw(stretch, batch->places[i].draw, &batch->draws[i]) - stretch->leaves);
+    if (stretch->leaf_count > BATCH_LEAVES) {
+        for (uint64_t i = 0; i < batch->count; i++)
+            walk_draw(walk, &stretch->leaves[batch->leaves[i]], batch->draws[i], &batch->places[i]);
+        return;
+    }
+    batch_group(batch, stretch->leaf_count);
+    for (uint64_t leaf = 0; leaf < stretch->leaf_count; leaf++)
+        group_places(walk, batch, &stretch->leaves[leaf], batch->in_groups + batch->ends[leaf],
+                     (uint64_t)(batch->ends[leaf + 1] - batch->ends[leaf]));
+}
+
+void run_walk_rows(struct run_walk *walk, uint64_t step, const uint64_t *rows, uint64_t count,
+                   struct tokmap_place *places)
+{
+    struct rows_batch batch;
+    uint64_t draws[BATCH_ROWS], done = 0;
+    bool padding = false;
+    if (count && (!walk->step_known || walk->step != step))
+        walk_to_step(walk, step);
+    for (uint64_t i = 0; i < count; i++)
+        padding = padding || rows[i] >= walk->valid;
+    for (; !padding && done < count; done += batch.count) {
+        batch.count = min64(count - done, BATCH_ROWS);
+        batch.places = places + done;
+        if (walk->run->spec.ordering == TOKMAP_SEQUENTIAL)
+            memcpy(draws, rows + done, batch.count * sizeof draws[0]);
+        else
+            permutation_forward_many(&walk->rows_order, rows + done, batch.count, draws);
+        for (uint64_t i = 0; i < batch.count; i++) {
+            batch.places[i].step = step;
+            batch.places[i].row = rows[done + i];
+            batch.places[i].draw = walk->step_base + draws[i];
+        }
+        batch_places(walk, &batch);
+    }
+    for (uint64_t i = done; i < count; i++)
+        run_walk_window(walk, step, rows[i], &places[i]);
+    for (uint64_t i = 0; i < count && run_has_plans(walk->run); i++)
+        run_place_tokens(walk->run, &places[i]);
 }
 
 enum tokmap_status run_walk_locate(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place,

@@ -59,6 +59,12 @@ void run_walk_free(struct run_walk *walk);
  * reports why. Cannot fail. */
 void run_walk_place(struct run_walk *walk, uint64_t step, uint64_t row, struct tokmap_place *place);
 
+/* Fills places[i] with the place of row rows[i] of a step, for i < count: the same as run_walk_place() for each of
+ * them. The permutations take many rows at once, so that a row of many costs a third of one alone; with many sources,
+ * less is gained. */
+void run_walk_rows(struct run_walk *walk, uint64_t step, const uint64_t *rows, uint64_t count,
+                   struct tokmap_place *places);
+
 /* The same in two halves, for a caller that knows rows ahead: first_token and tokens are set only by the second one, if
  * the row is one of a plan. Reading the plan waits twice for memory: for the row, and then for its segments. The first
  * half therefore prefetches the row, and run_plan_prefetch(), called some rows later, its segments. */

@@ -149,13 +149,102 @@ static void below_stays_below_its_limit(void **state)
     assert_int_equal(order_key_below((struct order_key){(uint64_t)1 << 63, 0}, 10), 5);
 }
 
+/* Compares every variant with the functions for one number, and both directions with each other. Every count has a
+ * group of vectors, single vectors, and single numbers of its own. */
+static void check_many(uint64_t n, uint64_t seed, const uint64_t *in, uint64_t count)
+{
+    const struct tokmap_order order = order_of(n, seed);
+    uint64_t out[300], back[300];
+    assert_true(count < 300);
+    for (unsigned v = 0; n > 64 && permutation_variant(v); v++) {
+        const struct permutation_kernels *kernels = permutation_variant(v);
+        out[count] = back[count] = 77;
+        kernels->forward(order.state, in, count, out);
+        kernels->inverse(order.state, in, count, back);
+        for (uint64_t i = 0; i < count; i++)
+            if (out[i] != permutation_forward(&order, in[i]) || back[i] != permutation_inverse(&order, in[i]))
+                fail_msg("%s, n %llu: number %llu of %llu differs", kernels->name, (unsigned long long)n,
+                         (unsigned long long)i, (unsigned long long)count);
+        assert_true(out[count] == 77 && back[count] == 77);
+    }
+    memcpy(out, in, count * 8);
+    permutation_forward_many(&order, out, count, out);
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(out[i], permutation_forward(&order, in[i]));
+    permutation_inverse_many(&order, out, count, out);
+    for (uint64_t i = 0; i < count; i++)
+        assert_int_equal(out[i], in[i]);
+}
+
+static void many_at_once_are_the_same(void **state)
+{
+    uint64_t in[300], random = 5;
+    for (uint64_t n = 1; n <= 300; n++) {
+        for (uint64_t i = 0; i < 300; i++)
+            in[i] = (i + n / 2) % n;
+        check_many(n, n, in, n % 77);
+        check_many(n, n, in, 299);
+    }
+    for (uint64_t count = 0; count < 300; count++) {
+        for (uint64_t i = 0; i < count; i++)
+            in[i] = (i * 37 + count) % 1025;
+        check_many(1025, count, in, count);
+    }
+    for (unsigned k = 9; k <= 63; k++)
+        for (int64_t d = -1; d <= 1; d++) {
+            const uint64_t n = ((uint64_t)1 << k) + (uint64_t)d;
+            if (n > (uint64_t)1 << 63)
+                continue;
+            for (uint64_t i = 0; i < 299; i++) {
+                random = random * 6364136223846793005u + 1442695040888963407u;
+                in[i] = i < 3 ? i : i == 3 ? n - 1 : (uint64_t)((unsigned __int128)random * n >> 64);
+            }
+            check_many(n, k, in, 299);
+        }
+    /* a is 2^32 - 1, 2^32 - 1, and 2^32, for which vectors need a step of their own. */
+    const uint64_t last = (uint64_t)UINT32_MAX << 31;
+    const uint64_t edges[] = {last - 1, last, last + 1};
+    for (size_t e = 0; e < 3; e++) {
+        for (uint64_t i = 0; i < 299; i++)
+            in[i] = edges[e] - 1 - i * 12345678901;
+        check_many(edges[e], e, in, 299);
+    }
+}
+
+/* Where many numbers walk, 11% of them, and the exchange of 0 and 1 takes part. */
+static void many_at_once_is_a_bijection(void **state)
+{
+    static const uint64_t sizes[] = {65, 72, 129, 513, 2049, 100003};
+    for (size_t s = 0; s < sizeof sizes / sizeof sizes[0]; s++)
+        for (uint64_t seed = 0; seed < 8; seed++) {
+            const uint64_t n = sizes[s];
+            const struct tokmap_order order = order_of(n, seed);
+            uint64_t *numbers = malloc(n * 8);
+            uint8_t *seen = calloc(n, 1);
+            assert_true(numbers && seen);
+            for (uint64_t i = 0; i < n; i++)
+                numbers[i] = i;
+            permutation_forward_many(&order, numbers, n, numbers);
+            for (uint64_t i = 0; i < n; i++) {
+                assert_true(numbers[i] < n && !seen[numbers[i]]);
+                seen[numbers[i]] = 1;
+            }
+            permutation_inverse_many(&order, numbers, n, numbers);
+            for (uint64_t i = 0; i < n; i++)
+                assert_int_equal(numbers[i], i);
+            free(numbers);
+            free(seen);
+        }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(every_small_n_is_a_bijection),       cmocka_unit_test(n_near_powers_of_two_are_bijections),
         cmocka_unit_test(inverse_holds_up_to_2_63),           cmocka_unit_test(inverse_holds_for_random_n),
         cmocka_unit_test(arguments_out_of_range_are_refused), cmocka_unit_test(every_part_of_a_key_matters),
-        cmocka_unit_test(below_stays_below_its_limit),
+        cmocka_unit_test(below_stays_below_its_limit),        cmocka_unit_test(many_at_once_are_the_same),
+        cmocka_unit_test(many_at_once_is_a_bijection),
     };
     return cmocka_run_group_tests_name("permutation", tests, NULL, NULL);
 }

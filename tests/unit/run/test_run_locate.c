@@ -176,6 +176,44 @@ static void walk_in_any_order(void **state)
     tokmap_run_close(run);
 }
 
+/* Steps of more rows than are permuted at once, in one epoch, across its end, and of several sources, of which one has
+ * less than a row in a step. */
+static void rows_at_once(void **state)
+{
+    static const char *const texts[] = {
+        "source a synthetic:vocab=100,tokens=9000000\n",
+        "source a synthetic:vocab=100,tokens=20000\n",
+        "source a synthetic:vocab=100,tokens=9000000\nsource b synthetic:vocab=100,tokens=800000\n"
+        "source c synthetic:vocab=100,tokens=7000\nphase 0 a 0.7 b 0.2999 c 0.0001\nphase 9 a 1 b 5 c 3\n",
+        "order blocks 3 5\nsource a synthetic:vocab=100,tokens=90000\n",
+        "order sequential\nsource a synthetic:vocab=100,tokens=900000\n",
+    };
+    enum { ROWS = 1500 };
+    static uint64_t rows[ROWS];
+    static struct tokmap_place places[ROWS];
+    for (size_t t = 0; t < sizeof texts / sizeof texts[0]; t++) {
+        char text[1000];
+        struct tokmap_run *run = NULL;
+        struct run_walk walk;
+        (void)snprintf(text, sizeof text, "seq_len 8\nbatch %d\nseed 5\n%s", ROWS, texts[t]);
+        assert_int_equal(tokmap_run_parse(&run, text, NULL, NULL), TOKMAP_OK);
+        run_walk_init(&walk, run);
+        assert_int_equal(run_walk_keep(&walk, NULL), TOKMAP_OK);
+        for (uint64_t step = 0; step < 20; step++) {
+            for (uint64_t i = 0; i < ROWS; i++)
+                rows[i] = (i * 7 + step) % ROWS;
+            run_walk_rows(&walk, step, rows, ROWS, places);
+            for (uint64_t i = 0; i < ROWS; i++) {
+                struct tokmap_place one;
+                assert_int_equal(tokmap_run_locate(run, step, rows[i], &one, NULL), TOKMAP_OK);
+                same_place(&places[i], &one);
+            }
+        }
+        run_walk_free(&walk);
+        tokmap_run_close(run);
+    }
+}
+
 static void ranges(void **state)
 {
     struct tokmap_run *run = run_of(5, 3, 1, 4, 4, true, "steps 10\nskip 4..6\n");
@@ -346,14 +384,9 @@ static void beyond_32_bits(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(as_the_model_says),
-        cmocka_unit_test(epochs_cover),
-        cmocka_unit_test(rows_are_permuted),
-        cmocka_unit_test(walk_in_any_order),
-        cmocka_unit_test(ranges),
-        cmocka_unit_test(find_is_locate_backwards),
-        cmocka_unit_test(find_limits),
-        cmocka_unit_test(beyond_32_bits),
+        cmocka_unit_test(as_the_model_says),        cmocka_unit_test(epochs_cover), cmocka_unit_test(rows_are_permuted),
+        cmocka_unit_test(walk_in_any_order),        cmocka_unit_test(rows_at_once), cmocka_unit_test(ranges),
+        cmocka_unit_test(find_is_locate_backwards), cmocka_unit_test(find_limits),  cmocka_unit_test(beyond_32_bits),
     };
     return cmocka_run_group_tests_name("run_locate", tests, make_datasets, remove_datasets);
 }

@@ -441,6 +441,20 @@ static void check_find(const struct tokmap_run *run, const struct model *model)
         }
 }
 
+/* Many rows at once, in a random order and with repetitions. */
+static void check_rows_at_once(struct run_walk *walk, const struct model *model, uint64_t step)
+{
+    enum { MOST = 1100 };
+    static uint64_t rows[MOST];
+    static struct tokmap_place places[MOST];
+    const uint64_t count = below(below(8) ? 40 : MOST), limit = below(4) ? model->valid[step] : model->rows[step];
+    for (uint64_t i = 0; i < count; i++)
+        rows[i] = below(limit ? limit : 1);
+    run_walk_rows(walk, step, rows, count, places);
+    for (uint64_t i = 0; i < count; i++)
+        assert_memory_equal(&places[i], &model->places[step][rows[i]], sizeof places[i]);
+}
+
 static void check_rows(const struct tokmap_run *run, const struct model *model)
 {
     struct run_walk walk, kept;
@@ -472,6 +486,8 @@ static void check_rows(const struct tokmap_run *run, const struct model *model)
             if (pieces)
                 assert_true(piece.first_token == place.first_token && piece.tokens == place.tokens);
         }
+        check_rows_at_once(&walk, model, step);
+        check_rows_at_once(&kept, model, step);
         struct tokmap_place place;
         assert_int_equal(tokmap_run_locate(run, step, model->rows[step], &place, NULL), TOKMAP_ERROR_RANGE);
     }
