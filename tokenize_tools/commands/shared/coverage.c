@@ -21,6 +21,8 @@
 #define THREAD_ROWS ((uint64_t)1 << 18) /* fewer rows do not pay for another thread */
 #define SIGNAL_ROWS ((uint64_t)1 << 16) /* rows between two looks at signals */
 #define SORTED_ROWS ((uint64_t)1 << 15) /* steps with at most this many rows are sorted by draw */
+#define ROWS_AT_ONCE 1024u              /* rows that are located together */
+#define WAITING 32u                     /* windows of a source whose draws are computed together */
 
 /* Keeps the first fault. */
 static void fault_set(char fault[COVERAGE_FAULT], const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -62,10 +64,14 @@ struct chunk {
     struct tokmap_phase_info about;
 };
 
-/* The draw that a source must get next, and the order of its epoch. */
+/* The draw that a source must get next, and the order of its epoch. The windows that its last draws showed wait until
+ * there are WAITING of them or the epoch ends, because their inverses cost less when they are computed together. */
 struct expected {
     uint64_t source, windows;
-    uint64_t epoch, draw; /* draw: in the epoch */
+    uint64_t epoch, draw;      /* draw: in the epoch, not counting those that wait */
+    uint64_t waiting[WAITING]; /* windows of draws draw, draw + 1, ... */
+    uint64_t waiting_rows[WAITING], waiting_steps[WAITING];
+    uint64_t waiting_count;
     const char *name;
     bool order_known; /* of `epoch` */
     union {
@@ -83,6 +89,8 @@ struct counter {
     uint64_t expected_count, expected_room;
     uint64_t *share_of;    /* by source: the index of its share, which is the source's only where the share says so */
     struct sorted *sorted; /* by draw of the step; SORTED_ROWS of them */
+    uint64_t rows[ROWS_AT_ONCE];
+    struct tokmap_place places[ROWS_AT_ONCE]; /* of these rows */
 };
 
 /* What a row shows. */
@@ -155,6 +163,7 @@ static enum tokmap_status expected_compute(const struct counter *counter, uint64
     expected->epoch = info.first_epoch + draw / info.windows;
     expected->draw = draw % info.windows;
     expected->order_known = false;
+    expected->waiting_count = 0;
     return TOKMAP_OK;
 }
 
@@ -190,53 +199,54 @@ static bool chunk_prepare(struct counter *counter)
     return true;
 }
 
-/* Returns the draw of the epoch that shows the window. */
-static uint64_t window_draw(const struct counting *counting, struct expected *expected, uint64_t window)
+/* Writes the draws of the epoch that show `count` windows, each below expected->windows. */
+static void window_draws(const struct counting *counting, struct expected *expected, const uint64_t *windows,
+                         uint64_t count, uint64_t *draws)
 {
     const enum tokmap_ordering ordering = counting->info.ordering;
-    if (ordering == TOKMAP_SEQUENTIAL)
-        return window;
     const uint64_t name_bytes = expected->order_known ? 0 : strlen(expected->name);
-    if (ordering == TOKMAP_BLOCKS) {
+    if (ordering == TOKMAP_SEQUENTIAL) {
+        memcpy(draws, windows, count * sizeof draws[0]);
+    } else if (ordering == TOKMAP_BLOCKS) {
         if (!expected->order_known)
             blocks_init(&expected->order.blocks, expected->windows, counting->info.blocks, counting->info.span,
                         counting->info.seed, expected->name, name_bytes, expected->epoch);
-        expected->order_known = true;
-        return blocks_inverse(&expected->order.blocks, window);
+        for (uint64_t i = 0; i < count; i++)
+            draws[i] = blocks_inverse(&expected->order.blocks, windows[i]);
+    } else {
+        if (!expected->order_known)
+            permutation_init(&expected->order.shuffle,
+                             order_key(KEY_WINDOWS, counting->info.seed, expected->name, name_bytes, expected->epoch),
+                             expected->windows);
+        permutation_inverse_many(&expected->order.shuffle, windows, count, draws);
     }
-    if (!expected->order_known)
-        permutation_init(&expected->order.shuffle,
-                         order_key(KEY_WINDOWS, counting->info.seed, expected->name, name_bytes, expected->epoch),
-                         expected->windows);
     expected->order_known = true;
-    return permutation_inverse(&expected->order.shuffle, window);
 }
 
-/* Compares the place of draw `draw` with what its source must get next. Returns false after a fault. */
-static bool place_check(struct counter *counter, const struct tokmap_place *place, uint64_t draw)
+static void window_fault(struct counting *counting, const struct expected *expected, uint64_t step, uint64_t row,
+                         uint64_t window, uint64_t epoch)
 {
-    struct counting *counting = counter->counting;
-    const bool known = place->source < counting->info.sources;
-    const uint64_t share = known ? counter->share_of[place->source] : 0;
-    struct expected *expected = share < counter->expected_count ? &counter->expected[share] : NULL;
-    if (place->draw != draw || !known || !expected || expected->source != place->source) {
-        counting_fault(counting,
-                       "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64 " of source %" PRIu64
-                       ", which is not draw %" PRIu64 " or not of the phase",
-                       place->row, place->step, place->draw, place->source, draw);
-        return false;
+    counting_fault(counting,
+                   "row %" PRIu64 " of step %" PRIu64 " shows window %" PRIu64 " of epoch %" PRIu64
+                   " of source %s, but draw %" PRIu64 " of epoch %" PRIu64 " is its next",
+                   row, step, window, epoch, expected->name, expected->draw, expected->epoch);
+}
+
+/* Compares the windows that wait with the draws that must show them. Returns false after a fault. */
+static bool waiting_check(struct counting *counting, struct expected *expected)
+{
+    uint64_t draws[WAITING];
+    window_draws(counting, expected, expected->waiting, expected->waiting_count, draws);
+    for (uint64_t i = 0; i < expected->waiting_count; i++) {
+        if (draws[i] != expected->draw) {
+            window_fault(counting, expected, expected->waiting_steps[i], expected->waiting_rows[i],
+                         expected->waiting[i], expected->epoch);
+            return false;
+        }
+        expected->draw++;
     }
-    const bool good = place->epoch == expected->epoch && place->window < expected->windows &&
-                      window_draw(counting, expected, place->window) == expected->draw;
-    if (!good) {
-        counting_fault(counting,
-                       "row %" PRIu64 " of step %" PRIu64 " shows window %" PRIu64 " of epoch %" PRIu64
-                       " of source %s, but draw %" PRIu64 " of epoch %" PRIu64 " is its next",
-                       place->row, place->step, place->window, place->epoch, expected->name, expected->draw,
-                       expected->epoch);
-        return false;
-    }
-    if (++expected->draw == expected->windows) {
+    expected->waiting_count = 0;
+    if (expected->draw == expected->windows) {
         expected->draw = 0;
         expected->epoch++;
         expected->order_known = false;
@@ -244,20 +254,62 @@ static bool place_check(struct counter *counter, const struct tokmap_place *plac
     return true;
 }
 
+/* Compares the place of draw `draw` with what its source must get next, except for what waits. Returns false after a
+ * fault. */
+static bool place_check(struct counter *counter, uint64_t step, const struct sorted *place, uint64_t draw)
+{
+    struct counting *counting = counter->counting;
+    const bool known = place->source < counting->info.sources;
+    const uint64_t share = known ? counter->share_of[place->source] : 0;
+    struct expected *expected = share < counter->expected_count ? &counter->expected[share] : NULL;
+    if (!known || !expected || expected->source != place->source) {
+        counting_fault(counting,
+                       "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64 " of source %" PRIu64
+                       ", which is not of the phase",
+                       place->row, step, draw, place->source);
+        return false;
+    }
+    if (place->epoch != expected->epoch || place->window >= expected->windows) {
+        if (waiting_check(counting, expected))
+            window_fault(counting, expected, step, place->row, place->window, place->epoch);
+        return false;
+    }
+    const uint64_t i = expected->waiting_count++;
+    expected->waiting[i] = place->window;
+    expected->waiting_steps[i] = step;
+    expected->waiting_rows[i] = place->row;
+    if (i + 1 < WAITING && expected->draw + i + 1 < expected->windows)
+        return true;
+    return waiting_check(counting, expected);
+}
+
 /* Checks the first `valid` rows of a step in the order of their draws, which the inverse of the permutation of rows
  * gives. */
 static bool rows_count(struct counter *counter, uint64_t step, uint64_t valid, uint64_t first_draw)
 {
     struct counting *counting = counter->counting;
-    const bool permuted = counting->info.ordering != TOKMAP_SEQUENTIAL;
-    struct tokmap_order rows;
-    struct tokmap_place place;
-    permutation_init(&rows, order_key(KEY_ROWS, counting->info.seed, "", 0, step), valid);
-    for (uint64_t i = 0; i < valid; i++) {
-        run_walk_place(&counter->walk, step, permuted ? permutation_inverse(&rows, i) : i, &place);
-        if (!place_check(counter, &place, first_draw + i))
-            return false;
-        if (i % SIGNAL_ROWS == SIGNAL_ROWS - 1 &&
+    struct tokmap_order order;
+    permutation_init(&order, order_key(KEY_ROWS, counting->info.seed, "", 0, step), valid);
+    for (uint64_t i = 0; i < valid;) {
+        const uint64_t count = min64(valid - i, ROWS_AT_ONCE);
+        for (uint64_t j = 0; j < count; j++)
+            counter->rows[j] = i + j;
+        if (counting->info.ordering != TOKMAP_SEQUENTIAL)
+            permutation_inverse_many(&order, counter->rows, count, counter->rows);
+        run_walk_rows(&counter->walk, step, counter->rows, count, counter->places);
+        for (uint64_t j = 0; j < count; j++, i++) {
+            const struct tokmap_place *place = &counter->places[j];
+            const struct sorted row = {place->row, place->source, place->epoch, place->window};
+            if (place->draw != first_draw + i) {
+                counting_fault(counting,
+                               "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64 ", which is not draw %" PRIu64,
+                               place->row, step, place->draw, first_draw + i);
+                return false;
+            }
+            if (!place_check(counter, step, &row, first_draw + i))
+                return false;
+        }
+        if (i / SIGNAL_ROWS != (i - count) / SIGNAL_ROWS &&
             (__atomic_load_n(&counting->stop, __ATOMIC_RELAXED) || os_signal_caught()))
             return false;
     }
@@ -268,30 +320,29 @@ static bool rows_count(struct counter *counter, uint64_t step, uint64_t valid, u
 static bool rows_sort_and_count(struct counter *counter, uint64_t step, uint64_t valid, uint64_t first_draw)
 {
     struct sorted *sorted = counter->sorted;
-    struct tokmap_place place;
     for (uint64_t i = 0; i < valid; i++)
         sorted[i].row = UINT64_MAX;
-    for (uint64_t row = 0; row < valid; row++) {
-        run_walk_place(&counter->walk, step, row, &place);
-        const uint64_t i = place.draw - first_draw;
-        if (i >= valid || sorted[i].row != UINT64_MAX) {
-            counting_fault(counter->counting,
-                           "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64
-                           ", which is another row's or another step's",
-                           row, step, place.draw);
-            return false;
+    for (uint64_t row = 0; row < valid;) {
+        const uint64_t count = min64(valid - row, ROWS_AT_ONCE);
+        for (uint64_t j = 0; j < count; j++)
+            counter->rows[j] = row + j;
+        run_walk_rows(&counter->walk, step, counter->rows, count, counter->places);
+        for (uint64_t j = 0; j < count; j++, row++) {
+            const struct tokmap_place *place = &counter->places[j];
+            const uint64_t i = place->draw - first_draw;
+            if (i >= valid || sorted[i].row != UINT64_MAX) {
+                counting_fault(counter->counting,
+                               "row %" PRIu64 " of step %" PRIu64 " takes draw %" PRIu64
+                               ", which is another row's or another step's",
+                               row, step, place->draw);
+                return false;
+            }
+            sorted[i] = (struct sorted){row, place->source, place->epoch, place->window};
         }
-        sorted[i] = (struct sorted){row, place.source, place.epoch, place.window};
     }
-    for (uint64_t i = 0; i < valid; i++) {
-        place.row = sorted[i].row;
-        place.draw = first_draw + i;
-        place.source = sorted[i].source;
-        place.epoch = sorted[i].epoch;
-        place.window = sorted[i].window;
-        if (!place_check(counter, &place, first_draw + i))
+    for (uint64_t i = 0; i < valid; i++)
+        if (!place_check(counter, step, &sorted[i], first_draw + i))
             return false;
-    }
     return true;
 }
 
@@ -324,8 +375,10 @@ static bool chunk_count(struct counter *counter)
         if (!step_count(counter, step))
             return false;
     for (uint64_t i = 0; i < counter->expected_count; i++) {
-        const struct expected *reached = &counter->expected[i];
+        struct expected *reached = &counter->expected[i];
         struct expected end;
+        if (reached->waiting_count && !waiting_check(counter->counting, reached))
+            return false;
         if (expected_compute(counter, counter->chunk.end_step, i, &end) == TOKMAP_OK && end.epoch == reached->epoch &&
             end.draw == reached->draw)
             continue;

@@ -28,7 +28,7 @@ struct coverage {
 };
 
 /* Counts the rows of steps [0, steps) with coverage->threads threads; the run has these steps. Writes the first fault,
- * or "", to `fault`. Memory: some KiB, and about 400 bytes a thread for each source of a phase.
+ * or "", to `fault`. Memory: some KiB, and about 1.2 KiB a thread for each source of a phase.
  * Statuses: OK, ERROR_MEMORY, ERROR_INTERRUPTED (a signal arrived). */
 enum tokmap_status coverage_count(const struct coverage *coverage, uint64_t steps, char fault[COVERAGE_FAULT],
                                   struct tokmap_error *error);
