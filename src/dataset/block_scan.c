@@ -8,6 +8,9 @@
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "common/hash.h"
+#include "format/layout.h"
+
+_Static_assert(TOKEN_PAGE_BYTES == PAGE_ROUNDS * ROUND_BYTES, "kernels know the size of a page");
 
 /* Constants of XXH3: its default secret as little-endian numbers, and its primes. */
 const uint64_t scan_secret[SECRET_BYTES / 8] = {
@@ -27,8 +30,7 @@ const uint64_t scan_secret[SECRET_BYTES / 8] = {
 #define PRIME64_5 0x27d4eb2f165667c5u
 #define AVALANCHE_PRIME 0x165667919e3779f9u
 
-static const uint64_t acc_start[8] = {PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3,
-                                      PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
+const uint64_t scan_start[8] = {PRIME32_3, PRIME64_1, PRIME64_2, PRIME64_3, PRIME64_4, PRIME32_2, PRIME64_5, PRIME32_1};
 
 struct block_scan {
     scan_kernel *kernel; /* NULL: hash and search in two passes */
@@ -63,15 +65,19 @@ static uint64_t acc_hash(const uint64_t acc[8], uint64_t bytes)
 /* Compares a kernel with the library's hash on a sample, before it is used on real data. */
 static bool kernel_is_right(scan_kernel *kernel)
 {
-    enum { BYTES = 3 * ROUND_BYTES };
+    enum { PAGES = 3, BYTES = PAGES * TOKEN_PAGE_BYTES };
     uint8_t sample[BYTES];
-    uint64_t acc[8];
+    uint64_t acc[8], pages[PAGES][8];
     for (size_t i = 0; i < BYTES; i++)
         sample[i] = (uint8_t)(i * 167 + (i >> 8) * 13);
-    memcpy(acc, acc_start, sizeof acc);
-    (void)kernel(acc, sample, ROUND_BYTES, 2, false);
-    (void)kernel(acc, sample + ROUND_BYTES, BYTES - ROUND_BYTES, 2, true);
-    return acc_hash(acc, BYTES) == hash64(sample, BYTES);
+    memcpy(acc, scan_start, sizeof acc);
+    (void)kernel(acc, sample, TOKEN_PAGE_BYTES, 2, false, pages);
+    (void)kernel(acc, sample + TOKEN_PAGE_BYTES, BYTES - TOKEN_PAGE_BYTES, 2, true, pages + 1);
+    bool right = acc_hash(acc, BYTES) == hash64(sample, BYTES);
+    for (size_t i = 0; i < PAGES; i++)
+        right =
+            right && acc_hash(pages[i], TOKEN_PAGE_BYTES) == hash64(sample + i * TOKEN_PAGE_BYTES, TOKEN_PAGE_BYTES);
+    return right;
 }
 
 scan_kernel *scan_kernel_named(const char *name)
@@ -141,7 +147,18 @@ static uint64_t largest32(const uint8_t *tokens, size_t bytes)
     return largest;
 }
 
-void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, uint32_t width, bool last)
+/* Scans a part of SCAN_PART_BYTES, and computes the hashes of its pages if they are wanted. */
+static uint64_t part_by_kernel(struct block_scan *scan, const void *tokens, uint32_t width, bool last, uint32_t *pages)
+{
+    uint64_t acc[SCAN_PART_BYTES / TOKEN_PAGE_BYTES][8];
+    const uint64_t largest = scan->kernel(scan->acc, tokens, SCAN_PART_BYTES, width, last, pages ? acc : NULL);
+    for (size_t i = 0; pages && i < SCAN_PART_BYTES / TOKEN_PAGE_BYTES; i++)
+        pages[i] = (uint32_t)acc_hash(acc[i], TOKEN_PAGE_BYTES);
+    return largest;
+}
+
+void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, uint32_t width, bool last,
+                     uint32_t *pages)
 {
     assert((width == 2 || width == 4) && bytes % width == 0);
     if (!scan->begun) {
@@ -149,17 +166,21 @@ void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, 
          * is short. */
         scan->by_kernel = scan->kernel && bytes == SCAN_PART_BYTES;
         scan->largest = scan->bytes = 0;
-        memcpy(scan->acc, acc_start, sizeof scan->acc);
+        memcpy(scan->acc, scan_start, sizeof scan->acc);
         hash_state_reset(scan->state);
     }
     scan->begun = !last;
     scan->bytes += bytes;
     uint64_t largest = 0;
     if (scan->by_kernel) {
-        largest = scan->kernel(scan->acc, tokens, bytes, width, last);
+        assert(bytes == SCAN_PART_BYTES || (!bytes && last));
+        if (bytes)
+            largest = part_by_kernel(scan, tokens, width, last, pages);
     } else {
         hash_state_add(scan->state, tokens, bytes);
         largest = width == 2 ? largest16(tokens, bytes) : largest32(tokens, bytes);
+        for (size_t at = 0; pages && at < bytes; at += TOKEN_PAGE_BYTES)
+            *pages++ = (uint32_t)hash64((const uint8_t *)tokens + at, (size_t)min64(bytes - at, TOKEN_PAGE_BYTES));
     }
     scan->largest = max64(scan->largest, largest);
     if (last)

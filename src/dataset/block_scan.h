@@ -1,5 +1,6 @@
 /*
- * block_scan.h - computes the XXH3-64 and the largest id of a block of tokens in one pass over its bytes, for verify.
+ * block_scan.h - computes the XXH3-64 and the largest id of a block of tokens, and the hashes of its pages, in one pass
+ * over its bytes, for verify.
  *
  * A read leaves a part of a block in the cache. Hashing the part and then searching it for the largest id would load it
  * twice, which takes measurable time compared with a read that only copies. A block_scan belongs to one thread at a
@@ -20,8 +21,10 @@ struct block_scan *block_scan_new(void); /* returns NULL if memory is exhausted 
 void block_scan_free(struct block_scan *scan);
 
 /* Takes the parts of a block in order; `last` marks the part that ends the block. width: 2 or 4; bytes: a multiple
- * of width. */
-void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, uint32_t width, bool last);
+ * of width. pages: NULL, or receives the low 32 bits of the hash of each page (TOKEN_PAGE_BYTES) of the part, of which
+ * the last one may be short. */
+void block_scan_part(struct block_scan *scan, const void *tokens, size_t bytes, uint32_t width, bool last,
+                     uint32_t *pages);
 /* Returns the results of the block whose last part was taken. *largest is 0 for a block without tokens. */
 void block_scan_result(const struct block_scan *scan, uint64_t *hash, uint64_t *largest);
 

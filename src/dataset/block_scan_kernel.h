@@ -10,6 +10,11 @@
  * and the secret starts over. The last 64 bytes of the input form a stripe with its own position in the secret. The
  * stripes before it are those that begin at least 64 + 1 bytes before the end. A maximum over the same registers finds
  * the largest id.
+ *
+ * The pages of the part have hashes of their own. What a stripe adds to the accumulators depends on its bytes and its
+ * key, and not on what they hold, and a page is a whole number of rounds. So the block and the page add the same sums
+ * of 16 stripes, each to its own accumulators, and only the last stripe of a page is computed twice, with both keys. A
+ * second pass over the bytes would cost a third of a read by pread.
  */
 #ifndef TOKMAP_DATASET_BLOCK_SCAN_KERNEL_H
 #define TOKMAP_DATASET_BLOCK_SCAN_KERNEL_H
@@ -24,9 +29,14 @@ enum { STRIPE_BYTES = 64, ROUND_BYTES = 1024, SECRET_BYTES = 192 };
 #define SCRAMBLE_PRIME 0x9e3779b1u
 
 extern const uint64_t scan_secret[SECRET_BYTES / 8];
+extern const uint64_t scan_start[8]; /* of the accumulators */
 
-/* bytes: a multiple of ROUND_BYTES. last: the part ends the block. Returns the largest id of the part. */
-typedef uint64_t scan_kernel(uint64_t acc[8], const uint8_t *tokens, size_t bytes, uint32_t width, bool last);
+enum { PAGE_ROUNDS = 4 }; /* in TOKEN_PAGE_BYTES */
+
+/* bytes: a multiple of ROUND_BYTES. last: the part ends the block. pages: NULL, or, with bytes a multiple of a page,
+ * receives the accumulators of each page. Returns the largest id of the part. */
+typedef uint64_t scan_kernel(uint64_t acc[8], const uint8_t *tokens, size_t bytes, uint32_t width, bool last,
+                             uint64_t (*pages)[8]);
 
 /* For tests. The first function returns NULL if this build or this processor does not have the kernel. The second
  * one makes a scan that uses the given kernel, or, with NULL, the hash function and a separate search. */

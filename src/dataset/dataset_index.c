@@ -144,13 +144,13 @@ static enum tokmap_status scan_block(struct worker *worker, const uint8_t *mappi
         const int system = token_parts_read(&worker->parts, shard, mapping, at + done, step, &part, &got);
         if (system || got < step) {
             if (done)
-                block_scan_part(worker->scan, worker->parts.buffer, 0, width, true);
+                block_scan_part(worker->scan, worker->parts.buffer, 0, width, true, NULL);
             return part_failed(shard, system, at + done + got, error);
         }
-        block_scan_part(worker->scan, part, step, width, done + step == bytes);
+        block_scan_part(worker->scan, part, step, width, done + step == bytes, NULL);
         if (indexing->search && !search_part(worker, part, (at + done) / width, step / width)) {
             if (done + step < bytes)
-                block_scan_part(worker->scan, worker->parts.buffer, 0, width, true);
+                block_scan_part(worker->scan, worker->parts.buffer, 0, width, true, NULL);
             return error_set_memory(error, "the ends of documents", worker->end_count * sizeof *worker->ends);
         }
     }

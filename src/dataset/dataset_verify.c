@@ -204,23 +204,18 @@ static void report_part(struct worker *worker, uint64_t number, int system, uint
     report(verify, number, true, &fault);
 }
 
-/* Compares the pages of a part, which is in the cache, with their hashes in the index. Hashes that cannot be read count
- * as right here: the verification of the index reports that. */
-static void compare_pages(struct worker *worker, const struct shard *shard, const uint8_t *part, uint64_t offset,
+/* Compares the hashes of the pages of a part with those in the index. Hashes that cannot be read count as right here:
+ * the verification of the index reports that. */
+static void compare_pages(struct worker *worker, const struct shard *shard, const uint32_t *found, uint64_t offset,
                           size_t bytes)
 {
     uint32_t hashes[BLOCK_PAGES];
     const uint64_t first = offset / TOKEN_PAGE_BYTES, count = div_ceil(bytes, TOKEN_PAGE_BYTES);
-    if (!index_has_token_pages(&shard->index) || worker->page != NO_PAGE ||
-        index_token_pages(&shard->index, first, count, hashes, NULL))
+    if (worker->page != NO_PAGE || index_token_pages(&shard->index, first, count, hashes, NULL))
         return;
-    for (uint64_t i = 0; i < count; i++) {
-        const uint64_t at = i * TOKEN_PAGE_BYTES;
-        if ((uint32_t)hash64(part + at, (size_t)min64(bytes - at, TOKEN_PAGE_BYTES)) != hashes[i]) {
+    for (uint64_t i = 0; i < count && worker->page == NO_PAGE; i++)
+        if (found[i] != hashes[i])
             worker->page = first + i;
-            return;
-        }
-    }
 }
 
 /* Reads and scans one block. Returns false if it cannot be read completely. */
@@ -230,18 +225,20 @@ static bool scan_block(struct worker *worker, uint64_t number, const uint8_t *ma
     struct verify *verify = worker->verify;
     const struct shard *shard = &verify->dataset->shards[number];
     size_t step = bytes == BLOCK_BYTES ? SCAN_PART_BYTES : bytes;
+    const bool paged = shard->index.bytes && index_has_token_pages(&shard->index);
+    uint32_t pages[BLOCK_PAGES];
     for (size_t at = 0; at < bytes; at += step) {
         const uint8_t *part;
         size_t got = 0;
         int system = token_parts_read(&worker->parts, shard, mapping, offset + at, step, &part, &got);
         if (!system && got == step) {
-            block_scan_part(worker->scan, part, step, verify->dataset->width, at + step == bytes);
-            if (shard->index.bytes)
-                compare_pages(worker, shard, part, offset + at, step);
+            block_scan_part(worker->scan, part, step, verify->dataset->width, at + step == bytes, paged ? pages : NULL);
+            if (paged)
+                compare_pages(worker, shard, pages, offset + at, step);
             continue;
         }
         if (at) /* ends the incomplete block, so that the scan can be used for another one */
-            block_scan_part(worker->scan, worker->parts.buffer, 0, verify->dataset->width, true);
+            block_scan_part(worker->scan, worker->parts.buffer, 0, verify->dataset->width, true, NULL);
         __atomic_store_n(&verify->shards[number].damaged, 1, __ATOMIC_RELAXED);
         report_part(worker, number, system, offset, offset + at + got, bytes);
         return false;

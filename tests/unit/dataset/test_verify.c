@@ -271,7 +271,11 @@ static void check_scan(scan_kernel *kernel)
         size_t step = count == BLOCK ? SCAN_PART_BYTES : count;
         size_t at = 0;
         do {
-            block_scan_part(scan, tokens + at, step, width, at + step == count);
+            uint32_t pages[BLOCK / 4096] = {0};
+            block_scan_part(scan, tokens + at, step, width, at + step == count, round % 4 ? pages : NULL);
+            for (size_t page = 0; round % 4 && page < step; page += 4096)
+                assert_int_equal(pages[page / 4096],
+                                 (uint32_t)hash64(tokens + at + page, (size_t)min64(step - page, 4096)));
             at += step;
         } while (at < count);
         block_scan_result(scan, &hash, &largest);
