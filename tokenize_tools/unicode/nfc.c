@@ -21,7 +21,8 @@
  * A run in which every character passes the quick check and the classes do not decrease is in NFC; it takes no further
  * work. Any other run is normalized and compared with the text, because "maybe" often means that nothing changes.
  *
- * Cost. Stable text costs one test of a bit per character, and ASCII one test per 64 bytes. A run of n marks costs
+ * Cost. Stable text costs one test of a bit per character, or with AVX-512 one test per 64 bytes (nfc_quick.c), and
+ * ASCII one test per 64 bytes. A run of n marks costs
  * O(n): marks are sorted by counting if there are many, so a million marks in a row, which a hostile text can contain,
  * are not slow.
  */
@@ -136,7 +137,7 @@ static bool marks_sort(struct nfc_scratch *scratch, uint64_t *codes, size_t coun
     uint64_t *sorted = (uint64_t *)(void *)scratch->sorted.bytes;
     for (size_t i = 0; i < count; i++)
         places[codes[i] >> 32]++;
-    for (size_t class = 0; class < 256; class++) {
+    for (size_t class = 0; class < 256; class ++) {
         const size_t marks = places[class];
         places[class] = next;
         next += marks;
@@ -209,11 +210,9 @@ static inline bool is_ascii_32(const uint8_t *text)
     return !((load64(text) | load64(text + 8) | load64(text + 16) | load64(text + 24)) & UINT64_C(0x8080808080808080));
 }
 
-/* The offset of the first character from `at` on that is not stable, or `count`. *starter is the offset of the
- * character before it, or of the character itself if it is at `at`. */
-static size_t next_unstable(const uint8_t *text, size_t at, size_t count, size_t *starter)
+/* The offset of the first character from `at` on that is not stable, or `count`. */
+static size_t next_unstable_one(const uint8_t *text, size_t at, size_t count)
 {
-    size_t last = at;
     while (at < count) {
         const uint8_t lead = text[at];
         if (lead < 0x80) {
@@ -221,37 +220,68 @@ static size_t next_unstable(const uint8_t *text, size_t at, size_t count, size_t
                 at += 64;
             while (at < count && text[at] < 0x80)
                 at++;
-            last = at - 1;
         } else if (lead < 0xE0) {
             if (nfc_masks[lead & 31] >> (text[at + 1] & 63) & 1)
                 break;
-            last = at;
             at += 2;
         } else if (lead < 0xF0) {
             if (nfc_masks[(lead & 15) << 6 | (text[at + 1] & 63)] >> (text[at + 2] & 63) & 1)
                 break;
-            last = at;
             at += 3;
         } else {
-            size_t bytes;
-            if (kind_number(code_point_get(text + at, &bytes)))
+            if (nfc_is_unstable(text + at))
                 break;
-            last = at;
             at += 4;
         }
     }
-    *starter = last;
     return at;
+}
+
+/* A block of 64 bytes whose unstable characters are known. */
+struct block {
+    size_t at;
+    uint64_t unstable; /* bits of their first bytes */
+};
+
+/* The same with nfc_quick.h, if the processor has it. *block: the last block that it found, for the next call. */
+static size_t next_unstable(const struct nfc_quick *quick, const uint8_t *text, size_t at, size_t count,
+                            struct block *block)
+{
+    if (!quick->find)
+        return next_unstable_one(text, at, count);
+    if (at - block->at < 64) {
+        const uint64_t rest = block->unstable >> (at - block->at);
+        if (rest)
+            return at + (size_t)__builtin_ctzll(rest);
+        at = block->at + 64;
+    }
+    const uint64_t found = quick->find(quick, text, &at, count);
+    if (found) {
+        *block = (struct block){at, found};
+        return at + (size_t)__builtin_ctzll(found);
+    }
+    while (at < count && (text[at] & 0xC0) == 0x80) /* the rest of a character that began in the last block */
+        at++;
+    return next_unstable_one(text, at, count);
 }
 
 size_t nfc_find(struct nfc_scratch *scratch, const uint8_t *text, size_t at, size_t count, size_t *end)
 {
+    struct block block = {(size_t)0 - 64, 0};
     assert(at <= count);
+    if (!scratch->ready) {
+        nfc_quick_init(&scratch->quick, cpu_variant_best());
+        scratch->ready = true;
+    }
     while (at < count) {
-        size_t starter, bytes;
-        at = next_unstable(text, at, count, &starter);
+        const size_t from = at;
+        size_t bytes;
+        at = next_unstable(&scratch->quick, text, at, count, &block);
         if (at >= count)
             break;
+        size_t starter = at; /* the character before it is stable */
+        while (starter > from && (--starter, (text[starter] & 0xC0) == 0x80))
+            ;
         bool doubtful = false;
         uint32_t last = 0;
         uint8_t number = kind_number(code_point_get(text + at, &bytes));

@@ -10,12 +10,15 @@
 #include <stdint.h>
 
 #include "common/bytes_buffer.h"
+#include "nfc_quick.h"
 
 /* The working memory of one thread, kept between calls. Initialize with zeros. */
 struct nfc_scratch {
     struct bytes_buffer codes, sorted; /* uint64_t each: combining class << 32 | code point */
     struct bytes_buffer made;          /* the result of nfc_find, UTF-8 */
     bool lacks_memory;                 /* set by nfc_find; the caller resets it */
+    bool ready;                        /* `quick` is filled */
+    struct nfc_quick quick;
 };
 /* To be called between documents: frees memory that an unusually long run of marks needed. */
 void nfc_scratch_trim(struct nfc_scratch *scratch);

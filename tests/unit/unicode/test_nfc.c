@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/code_point.h"
 #include "unicode/nfc.h"
 
 #define ACUTE "\xCC\x81"     /* U+0301, class 230 */
@@ -38,9 +39,9 @@ static void texts(void **state)
     check("q" DOT_BELOW DOT_ABOVE, "q" DOT_BELOW DOT_ABOVE);
     check(ACUTE "a", ACUTE "a");
     check("e" ACUTE ACUTE, "\xC3\xA9" ACUTE);
-    check("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81");   /* Hangul: U+1100 U+1161 U+11A8 */
-    check("\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81");               /* U+AC00 U+11A8 */
-    check("\xE2\x84\xAB", "\xC3\x85");                               /* U+212B is replaced by U+00C5 */
+    check("\xE1\x84\x80\xE1\x85\xA1\xE1\x86\xA8", "\xEA\xB0\x81");                 /* Hangul: U+1100 U+1161 U+11A8 */
+    check("\xEA\xB0\x80\xE1\x86\xA8", "\xEA\xB0\x81");                             /* U+AC00 U+11A8 */
+    check("\xE2\x84\xAB", "\xC3\x85");                                             /* U+212B is replaced by U+00C5 */
     check("\xF0\x9D\x85\xA0", "\xF0\x9D\x85\x98\xF0\x9D\x85\xA5\xF0\x9D\x85\xAE"); /* U+1D160 stays decomposed */
 }
 
@@ -83,6 +84,94 @@ static void long_runs(void **state)
     assert_true(scratch.codes.capacity <= BYTES_BUFFER_KEPT && scratch.sorted.capacity <= BYTES_BUFFER_KEPT);
 }
 
+/* ---- the quick search of nfc_quick.h ---- */
+
+#define CODES 0x110000
+
+/* Writes all characters from `first` on in steps of `step` code points, modulo their number. Returns the bytes. */
+static size_t write_all(uint8_t *text, uint32_t first, uint32_t step)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < CODES; i++) {
+        const uint32_t code = (uint32_t)((first + (uint64_t)i * step) % CODES);
+        if (code < 0xD800 || code > 0xDFFF)
+            count += code_point_put(text + count, code);
+    }
+    return count;
+}
+
+/* Every character, beside its neighbors in Unicode and beside distant ones, is found if and only if it is unstable. */
+static void quick_all(void **state)
+{
+    uint8_t *text = malloc((size_t)CODES * 4);
+    assert_non_null(text);
+    for (int variant = CPU_SCALAR; variant <= (int)cpu_variant_best(); variant++) {
+        struct nfc_quick quick;
+        nfc_quick_init(&quick, (enum cpu_variant)variant);
+        for (uint32_t step = 1; quick.find && step < 0x20000; step += 0x10006) {
+            const size_t count = write_all(text, step, step);
+            size_t at = 0, seen = 0, unstable = 0;
+            while (count - at >= NFC_QUICK_BYTES) {
+                const uint64_t found = quick.find(&quick, text, &at, count);
+                for (; seen < at; seen++)
+                    assert_true((text[seen] & 0xC0) == 0x80 || !nfc_is_unstable(text + seen));
+                for (; found && seen < at + 64; seen++) {
+                    assert_int_equal(found >> (seen - at) & 1,
+                                     (text[seen] & 0xC0) != 0x80 && nfc_is_unstable(text + seen));
+                    unstable += found >> (seen - at) & 1;
+                }
+                at += found ? 64 : 0;
+            }
+            assert_true(unstable > 1000);
+        }
+    }
+    free(text);
+}
+
+/* Texts of characters that NFC changes, of any length and with any text between them: the result is the same with the
+ * quick search and without it. */
+static void quick_texts(void **state)
+{
+    static const char *const parts[] = {"a",
+                                        "word ",
+                                        "caf\xC3\xA9",
+                                        ACUTE,
+                                        DOT_ABOVE,
+                                        DOT_BELOW,
+                                        "\xE2\x80\x99",
+                                        "\xE3\x82\x99",
+                                        "\xE3\x81\x8B",
+                                        "\xE0\xA4\xBC",
+                                        "\xE0\xA4\x95",
+                                        "\xEA\xB0\x80",
+                                        "\xE1\x86\xA8",
+                                        "\xF0\x9F\x98\x80",
+                                        "\xF0\x9D\x85\xA0",
+                                        "\xD0\x99",
+                                        "twenty plain letters",
+                                        "\xE2\x84\xAB"};
+    struct nfc_scratch plain = {.ready = true};
+    struct bytes_buffer text = {NULL, 0, 0}, made = {NULL, 0, 0}, expected = {NULL, 0, 0};
+    uint64_t random = 1;
+    for (int round = 0; round < 4000; round++) {
+        text.count = made.count = expected.count = 0;
+        for (uint32_t i = 0; i < (uint32_t)round % 97; i++) {
+            random = random * 6364136223846793005u + 1442695040888963407u;
+            const char *part = parts[(random >> 33) % (sizeof parts / sizeof parts[0])];
+            assert_true(bytes_append(&text, part, strlen(part)));
+        }
+        assert_true(nfc_append(&scratch, &made, text.bytes, text.count));
+        assert_true(nfc_append(&plain, &expected, text.bytes, text.count));
+        assert_int_equal(made.count, expected.count);
+        if (made.count)
+            assert_memory_equal(made.bytes, expected.bytes, made.count);
+    }
+    nfc_scratch_free(&plain);
+    bytes_free(&text);
+    bytes_free(&made);
+    bytes_free(&expected);
+}
+
 static int teardown(void **state)
 {
     nfc_scratch_free(&scratch);
@@ -91,6 +180,7 @@ static int teardown(void **state)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(texts), cmocka_unit_test(parts), cmocka_unit_test(long_runs)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(texts), cmocka_unit_test(parts), cmocka_unit_test(long_runs),
+                                       cmocka_unit_test(quick_all), cmocka_unit_test(quick_texts)};
     return cmocka_run_group_tests(tests, NULL, teardown);
 }

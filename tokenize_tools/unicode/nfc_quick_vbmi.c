@@ -1,0 +1,61 @@
+/* nfc_quick_vbmi.c - unstable characters among 64 bytes of text with AVX-512 and VBMI; see nfc_quick.c. */
+#include "nfc_quick.h"
+
+#if defined(__x86_64__)
+
+#include <immintrin.h>
+
+#include "nfc_tables.h"
+
+/* Returns those of the characters at these bits that are unstable. */
+static uint64_t look_up(const uint8_t *text, uint64_t doubtful)
+{
+    uint64_t found = 0;
+    for (; doubtful; doubtful &= doubtful - 1) {
+        const uint32_t at = (uint32_t)_tzcnt_u64(doubtful);
+        const uint8_t *bytes = text + at;
+        uint64_t unstable;
+        if (__builtin_expect(bytes[0] >= 0xF0, 0)) {
+            unstable = (uint64_t)nfc_is_unstable(bytes);
+        } else {
+            const uint32_t three = bytes[0] >= 0xE0, first = bytes[0] & 31u;
+            const uint32_t row = three ? (first & 15) << 6 | (bytes[1] & 63) : first;
+            unstable = nfc_masks[row] >> (bytes[1 + three] & 63) & 1;
+        }
+        found |= unstable << at;
+    }
+    return found;
+}
+
+uint64_t nfc_quick_vbmi(const struct nfc_quick *quick, const uint8_t *text, size_t *at, size_t count)
+{
+    const __m512i low = _mm512_loadu_si512(quick->three), high = _mm512_loadu_si512(quick->three + 64);
+    const __m512i four = _mm512_loadu_si512(quick->four), two = _mm512_loadu_si512(quick->two);
+    const __m512i powers = _mm512_set1_epi64((long long)0x8040201008040201), seven = _mm512_set1_epi8(7);
+    for (; count - *at >= NFC_QUICK_BYTES; *at += 64) {
+        const __m512i bytes = _mm512_loadu_si512(text + *at);
+        const uint64_t wide = _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8((char)0xC0));
+        if (!wide)
+            continue;
+        const __m512i second = _mm512_loadu_si512(text + *at + 1);
+        const uint64_t tall = _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8((char)0xE0));
+        const uint64_t taller = _mm512_cmpge_epu8_mask(bytes, _mm512_set1_epi8((char)0xF0));
+        /* Bytes have no shifts: shifts of 16 bits, without what comes from the neighbor. */
+        const __m512i row = _mm512_and_si512(_mm512_slli_epi16(bytes, 3), _mm512_set1_epi8(0x78));
+        const __m512i eighth = _mm512_and_si512(_mm512_srli_epi16(second, 3), seven);
+        const __m512i bit = _mm512_shuffle_epi8(powers, _mm512_and_si512(second, seven));
+        const __m512i bits = _mm512_permutex2var_epi8(low, _mm512_or_si512(row, eighth), high);
+        uint64_t doubtful = (wide & ~tall & _mm512_movepi8_mask(_mm512_permutexvar_epi8(bytes, two))) |
+                            (tall & ~taller & _mm512_test_epi8_mask(bits, bit));
+        if (taller) {
+            const uint64_t row_four = _mm512_test_epi8_mask(_mm512_permutexvar_epi8(eighth, four), bit);
+            doubtful |= taller & (row_four | ~_mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8((char)0xF0)));
+        }
+        const uint64_t found = doubtful ? look_up(text + *at, doubtful) : 0;
+        if (found)
+            return found;
+    }
+    return 0;
+}
+
+#endif
