@@ -235,7 +235,7 @@ force:
 $(OBJ)/%_avx2.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx2 -maes -mbmi -mbmi2 -mpopcnt)
 $(OBJ)/%_avx512.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq)
 $(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq \
-  -mavx512vbmi -mavx512vbmi2 -maes -mbmi -mbmi2 -mlzcnt -mpopcnt)
+  -mavx512vbmi -mavx512vbmi2 -maes -mvaes -mbmi -mbmi2 -mlzcnt -mpopcnt)
 $(OBJ)/%.c.o: %.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
 

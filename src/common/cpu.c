@@ -44,7 +44,8 @@ static int processor_variant(void)
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return CPU_AVX2;
     /* GCC 12 cannot ask for "lzcnt"; every processor with AVX2 and BMI2 has it. */
-    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2"))
+    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") ||
+        !__builtin_cpu_supports("vaes"))
         return CPU_AVX512;
     return CPU_VBMI;
 #elif defined(__aarch64__)

@@ -48,9 +48,9 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define BUCKET_BITS 19 /* 32 MiB */
-_Static_assert(BPE_SEEDS == UINT32_C(2) << BUCKET_BITS, "a bucket holds two entries");
-#define STORE_UNITS ((uint64_t)1 << 21) /* 8 MiB */
+#define BUCKET_BITS 18 /* 16 MiB */
+_Static_assert(BPE_SEEDS >= UINT32_C(2) << BUCKET_BITS, "a bucket holds two entries");
+#define STORE_UNITS ((uint64_t)1 << 19) /* 2 MiB */
 #define LONGEST_KEPT 2048               /* bytes: web pages have lists without spaces, the same on each page */
 
 #define BUCKETS_BYTES ((uint64_t)sizeof(struct bpe_bucket) << BUCKET_BITS)
@@ -180,6 +180,12 @@ static void long_add(struct bpe_state *state, uint64_t hash, const uint8_t *byte
             store16(into + 2 * i, (uint16_t)ids[i]);
     }
     memcpy(into + id_count * width, bytes, count);
+}
+
+const struct bpe_long *bpe_long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes, uint32_t count)
+{
+    state->keys[i].low = bpe_long_hash(state->seed, bytes, count);
+    return bpe_long_at(state, state->keys[i].low);
 }
 
 /* ---- pieces that no cache holds ---- */

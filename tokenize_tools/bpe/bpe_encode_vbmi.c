@@ -1,6 +1,6 @@
 /*
- * bpe_encode_vbmi.c - steps 2 to 4 of bpe_encode.c with AVX-512 (VBMI2, BMI2, AES): positions from bitmaps, keys, and
- * lookups.
+ * bpe_encode_vbmi.c - steps 2 to 4 of bpe_encode.c with AVX-512 (VBMI2, BMI2, VAES): positions from bitmaps, keys, and
+ * lookups. A register holds four keys, so step 3 takes 16 pieces at once.
  */
 #include "bpe_encode.h"
 
@@ -25,6 +25,73 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
     state->largest = line->largest > state->largest ? line->largest : state->largest;
     state->counts.long_found++;
     return line->ids;
+}
+
+#define MANY 16 /* pieces whose keys are made together */
+
+/* The keys of pieces 4 * group to 4 * group + 3 of MANY. few, last: of each piece, the bytes that belong to the key,
+ * and the key's last byte. */
+static inline __attribute__((always_inline)) __m512i four_keys(const uint8_t *text, const uint16_t *positions,
+                                                               uint32_t group, __m256i few, __m256i last)
+{
+    const __m512i numbers = _mm512_broadcast_i32x4(_mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
+    const __m128i lane = _mm_set1_epi8((char)(8 * group));
+    const __m512i spread = _mm512_inserti32x4(
+        _mm512_inserti32x4(_mm512_inserti32x4(_mm512_castsi128_si512(lane), _mm_add_epi8(lane, _mm_set1_epi8(2)), 1),
+                           _mm_add_epi8(lane, _mm_set1_epi8(4)), 2),
+        _mm_add_epi8(lane, _mm_set1_epi8(6)), 3);
+    const uint16_t *at = positions + 4 * group;
+    __m512i texts = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)(text + at[0])));
+    texts = _mm512_inserti32x4(texts, _mm_loadu_si128((const __m128i *)(const void *)(text + at[1])), 1);
+    texts = _mm512_inserti32x4(texts, _mm_loadu_si128((const __m128i *)(const void *)(text + at[2])), 2);
+    texts = _mm512_inserti32x4(texts, _mm_loadu_si128((const __m128i *)(const void *)(text + at[3])), 3);
+    const __m512i bytes = _mm512_permutexvar_epi8(spread, _mm512_castsi256_si512(few));
+    const __m512i key = _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(numbers, bytes), texts);
+    return _mm512_mask_permutexvar_epi8(key, 0x8000800080008000, spread, _mm512_castsi256_si512(last));
+}
+
+/* Three rounds, as in key_hash(). */
+static inline __attribute__((always_inline)) __m512i four_hashes(__m512i salt, __m512i keys)
+{
+    return _mm512_aesenc_epi128(_mm512_aesenc_epi128(_mm512_aesenc_epi128(keys, salt), salt), salt);
+}
+
+static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state *state, const uint8_t *text,
+                                                                const uint16_t *positions, uint32_t count)
+{
+    const __m512i salt =
+        _mm512_broadcast_i32x4(_mm_set_epi64x((long long)state->seed.high, (long long)state->seed.low));
+    const __m512i firsts = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 28, 24, 20, 16, 12, 8, 4, 0);
+    const __m512i mask = _mm512_set1_epi32((int)state->bucket_mask);
+    uint32_t i = 0;
+    for (; i + MANY <= count && state->text_end - (text + positions[i + MANY - 1]) >= 16; i += MANY) {
+        const uint16_t *at = positions + i;
+        const __m256i from = _mm256_loadu_si256((const __m256i *)(const void *)at);
+        const __m256i to = _mm256_loadu_si256((const __m256i *)(const void *)(at + 1));
+        const __m256i bytes = _mm256_sub_epi16(to, from), few = _mm256_min_epu16(bytes, _mm256_set1_epi16(16));
+        uint32_t longer = _mm256_cmpgt_epu16_mask(bytes, _mm256_set1_epi16(15));
+        const __m256i last = _mm256_mask_mov_epi16(few, (__mmask16)longer, _mm256_set1_epi16(255));
+        __m512i hashes[4];
+#pragma GCC unroll 4
+        for (uint32_t group = 0; group < 4; group++) {
+            const __m512i keys = four_keys(text, at, group, few, last);
+            _mm512_storeu_si512(&state->keys[i + 4 * group], keys);
+            hashes[group] = four_hashes(salt, keys);
+        }
+        const __m512i low = _mm512_permutex2var_epi32(hashes[0], firsts, hashes[1]);
+        const __m512i high = _mm512_permutex2var_epi32(hashes[2], firsts, hashes[3]);
+        const __m512i buckets = _mm512_and_si512(_mm512_inserti64x4(low, _mm512_castsi512_si256(high), 1), mask);
+        _mm512_storeu_si512(&state->batch_buckets[i], buckets);
+#pragma GCC unroll 16
+        for (uint32_t k = 0; k < MANY; k++)
+            _mm_prefetch((const char *)&state->buckets[state->batch_buckets[i + k]], _MM_HINT_T0);
+        for (; __builtin_expect(longer, 0); longer &= longer - 1) {
+            const uint32_t k = (uint32_t)_tzcnt_u32(longer);
+            _mm_prefetch((const char *)bpe_long_line(state, i + k, text + at[k], (uint32_t)(at[k + 1] - at[k])),
+                         _MM_HINT_T0);
+        }
+    }
+    return i;
 }
 
 #include "bpe_encode_x86.h"

@@ -1,14 +1,18 @@
 /*
  * bpe_encode_x86.h - steps 3 and 4 of bpe_encode.c for processors with AVX2 and AES: keys, and lookups.
  *
- * Only bpe_encode_avx2.c and bpe_encode_vbmi.c include this header. Each has defined long_ids() before, and is compiled
- * for its own instructions:
+ * Only bpe_encode_avx2.c and bpe_encode_vbmi.c include this header. Each has defined two functions before, and is
+ * compiled for its own instructions:
  *
  *     uint32_t long_ids(state, hash, bytes, count, into, wide)
  *
  * writes the ids of a piece of `count` bytes from the second cache, in the usual case: the piece is in the line that
  * its hash selects, and all of it fits the line. It returns the number of ids, or 0 if bpe_miss() has to find them. It
  * may write 64 bytes.
+ *
+ *     uint32_t many_keys(state, text, positions, count)
+ *
+ * does step 3 for the first pieces, many at once, and returns for how many: 0 if it cannot.
  */
 #ifndef TOKMAP_BPE_BPE_ENCODE_X86_H
 #define TOKMAP_BPE_BPE_ENCODE_X86_H
@@ -43,38 +47,35 @@ static inline __m128i salt_of(struct table_key seed)
     return _mm_set_epi64x((long long)seed.high, (long long)seed.low);
 }
 
-/* Stores the hash of a piece of more than 15 bytes in its key. Returns the line of the second cache. */
-static __attribute__((noinline)) const void *long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes,
-                                                       uint32_t count)
-{
-    state->keys[i].low = bpe_long_hash(state->seed, bytes, count);
-    return bpe_long_at(state, state->keys[i].low);
-}
-
-/* Step 3. near_end: fewer than 16 bytes of text may follow the start of a piece, so they are copied one by one. */
+/* Step 3. A piece near the end of the text, which fewer than 16 bytes follow, is copied byte by byte. */
 static inline __attribute__((always_inline)) void make_keys(struct bpe_state *state, const uint8_t *text,
-                                                            const uint16_t *positions, uint32_t count, bool near_end)
+                                                            const uint16_t *positions, uint32_t count)
 {
     const __m128i salt = salt_of(state->seed);
     const uint32_t mask = state->bucket_mask;
     const struct bpe_bucket *const buckets = state->buckets;
-    uint32_t from = positions[0];
+    uint32_t i = many_keys(state, text, positions, count), from = positions[i];
+    const bool near_end = state->text_end - (text + positions[count - 1]) < 16;
 #pragma GCC unroll 4
-    for (uint32_t i = 0; i < count; i++) {
+    for (; i < count; i++) {
         const uint32_t to = positions[i + 1], bytes = to - from, few = bytes < 16 ? bytes : 16;
         const uint8_t *const at = text + from;
         const __m128i *const row = (const __m128i *)(const void *)key_rows[few];
-        uint8_t copy[16] = {0};
-        if (near_end)
+        __m128i key;
+        if (__builtin_expect(near_end, 0) && state->text_end - at < 16) {
+            uint8_t copy[16] = {0};
             __builtin_memcpy(copy, at, few);
-        __m128i key = _mm_loadu_si128((const __m128i *)(const void *)(near_end ? copy : at));
+            key = _mm_loadu_si128((const __m128i *)(const void *)copy);
+        } else {
+            key = _mm_loadu_si128((const __m128i *)(const void *)at);
+        }
         key = _mm_or_si128(_mm_and_si128(key, _mm_load_si128(row)), _mm_load_si128(row + 1));
         const uint32_t bucket = key_hash(salt, key) & mask;
         const void *line = &buckets[bucket];
         _mm_storeu_si128((__m128i *)(void *)&state->keys[i], key);
         state->batch_buckets[i] = bucket;
         if (__builtin_expect(bytes > 15, 0))
-            line = long_line(state, i, at, bytes);
+            line = bpe_long_line(state, i, at, bytes);
         _mm_prefetch((const char *)line, _MM_HINT_T0);
         from = to;
     }
@@ -138,10 +139,7 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
 static inline size_t pieces(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t count,
                             void *tokens)
 {
-    if (state->text_end - (text + positions[count - 1]) < 16)
-        make_keys(state, text, positions, count, true);
-    else
-        make_keys(state, text, positions, count, false);
+    make_keys(state, text, positions, count);
     return state->model->wide ? look_up(state, text, positions, count, tokens, true)
                               : look_up(state, text, positions, count, tokens, false);
 }
