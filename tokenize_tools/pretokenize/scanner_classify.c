@@ -126,6 +126,9 @@ void scan_tables_init(struct scan_tables *tables, const struct split_rules *rule
     for (uint32_t i = 0; i < CLASS_BLOCKS; i++)
         for (uint32_t k = 0; k < 64; k++)
             tables->blocks[i][k] = class_bits(rules, class_blocks[i][k]);
+    for (uint32_t i = 0; i < 32; i++)
+        for (uint32_t k = 0; k < 64; k++)
+            tables->two[i][k] = tables->blocks[class_first[i << 6 | k]][0];
     for (uint32_t i = 0; i < 64; i++)
         tables->leads[i] = lead_bits(tables, 0xC0 | i);
 }

@@ -22,11 +22,11 @@
 
 /* The classes, one bit each. The rules decide which characters a class holds (scanner_classify.c, class_bits). */
 enum {
-    SCAN_UPPER = 1,   /* LETTERS_CASED: upper and title case. DeepSeek: all characters of CLASS_CJK */
-    SCAN_LOWER = 2,   /* LETTERS_CASED: lower case. DeepSeek: characters of CLASS_CJK except letters and marks */
-    SCAN_LETTER = 4,  /* LETTERS_CASED: letters without case. Otherwise all letters */
+    SCAN_UPPER = 1,  /* LETTERS_CASED: upper and title case. DeepSeek: all characters of CLASS_CJK */
+    SCAN_LOWER = 2,  /* LETTERS_CASED: lower case. DeepSeek: characters of CLASS_CJK except letters and marks */
+    SCAN_LETTER = 4, /* LETTERS_CASED: letters without case. Otherwise all letters */
     SCAN_NUMBER = 8,
-    SCAN_SPACE = 16,  /* includes newlines */
+    SCAN_SPACE = 16, /* includes newlines */
     SCAN_NEWLINE = 32,
     SCAN_EXTRA = 64,  /* LETTERS_CASED: marks. DeepSeek: punctuation and symbols */
     SCAN_SLASH = 128, /* the slash, if the rules have TAIL_NEWLINES_SLASH */
@@ -41,20 +41,21 @@ struct scan_row {
 #define SCAN_ROW(row) ((row).padded + 1)
 
 struct scan_masks {
-    struct scan_row kind[SCAN_KINDS]; /* kind[k]: the class 1 << k */
-    struct scan_row start;            /* first bytes of characters */
-    struct scan_row blank;            /* the space U+0020 */
-    struct scan_row quote;            /* the apostrophe */
-    struct scan_row tall;             /* first bytes of characters that have three or four bytes */
+    struct scan_row kind[SCAN_KINDS];         /* kind[k]: the class 1 << k */
+    struct scan_row start;                    /* first bytes of characters */
+    struct scan_row blank;                    /* the space U+0020 */
+    struct scan_row quote;                    /* the apostrophe */
+    struct scan_row tall;                     /* first bytes of characters that have three or four bytes */
     uint64_t wide_words[SCAN_WORDS / 64 + 1]; /* bit i: word i contains a byte above 127 */
-    uint64_t any[SCAN_KINDS];         /* any[k]: not 0 if a character of the chunk has the class 1 << k */
-    uint64_t any_quote;               /* not 0 if the chunk contains an apostrophe */
+    uint64_t any[SCAN_KINDS];                 /* any[k]: not 0 if a character of the chunk has the class 1 << k */
+    uint64_t any_quote;                       /* not 0 if the chunk contains an apostrophe */
 };
 
 /* Lookup tables that map characters to classes under certain rules. */
 struct scan_tables {
     uint8_t ascii[128];
     uint8_t leads[64]; /* by first byte & 63: 128 | classes if all characters with this first byte agree; otherwise 0 */
+    uint8_t two[32][64];              /* classes of characters of two bytes, by first byte & 31 and second byte & 63 */
     uint8_t blocks[CLASS_BLOCKS][64]; /* indexed like class_blocks of classes.h */
 };
 

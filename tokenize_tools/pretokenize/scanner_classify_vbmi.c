@@ -7,9 +7,52 @@
 #include <immintrin.h>
 #include <string.h>
 
+/* A block of 64 bytes, and the same moved by one and two bytes. */
+struct block {
+    const uint8_t *text;
+    __m512i first, second, third;
+};
+
+/* Adds the classes of the character at text[at], and of those of `rest` that differ from it in their last byte only, to
+ * *found. All of them are in one row of 64 bytes. Returns their bits. */
+static inline uint64_t look_up(const struct scan_tables *tables, const struct block *block, uint64_t at, uint64_t rest,
+                               __m512i *found)
+{
+    const uint8_t *bytes = block->text + at, *row = tables->two[bytes[0] & 31u];
+    uint64_t same = _mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)bytes[0]));
+    __m512i last = block->second;
+    if (bytes[0] >= 0xE0) {
+        uint32_t entry = class_first[(bytes[0] & 63u) << 6 | (bytes[1] & 63u)];
+        same = _mm512_mask_cmpeq_epi8_mask(same, block->second, _mm512_set1_epi8((char)bytes[1]));
+        last = block->third;
+        if (bytes[0] >= 0xF0) {
+            entry = class_middle[entry][bytes[2] & 63u];
+            same = _mm512_mask_cmpeq_epi8_mask(same, block->third, _mm512_set1_epi8((char)bytes[2]));
+            last = _mm512_loadu_si512(block->text + 3);
+        }
+        row = tables->blocks[entry];
+    }
+    *found = _mm512_mask_permutexvar_epi8(*found, same, last, _mm512_loadu_si512(row));
+    return same;
+}
+
+/* Adds the classes of characters of several bytes, whose first bytes are at the set bits of `rest`, to `found`. A text
+ * of one script has few groups that differ in their last bytes only. Two groups are looked up in each step, because
+ * the next step waits for what they leave. */
+static inline __m512i look_up_all(const struct scan_tables *tables, const uint8_t *text, __m512i bytes, uint64_t rest,
+                                  __m512i found)
+{
+    const struct block block = {text, bytes, _mm512_loadu_si512(text + 1), _mm512_loadu_si512(text + 2)};
+    while (rest) {
+        const uint64_t one = look_up(tables, &block, _tzcnt_u64(rest), rest, &found);
+        rest &= ~(one | look_up(tables, &block, 63 - _lzcnt_u64(rest), rest, &found));
+    }
+    return found;
+}
+
 /* Returns the classes of the bytes of characters that have more than one byte. If all characters with a first byte have
  * the same classes (most scripts), a table of first bytes gives them for the whole block at once, and shifted copies
- * spread them to the following bytes. Only the other characters are looked up one by one. *carry holds the classes of
+ * spread them to the following bytes. The other characters are looked up by groups. *carry holds the classes of
  * the character that began in the previous block, and afterwards of the last character of this one. */
 static inline __m512i wide_bits(const struct scan_tables *tables, const uint8_t *block, __m512i bytes, uint64_t wide,
                                 uint64_t start, uint8_t *carry)
@@ -19,21 +62,15 @@ static inline __m512i wide_bits(const struct scan_tables *tables, const uint8_t 
         21, 22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42,
         43, 44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62};
     const uint64_t leads = wide & start;
-    const __m512i found = _mm512_maskz_permutexvar_epi8(leads, bytes, _mm512_loadu_si512(tables->leads));
-    const uint64_t sure = _mm512_movepi8_mask(found), rest = leads & ~sure;
+    __m512i found = _mm512_maskz_permutexvar_epi8(leads, bytes, _mm512_loadu_si512(tables->leads));
+    const uint64_t rest = leads & ~(uint64_t)_mm512_movepi8_mask(found);
+    if (rest)
+        found = look_up_all(tables, block, bytes, rest, found);
     const __m512i back = _mm512_load_si512(before);
     const __m512i one = _mm512_permutexvar_epi8(back, found), two = _mm512_permutexvar_epi8(back, one);
-    const uint64_t second = sure << 1 & ~start, third = sure << 2 & ~start & ~(leads << 1);
-    const uint64_t fourth = sure << 3 & ~start & ~(leads << 1) & ~(leads << 2); /* occurs only in invalid UTF-8 */
-    uint8_t single[68];
-    __m512i bits = _mm512_set1_epi8((char)*carry);
-    if (rest) {
-        _mm512_storeu_si512(single, bits);
-        single[64] = *carry;
-        scan_wide_bits(single, tables, block, rest);
-        bits = _mm512_loadu_si512(single);
-    }
-    bits = _mm512_mask_mov_epi8(bits, sure, found);
+    const uint64_t second = leads << 1 & ~start, third = leads << 2 & ~start & ~(leads << 1);
+    const uint64_t fourth = leads << 3 & ~start & ~(leads << 1) & ~(leads << 2);
+    __m512i bits = _mm512_mask_mov_epi8(_mm512_set1_epi8((char)*carry), leads, found);
     bits = _mm512_mask_mov_epi8(bits, second, one);
     bits = _mm512_mask_mov_epi8(bits, third, two);
     bits = _mm512_mask_mov_epi8(bits, fourth, _mm512_permutexvar_epi8(back, two));
