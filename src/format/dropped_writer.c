@@ -20,7 +20,9 @@
 struct dropped_writer {
     char *path, *partial;
     int fd;
-    bool named; /* the partial file has been renamed */
+    bool is_made; /* there is a list of this writer, partial or named */
+    bool named;   /* the partial file has been renamed */
+    bool is_left; /* the partial file is not removed in the end */
     struct dropped_header header;
     struct hash_state *hash;
     uint8_t *buffer;
@@ -54,7 +56,8 @@ static enum tokmap_status partial_create(struct dropped_writer *writer, struct t
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
 }
 
-enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const char *name, struct tokmap_error *error)
+/* Makes a writer without a file. */
+static enum tokmap_status writer_new(struct dropped_writer **writer, const char *name, struct tokmap_error *error)
 {
     struct dropped_writer *made = *writer = calloc(1, sizeof *made);
     if (!made)
@@ -65,11 +68,21 @@ enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const cha
     made->buffer = malloc(BUFFER);
     made->hash = hash_state_new();
     made->stored = sizeof made->header;
-    enum tokmap_status status = TOKMAP_OK;
-    if (!made->path || !made->partial || !made->buffer || !made->hash)
-        status = error_set_memory(error, "a list of dropped documents", BUFFER);
-    else
+    if (made->path && made->partial && made->buffer && made->hash)
+        return TOKMAP_OK;
+    dropped_writer_free(made);
+    *writer = NULL;
+    return error_set_memory(error, "a list of dropped documents", BUFFER);
+}
+
+enum tokmap_status dropped_writer_open(struct dropped_writer **writer, const char *name, struct tokmap_error *error)
+{
+    enum tokmap_status status = writer_new(writer, name, error);
+    struct dropped_writer *made = *writer;
+    if (!status)
         status = partial_create(made, error);
+    if (!status)
+        made->is_made = true;
     if (status) {
         dropped_writer_free(made);
         *writer = NULL;
@@ -166,12 +179,117 @@ enum tokmap_status dropped_writer_excluded(struct dropped_writer *writer, uint32
     return bytes_add(writer, &entry, sizeof entry, error);
 }
 
+/* ---- save and continue ---- */
+
+enum tokmap_status dropped_writer_save(struct dropped_writer *writer, struct dropped_state *state,
+                                       struct tokmap_error *error)
+{
+    const struct dropped_header *header = &writer->header;
+    const enum tokmap_status status = buffer_write(writer, error);
+    *state = (struct dropped_state){.stored = writer->stored,
+                                    .inputs = header->inputs,
+                                    .ngrams = header->ngrams,
+                                    .duplicates = header->duplicates,
+                                    .excluded = header->excluded,
+                                    .minor = header->minor,
+                                    .hash = hash_state_64(writer->hash)};
+    return status;
+}
+
+enum tokmap_status dropped_writer_sync(struct dropped_writer *writer, struct tokmap_error *error)
+{
+    const int system = writer->fd < 0 ? 0 : os_sync(writer->fd);
+    return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
+static enum tokmap_status not_continued(const struct dropped_writer *writer, enum tokmap_status status, const char *why,
+                                        struct tokmap_error *error)
+{
+    return error_set(error, status, writer->partial, TOKMAP_NO_OFFSET,
+                     "the unfinished list of dropped documents cannot be continued: %s; start over with "
+                     "options.start_over",
+                     why);
+}
+
+/* The partial file is gone. Whether the killed process has given the list its name, complete. */
+static enum tokmap_status named_take(struct dropped_writer *writer, const struct dropped_state *state,
+                                     struct tokmap_error *error)
+{
+    struct dropped_file *file;
+    struct tokmap_error unused;
+    if (!dropped_open(&file, writer->path, NULL, NULL, &unused)) {
+        const struct dropped_header *header = dropped_header(file);
+        writer->named = header->body_hash == state->hash && header->file_bytes == state->stored;
+        dropped_close(file);
+    }
+    return writer->named ? TOKMAP_OK : not_continued(writer, TOKMAP_ERROR_NOT_FOUND, "it is gone", error);
+}
+
+/* Hashes the entries that a killed process has written, and removes what follows them. */
+static enum tokmap_status entries_take(struct dropped_writer *writer, const struct dropped_state *state,
+                                       struct tokmap_error *error)
+{
+    while (writer->stored < state->stored) {
+        size_t got = 0;
+        const size_t wanted = (size_t)min64(BUFFER, state->stored - writer->stored);
+        const int system = os_pread(writer->fd, writer->buffer, wanted, writer->stored, &got);
+        if (system)
+            return error_set_system(error, system, writer->partial, TOKMAP_NO_OFFSET,
+                                    "the unfinished list of dropped documents cannot be read");
+        if (!got)
+            break;
+        hash_state_add(writer->hash, writer->buffer, got);
+        writer->stored += got;
+    }
+    if (writer->stored != state->stored || hash_state_64(writer->hash) != state->hash)
+        return not_continued(writer, TOKMAP_ERROR_CORRUPT, "it is damaged", error);
+    const int system = os_truncate(writer->fd, writer->stored);
+    return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status dropped_writer_reopen(struct dropped_writer **writer, const char *name,
+                                         const struct dropped_state *state, struct tokmap_error *error)
+{
+    enum tokmap_status status = writer_new(writer, name, error);
+    struct dropped_writer *made = *writer;
+    if (status)
+        return status;
+    made->header.inputs = state->inputs;
+    made->header.ngrams = state->ngrams;
+    made->header.duplicates = state->duplicates;
+    made->header.excluded = state->excluded;
+    made->header.minor = (uint16_t)state->minor;
+    const int system = partial_file_reopen(made->partial, &made->fd);
+    if (system == ENOENT)
+        status = named_take(made, state, error);
+    else if (system)
+        status = error_set_system(error, system, made->partial, TOKMAP_NO_OFFSET,
+                                  "the unfinished list of dropped documents cannot be continued");
+    else
+        status = entries_take(made, state, error);
+    made->is_made = !status;
+    if (!status)
+        return TOKMAP_OK;
+    dropped_writer_leave(made);
+    *writer = NULL;
+    return status;
+}
+
+void dropped_writer_leave(struct dropped_writer *writer)
+{
+    if (writer)
+        writer->is_left = true;
+    dropped_writer_free(writer);
+}
+
+/* ---- the end ---- */
+
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error)
 {
     struct dropped_header *header = &writer->header;
-    const enum tokmap_status status = buffer_write(writer, error);
-    if (status)
+    const enum tokmap_status status = writer->named ? TOKMAP_OK : buffer_write(writer, error);
+    if (status || writer->named)
         return status;
     memcpy(header->magic, DROPPED_MAGIC, sizeof header->magic);
     header->major = DROPPED_MAJOR;
@@ -188,7 +306,7 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
 
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)
 {
-    const int system = os_rename(writer->partial, writer->path);
+    const int system = writer->named ? 0 : os_rename(writer->partial, writer->path);
     if (system)
         return error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
                                 "the list of dropped documents cannot be given its name");
@@ -196,11 +314,20 @@ enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct t
     return TOKMAP_OK;
 }
 
+void dropped_writer_take_back(struct dropped_writer *writer)
+{
+    if (!writer->named)
+        return;
+    writer->named = os_rename(writer->path, writer->partial) != 0;
+    if (writer->named)
+        (void)os_unlink(writer->path);
+}
+
 void dropped_writer_free(struct dropped_writer *writer)
 {
     if (!writer)
         return;
-    if (writer->fd >= 0 && !writer->named)
+    if (writer->is_made && !writer->named && !writer->is_left)
         (void)os_unlink(writer->partial);
     os_close(writer->fd);
     hash_state_free(writer->hash);

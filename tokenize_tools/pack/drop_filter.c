@@ -3,16 +3,20 @@
  *
  * The keys of a batch's documents, and the n-grams in them, are computed by many threads. Then each batch waits for
  * those before it, because whether a document is a duplicate depends on all earlier ones. What follows is encoded by
- * many threads again.
+ * many threads again. The list and the counts get the decisions about a batch when it is committed, so that between
+ * two commits they are those of the committed batches, which the journal saves.
+ *
+ * The journal does not save the keys of the documents: a process that continues reads the inputs once to find all
+ * duplicates before it packs the next document.
  */
 #include "drop_filter.h"
 
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "format/dropped_writer.h"
 #include "text/path.h"
 
 /* What is known of a document before it is compared with earlier ones. */
@@ -21,9 +25,19 @@ struct judged {
     uint64_t ngram; /* the first excluded one, or NGRAM_NONE */
 };
 
+/* What is listed of a document when its batch is committed. */
+struct decided {
+    const char *new_input; /* its input, if this is the first document of it; else NULL */
+    struct document_place place, kept;
+    uint64_t ngram;         /* of an excluded document; else NGRAM_NONE */
+    bool keep, is_excluded; /* neither: a duplicate or near-duplicate of *kept */
+};
+
 /* What belongs to one work item. */
 struct drop_item {
-    struct bytes_buffer judged; /* struct judged of each document */
+    struct bytes_buffer judged;  /* struct judged of each document */
+    struct bytes_buffer decided; /* struct decided of the documents that are dropped or begin an input */
+    struct place_counter places; /* after the batch */
     struct ngram_search search;
 };
 
@@ -35,9 +49,12 @@ struct drop_filter {
     struct near_duplicates *near;  /* NULL: they are kept */
     struct dropped_writer *list;   /* NULL: nothing is written */
     uint64_t *listed;              /* of each n-gram: 1 + its number in the list, or 0 */
-    uint64_t ngrams;               /* in the list */
-    struct place_counter places;
-    struct drop_counts counts;
+    struct bytes_buffer ngrams;    /* u64: those in the list, in its order */
+    size_t ngrams_saved;           /* bytes of them that the last save has passed on, and that are on storage */
+    size_t ngrams_passed;
+    struct place_counter places; /* of all batches that were decided */
+    struct place_counter done;   /* of those that are committed */
+    struct drop_counts counts;   /* of those that are committed */
 };
 
 static enum tokmap_status ngrams_begin(struct drop_filter *filter, struct tokmap_error *error)
@@ -74,12 +91,28 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
         return error_set_memory(error, "what is left out", options->items * sizeof *made->items);
     made->options.inputs.memory = options->drop->memory;
     made->options.inputs.folder = made->folder;
+    made->options.inputs.continues = options->resume != NULL;
     enum tokmap_status status = ngrams_begin(made, error);
     if (!status && options->drop->duplicates)
         status = duplicates_new(&made->duplicates, &made->options.inputs, error);
-    if (!status && options->name)
+    if (!status && options->name && options->resume)
+        status = dropped_writer_reopen(&made->list, options->name, &options->resume->list, error);
+    else if (!status && options->name)
         status = dropped_writer_open(&made->list, options->name, error);
+    if (options->resume) {
+        made->places = made->done = options->resume->places;
+        made->counts = options->resume->counts;
+    }
     return status || !options->drop->minhash ? status : near_begin(made, error);
+}
+
+void drop_filter_leave(struct drop_filter *filter)
+{
+    if (!filter)
+        return;
+    dropped_writer_leave(filter->list);
+    filter->list = NULL;
+    drop_filter_free(filter);
 }
 
 void drop_filter_free(struct drop_filter *filter)
@@ -88,11 +121,13 @@ void drop_filter_free(struct drop_filter *filter)
         return;
     for (uint32_t i = 0; filter->items && i < filter->options.items; i++) {
         bytes_free(&filter->items[i].judged);
+        bytes_free(&filter->items[i].decided);
         ngram_search_free(&filter->items[i].search);
     }
     free(filter->items);
     free(filter->folder);
     free(filter->listed);
+    bytes_free(&filter->ngrams);
     duplicates_free(filter->duplicates);
     near_duplicates_free(filter->near);
     dropped_writer_free(filter->list);
@@ -136,6 +171,15 @@ static void document_uncount(struct corpus_counts *counts, const struct corpus_d
     counts->left_out[reason].bytes += document->source_bytes;
 }
 
+/* Gives an n-gram its number in the list. */
+static bool ngram_number(struct drop_filter *filter, uint64_t ngram)
+{
+    if (!bytes_append(&filter->ngrams, &ngram, sizeof ngram))
+        return false;
+    filter->listed[ngram] = filter->ngrams.count / sizeof ngram;
+    return true;
+}
+
 static enum tokmap_status excluded_list(struct drop_filter *filter, const struct document_place *place, uint64_t ngram,
                                         struct tokmap_error *error)
 {
@@ -147,7 +191,8 @@ static enum tokmap_status excluded_list(struct drop_filter *filter, const struct
     if (!filter->listed[ngram]) {
         ngram_set_origin(filter->options.drop->ngrams, ngram, &origin);
         status = dropped_writer_ngram(filter->list, origin.text, origin.bytes, origin.path, origin.record, error);
-        filter->listed[ngram] = ++filter->ngrams;
+        if (!status && !ngram_number(filter, ngram))
+            status = error_set_memory(error, "the list of n-grams", filter->ngrams.count);
     }
     return status
                ? status
@@ -164,31 +209,58 @@ static enum tokmap_status duplicate_list(struct drop_filter *filter, const struc
                         : TOKMAP_OK;
 }
 
-/* Decides about a document. *keep: it is packed. */
-static enum tokmap_status document_decide(struct drop_filter *filter, struct corpus_batch *batch,
+/* Decides about a document. */
+static enum tokmap_status document_decide(struct drop_filter *filter, const struct corpus_batch *batch,
                                           const struct corpus_document *document, const struct judged *judged,
-                                          bool *keep, struct tokmap_error *error)
+                                          struct decided *decided, struct tokmap_error *error)
 {
     const struct corpus_part *part = &batch->parts[document->part];
-    struct document_place place, kept;
     bool is_new, is_duplicate = false;
+    *decided = (struct decided){.ngram = judged->ngram, .is_excluded = judged->ngram != NGRAM_NONE};
     enum tokmap_status status =
-        place_counter_next(&filter->places, part, document->record, judged->key, &place, &is_new, error);
-    if (!status && is_new && filter->list)
-        status = dropped_writer_input(filter->list, part->path, error);
+        place_counter_next(&filter->places, part, document->record, judged->key, &decided->place, &is_new, error);
     if (!status && filter->duplicates)
-        status = duplicates_find(filter->duplicates, judged->key, &place, &is_duplicate, &kept, error);
+        status =
+            duplicates_find(filter->duplicates, judged->key, &decided->place, &is_duplicate, &decided->kept, error);
     if (!status && filter->near)
-        status = near_duplicates_find(filter->near, filter->places.documents - 1, &is_duplicate, &kept, error);
-    *keep = judged->ngram == NGRAM_NONE && !is_duplicate;
-    if (status || *keep)
-        return status;
-    if (judged->ngram != NGRAM_NONE) {
-        document_uncount(&batch->counts, document, CORPUS_REASON_EXCLUDED);
-        return excluded_list(filter, &place, judged->ngram, error);
+        status = near_duplicates_find(filter->near, filter->places.documents - 1, &is_duplicate, &decided->kept, error);
+    if (is_new)
+        decided->new_input = part->path;
+    decided->keep = !decided->is_excluded && !is_duplicate;
+    return status;
+}
+
+/* Decides about all documents of a batch, and removes those that are dropped. */
+static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_item *of, struct corpus_batch *batch,
+                                       struct tokmap_error *error)
+{
+    const uint64_t count = batch->document_count;
+    uint64_t kept = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    of->decided.count = 0;
+    for (uint64_t i = 0; filter->duplicates && i < count; i++)
+        duplicates_prefetch(filter->duplicates, ((const struct judged *)(const void *)of->judged.bytes)[i].key);
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const struct corpus_document document = batch->documents[i];
+        struct judged judged;
+        struct decided decided;
+        memcpy(&judged, of->judged.bytes + i * sizeof judged, sizeof judged);
+        status = document_decide(filter, batch, &document, &judged, &decided, error);
+        if (status)
+            break;
+        if ((!decided.keep || decided.new_input) && !bytes_append(&of->decided, &decided, sizeof decided))
+            status = error_set_memory(error, "the documents of a batch that are dropped", of->decided.count);
+        if (decided.keep)
+            batch->documents[kept++] = document;
+        else
+            document_uncount(&batch->counts, &document,
+                             decided.is_excluded ? CORPUS_REASON_EXCLUDED
+                             : filter->near      ? CORPUS_REASON_NEAR_DUPLICATE
+                                                 : CORPUS_REASON_DUPLICATE);
     }
-    document_uncount(&batch->counts, document, filter->near ? CORPUS_REASON_NEAR_DUPLICATE : CORPUS_REASON_DUPLICATE);
-    return duplicate_list(filter, &place, &kept, error);
+    of->places = filter->places;
+    batch->document_count = status ? 0 : kept;
+    return status;
 }
 
 enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_workers *workers,
@@ -196,7 +268,6 @@ enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_
 {
     struct corpus_batch *batch = &item->batch;
     struct drop_item *of = &filter->items[item->index];
-    uint64_t kept = 0;
     enum tokmap_status status = batch_judge(filter, of, batch, error);
     if (status)
         return status;
@@ -204,23 +275,79 @@ enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_
         batch->document_count = 0;
         return TOKMAP_OK;
     }
-    const uint64_t count = batch->document_count;
-    for (uint64_t i = 0; filter->duplicates && i < count; i++)
-        duplicates_prefetch(filter->duplicates, ((const struct judged *)(const void *)of->judged.bytes)[i].key);
-    for (uint64_t i = 0; i < count && !status; i++) {
-        const struct corpus_document document = batch->documents[i];
-        struct judged judged;
-        bool keep;
-        memcpy(&judged, of->judged.bytes + i * sizeof judged, sizeof judged);
-        status = document_decide(filter, batch, &document, &judged, &keep, error);
-        if (!status && keep)
-            batch->documents[kept++] = document;
-    }
-    batch->document_count = status ? 0 : kept;
+    status = batch_decide(filter, of, batch, error);
     if (!status)
         ordered_workers_pass(workers);
     return status;
 }
+
+enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struct work_item *item,
+                                         struct tokmap_error *error)
+{
+    struct drop_item *of = &filter->items[item->index];
+    enum tokmap_status status = TOKMAP_OK;
+    for (size_t at = 0; at < of->decided.count && !status; at += sizeof(struct decided)) {
+        struct decided decided;
+        memcpy(&decided, of->decided.bytes + at, sizeof decided);
+        if (decided.new_input && filter->list)
+            status = dropped_writer_input(filter->list, decided.new_input, error);
+        if (!status && decided.is_excluded)
+            status = excluded_list(filter, &decided.place, decided.ngram, error);
+        else if (!status && !decided.keep)
+            status = duplicate_list(filter, &decided.place, &decided.kept, error);
+    }
+    filter->done = of->places;
+    return status;
+}
+
+/* ---- the journal ---- */
+
+enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, const struct state_sink *sink,
+                                    struct tokmap_error *error)
+{
+    state->places = filter->done;
+    state->counts = filter->counts;
+    state->counts.documents = filter->done.documents;
+    if (!filter->list)
+        return TOKMAP_OK;
+    if (filter->ngrams.count > filter->ngrams_saved &&
+        sink->put(sink->user, 0, filter->ngrams.bytes + filter->ngrams_saved,
+                  filter->ngrams.count - filter->ngrams_saved))
+        return error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the list of n-grams cannot be saved");
+    filter->ngrams_passed = filter->ngrams.count;
+    return dropped_writer_save(filter->list, &state->list, error);
+}
+
+enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error)
+{
+    return filter->list ? dropped_writer_sync(filter->list, error) : TOKMAP_OK;
+}
+
+void drop_filter_saved(struct drop_filter *filter)
+{
+    filter->ngrams_saved = filter->ngrams_passed;
+}
+
+enum tokmap_status drop_filter_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error)
+{
+    struct ngram_counts counts = {0};
+    bool good = filter->options.drop->ngrams && filter->list && count % sizeof(uint64_t) == 0;
+    if (good)
+        ngram_set_counts(filter->options.drop->ngrams, &counts);
+    for (size_t at = 0; at < count && good; at += sizeof(uint64_t)) {
+        const uint64_t ngram = load64(bytes + at);
+        good = ngram < counts.listed && !filter->listed[ngram];
+        if (good && !ngram_number(filter, ngram))
+            return error_set_memory(error, "the list of n-grams", filter->ngrams.count);
+    }
+    filter->ngrams_saved = filter->ngrams.count;
+    return good ? TOKMAP_OK
+                : error_set(error, TOKMAP_ERROR_CORRUPT, filter->options.name, TOKMAP_NO_OFFSET,
+                            "the journal of the unfinished work is damaged; start over with options.start_over");
+}
+
+/* ---- the end ---- */
 
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
                                       struct tokmap_error *error)
@@ -242,4 +369,10 @@ enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_co
 enum tokmap_status drop_filter_commit(struct drop_filter *filter, struct tokmap_error *error)
 {
     return filter->list ? dropped_writer_commit(filter->list, error) : TOKMAP_OK;
+}
+
+void drop_filter_take_back(struct drop_filter *filter)
+{
+    if (filter->list)
+        dropped_writer_take_back(filter->list);
 }

@@ -10,6 +10,8 @@
 #define TOKMAP_PACK_DROP_FILTER_H
 
 #include "duplicates.h"
+#include "format/dropped_writer.h"
+#include "format/index_writer.h"
 #include "near_duplicates.h"
 #include "ngram_set.h"
 #include "ordered_workers.h"
@@ -30,6 +32,13 @@ struct drop_counts {
     uint64_t file_bytes; /* the most that their keys needed in a file */
 };
 
+/* All that the journal saves, beside numbers of listed n-grams, which are passed to its sink. */
+struct drop_state {
+    struct place_counter places; /* of the documents of committed batches */
+    struct drop_counts counts;
+    struct dropped_state list;
+};
+
 struct drop_filter;
 
 struct drop_filter_options {
@@ -40,6 +49,7 @@ struct drop_filter_options {
     struct duplicates_options inputs; /* how they are read again; memory and folder are overwritten */
     /* Called while inputs are read for near-duplicates, as in ordered_workers.h, with inputs.user. May be NULL. */
     void (*compared)(void *user, uint64_t stored_bytes);
+    const struct drop_state *resume; /* that of a killed process, which is continued; NULL: none */
 };
 
 /* Finds near-duplicates, which reads all inputs. Statuses: OK, those of dropped_writer_open() and of
@@ -54,6 +64,23 @@ void drop_filter_free(struct drop_filter *filter); /* accepts NULL; removes a li
 enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_workers *workers,
                                      struct work_item *item, struct tokmap_error *error);
 
+/* Lists what was dropped of the batch; to be called when it is committed. Statuses: OK, ERROR_IO. */
+enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struct work_item *item,
+                                         struct tokmap_error *error);
+
+/* Between two commits: describes what there is of all committed batches. The list is on storage after
+ * drop_filter_sync(), and drop_filter_saved() says that the next save need not repeat what this one has passed on.
+ * drop_filter_load() takes back what the sink got, in the same order. Statuses: OK, ERROR_IO; of the last one also
+ * ERROR_CORRUPT. */
+enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, const struct state_sink *sink,
+                                    struct tokmap_error *error);
+enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error);
+void drop_filter_saved(struct drop_filter *filter);
+enum tokmap_status drop_filter_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error);
+/* Frees the filter, and leaves its list for another process. NULL is ignored. */
+void drop_filter_leave(struct drop_filter *filter);
+
 /* At the end of the inputs: checks that they have not changed, and completes the list. Statuses: OK, ERROR_MISMATCH,
  * ERROR_IO. */
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
@@ -61,5 +88,7 @@ enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_co
 
 /* Gives the list its name. Statuses: OK, ERROR_IO. */
 enum tokmap_status drop_filter_commit(struct drop_filter *filter, struct tokmap_error *error);
+/* The output could not be completed: takes the name back. */
+void drop_filter_take_back(struct drop_filter *filter);
 
 #endif

@@ -349,7 +349,9 @@ enum tokmap_status duplicates_find(struct duplicates *duplicates, struct hash128
 {
     enum tokmap_status status = TOKMAP_OK;
     *is_duplicate = false;
-    if (!duplicates->listed) {
+    if (!duplicates->listed && duplicates->options.continues) {
+        status = duplicates_list(duplicates, error);
+    } else if (!duplicates->listed) {
         switch (key_table_find(&duplicates->table, key, place, kept)) {
         case KEY_FOUND:
             *is_duplicate = true;

@@ -24,6 +24,7 @@ struct duplicates; /* for one thread at a time */
 struct duplicates_options {
     uint64_t memory;     /* bytes of the table; at least 1 MiB is used where it matters */
     const char *folder;  /* where the file of keys is; NULL: none, and the table has no limit */
+    bool continues;      /* earlier documents were asked about in another process: the inputs are read again at once */
     uint32_t partitions; /* 1 to 256; 0: 256 */
     uint32_t threads;    /* for reading the inputs again, as ordered_workers.h has them */
     struct corpus_options corpus;

@@ -369,7 +369,8 @@ static struct pack_parts parts_of(struct pack *pack)
                                .lengths = &pack->lengths,
                                .result = pack->result,
                                .open_tokens = &pack->open_tokens,
-                               .workers = pack->workers};
+                               .workers = pack->workers,
+                               .drop = pack->drop};
 }
 
 /* Makes a checkpoint from time to time. */
@@ -377,7 +378,8 @@ static enum tokmap_status batch_committed(void *self, struct work_item *item, st
 {
     struct pack *pack = self;
     const struct pack_parts parts = parts_of(pack);
-    return pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : TOKMAP_OK;
+    const enum tokmap_status status = pack->drop ? drop_filter_committed(pack->drop, item, error) : TOKMAP_OK;
+    return !status && pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : status;
 }
 
 /* Adds up the lengths that the threads have counted. */
@@ -513,7 +515,7 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
 /* Stages have files of their own, which the journal does not continue. */
 static bool is_saved(const struct pack_options *options)
 {
-    return (options->checkpoint_ns || options->start_over) && !options->shuffle && !options->drop;
+    return (options->checkpoint_ns || options->start_over) && !options->shuffle;
 }
 
 static bool resumes(const struct pack *pack)
@@ -603,6 +605,7 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
                                        .sync = options->sync,
                                        .items = ordered_workers_item_count(pack->workers),
                                        .compared = options->compared,
+                                       .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
                                        .inputs = {.threads = workers->threads,
                                                   .corpus = workers->corpus,
                                                   .operands = operands,
@@ -732,7 +735,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         status = set_work_commit(work, shards, result->has_mask, error);
     }
     if (status && listed)
-        (void)dropped_remove(pack->options->prefix, NULL);
+        drop_filter_take_back(pack->drop);
     if (!pack->options->split)
         memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;
@@ -805,6 +808,7 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     for (uint32_t i = 0; i < pack->set_count; i++)
         (keep ? shard_set_leave : shard_set_abandon)(pack->sets[i]);
     (keep ? set_work_leave : set_work_abandon)(pack->work);
+    (keep ? drop_filter_leave : drop_filter_free)(pack->drop);
     pack_journal_close(pack->journal, !failed);
     if (!pack->writes || !complete || options->unit)
         return;
@@ -850,7 +854,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);
-    if (!status && options->drop)
+    if (!status && options->drop && !pack.finished)
         status = drop_open(&pack, &workers, operands, count, error);
     if (!status)
         status = memory_make(&pack, workers.corpus.batch_bytes, error);
@@ -877,7 +881,6 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status && pack.writes && !pack.finished)
         status = commit(&pack, error);
     output_close(&pack, status);
-    drop_filter_free(pack.drop);
     ordered_workers_free(pack.workers);
     return status;
 }

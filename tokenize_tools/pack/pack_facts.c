@@ -106,6 +106,22 @@ static void corpus_facts(struct pack_facts *facts, const struct corpus_options *
     number_fact(facts, "options.document_limit", corpus->document_limit, UINT64_MAX);
 }
 
+static void drop_facts(struct pack_facts *facts, const struct drop_options *drop)
+{
+    const struct minhash_form *form = drop ? drop->minhash : NULL;
+    char minhash[64] = "", hex[33] = "";
+    if (form)
+        (void)snprintf(minhash, sizeof minhash, "minhash of %" PRIu32 " words, %" PRIu32 " bands of %" PRIu32 " hashes",
+                       form->words, form->bands, form->rows);
+    if (drop && drop->ngrams) {
+        uint8_t identity[16];
+        ngram_set_identity(drop->ngrams, identity);
+        hash128_hex(identity, hex);
+    }
+    text_fact(facts, "options.dedup", drop && drop->duplicates ? "exact" : minhash);
+    text_fact(facts, "excluded n-grams (hash)", hex);
+}
+
 bool pack_facts_make(struct pack_facts *facts, const struct pack_options *options, uint64_t layout)
 {
     char version[64];
@@ -120,6 +136,7 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
     number_fact(facts, "options.unit_bytes", options->unit_bytes, 0);
     number_fact(facts, "options.seal", options->seal ? (uint64_t)options->seal->level : 0, 0);
     split_facts(facts, options->split);
+    drop_facts(facts, options->drop);
     return !facts->lost;
 }
 

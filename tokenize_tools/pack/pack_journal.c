@@ -16,8 +16,9 @@
 
 enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE };
 
-#define USER_SET UINT32_MAX /* the set of pieces of the caller */
-#define PAIRS 4096          /* of lengths in a record */
+#define USER_SET UINT32_MAX       /* the set of pieces of the caller */
+#define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
+#define PAIRS 4096                /* of lengths in a record */
 #define PIECE_MOST ((size_t)256 << 10)
 
 /* What precedes the bytes of a piece. */
@@ -31,6 +32,7 @@ struct checkpoint {
     struct pack_result result; /* without what is known only at the end */
     uint64_t left_out, open_tokens;
     uint64_t lengths_count, lengths_largest, lengths_low, lengths_high; /* of the histogram */
+    struct drop_state drop;
     struct shard_set_state sets[SPLIT_SETS_MOST];
 };
 
@@ -62,11 +64,12 @@ static enum tokmap_status damaged(const struct pack_journal *journal, struct tok
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {2,
+    const uint64_t sizes[] = {3,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
                               sizeof(struct shard_set_state),
+                              sizeof(struct drop_state),
                               sizeof(struct corpus_place)};
     return hash64(sizes, sizeof sizes);
 }
@@ -160,6 +163,11 @@ const struct shard_set_state *pack_journal_set(const struct pack_journal *journa
     return &journal->last.sets[set];
 }
 
+const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal)
+{
+    return &journal->last.drop;
+}
+
 const struct pack_result *pack_journal_result(const struct pack_journal *journal)
 {
     return &journal->last.result;
@@ -206,6 +214,8 @@ static enum tokmap_status piece_load(struct pack_journal *journal, const struct 
         return options->state_load ? options->state_load(options->user, head.kind, bytes, count, error) : TOKMAP_OK;
     if (!parts->workers) /* only for the report */
         return TOKMAP_OK;
+    if (head.set == DROP_SET)
+        return parts->drop ? drop_filter_load(parts->drop, bytes, count, error) : damaged(journal, error);
     if (head.set >= parts->set_count)
         return damaged(journal, error);
     if (head.shard != journal->last.sets[head.set].shards)
@@ -338,8 +348,12 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
         journal->shard = result.shards;
         status = shard_set_save(parts->sets[i], &journal->last.sets[i], &sink, error);
     }
-    journal->set = USER_SET;
+    journal->set = DROP_SET;
     journal->shard = 0;
+    if (!status && parts->drop)
+        status = drop_filter_save(parts->drop, &journal->last.drop, &sink, error);
+    journal->last.result.dropped = journal->last.drop.counts;
+    journal->set = USER_SET;
     if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->failed)
         status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
                            "the file cannot be synced to storage");
@@ -367,12 +381,16 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
     enum tokmap_status status = parts_save(journal, parts, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         status = shard_set_sync(parts->sets[i], error);
+    if (!status && parts->drop)
+        status = drop_filter_sync(parts->drop, error);
     if (!status)
         status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, error);
     if (!status)
         status = work_folder_sync(journal->folder, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         shard_set_saved(parts->sets[i]);
+    if (!status && parts->drop)
+        drop_filter_saved(parts->drop);
     return status;
 }
 

@@ -30,6 +30,7 @@ struct pack_parts {
     struct pack_result *result;
     uint64_t *open_tokens;
     struct ordered_workers *workers;
+    struct drop_filter *drop; /* NULL: no document is dropped */
 };
 
 /* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint there is nothing to
@@ -42,6 +43,8 @@ bool pack_journal_found(const struct pack_journal *journal);
 bool pack_journal_complete(const struct pack_journal *journal);
 /* The state of a set at that checkpoint. */
 const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set);
+/* What was dropped until that checkpoint. */
+const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal);
 /* The counters at that checkpoint. */
 const struct pack_result *pack_journal_result(const struct pack_journal *journal);
 void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result);
