@@ -249,6 +249,46 @@ class Scripts(unittest.TestCase):
         done = subprocess.run([sys.executable, "-S", "-c", code, COMPARE], capture_output=True, text=True, check=True)
         self.assertFalse({"numpy", "torch"} & set(json.loads(done.stdout)))
 
+    def test_an_environment_without_pip(self):
+        """Where Debian's Python lacks python3-venv, the message names it, and installing it is enough: what the first
+        attempt has left is completed."""
+        script = """
+import os, sys
+sys.path.insert(0, sys.argv[1])
+import setup
+
+class Options:
+    venv, offline = "venv", False
+
+class Report:
+    def progress(self, *_):
+        pass
+
+sys.executable = os.path.abspath("python")
+environment = setup.Setup(Options, Report())
+for has_pip in False, True:
+    with open("python", "w") as file:
+        file.write(f'''#!/bin/sh
+mkdir -p "$3/bin" && echo "#!/bin/sh
+exit {int(not has_pip)}" >"$3/bin/python" && chmod +x "$3/bin/python"
+echo "The virtual environment was not created, because ensurepip is not available."
+echo "Failing command: $3"
+exit {int(not has_pip)}
+''')
+    os.chmod("python", 0o755)
+    try:
+        print(environment.python_with(["numpy"]))
+    except setup.Absent as problem:
+        print(problem)
+"""
+        with tempfile.TemporaryDirectory() as folder:
+            done = subprocess.run([sys.executable, "-c", script, COMPARE], capture_output=True, text=True, check=True,
+                                  cwd=folder)
+        first, second = done.stdout.splitlines()
+        self.assertIn("cannot be made in venv: this Python has no pip", first)
+        self.assertIn("apt-get install python3-venv", first)
+        self.assertEqual(second, "venv/bin/python")
+
 
 if __name__ == "__main__":
     unittest.main()

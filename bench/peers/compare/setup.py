@@ -85,7 +85,9 @@ class Setup:
             return False
 
     def _make(self, folder, python):
-        if os.path.exists(python):
+        """Makes an environment, or completes one that has no pip: Debian's Python leaves that without python3-venv."""
+        if os.path.exists(python) and subprocess.run([python, "-m", "pip", "--version"], stdout=subprocess.DEVNULL,
+                                                     stderr=subprocess.DEVNULL, check=False).returncode == 0:
             return
         self._report.progress(0, 0, f"making the Python environment {folder}")
         os.makedirs(os.path.dirname(os.path.abspath(folder)), exist_ok=True)
@@ -107,4 +109,7 @@ class Setup:
         if done.returncode:
             lines = [line for line in done.stdout.splitlines() if line.strip()]
             errors = [line for line in lines if line.startswith("ERROR:")] or lines
+            if "ensurepip" in done.stdout:
+                errors = ["this Python has no pip to put into it; install it (apt-get install python3-venv), and run "
+                          "the command again"]
             raise Absent(f"{what}: {errors[-1] if errors else 'it said nothing'}")
