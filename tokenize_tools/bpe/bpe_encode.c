@@ -710,6 +710,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
         state->find_positions = bpe_positions_vbmi;
         state->merge_many = lanes ? bpe_merge_many_vbmi : NULL;
     }
+    state->scratch.many = state->merge_many;
 #endif
     add_seeds(state);
     *out = state;

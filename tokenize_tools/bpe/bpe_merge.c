@@ -96,13 +96,26 @@ static inline uint32_t result_of_rank(const struct bpe_model *model, uint32_t ra
     return bpe_result(model, rank);
 }
 
-/* memory: for merge_heap(), if there are more than MERGE_ROUNDS bytes. Returns the number of parts that are left. */
-static size_t merge_window(const struct bpe_model *model, void *memory, const uint8_t *bytes, size_t count,
-                           struct merge_part *parts)
+/* Merges a window of at most BPE_SHORT bytes: in a lane where the processor has them (bpe_merge_lanes.h), which finds
+ * the lowest rank with a few instructions where merge_short() compares them all. */
+static size_t merge_near(const struct bpe_model *model, bpe_merge_many_function *many, const uint8_t *bytes,
+                         size_t count, uint32_t ids[BPE_SHORT + 16])
+{
+    if (!many || count > BPE_LANE_BYTES)
+        return merge_short(model, bytes, count, ids);
+    struct bpe_piece piece = {.bytes = bytes, .count = (uint32_t)count, .ids = ids}, *const pieces[1] = {&piece};
+    many(model, pieces, 1, bpe_size_class(piece.count));
+    return piece.ids_count;
+}
+
+/* scratch: its memory is for merge_heap(), if there are more than MERGE_ROUNDS bytes. Returns the number of parts that
+ * are left. */
+static size_t merge_window(const struct bpe_model *model, const struct bpe_scratch *scratch, const uint8_t *bytes,
+                           size_t count, struct merge_part *parts)
 {
     if (count <= BPE_SHORT) {
-        uint32_t ids[BPE_SHORT], start = 0;
-        const size_t left = merge_short(model, bytes, count, ids);
+        uint32_t ids[BPE_SHORT + 16], start = 0;
+        const size_t left = merge_near(model, scratch->many, bytes, count, ids);
         for (size_t i = 0; i < left; start += bpe_token_bytes(model, ids[i]), i++)
             parts[i] = (struct merge_part){ids[i], start};
         return left;
@@ -110,7 +123,7 @@ static size_t merge_window(const struct bpe_model *model, void *memory, const ui
     for (size_t i = 0; i < count; i++)
         parts[i] = (struct merge_part){model->byte_ids[bytes[i]], (uint32_t)i};
     if (count > MERGE_ROUNDS)
-        return merge_heap(model, memory, parts, count, bpe_pair_rank, rank_itself);
+        return merge_heap(model, scratch->memory, parts, count, bpe_pair_rank, rank_itself);
     int32_t ranks[MERGE_ROUNDS];
     for (size_t i = 0; i < count; i++) {
         const uint32_t rank = i + 1 < count ? first_rank(model, bytes, i) : BPE_NONE;
@@ -171,7 +184,8 @@ size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch
 {
     struct merge_part near[MERGE_ROUNDS], *parts = near;
     struct accepted accepted = {tokens, wide, 0, 0};
-    size_t window = BPE_SHORT, back = 1, successes = 0, looks = 0;
+    const size_t least = scratch->many ? BPE_LANE_BYTES : BPE_SHORT;
+    size_t window = least, back = 1, successes = 0, looks = 0;
     struct window_memory memory;
     assert(count);
     window_memory_init(&memory);
@@ -186,7 +200,7 @@ size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch
         const uint8_t *text = bytes + accepted.last_start;
         size_t made = window_recall(&memory, text, size, parts);
         if (!made) {
-            made = merge_window(model, scratch->memory, text, size, parts);
+            made = merge_window(model, scratch, text, size, parts);
             window_keep(&memory, text, size, parts, made);
         }
         if (accepted.count && accepted_at(&accepted, accepted.count - 1) != parts[0].symbol) {
@@ -211,8 +225,8 @@ size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch
         }
         accepted.last_start += parts[made - 1].start;
         back = 1;
-        if (++successes % 16 == 0 && window > BPE_SHORT)
-            window = window / 2 > BPE_SHORT ? window / 2 : BPE_SHORT;
+        if (++successes % 16 == 0 && window > least)
+            window = window / 2 > least ? window / 2 : least;
     }
 }
 

@@ -10,32 +10,6 @@
 
 #define BPE_SHORT 64 /* pieces of up to this many bytes need no scratch */
 
-/* Memory that merging needs for some pieces of more than BPE_SHORT bytes. All zero before first use; it grows as
- * needed, which only unusual vocabularies make large. Whoever owns it frees `memory`. Used by one thread at a time. */
-struct bpe_scratch {
-    void *memory;
-    size_t bytes;
-    bool (*stop)(void *user); /* looked at between windows; true: merging ends as if memory ran out. NULL: never */
-    void *user;
-    bool stopped; /* `stop` returned true */
-};
-
-/* Looks at scratch->stop. */
-static inline bool bpe_scratch_stops(struct bpe_scratch *scratch)
-{
-    scratch->stopped = scratch->stop && scratch->stop(scratch->user);
-    return scratch->stopped;
-}
-
-/* A bpe_merge_function for models of byte-level BPE. */
-bpe_merge_function bpe_merge;
-
-/* The same for more than BPE_SHORT bytes, but writes ids of 32 bits (wide) or 16 bits straight to `tokens`, which
- * has room for `count`. Needs no memory that grows with the piece. Raises *largest to the largest id, if it is
- * larger. Returns the number of ids, or 0 if memory ran out. */
-size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
-                      void *tokens, bool wide, uint32_t *largest);
-
 /* ---- several short pieces at once ---- */
 
 #define BPE_LANE_BYTES 62 /* the longest piece that can be merged together with others */
@@ -58,6 +32,35 @@ static inline uint32_t bpe_size_class(uint32_t count)
 /* Merges `count` pieces that all have the same size class. Cannot fail. */
 typedef void bpe_merge_many_function(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                                      uint32_t size_class);
+/* ---- one piece ---- */
+
+/* Memory that merging needs for some pieces of more than BPE_SHORT bytes. All zero before first use; it grows as
+ * needed, which only unusual vocabularies make large. Whoever owns it frees `memory`. Used by one thread at a time. */
+struct bpe_scratch {
+    void *memory;
+    size_t bytes;
+    bool (*stop)(void *user); /* looked at between windows; true: merging ends as if memory ran out. NULL: never */
+    void *user;
+    bool stopped;                  /* `stop` returned true */
+    bpe_merge_many_function *many; /* if the model has one: merges the windows of long pieces of bytes; or NULL */
+};
+
+/* Looks at scratch->stop. */
+static inline bool bpe_scratch_stops(struct bpe_scratch *scratch)
+{
+    scratch->stopped = scratch->stop && scratch->stop(scratch->user);
+    return scratch->stopped;
+}
+
+/* A bpe_merge_function for models of byte-level BPE. */
+bpe_merge_function bpe_merge;
+
+/* The same for more than BPE_SHORT bytes, but writes ids of 32 bits (wide) or 16 bits straight to `tokens`, which
+ * has room for `count`. Needs no memory that grows with the piece. Raises *largest to the largest id, if it is
+ * larger. Returns the number of ids, or 0 if memory ran out. */
+size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch, const uint8_t *bytes, size_t count,
+                      void *tokens, bool wide, uint32_t *largest);
+
 #if defined(__x86_64__)
 /* For byte-level models that have a token for each byte and whose ids are below BPE_IDS - 1. */
 bpe_merge_many_function bpe_merge_many_avx2;
