@@ -3,6 +3,9 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
+#if defined(__x86_64__)
+#include <cpuid.h>
+#endif
 
 /* The best variant plus one, or 0 before the first call. Accessed atomically; every thread would store the same value.
  */
@@ -32,6 +35,15 @@ static int environment_cap(void)
     return -1;
 }
 
+#if defined(__x86_64__)
+/* Clang 14 cannot ask for "vaes". */
+static bool has_vaes(void)
+{
+    unsigned a, b, c, d;
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 9 & 1);
+}
+#endif
+
 /* The best variant that the processor has. */
 static int processor_variant(void)
 {
@@ -44,8 +56,7 @@ static int processor_variant(void)
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return CPU_AVX2;
     /* GCC 12 cannot ask for "lzcnt"; every processor with AVX2 and BMI2 has it. */
-    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") ||
-        !__builtin_cpu_supports("vaes"))
+    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") || !has_vaes())
         return CPU_AVX512;
     return CPU_VBMI;
 #elif defined(__aarch64__)
