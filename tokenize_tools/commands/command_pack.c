@@ -182,6 +182,11 @@ static bool seconds_parse(const char *text, uint64_t *ns)
     return *ns <= (uint64_t)86400 * 1000000000;
 }
 
+static bool is_minhash(const struct packing *packing)
+{
+    return packing->drop.dedup_given && packing->drop.dedup == DROP_MINHASH;
+}
+
 /* Refuses options that do not go with work in units, or among processes. */
 static int tasks_check(const struct cli_command *command, struct packing *packing)
 {
@@ -192,11 +197,9 @@ static int tasks_check(const struct cli_command *command, struct packing *packin
         return status;
     if (!packing->shard_given)
         return cli_misused(command, "%s is about shard sets: give the size of shards with --shard-tokens", option);
-    if (packing->shuffled || packing->drop.dedup_given || packing->drop.ngrams.count)
+    if (packing->shuffled || is_minhash(packing))
         return cli_misused(command, "%s does not go with %s yet, for which one process reads all inputs", option,
-                           packing->shuffled           ? "--shuffle"
-                           : packing->drop.dedup_given ? "--dedup"
-                                                       : "--exclude-ngrams");
+                           packing->shuffled ? "--shuffle" : "--dedup minhash");
     if (asked->given && packing->dry_run)
         return cli_misused(command, "%s writes files and cannot be used with --dry-run", option);
     if (asked->given && packing->start_over)
@@ -392,10 +395,8 @@ static int tokenizer_open(struct packing *packing)
 
 static int tokenizer_pack(struct packing *packing, const char **operands, size_t operand_count)
 {
-    const bool is_bytes = !strcmp(packing->asked.spec, "bytes"); /* the built-in tokenizer, which has no file */
-    /* Into units of work: stages that look at all documents are not. */
-    const bool is_cut =
-        packing->shard_given && !packing->shuffled && !packing->drop.dedup_given && !packing->drop.ngrams.count;
+    const bool is_bytes = !strcmp(packing->asked.spec, "bytes");    /* the built-in tokenizer, which has no file */
+    const bool is_cut = packing->shard_given && !packing->shuffled && !is_minhash(packing); /* into units of work */
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,

@@ -11,6 +11,7 @@
  */
 #include "drop_filter.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -47,6 +48,7 @@ struct drop_filter {
     char *folder;
     struct duplicates *duplicates; /* NULL: they are kept */
     struct near_duplicates *near;  /* NULL: they are kept */
+    struct drop_list *known;       /* of a unit: the stages before have decided; NULL: they have not */
     struct dropped_writer *list;   /* NULL: nothing is written */
     uint64_t *listed;              /* of each n-gram: 1 + its number in the list, or 0 */
     struct bytes_buffer ngrams;    /* u64: those in the list, in its order */
@@ -78,6 +80,17 @@ static enum tokmap_status near_begin(struct drop_filter *filter, struct tokmap_e
     return near_duplicates_new(&filter->near, &near, error);
 }
 
+/* Continues with the numbers of a killed process, if there was one. */
+static enum tokmap_status state_take(struct drop_filter *filter, enum tokmap_status status)
+{
+    const struct drop_state *state = filter->options.resume;
+    if (state) {
+        filter->places = filter->done = state->places;
+        filter->counts = state->counts;
+    }
+    return status;
+}
+
 enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct drop_filter_options *options,
                                    struct tokmap_error *error)
 {
@@ -92,6 +105,11 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
     made->options.inputs.memory = options->drop->memory;
     made->options.inputs.folder = made->folder;
     made->options.inputs.continues = options->resume != NULL;
+    if (options->source) {
+        made->counts.by_minhash = options->drop->minhash != NULL;
+        made->counts.read_twice = true;
+        return state_take(made, drop_list_open(&made->known, options->source, error));
+    }
     enum tokmap_status status = ngrams_begin(made, error);
     if (!status && options->drop->duplicates)
         status = duplicates_new(&made->duplicates, &made->options.inputs, error);
@@ -99,10 +117,7 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
         status = dropped_writer_reopen(&made->list, options->name, &options->resume->list, error);
     else if (!status && options->name)
         status = dropped_writer_open(&made->list, options->name, error);
-    if (options->resume) {
-        made->places = made->done = options->resume->places;
-        made->counts = options->resume->counts;
-    }
+    status = state_take(made, status);
     return status || !options->drop->minhash ? status : near_begin(made, error);
 }
 
@@ -130,6 +145,7 @@ void drop_filter_free(struct drop_filter *filter)
     bytes_free(&filter->ngrams);
     duplicates_free(filter->duplicates);
     near_duplicates_free(filter->near);
+    drop_list_free(filter->known);
     dropped_writer_free(filter->list);
     free(filter);
 }
@@ -140,13 +156,13 @@ void drop_filter_free(struct drop_filter *filter)
 static enum tokmap_status batch_judge(const struct drop_filter *filter, struct drop_item *of,
                                       const struct corpus_batch *batch, struct tokmap_error *error)
 {
-    const struct ngram_set *ngrams = filter->options.drop->ngrams;
+    const struct ngram_set *ngrams = filter->known ? NULL : filter->options.drop->ngrams;
     enum tokmap_status status = TOKMAP_OK;
     of->judged.count = 0;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         const struct corpus_document *document = &batch->documents[i];
         struct judged judged = {.ngram = NGRAM_NONE};
-        if (filter->duplicates || filter->near)
+        if (filter->duplicates || filter->near || filter->known)
             judged.key = document_key(document);
         if (ngrams)
             status = ngram_set_find(ngrams, &of->search, document->text, document->bytes, document->second,
@@ -202,11 +218,23 @@ static enum tokmap_status excluded_list(struct drop_filter *filter, const struct
 static enum tokmap_status duplicate_list(struct drop_filter *filter, const struct document_place *place,
                                          const struct document_place *kept, struct tokmap_error *error)
 {
-    const bool near = filter->near != NULL;
+    const bool near = filter->options.drop->minhash != NULL;
     ++*(near ? &filter->counts.near_duplicates : &filter->counts.duplicates);
     return filter->list ? dropped_writer_duplicate(filter->list, near, place->input, place->record, kept->input,
                                                    kept->record, error)
                         : TOKMAP_OK;
+}
+
+/* Says what the stages before have decided about a document. */
+static enum tokmap_status known_find(struct drop_filter *filter, const struct document_place *place, bool *is_duplicate,
+                                     bool *is_excluded, struct tokmap_error *error)
+{
+    struct stage_record record;
+    bool is_dropped;
+    const enum tokmap_status status = drop_list_find(filter->known, place, &is_dropped, &record, error);
+    *is_excluded = !status && is_dropped && record.second == STAGE_EXCLUDED;
+    *is_duplicate = !status && is_dropped && !*is_excluded;
+    return status;
 }
 
 /* Decides about a document. */
@@ -224,6 +252,8 @@ static enum tokmap_status document_decide(struct drop_filter *filter, const stru
             duplicates_find(filter->duplicates, judged->key, &decided->place, &is_duplicate, &decided->kept, error);
     if (!status && filter->near)
         status = near_duplicates_find(filter->near, filter->places.documents - 1, &is_duplicate, &decided->kept, error);
+    if (!status && filter->known)
+        status = known_find(filter, &decided->place, &is_duplicate, &decided->is_excluded, error);
     if (is_new)
         decided->new_input = part->path;
     decided->keep = !decided->is_excluded && !is_duplicate;
@@ -235,6 +265,7 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
                                        struct tokmap_error *error)
 {
     const uint64_t count = batch->document_count;
+    const bool minhash = filter->options.drop->minhash != NULL;
     uint64_t kept = 0;
     enum tokmap_status status = TOKMAP_OK;
     of->decided.count = 0;
@@ -255,7 +286,7 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
         else
             document_uncount(&batch->counts, &document,
                              decided.is_excluded ? CORPUS_REASON_EXCLUDED
-                             : filter->near      ? CORPUS_REASON_NEAR_DUPLICATE
+                             : minhash           ? CORPUS_REASON_NEAR_DUPLICATE
                                                  : CORPUS_REASON_DUPLICATE);
     }
     of->places = filter->places;
@@ -349,6 +380,19 @@ enum tokmap_status drop_filter_load(struct drop_filter *filter, const uint8_t *b
 
 /* ---- the end ---- */
 
+/* Whether the documents of the unit are those that the scan has found. */
+static enum tokmap_status known_finish(const struct drop_filter *filter, struct tokmap_error *error)
+{
+    const struct place_counter *scanned = filter->options.source->places, *now = &filter->places;
+    if (scanned->documents == now->documents && scanned->digest == now->digest)
+        return drop_list_end(filter->known, error);
+    return error_set(error, TOKMAP_ERROR_MISMATCH, filter->options.source->folder, TOKMAP_NO_OFFSET,
+                     "the inputs have changed since they were read for the first time: the search found %" PRIu64
+                     " documents in unit %" PRIu64 ", and the packing found %" PRIu64
+                     " or others; remove this folder, and begin again with inputs that do not change",
+                     scanned->documents, filter->options.source->unit, now->documents);
+}
+
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
                                       struct tokmap_error *error)
 {
@@ -360,6 +404,8 @@ enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_co
     }
     if (filter->near)
         status = near_duplicates_finish(filter->near, &filter->places, &filter->counts.file_bytes, error);
+    if (filter->known)
+        status = known_finish(filter, error);
     *counts = filter->counts;
     if (!status && filter->list)
         status = dropped_writer_finish(filter->list, filter->counts.documents, filter->options.sync, error);

@@ -9,6 +9,7 @@
 #ifndef TOKMAP_PACK_DROP_FILTER_H
 #define TOKMAP_PACK_DROP_FILTER_H
 
+#include "drop_list.h"
 #include "duplicates.h"
 #include "format/dropped_writer.h"
 #include "format/index_writer.h"
@@ -49,7 +50,8 @@ struct drop_filter_options {
     struct duplicates_options inputs; /* how they are read again; memory and folder are overwritten */
     /* Called while inputs are read for near-duplicates, as in ordered_workers.h, with inputs.user. May be NULL. */
     void (*compared)(void *user, uint64_t stored_bytes);
-    const struct drop_state *resume; /* that of a killed process, which is continued; NULL: none */
+    const struct drop_source *source; /* of a unit: its documents that are dropped are known; NULL: they are not */
+    const struct drop_state *resume;  /* that of a killed process, which is continued; NULL: none */
 };
 
 /* Finds near-duplicates, which reads all inputs. Statuses: OK, those of dropped_writer_open() and of

@@ -22,6 +22,7 @@
 #include "document_encode.h"
 #include "format/dropped_writer.h"
 #include "ordered_workers.h"
+#include "pack_finish.h"
 #include "pack_journal.h"
 #include "shard_about.h"
 #include "shard_set.h"
@@ -601,7 +602,8 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
 {
     const struct pack_options *options = pack->options;
     struct drop_filter_options drop = {.drop = options->drop,
-                                       .name = pack->writes ? options->prefix : NULL,
+                                       .name = pack->writes && !options->unit ? options->prefix : NULL,
+                                       .source = options->unit ? options->unit->drops : NULL,
                                        .sync = options->sync,
                                        .items = ordered_workers_item_count(pack->workers),
                                        .compared = options->compared,
@@ -713,7 +715,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     /* The list is there before the shard, so that no shard is without one. */
     if (pack->drop)
         status = drop_filter_commit(pack->drop, error);
-    const bool listed = pack->drop && !status;
+    bool listed = pack->drop && !status;
     for (uint32_t i = 0; i < pack->set_count && !status; i++) {
         struct shard_set *set = pack->sets[i];
         pack->sets[i] = NULL;
@@ -733,6 +735,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         struct set_work *work = pack->work;
         pack->work = NULL;
         status = set_work_commit(work, shards, result->has_mask, error);
+        listed = listed && !pack_is_named(pack->options);
     }
     if (status && listed)
         drop_filter_take_back(pack->drop);

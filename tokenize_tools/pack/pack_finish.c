@@ -21,6 +21,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "drop_finish.h"
 #include "format/index_reader.h"
 #include "format/origin_shift.h"
 #include "format/partial_file.h"
@@ -93,6 +94,12 @@ enum tokmap_status pack_names_check(const struct pack_options *options, bool *in
     return TOKMAP_OK;
 }
 
+bool pack_is_named(const struct pack_options *options)
+{
+    bool incomplete = false;
+    return options->replace || pack_names_check(options, &incomplete, NULL) || incomplete;
+}
+
 /* ---- sums ---- */
 
 /* Adds the record of a unit. begins_inside: the unit is a later part of a file, which counts once. */
@@ -111,6 +118,12 @@ static void result_add(struct pack_result *sum, const struct pack_result *more, 
         sum->with_value[i] += more->with_value[i];
     sum->largest_id = max64(sum->largest_id, more->largest_id);
     sum->oversized += more->oversized;
+    sum->dropped.documents += more->dropped.documents;
+    sum->dropped.duplicates += more->dropped.duplicates;
+    sum->dropped.near_duplicates += more->dropped.near_duplicates;
+    sum->dropped.excluded += more->dropped.excluded;
+    sum->dropped.by_minhash |= more->dropped.by_minhash;
+    sum->dropped.read_twice |= more->dropped.read_twice;
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {
         sum->sets[i].documents += more->sets[i].documents;
         sum->sets[i].tokens += more->sets[i].tokens;
@@ -155,7 +168,7 @@ static uint64_t left_out_count(const struct corpus_counts *counts)
     uint64_t sum = 0;
     for (int i = 0; i < CORPUS_REASONS; i++)
         if (i != CORPUS_REASON_LENGTH && i != CORPUS_REASON_NOT_TEXT && i != CORPUS_REASON_DUPLICATE &&
-            i != CORPUS_REASON_EXCLUDED)
+            i != CORPUS_REASON_NEAR_DUPLICATE && i != CORPUS_REASON_EXCLUDED)
             sum += counts->left_out[i].files + counts->left_out[i].records;
     return sum;
 }
@@ -167,6 +180,10 @@ static enum tokmap_status sum_check(const struct finish *finish, const struct pa
     const struct corpus_counts *counts = &result->counts;
     const struct skip_limit *limit = &finish->options->skip_limit;
     const uint64_t left_out = left_out_count(counts);
+    if (!counts->documents && result->dropped.documents)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
+                         result->dropped.documents);
     if (!counts->documents)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs contain no documents; name inputs that contain text");
@@ -263,6 +280,24 @@ static enum tokmap_status unit_sync(const struct finish *finish, uint64_t unit, 
     return status;
 }
 
+/* Removes an empty shard of a unit, so that a folder of unfinished work with a shard has one that is missing
+ * elsewhere (pack_work_settle). */
+static enum tokmap_status empty_remove(const struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
+                                       struct tokmap_error *error)
+{
+    static const char *const files[] = {".tmx.unit", ".mask.unit", ".bin.unit", ".bin.zst.unit"};
+    char ending[SPLIT_NAME_MOST + 2];
+    pack_set_ending(finish->options, set, ending);
+    for (int i = 0; i < 4; i++) {
+        char *path = unit_shard_path(finish->folder, unit, ending, shard, files[i]);
+        if (!path)
+            return no_memory(error);
+        (void)os_unlink(path);
+        free(path);
+    }
+    return TOKMAP_OK;
+}
+
 /* Moves the shards of a set. */
 static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool empty, struct pack_result *result,
                                    struct tokmap_error *error)
@@ -278,7 +313,9 @@ static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool emp
         const uint64_t shards = found->documents || wanted ? found->shards : 0;
         for (uint64_t k = 0; k < shards && !status; k++)
             status = shard_move(finish, i, set, k, records, error);
-        if (!status && shards)
+        for (uint64_t k = shards; k < found->shards && !status; k++)
+            status = empty_remove(finish, i, set, k, error);
+        if (!status && found->shards)
             status = unit_sync(finish, i, error);
         if (!status && shards)
             memcpy(result->sets[set].content, found->content, sizeof found->content);
@@ -327,8 +364,9 @@ static enum tokmap_status sets_finish(struct finish *finish, struct pack_result 
 }
 
 enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
-                               struct pack_result *result, struct tokmap_error *error)
+                               const struct all_scans *scans, struct pack_result *result, struct tokmap_error *error)
 {
+    struct dropped_writer *dropped = NULL;
     struct finish finish = {.options = options, .units = units, .folder = folder};
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);
@@ -338,11 +376,21 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = work_open(&finish, error);
     if (!status)
         status = sets_finish(&finish, result, error);
+    if (!status && scans)
+        status = drop_finish(&dropped, options, units, scans, error);
+    else if (!status && options->replace)
+        status = dropped_remove(options->prefix, error);
+    /* The list is there before the shards, so that no shard is without one. */
+    if (!status && dropped)
+        status = dropped_writer_commit(dropped, error);
     if (!status) {
         struct set_work *work = finish.work;
         finish.work = NULL;
         status = set_work_commit(work, finish.shards, result->has_mask, error);
+        if (status && dropped && !pack_is_named(options))
+            dropped_writer_take_back(dropped);
     }
+    dropped_writer_free(dropped);
     set_work_leave(finish.work);
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)
         hash_state_free(finish.contents[i]);
@@ -363,7 +411,7 @@ static int entry_remove(void *user, const char *entry)
 {
     const struct clearing *clearing = user;
     bool is_folder = false;
-    if (!clearing->inside && !unit_is_name(entry, &is_folder) && !task_status_is_name(entry))
+    if (!clearing->inside && !unit_is_name(entry, &is_folder) && !task_status_is_name(entry) && !stage_is_name(entry))
         return 0;
     char *path = path_in(clearing->folder, entry);
     if (path && is_folder) {

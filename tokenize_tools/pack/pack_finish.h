@@ -10,6 +10,7 @@
 #ifndef TOKMAP_PACK_PACK_FINISH_H
 #define TOKMAP_PACK_PACK_FINISH_H
 
+#include "drop_resolve.h"
 #include "pack_units.h"
 #include "packing_options.h"
 
@@ -20,6 +21,9 @@ void pack_set_ending(const struct pack_options *options, uint32_t set, char endi
  * process was killed while it gave the shards their names. Statuses: OK, ERROR_EXISTS, ERROR_MEMORY. */
 enum tokmap_status pack_names_check(const struct pack_options *options, bool *incomplete, struct tokmap_error *error);
 
+/* After set_work_commit() has failed: whether a shard may have its name, or the next process gives it one. */
+bool pack_is_named(const struct pack_options *options);
+
 /* Adds up the records of all units, in *result. missing[] gets the numbers of the first `capacity` units that are not
  * finished, *missing_count how many there are: then *result is of the others. Statuses: OK, those of
  * unit_record_read() but NOT_FOUND. */
@@ -27,12 +31,13 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
                                   const char *folder, struct pack_result *result, uint64_t *missing, uint64_t capacity,
                                   uint64_t *missing_count, struct tokmap_error *error);
 
-/* Names the shards of all units, which are finished, and removes the folder of unfinished work. *result: that of
+/* Names the shards of all units, which are finished, writes the list of dropped documents from *scans (NULL: none are
+ * dropped), and removes the folder of unfinished work. *result: that of
  * pack_units_sum(), whose shards and content ids are set. Statuses: OK, those of set_work_open() and set_work_commit(),
  * ERROR_INPUT (there are no documents), ERROR_LIMIT (too much was left out, or too many shards), ERROR_CORRUPT (a file
  * of a unit is missing). */
 enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
-                               struct pack_result *result, struct tokmap_error *error);
+                               const struct all_scans *scans, struct pack_result *result, struct tokmap_error *error);
 
 /* Removes all that units and tasks have left in a folder of unfinished work, and the folder. */
 void pack_work_clear(const char *folder);

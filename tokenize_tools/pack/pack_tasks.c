@@ -28,9 +28,11 @@ struct tasks {
     struct pack_tasks_outcome *outcome;
     char *folder;
     struct task_claim *claim;
-    struct task_work work; /* of the finished units */
+    struct task_work work;  /* of the finished units */
+    struct all_scans scans; /* with dropped documents: what the stages before have found */
     /* The unit that is being made. */
     uint64_t unit;
+    uint64_t scanned; /* stored bytes of the units that this process has scanned */
     struct pack_result *now;
     struct histogram lengths;
 };
@@ -46,7 +48,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 static bool is_work(const char *entry)
 {
     bool is_folder = false;
-    return task_status_is_name(entry) || (unit_is_name(entry, &is_folder) && !is_folder);
+    return task_status_is_name(entry) || stage_is_name(entry) || (unit_is_name(entry, &is_folder) && !is_folder);
 }
 
 /* Compares options and inputs with those of the work that has begun, or begins it. Without `create`, *absent says that
@@ -100,7 +102,7 @@ static bool unit_stop(void *user)
 {
     const struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
-    return (pack->stop && pack->stop(pack->user)) || task_claim_lost(tasks->claim);
+    return (pack->stop && pack->stop(pack->user)) || (tasks->claim && task_claim_lost(tasks->claim));
 }
 
 static void unit_skipped(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
@@ -169,7 +171,17 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     const struct pack_tasks_options *options = tasks->options;
     const struct pack_units *units = options->units;
     const struct unit *unit = &units->list[tasks->unit];
-    const struct pack_unit kind = {.lengths = &tasks->lengths, .committed = unit_committed, .user = tasks};
+    const struct all_scans *scans = &tasks->scans;
+    const struct drop_source drops = {.folder = tasks->folder,
+                                      .key = scans->key,
+                                      .unit = tasks->unit,
+                                      .units = scans->units,
+                                      .portions = scans->portions,
+                                      .places = scans->list ? &scans->list[tasks->unit].places : NULL};
+    const struct pack_unit kind = {.lengths = &tasks->lengths,
+                                   .drops = options->pack->drop ? &drops : NULL,
+                                   .committed = unit_committed,
+                                   .user = tasks};
     struct pack_options pack = *options->pack;
     enum tokmap_status status = TOKMAP_OK;
     pack.corpus.range = (struct corpus_range){0, 0};
@@ -200,6 +212,77 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     if (status && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
     free(prefix);
+    return status;
+}
+
+/* ---- stages before packing ---- */
+
+static void scan_progress(void *user, uint64_t stored_bytes)
+{
+    const struct tasks *tasks = user;
+    const struct pack_options *pack = tasks->options->pack;
+    if (pack->compared)
+        pack->compared(pack->user, tasks->scanned + stored_bytes);
+}
+
+static enum tokmap_status unit_scan(void *self, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
+{
+    struct tasks *tasks = self;
+    const struct pack_units *units = tasks->options->units;
+    const struct unit *unit = &units->list[number];
+    struct pack_options pack = *tasks->options->pack;
+    enum tokmap_status status = TOKMAP_OK;
+    tasks->unit = number;
+    pack.corpus.range = (struct corpus_range){0, 0};
+    if (unit->end)
+        status = range_find(tasks, &pack.corpus.range, error);
+    const bool none = unit->end && pack.corpus.range.begin == pack.corpus.range.end;
+    pack.corpus.select = (struct inputs_selection){.hidden = true};
+    pack.compared = scan_progress;
+    pack.stop = unit_stop;
+    pack.user = tasks;
+    if (!status)
+        status =
+            unit_scan_run(&pack, (const char *const *)(units->paths + unit->first), none ? 0 : unit->count, id, error);
+    tasks->scanned += unit->bytes;
+    return status;
+}
+
+static void waits_report(void *self, bool waits)
+{
+    const struct tasks *tasks = self;
+    task_claim_wait(tasks->claim, waits);
+}
+
+/* Does what must be known before documents are packed. */
+static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *error)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    struct pack_options pack = *options->pack;
+    const struct pack_stages_options stages = {.pack = &pack,
+                                               .folder = tasks->folder,
+                                               .units = options->units->count,
+                                               .task = options->task,
+                                               .tasks = options->tasks,
+                                               .finish = options->finish,
+                                               .scan = unit_scan,
+                                               .waits = waits_report,
+                                               .self = tasks};
+    struct pack_stage_left *left = &tasks->outcome->left;
+    if (!pack.drop)
+        return TOKMAP_OK;
+    pack.stop = unit_stop;
+    pack.user = tasks;
+    enum tokmap_status status = pack_stages_run(&stages, &tasks->scans, left, error);
+    if (status && tasks->claim && task_claim_lost(tasks->claim))
+        status = task_claim_lost_error(tasks->claim, error);
+    if (!status && left->missing && options->finish)
+        status =
+            error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
+                      "%" PRIu64 " of %" PRIu64 " %s are missing, at least number %" PRIu64
+                      " (counted from 0), and no unit is packed before; run the tasks again",
+                      left->missing, left->count,
+                      left->stage == PACK_STAGE_SCAN ? "scans of units" : "portions of the comparison", left->first);
     return status;
 }
 
@@ -342,7 +425,7 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
     if (!status && pack->before_commit)
         status = pack->before_commit(pack->user, error);
     if (!status)
-        status = pack_finish(pack, options->units, tasks->folder, result, error);
+        status = pack_finish(pack, options->units, tasks->folder, pack->drop ? &tasks->scans : NULL, result, error);
     outcome->finished = !status;
     if (status == TOKMAP_ERROR_BUSY && !options->finish) { /* another process has seen the same */
         outcome->by_other = true;
@@ -371,13 +454,16 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     if (!status && !options->finish)
         status = task_claim_take(&tasks->claim, tasks->folder, options->task, options->tasks, options->pack->stop,
                                  options->pack->user, error);
-    if (!status && !options->finish)
+    if (!status)
+        status = stages_run(tasks, error);
+    const bool early = !status && tasks->outcome->left.missing;
+    if (!status && !options->finish && !early)
         status = share_pack(tasks, error);
     const bool shared = !status;
     if (tasks->claim) /* before the folder is removed */
         task_claim_end(tasks->claim, shared ? TASK_DONE : TASK_FAILED);
     tasks->claim = NULL;
-    return status ? status : all_finish(tasks, result, error);
+    return status || early ? status : all_finish(tasks, result, error);
 }
 
 enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, struct pack_result *result,
@@ -386,7 +472,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     struct tokmap_error unused;
     const struct pack_options *pack = options->pack;
     struct tasks tasks = {.options = options, .outcome = outcome};
-    assert(pack->shard_tokens && pack->unit_bytes && !pack->shuffle && !pack->drop && !pack->dry_run);
+    assert(pack->shard_tokens && pack->unit_bytes && !pack->shuffle && !pack->dry_run);
     assert(options->units->count && options->tasks && options->task < options->tasks);
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
@@ -405,6 +491,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     result->kept = status != TOKMAP_OK && work_folder_exists(pack->prefix);
     result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);
     result->stream_before = result->counts.stream_bytes - min64(outcome->stream_now, result->counts.stream_bytes);
+    all_scans_free(&tasks.scans);
     free(tasks.folder);
     free(tasks.now);
     return status;

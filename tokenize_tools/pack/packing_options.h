@@ -28,7 +28,8 @@ struct pack_result;
 /* The work is one of several units of an output (pack_units.h). Its shards are finished and stay in PREFIX.work, and
  * the input may have no documents. */
 struct pack_unit {
-    struct histogram *lengths; /* of the documents, which are added to it */
+    struct histogram *lengths;       /* of the documents, which are added to it */
+    const struct drop_source *drops; /* which documents are dropped; NULL: none is */
     /* Called when the shards are finished. A status other than OK is that of the work. */
     enum tokmap_status (*committed)(void *user, const struct pack_result *result, struct tokmap_error *error);
     void *user;

@@ -18,8 +18,9 @@
 #define NAME_FIRST "task-"
 #define NAME_MIDDLE "-of-"
 #define NAME_LAST ".status"
-#define TRIES 10 /* of a lock that a reader of the status may hold for a moment, and of a file that is being written   \
-                  */
+#define TRIES                                                                                                          \
+    10 /* of a lock that a reader of the status may hold for a moment, and of a file that is being written             \
+        */
 #define TRY_NS ((uint64_t)20000000)
 
 struct task_claim {
@@ -34,6 +35,11 @@ struct task_claim {
 };
 
 /* ---- text ---- */
+
+static bool is_at_work(const struct task_status *status)
+{
+    return status->state == TASK_WORKING || status->state == TASK_WAITING;
+}
 
 void task_status_write(const struct task_status *status, char *text)
 {
@@ -231,7 +237,7 @@ static enum tokmap_status watch(struct task_claim *claim, const struct task_stat
         if (stop && stop(user))
             return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         os_sleep_ns(TASK_WATCH_NS / 50);
-        if (path_load(claim->path, &now) && now.state == TASK_WORKING &&
+        if (path_load(claim->path, &now) && is_at_work(&now) &&
             (now.counter != before->counter || !is_same(&now, before)))
             return taken(&now, claim->path, error);
     }
@@ -263,7 +269,7 @@ static enum tokmap_status file_take(struct task_claim *claim, bool (*stop)(void 
             before.process = 0;
         return taken(&before, claim->path, error);
     }
-    if (!known || before.state != TASK_WORKING || (!system && !strcmp(before.host, claim->own.host)))
+    if (!known || !is_at_work(&before) || (!system && !strcmp(before.host, claim->own.host)))
         return TOKMAP_OK;
     return watch(claim, &before, stop, user, error);
 }
@@ -312,6 +318,14 @@ void task_claim_report(struct task_claim *claim, const struct task_work *work)
 {
     os_mutex_lock(claim->mutex);
     claim->own.work = *work;
+    os_mutex_unlock(claim->mutex);
+}
+
+void task_claim_wait(struct task_claim *claim, bool waits)
+{
+    os_mutex_lock(claim->mutex);
+    claim->own.state = waits ? TASK_WAITING : TASK_WORKING;
+    beat(claim);
     os_mutex_unlock(claim->mutex);
 }
 
@@ -381,7 +395,7 @@ static int entry_take(void *user, const char *entry)
         return 0;
     char *path = path_in(listing->folder, entry);
     const bool good = path && path_load(path, &status);
-    const int held = good && status.state == TASK_WORKING ? is_held(path, &status) : 0;
+    const int held = good && is_at_work(&status) ? is_held(path, &status) : 0;
     listing->lost = listing->lost || !path;
     free(path);
     if (!good)
@@ -426,7 +440,7 @@ static void counters_watch(struct listing *listing)
                        task->tasks);
         char *path = listing->unsure[i] ? path_in(listing->folder, name) : NULL;
         if (path && path_load(path, &now)) {
-            const bool moves = now.counter != task->counter && now.state == TASK_WORKING;
+            const bool moves = now.counter != task->counter && is_at_work(&now);
             *task = now;
             task->moving = moves;
         }

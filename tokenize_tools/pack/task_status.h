@@ -35,7 +35,7 @@
 #define TASKS_MOST ((uint64_t)1000000)
 #define TASK_HOST_MOST 256
 
-enum task_state { TASK_WORKING, TASK_DONE, TASK_FAILED, TASK_STATES };
+enum task_state { TASK_WORKING, TASK_DONE, TASK_FAILED, TASK_WAITING, TASK_STATES };
 
 /* What a process reports of its work. */
 struct task_work {
@@ -63,6 +63,9 @@ enum tokmap_status task_claim_take(struct task_claim **claim, const char *folder
 
 /* What the file says next. */
 void task_claim_report(struct task_claim *claim, const struct task_work *work);
+
+/* Whether it waits for other tasks: TASK_WAITING in place of TASK_WORKING. Writes the file at once. */
+void task_claim_wait(struct task_claim *claim, bool waits);
 
 /* Whether another process has written the file since it was taken: then this one must stop. */
 bool task_claim_lost(const struct task_claim *claim);

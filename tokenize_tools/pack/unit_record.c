@@ -71,9 +71,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "the record of a unit", 0);
 }
 
-/* The hash of all that the bytes of a unit depend on beside its inputs, and of what a record consists of. Returns false
- * without memory. */
-static bool key_make(const struct pack_options *options, uint64_t *key)
+bool unit_record_key(const struct pack_options *options, uint64_t *key)
 {
     struct pack_facts facts;
     struct hash_state *state = hash_state_new();
@@ -94,7 +92,7 @@ static enum tokmap_status record_make(struct bytes_buffer *text, const struct pa
 {
     uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0, hash;
     struct head *head = calloc(1, sizeof *head);
-    bool good = pairs && head && key_make(options, &head->key);
+    bool good = pairs && head && unit_record_key(options, &head->key);
     if (good) {
         memcpy(head->magic, MAGIC, sizeof MAGIC);
         head->unit = unit;
@@ -211,7 +209,7 @@ enum tokmap_status unit_record_read(const struct pack_options *options, const ch
         system = os_pread(fd, text.bytes, (size_t)found.bytes, 0, &text.count);
     if (!status && system)
         status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the record of a unit cannot be read");
-    if (!status && !key_make(options, &key))
+    if (!status && !unit_record_key(options, &key))
         status = no_memory(error);
     if (!status && !record_take(&text, key, unit, result, lengths))
         status = error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,

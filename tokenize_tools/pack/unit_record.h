@@ -21,6 +21,10 @@ char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending,
 /* Whether a name in the folder is that of a unit's record, lock, or folder; *is_folder says which of the two. */
 bool unit_is_name(const char *entry, bool *is_folder);
 
+/* The hash of all that the bytes of a unit depend on beside its inputs, and of what a record consists of. Returns false
+ * without memory. */
+bool unit_record_key(const struct pack_options *options, uint64_t *key);
+
 /* A number that changes with what a record consists of. */
 uint64_t unit_record_layout(void);
 

@@ -34,10 +34,16 @@ static double left_of(const struct task_status *task)
     return rate > 0 ? (double)(task->work.bytes_all - task->work.bytes) / rate : -1;
 }
 
+/* Also if it waits for other tasks. */
+static bool is_at_work(const struct task_status *task)
+{
+    return task->state == TASK_WORKING || task->state == TASK_WAITING;
+}
+
 static const char *state_of(const struct task_status *task)
 {
-    static const char *const names[TASK_STATES] = {"working", "done", "failed"};
-    return task->state == TASK_WORKING && !task->moving ? "stopped" : names[task->state];
+    static const char *const names[TASK_STATES] = {"working", "done", "failed", "waiting"};
+    return is_at_work(task) && !task->moving ? "stopped" : names[task->state];
 }
 
 static void sum_make(struct sum *sum, const struct task_status *tasks, size_t count)
@@ -46,12 +52,12 @@ static void sum_make(struct sum *sum, const struct task_status *tasks, size_t co
     *sum = (struct sum){.working = 0};
     for (size_t i = 0; i < count; i++) {
         const struct task_status *task = &tasks[i];
-        const bool moves = task->state == TASK_WORKING && task->moving;
+        const bool moves = is_at_work(task) && task->moving;
         const double left = left_of(task);
         sum->working += moves;
         sum->done += task->state == TASK_DONE;
         sum->failed += task->state == TASK_FAILED;
-        sum->stopped += task->state == TASK_WORKING && !task->moving;
+        sum->stopped += is_at_work(task) && !task->moving;
         sum->units += task->work.units;
         sum->units_done += task->work.units_done;
         sum->documents += task->work.documents;
@@ -201,14 +207,23 @@ void task_end_print(const struct task_end *end)
     const struct pack_tasks_outcome *outcome = end->outcome;
     const struct task_arguments *arguments = end->arguments;
     char a[32], b[32], c[32];
-    if (arguments->task_text)
+    if (arguments->task_text && outcome->left.missing)
+        cli_print("task %" PRIu64 " of %" PRIu64 ": its share of the search for duplicates and excluded texts is done "
+                  "in %s\n",
+                  arguments->task, arguments->tasks, cli_seconds(end->seconds, a));
+    else if (arguments->task_text)
         cli_print("task %" PRIu64 " of %" PRIu64 "%s%s%s: %" PRIu64 " of all %" PRIu64 " units are done in %s (%s "
                   "documents, %s tokens; %" PRIu64 " units were done before)\n",
                   arguments->task, arguments->tasks, arguments->variables ? " (from " : "",
                   arguments->variables ? arguments->variables : "", arguments->variables ? ")" : "",
                   outcome->end - outcome->first, end->units, cli_seconds(end->seconds, a),
                   cli_count(outcome->documents, b), cli_count(outcome->tokens, c), outcome->done_before);
-    if (outcome->finished)
+    if (outcome->left.missing)
+        cli_print("%" PRIu64 " of %" PRIu64 " %s are missing, without which no unit can be packed; run this command "
+                  "again when the other tasks have ended\n",
+                  outcome->left.missing, outcome->left.count,
+                  outcome->left.stage == PACK_STAGE_SCAN ? "scans of units" : "portions of the comparison");
+    else if (outcome->finished)
         cli_print("%s is complete: another process has named the shards\n", end->prefix);
     else if (outcome->by_other)
         cli_print("another process is naming the shards of %s\n", end->prefix);
@@ -219,6 +234,7 @@ void task_end_print(const struct task_end *end)
 
 void task_end_json(const struct task_end *end)
 {
+    static const char *const stages[] = {"scan", "compare", "pack"};
     const struct pack_tasks_outcome *outcome = end->outcome;
     struct cli_json json;
     cli_json_begin(&json, stdout);
@@ -232,6 +248,8 @@ void task_end_json(const struct task_end *end)
     cli_json_number(&json, "units_done_before", outcome->done_before);
     cli_json_number(&json, "units_all", end->units);
     cli_json_number(&json, "units_missing", outcome->missing);
+    cli_json_text(&json, "stage", stages[outcome->left.missing ? outcome->left.stage : PACK_STAGE_PACK]);
+    cli_json_number(&json, "stage_missing", outcome->left.missing ? outcome->left.missing : outcome->missing);
     cli_json_number(&json, "documents", outcome->documents);
     cli_json_number(&json, "tokens", outcome->tokens);
     cli_json_bool(&json, "complete", outcome->finished);

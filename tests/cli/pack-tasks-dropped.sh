@@ -1,0 +1,149 @@
+# Tasks drop duplicates and excluded texts in stages, in files that they share: the bytes and the list of dropped
+# documents are the same for every number of tasks and threads, without tasks, and after kills. TOKMAP_KILLS: how often
+# tasks are killed (8).
+. "$TOKMAP_CLI/helpers.sh"
+need awk gzip
+kills=${TOKMAP_KILLS:-8}
+awk 'BEGIN { srand(5); for (i = 0; i < 3000; i++) { if (i % 3 == 0) seed = int(rand() * 900); t = "start " seed
+    for (k = 0; k < 12; k++) t = t " word" (seed * 31 + k * k) % 5000; if (i % 3 == 1) t = t " one more"
+    printf "{\"text\":\"%s\",\"n\":%d}\n", t, i } }' >a.jsonl
+{ sed -n 500,900p a.jsonl; echo; awk 'BEGIN { for (i = 0; i < 900; i++) print "{\"text\":\"also " i % 400 "\"}" }'; } >b.jsonl
+tr -d '{}"' <b.jsonl >t.txt
+: >empty.txt
+head -n 300 a.jsonl | gzip >c.jsonl.gz
+awk 'BEGIN { for (i = 0; i < 40; i++) print "also " i * 10; print "start 77 word2387" }' >words.txt
+inputs='a.jsonl b.jsonl t.txt empty.txt c.jsonl.gz a.jsonl'
+
+# pack FOLDER OPTION...: packs inputs with the options of this round.
+pack()
+{
+    into=$1
+    shift
+    tokmap pack -q -t bytes -o $into/out --shard-tokens 50K --unit-bytes 60K $options "$@" $inputs
+}
+# tasks N FOLDER: runs tasks, one after the other, until the output is complete.
+tasks()
+{
+    rounds=0
+    while [ ! -e $2/out ] && [ ! -e $2/out.train ]; do
+        task=0
+        while [ $task -lt $1 ] && [ ! -e $2/out ] && [ ! -e $2/out.train ]; do
+            pack $2 --task $task/$1 -j $((task % 2 + 1))
+            task=$((task + 1))
+        done
+        rounds=$((rounds + 1))
+        [ $rounds -le 3 ]
+    done
+}
+check()
+{
+    options=$*
+    mkdir plain
+    pack plain
+    [ ! -e plain/out ] || tokmap verify -q plain/out
+    # In one piece, the same documents are dropped for the same reasons.
+    tokmap pack -q -t bytes -o whole --shard-tokens 50K $options $inputs
+    same whole.dropped plain/out.dropped
+    for n in 1 2 3 7; do
+        mkdir d
+        tasks $n d
+        diff -r plain d
+        rm -r d
+    done
+    mkdir d
+    pack d -j 2
+    diff -r plain d
+    rm -rf d whole*
+}
+check --exclude-ngrams words.txt --exclude-words 2
+rm -r plain
+check --dedup exact
+rm -r plain
+check --dedup exact --exclude-ngrams words.txt --exclude-words 2 --split train=0.8,val=0.2 --min-tokens 20
+rm -r plain
+
+# Tasks that run at a time wait for each other.
+options='--dedup exact --exclude-ngrams words.txt --exclude-words 2'
+mkdir plain d
+pack plain
+for task in 0 1 2 3; do
+    pack d --task $task/4 -j 1 &
+done
+wait
+[ -e d/out ] || tasks 4 d # unless one of them began when another one had ended
+diff -r plain d
+
+# After kills the same commands end with the same bytes.
+number=0
+rm -r d
+mkdir d
+while [ $number -lt $kills ]; do
+    number=$((number + 1))
+    tokmap pack -q -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K $options --task $((number % 3))/3 \
+        --checkpoint-seconds 0.001 -j $((number % 2 + 1)) $inputs 2>err &
+    pid=$!
+    sleep 0.0$((number * 7 % 10))$((number * 3 % 10))
+    kill -s KILL $pid 2>/dev/null || true
+    wait $pid 2>/dev/null || true
+done
+[ -e d/out ] || tasks 3 d
+diff -r plain d
+
+# --finish says what is missing, of each stage. A report says which stage is not complete.
+rm -r d
+mkdir d
+tokmap pack -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K $options --task 0/2 $inputs >report
+holds report "task 0 of 2: its share of the search for duplicates and excluded texts is done"
+holds report "scans of units are missing, without which no unit can be packed; run this command again"
+tokmap pack -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K $options --task 0/2 --json $inputs >report
+json report
+equal "$(field report stage)" scan
+exits 1 pack d --finish 2>err
+holds err "scans of units are missing, at least number"
+pack d --task 1/2
+exits 1 pack d --finish 2>err
+holds err "units are missing"
+
+# A file of a stage that is torn, or of other work, is refused, and made again when it is removed.
+for part in 1 8; do
+    bytes=$(wc -c <d/out.work/scan-000001)
+    cp d/out.work/scan-000001 scan
+    head -c $((bytes * part / 9)) scan >d/out.work/scan-000001
+    exits 1 pack d --task 0/2 2>err
+    holds err "scan-000001: this file of unfinished work is damaged, or of work with other options; remove it"
+    cp scan d/out.work/scan-000001
+done
+cp d/out.work/scan-000002 d/out.work/scan-000001
+exits 1 pack d --task 0/2 2>err
+holds err "is damaged, or of work with other options"
+cp d/out.work/drops-000000 d/out.work/scan-000001
+exits 1 pack d --task 0/2 2>err
+cp scan d/out.work/scan-000001
+bytes=$(wc -c <d/out.work/drops-000000)
+cp d/out.work/drops-000000 drops
+printf 'x' | dd of=d/out.work/drops-000000 bs=1 seek=$((bytes - 5)) conv=notrunc 2>/dev/null
+rm -f d/out.work/unit-*.done
+exits 1 pack d --task 0/1 2>err
+holds err "drops-000000: this file of unfinished work is damaged"
+rm d/out.work/drops-000000 d/out.work/scan-000001
+tasks 2 d
+diff -r plain d
+
+# An input that changes between two stages, where neither its size nor its ends say so, is found when it is packed.
+rm -r d
+mkdir d
+cp a.jsonl saved
+pack d --task 0/2
+pack d --task 1/2
+line=$(sed -n 1500p a.jsonl)
+sed "1500s/.*/$(echo "$line" | tr 0-9 1-90)/" saved >a.jsonl
+equal "$(wc -c <a.jsonl)" "$(wc -c <saved)"
+rm -rf d/out.work/unit-*
+exits 1 pack d --task 0/1 2>err
+holds err "the inputs have changed since they were read for the first time"
+holds err "remove this folder, and begin again"
+cp saved a.jsonl
+exits 1 tokmap pack -q -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K --task 0/2 $inputs 2>err
+holds err "--dedup"
+tasks 2 d
+diff -r plain d

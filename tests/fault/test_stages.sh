@@ -1,0 +1,57 @@
+#!/bin/sh
+# test_stages.sh: kill -9 in place of calls of `tokmap pack --task` with duplicates and excluded texts left out, and
+# calls failing once. The next process with the same command ends with the bytes of undisturbed work, or finds that the
+# output is complete. It takes every 31st call, and every third fsync and rename; FAULT_ALL=1 takes all calls. common.sh
+# prepares the inputs.
+. tests/fault/common.sh
+
+step=31
+few=3
+[ -z "${FAULT_ALL:-}" ] || step=1 few=1
+head -n 12 docs.jsonl >few.jsonl
+head -n 9 docs.jsonl >less.jsonl
+echo 'document 4 é with' >words.txt
+options="-q --threads 1 --unit-bytes 500 --shard-tokens 400 --dedup exact --exclude-ngrams words.txt --exclude-words 3"
+inputs="few.jsonl less.jsonl"
+mkdir ref d
+"$TOKMAP" pack $options -o ref/new $inputs 2>err || cat err
+[ "$("$TOKMAP" show -q --dropped ref/new | wc -l)" -eq 10 ] || echo "not ok - other documents are dropped"
+wanted=$(ls ref)
+whole() {
+    [ -z "${1:-}" ] || [ "$(ls d)" = "$wanted" ] || return 1
+    for file in ref/*; do cmp -s "$file" "d/${file#ref/}" || return 1; done
+}
+attempt="$TOKMAP pack $options --task 0/1 -o d/new $inputs"
+for sweep in kill system fsync rename; do
+    kind=$sweep
+    stride=$step
+    unset INJECT_ONLY
+    if [ $sweep = fsync ] || [ $sweep = rename ]; then
+        kind=system
+        stride=$few
+        export INJECT_ONLY=$sweep
+    fi
+    problems=0
+    number=1
+    count=0
+    while [ $problems -lt 5 ]; do
+        rm -rf d
+        mkdir d
+        attempt_fault || break
+        count=$((count + 1))
+        [ $status != 0 ] || whole || bad "exit 0, but the output is wrong"
+        [ ! -e d/new ] || [ -e d/new.dropped ] || bad "shards without their list"
+        again=0
+        $attempt >out 2>err || again=$?
+        case $again in
+        0) ;;
+        1) grep -q 'already exists' err || bad "the next process fails" ;;
+        *) bad "the next process ends with $again" ;;
+        esac
+        whole only || bad "the next process leaves another output: $(ls d | tr '\n' ' ')"
+        number=$((number + stride))
+    done
+    [ $count -gt 5 ] || bad "only $count calls"
+    [ $problems = 0 ] && echo "ok - $sweep: $count calls" || echo "not ok - $sweep"
+done
+rm -rf d ref

@@ -1,0 +1,15 @@
+/* drop_finish.h - the list NAME.dropped (format/dropped_file.h) of work that was done in units, from what the stages
+ * have found (pack_stages.h). It is byte for byte the list of the same work in one piece. */
+#ifndef TOKMAP_PACK_DROP_FINISH_H
+#define TOKMAP_PACK_DROP_FINISH_H
+
+#include "drop_resolve.h"
+#include "format/dropped_writer.h"
+
+/* Writes the list, complete and without its name. dropped_writer_free() frees *list, also after a failure. Statuses:
+ * those of dropped_writer_open() and drop_list_next(), ERROR_INTERRUPTED. */
+enum tokmap_status drop_finish(struct dropped_writer **list, const struct pack_options *options,
+                               const struct pack_units *units, const struct all_scans *scans,
+                               struct tokmap_error *error);
+
+#endif

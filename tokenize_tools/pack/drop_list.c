@@ -1,0 +1,75 @@
+/* drop_list.c - see drop_list.h. */
+#include "drop_list.h"
+
+#include <stdlib.h>
+
+#include "common/error.h"
+
+#define READ_BYTES ((uint32_t)16 << 10)
+
+struct drop_list {
+    struct stage_merge *merge;
+    const struct stage_record *head;
+    bool begun;
+};
+
+enum tokmap_status drop_list_open(struct drop_list **list, const struct drop_source *source, struct tokmap_error *error)
+{
+    struct drop_list *made = *list = calloc(1, sizeof *made);
+    if (!made)
+        return error_set_memory(error, "the list of dropped documents", sizeof *made);
+    const struct stage_id scan = stage_scan_id(source->folder, source->key, source->unit);
+    enum tokmap_status status = stage_merge_new(&made->merge, source->portions + 1, READ_BYTES, error);
+    if (!status)
+        status = stage_merge_add(made->merge, &scan, SCAN_EXCLUDED, error);
+    for (uint64_t i = 0; i < source->portions && !status; i++) {
+        const struct stage_id drops = stage_drops_id(source->folder, source->key, i, source->units);
+        status = stage_merge_add(made->merge, &drops, source->unit, error);
+    }
+    if (!status)
+        return TOKMAP_OK;
+    drop_list_free(made);
+    *list = NULL;
+    return status;
+}
+
+void drop_list_free(struct drop_list *list)
+{
+    if (!list)
+        return;
+    stage_merge_free(list->merge);
+    free(list);
+}
+
+enum tokmap_status drop_list_next(struct drop_list *list, const struct stage_record **record,
+                                  struct tokmap_error *error)
+{
+    return stage_merge_next(list->merge, record, error);
+}
+
+enum tokmap_status drop_list_find(struct drop_list *list, const struct document_place *place, bool *is_dropped,
+                                  struct stage_record *record, struct tokmap_error *error)
+{
+    const struct stage_record wanted = {.record = place->record, .input = place->input};
+    enum tokmap_status status = TOKMAP_OK;
+    *is_dropped = false;
+    while (!status && (!list->begun || (list->head && stage_is_before(list->head, &wanted)))) {
+        status = stage_merge_next(list->merge, &list->head, error);
+        list->begun = true;
+    }
+    if (status || !list->head || stage_is_before(&wanted, list->head))
+        return status;
+    *is_dropped = true;
+    *record = *list->head;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status drop_list_end(struct drop_list *list, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    while (!status && (!list->begun || list->head)) {
+        status = stage_merge_next(list->merge, &list->head, error);
+        list->begun = true;
+    }
+    return status;
+}

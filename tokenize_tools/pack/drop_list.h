@@ -1,0 +1,37 @@
+/*
+ * drop_list.h - which documents of a unit are dropped, and why, in the order of the input: what the stages before have
+ * found (unit_scan.h, drop_resolve.h), merged.
+ */
+#ifndef TOKMAP_PACK_DROP_LIST_H
+#define TOKMAP_PACK_DROP_LIST_H
+
+#include "document_key.h"
+#include "stage_merge.h"
+
+/* Of which unit. */
+struct drop_source {
+    const char *folder;
+    uint64_t key, unit, units, portions;
+    const struct place_counter *places; /* that the scan of the unit has found */
+};
+
+struct drop_list; /* for one thread at a time */
+
+/* Statuses: those of stage_reader_open(). */
+enum tokmap_status drop_list_open(struct drop_list **list, const struct drop_source *source,
+                                  struct tokmap_error *error);
+void drop_list_free(struct drop_list *list); /* accepts NULL */
+
+/* Sets *record to the next dropped document, or to NULL at the end. Statuses: those of stage_merge_next(). */
+enum tokmap_status drop_list_next(struct drop_list *list, const struct stage_record **record,
+                                  struct tokmap_error *error);
+
+/* Says whether a document, which comes after those that were asked about before, is dropped, and then sets *record.
+ * Statuses: as above. */
+enum tokmap_status drop_list_find(struct drop_list *list, const struct document_place *place, bool *is_dropped,
+                                  struct stage_record *record, struct tokmap_error *error);
+
+/* After the last document: reads the rest, so that all hashes are compared. Statuses: as above. */
+enum tokmap_status drop_list_end(struct drop_list *list, struct tokmap_error *error);
+
+#endif

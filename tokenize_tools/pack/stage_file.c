@@ -1,0 +1,382 @@
+/*
+ * stage_file.c - see stage_file.h.
+ *
+ *     header      64 bytes: magic, key, kind and number, sections, bytes of the file, XXH3-64 of the bytes before
+ *     sections    32 bytes each: offset, bytes, XXH3-64 of them, XXH3-64 of the three numbers seeded with key + section
+ *     bodies      of the sections, in order
+ *
+ * An entry of a section has a hash of its own, so that a reader of one section of a file with a million reads 96 bytes
+ * before it.
+ */
+#include "stage_file.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "format/partial_file.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define MAGIC "tokmap-stage 1\n"
+#define BUFFER ((size_t)256 << 10)
+#define DIGITS 6
+
+struct header {
+    char magic[16];
+    uint64_t key;
+    uint64_t kind_number; /* kind << 56 | number */
+    uint64_t sections, file_bytes, zero;
+    uint64_t hash;
+};
+_Static_assert(sizeof(struct header) == 64, "as in FORMAT.md");
+
+struct section {
+    uint64_t offset, bytes, hash, entry_hash;
+};
+
+struct stage_writer {
+    struct stage_id id;
+    char *path, *partial;
+    int fd;
+    bool named;
+    struct section *sections;
+    uint64_t section; /* the open one */
+    uint8_t *buffer;
+    size_t used;
+    uint64_t stored; /* bytes of the file */
+    struct hash_state *hash;
+};
+
+static const char *const names[STAGE_KINDS] = {"scan-", "drops-"};
+
+struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit)
+{
+    return (struct stage_id){
+        .folder = folder, .key = key, .kind = STAGE_SCAN, .number = unit, .sections = SCAN_SECTIONS};
+}
+
+struct stage_id stage_drops_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units)
+{
+    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_DROPS, .number = portion, .sections = units};
+}
+
+bool stage_is_name(const char *entry)
+{
+    for (int i = 0; i < STAGE_KINDS; i++) {
+        const size_t begin = strlen(names[i]);
+        const size_t digits = strncmp(entry, names[i], begin) != 0 ? 0 : strspn(entry + begin, "0123456789");
+        if (digits >= DIGITS && (!entry[begin + digits] || !strcmp(entry + begin + digits, ".partial")))
+            return true;
+    }
+    return false;
+}
+
+static char *path_of(const struct stage_id *id, const char *ending)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, "%s%0*" PRIu64, names[id->kind], DIGITS, id->number);
+    return path_join(id->folder, strlen(id->folder), name, strlen(name), ending);
+}
+
+static uint64_t kind_number(const struct stage_id *id)
+{
+    return (uint64_t)(id->kind + 1) << 56 | id->number;
+}
+
+static uint64_t entry_hash(const struct stage_id *id, const struct section *section, uint64_t number)
+{
+    return hash64_seeded(section, offsetof(struct section, entry_hash), id->key + number);
+}
+
+static enum tokmap_status no_memory(struct tokmap_error *error)
+{
+    return error_set_memory(error, "a file of a stage", BUFFER);
+}
+
+static enum tokmap_status corrupt(const char *path, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
+                     "this file of unfinished work is damaged, or of work with other options; remove it, and run all "
+                     "tasks again");
+}
+
+enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error)
+{
+    char *path = path_of(id, "");
+    const enum tokmap_status status = path ? corrupt(path, error) : no_memory(error);
+    free(path);
+    return status;
+}
+
+/* ---- read ---- */
+
+static enum tokmap_status read_failed(const char *path, int system, struct tokmap_error *error)
+{
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "a file of unfinished work cannot be read");
+}
+
+/* Opens a file and checks its header. */
+static enum tokmap_status header_check(const struct stage_id *id, const char *path, int *fd, uint64_t *bytes,
+                                       struct tokmap_error *error)
+{
+    struct header header;
+    struct os_stat found;
+    size_t got = 0;
+    int system = os_open(path, OS_READ_NOW, fd);
+    if (system) {
+        *fd = -1;
+        return read_failed(path, system, error);
+    }
+    system = os_fstat(*fd, &found);
+    if (!system && found.kind != OS_KIND_FILE)
+        return corrupt(path, error);
+    if (!system)
+        system = os_pread(*fd, &header, sizeof header, 0, &got);
+    if (system)
+        return read_failed(path, system, error);
+    const bool good = got == sizeof header && !memcmp(header.magic, MAGIC, sizeof MAGIC) && header.key == id->key &&
+                      header.kind_number == kind_number(id) && header.sections == id->sections &&
+                      header.file_bytes == found.bytes && header.hash == hash64(&header, offsetof(struct header, hash));
+    *bytes = found.bytes;
+    return good ? TOKMAP_OK : corrupt(path, error);
+}
+
+enum tokmap_status stage_find(const struct stage_id *id, struct tokmap_error *error)
+{
+    char *path = path_of(id, "");
+    int fd = -1;
+    uint64_t bytes;
+    const enum tokmap_status status = path ? header_check(id, path, &fd, &bytes, error) : no_memory(error);
+    os_close(fd);
+    free(path);
+    return status;
+}
+
+/* Reads the entry of a section. */
+static enum tokmap_status entry_read(const struct stage_id *id, uint64_t number, const char *path,
+                                     struct section *section, struct tokmap_error *error)
+{
+    int fd = -1, system = 0;
+    size_t got = 0;
+    uint64_t bytes;
+    enum tokmap_status status = header_check(id, path, &fd, &bytes, error);
+    if (!status)
+        system = os_pread(fd, section, sizeof *section, sizeof(struct header) + number * sizeof *section, &got);
+    os_close(fd);
+    if (status || system)
+        return status ? status : read_failed(path, system, error);
+    const bool good = got == sizeof *section && section->entry_hash == entry_hash(id, section, number) &&
+                      section->offset <= bytes && section->bytes <= bytes - section->offset;
+    return good ? TOKMAP_OK : corrupt(path, error);
+}
+
+enum tokmap_status stage_reader_open(struct stage_reader *reader, const struct stage_id *id, uint64_t section,
+                                     uint32_t record_bytes, uint32_t buffer_bytes, struct tokmap_error *error)
+{
+    struct section entry;
+    assert(section < id->sections && record_bytes && buffer_bytes >= record_bytes);
+    *reader = (struct stage_reader){.path = path_of(id, ""), .record_bytes = record_bytes};
+    if (!reader->path)
+        return no_memory(error);
+    const enum tokmap_status status = entry_read(id, section, reader->path, &entry, error);
+    if (status)
+        return status;
+    if (entry.bytes % record_bytes)
+        return corrupt(reader->path, error);
+    reader->next = entry.offset;
+    reader->end = entry.offset + entry.bytes;
+    reader->expected = entry.hash;
+    reader->buffer_bytes = (uint32_t)min64(buffer_bytes / record_bytes * record_bytes, max64(entry.bytes, 1));
+    reader->hash = hash_state_new();
+    return reader->hash ? TOKMAP_OK : no_memory(error);
+}
+
+enum tokmap_status stage_reader_next(struct stage_reader *reader, const void **record, struct tokmap_error *error)
+{
+    *record = NULL;
+    if (reader->at == reader->filled && reader->next == reader->end)
+        return hash_state_64(reader->hash) == reader->expected ? TOKMAP_OK : corrupt(reader->path, error);
+    if (reader->at == reader->filled) {
+        int fd = -1;
+        size_t got = 0;
+        const size_t wanted = (size_t)min64(reader->buffer_bytes, reader->end - reader->next);
+        if (!reader->buffer && !(reader->buffer = malloc(reader->buffer_bytes)))
+            return no_memory(error);
+        int system = os_open(reader->path, OS_READ_NOW, &fd);
+        if (!system)
+            system = os_pread(fd, reader->buffer, wanted, reader->next, &got);
+        if (fd >= 0)
+            os_close(fd);
+        if (system)
+            return read_failed(reader->path, system, error);
+        if (got != wanted)
+            return corrupt(reader->path, error);
+        hash_state_add(reader->hash, reader->buffer, wanted);
+        reader->next += wanted;
+        reader->at = 0;
+        reader->filled = (uint32_t)wanted;
+    }
+    *record = reader->buffer + reader->at;
+    reader->at += reader->record_bytes;
+    return TOKMAP_OK;
+}
+
+void stage_reader_free(struct stage_reader *reader)
+{
+    free(reader->path);
+    free(reader->buffer);
+    hash_state_free(reader->hash);
+    *reader = (struct stage_reader){.path = NULL};
+}
+
+enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct stage_id *id, uint64_t section,
+                                      uint64_t most, struct tokmap_error *error)
+{
+    struct stage_reader reader;
+    const void *byte = NULL;
+    enum tokmap_status status = stage_reader_open(&reader, id, section, 1, (uint32_t)BUFFER, error);
+    const uint64_t bytes = status ? 0 : reader.end - reader.next;
+    into->count = 0;
+    if (!status && bytes > most)
+        status = corrupt(reader.path, error);
+    if (!status && !bytes_reserve(into, (size_t)bytes + 1))
+        status = no_memory(error);
+    while (!status) {
+        status = stage_reader_next(&reader, &byte, error);
+        if (status || !byte)
+            break;
+        const uint32_t there = reader.filled - reader.at + 1; /* with the byte itself */
+        (void)bytes_append(into, byte, there);
+        reader.at = reader.filled;
+    }
+    stage_reader_free(&reader);
+    return status;
+}
+
+/* ---- write ---- */
+
+static enum tokmap_status write_failed(const struct stage_writer *writer, int system, struct tokmap_error *error)
+{
+    return error_set_system(error, system, writer->partial, TOKMAP_NO_OFFSET,
+                            "a file of unfinished work cannot be written%s",
+                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+}
+
+enum tokmap_status stage_writer_open(struct stage_writer **writer, const struct stage_id *id,
+                                     struct tokmap_error *error)
+{
+    struct stage_writer *made = *writer = calloc(1, sizeof *made);
+    if (!made)
+        return no_memory(error);
+    made->id = *id;
+    made->fd = -1;
+    made->path = path_of(id, "");
+    made->partial = path_of(id, ".partial");
+    made->buffer = malloc(BUFFER);
+    made->hash = hash_state_new();
+    made->sections = calloc((size_t)id->sections, sizeof *made->sections);
+    if (!made->path || !made->partial || !made->buffer || !made->hash || !made->sections)
+        return no_memory(error);
+    made->stored = sizeof(struct header) + id->sections * sizeof *made->sections;
+    made->sections[0].offset = made->stored;
+    const int system = partial_file_open(made->partial, NULL, NULL, &made->fd);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, made->partial, TOKMAP_NO_OFFSET,
+                         "another process is writing this file; wait for it");
+    return system ? write_failed(made, system, error) : TOKMAP_OK;
+}
+
+static enum tokmap_status buffer_write(struct stage_writer *writer, struct tokmap_error *error)
+{
+    const int system = writer->used ? os_pwrite(writer->fd, writer->buffer, writer->used, writer->stored) : 0;
+    if (system)
+        return write_failed(writer, system, error);
+    hash_state_add(writer->hash, writer->buffer, writer->used);
+    writer->stored += writer->used;
+    writer->used = 0;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status stage_writer_add(struct stage_writer *writer, const void *bytes, size_t count,
+                                    struct tokmap_error *error)
+{
+    while (count) {
+        const enum tokmap_status status = writer->used == BUFFER ? buffer_write(writer, error) : TOKMAP_OK;
+        const size_t part = (size_t)min64(count, BUFFER - writer->used);
+        if (status)
+            return status;
+        memcpy(writer->buffer + writer->used, bytes, part);
+        writer->used += part;
+        bytes = (const uint8_t *)bytes + part;
+        count -= part;
+    }
+    return TOKMAP_OK;
+}
+
+/* Describes the open section. */
+static enum tokmap_status section_end(struct stage_writer *writer, struct tokmap_error *error)
+{
+    struct section *section = &writer->sections[writer->section];
+    const enum tokmap_status status = buffer_write(writer, error);
+    section->bytes = writer->stored - section->offset;
+    section->hash = hash_state_64(writer->hash);
+    section->entry_hash = entry_hash(&writer->id, section, writer->section);
+    hash_state_reset(writer->hash);
+    return status;
+}
+
+enum tokmap_status stage_writer_next(struct stage_writer *writer, struct tokmap_error *error)
+{
+    assert(writer->section + 1 < writer->id.sections);
+    const enum tokmap_status status = section_end(writer, error);
+    writer->sections[++writer->section].offset = writer->stored;
+    return status;
+}
+
+enum tokmap_status stage_writer_commit(struct stage_writer *writer, bool sync, struct tokmap_error *error)
+{
+    struct header header = {
+        .key = writer->id.key, .kind_number = kind_number(&writer->id), .sections = writer->id.sections};
+    assert(writer->section + 1 == writer->id.sections);
+    const enum tokmap_status status = section_end(writer, error);
+    if (status)
+        return status;
+    memcpy(header.magic, MAGIC, sizeof MAGIC);
+    header.file_bytes = writer->stored;
+    header.hash = hash64(&header, offsetof(struct header, hash));
+    int system =
+        os_pwrite(writer->fd, writer->sections, (size_t)(header.sections * sizeof *writer->sections), sizeof header);
+    if (!system)
+        system = os_pwrite(writer->fd, &header, sizeof header, 0);
+    if (!system && sync)
+        system = os_sync(writer->fd);
+    if (!system)
+        system = os_rename(writer->partial, writer->path);
+    writer->named = !system;
+    if (!system && sync)
+        system = os_sync_folder(writer->path);
+    return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
+void stage_writer_free(struct stage_writer *writer)
+{
+    if (!writer)
+        return;
+    if (writer->fd >= 0 && !writer->named)
+        (void)os_unlink(writer->partial);
+    os_close(writer->fd);
+    hash_state_free(writer->hash);
+    free(writer->sections);
+    free(writer->buffer);
+    free(writer->path);
+    free(writer->partial);
+    free(writer);
+}

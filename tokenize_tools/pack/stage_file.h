@@ -1,0 +1,93 @@
+/*
+ * stage_file.h - files in the folder NAME.work that pass what one stage of the work has found to the next stage, which
+ * may run in other processes (pack_stages.h). FORMAT.md specifies them.
+ *
+ *     scan-000012     what the scan of unit 12 has found
+ *     drops-000003    what portion 3 of the comparison has found
+ *
+ * A file has a fixed number of sections, each with records of one size. It is complete as soon as it has its name. The
+ * header has a key, the hash of version and options (unit_record.h), so that a file of other work is refused. Each
+ * section has a hash, which is compared when its last record is read: until then a reader must expect any bytes.
+ */
+#ifndef TOKMAP_PACK_STAGE_FILE_H
+#define TOKMAP_PACK_STAGE_FILE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "common/bytes_buffer.h"
+#include "tokmap/tokmap.h"
+
+enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_KINDS };
+
+/* Which file. */
+struct stage_id {
+    const char *folder;
+    uint64_t key;
+    enum stage_kind kind;
+    uint64_t number;
+    uint64_t sections; /* that it must have */
+};
+
+/* The sections of a scan; unit_scan.h says what they have. */
+#define SCAN_PARTITIONS 256
+enum { SCAN_TOTALS, SCAN_PATHS, SCAN_EXCLUDED, SCAN_PLACES, SCAN_FIRST, SCAN_SECTIONS = SCAN_FIRST + SCAN_PARTITIONS };
+
+struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit);
+/* A portion has a section for each of `units`. */
+struct stage_id stage_drops_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units);
+
+/* Whether an entry of the folder is the name of such a file, or of one that is being written. */
+bool stage_is_name(const char *entry);
+
+/* Checks whether a file is complete. Statuses: OK, ERROR_NOT_FOUND, ERROR_CORRUPT (it is torn, or of other work),
+ * ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status stage_find(const struct stage_id *id, struct tokmap_error *error);
+
+/* ---- write ---- */
+
+struct stage_writer; /* for one thread at a time */
+
+/* Creates the unfinished file. It has one section, which is empty. Statuses: OK, ERROR_IO, ERROR_BUSY, ERROR_MEMORY. */
+enum tokmap_status stage_writer_open(struct stage_writer **writer, const struct stage_id *id,
+                                     struct tokmap_error *error);
+/* Appends to the open section. Statuses: OK, ERROR_IO. */
+enum tokmap_status stage_writer_add(struct stage_writer *writer, const void *bytes, size_t count,
+                                    struct tokmap_error *error);
+/* Ends a section, and begins the next one. Statuses: OK, ERROR_IO. */
+enum tokmap_status stage_writer_next(struct stage_writer *writer, struct tokmap_error *error);
+/* Ends the last section, writes the header, syncs, and names the file. Statuses: OK, ERROR_IO. */
+enum tokmap_status stage_writer_commit(struct stage_writer *writer, bool sync, struct tokmap_error *error);
+void stage_writer_free(struct stage_writer *writer); /* removes an unfinished file; accepts NULL */
+
+/* ---- read ---- */
+
+/* Reads one section from its beginning. The file is open only during calls, so there may be many readers. Begins as
+ * zero bytes. */
+struct stage_reader {
+    char *path;
+    uint8_t *buffer;
+    uint32_t buffer_bytes, record_bytes;
+    uint64_t next, end; /* bytes of the file that are not in the buffer yet */
+    uint32_t at, filled;
+    uint64_t expected; /* hash of the section */
+    struct hash_state *hash;
+};
+
+/* Opens a section. buffer_bytes: at least record_bytes. Statuses: those of stage_find(). */
+enum tokmap_status stage_reader_open(struct stage_reader *reader, const struct stage_id *id, uint64_t section,
+                                     uint32_t record_bytes, uint32_t buffer_bytes, struct tokmap_error *error);
+/* Sets *record to the next record, which is valid until the next call, or to NULL at the end, when the hash is right.
+ * Statuses: OK, ERROR_CORRUPT, ERROR_IO. */
+enum tokmap_status stage_reader_next(struct stage_reader *reader, const void **record, struct tokmap_error *error);
+void stage_reader_free(struct stage_reader *reader);
+
+/* Reads a whole section, of at most `most` bytes, and compares its hash. Statuses: those of stage_reader_next(),
+ * ERROR_MEMORY. */
+enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct stage_id *id, uint64_t section,
+                                      uint64_t most, struct tokmap_error *error);
+
+/* The error of a file that has other contents than it must have. */
+enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error);
+
+#endif

@@ -1,0 +1,36 @@
+/*
+ * unit_scan.h - the first stage of packing in units with documents left out: reads a unit, and writes what must be
+ * known of its documents before those of any unit are packed, to NAME.work/scan-000012 (stage_file.h).
+ *
+ *     section 0     struct unit_scan
+ *     section 1     of each input with documents, its path: u32 bytes, the bytes
+ *     section 2     struct stage_record of each document with an excluded n-gram
+ *     section 3     --dedup minhash: u64 of each document, the number of its record
+ *     section 4 on  SCAN_PARTITIONS of them, by the first bits of a hash. --dedup exact: struct stage_record with the
+ *                   key of each document that is not excluded; --dedup minhash: struct band_record
+ *
+ * All are in the order of the input.
+ */
+#ifndef TOKMAP_PACK_UNIT_SCAN_H
+#define TOKMAP_PACK_UNIT_SCAN_H
+
+#include "document_key.h"
+#include "pack_units.h"
+#include "packing_options.h"
+#include "stage_merge.h"
+
+/* What the scan of a unit has found. */
+struct unit_scan {
+    struct place_counter places; /* of its documents; `input` is 0 */
+    uint64_t lines;              /* of the part of a file that the unit has */
+};
+
+/* Scans a unit. options->corpus has the range of the unit, and the paths are its inputs. options->stop, user, threads,
+ * and compared are used. Statuses: those of ordered_workers_run() and stage_writer_commit(). */
+enum tokmap_status unit_scan_run(const struct pack_options *options, const char *const *paths, uint64_t count,
+                                 const struct stage_id *id, struct tokmap_error *error);
+
+/* Reads what the scan of a unit has found. Statuses: those of stage_section_load(). */
+enum tokmap_status unit_scan_read(struct unit_scan *scan, const struct stage_id *id, struct tokmap_error *error);
+
+#endif
