@@ -19,6 +19,7 @@ static const struct field_option table[] = {
     {"data", NULL, NULL},
     {"deadline_ns", NULL, NULL},
     {"dedup", "dedup", NULL},
+    {"dedup_memory", "dedup-memory", NULL},
     {"delimited", NULL, NULL},
     {"document_limit", "max-document", NULL},
     {"documents_most", "max-documents", NULL},
