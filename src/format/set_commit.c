@@ -248,6 +248,8 @@ static enum tokmap_status new_name(struct set_work *work, struct tokmap_error *e
         status = folder_sync(work, work->name, error);
     if (!status)
         status = discard(strdup(work->naming), error);
+    if (!status) /* or a power cut could take the journal and leave this note, and all would be packed again */
+        status = folder_sync(work, work->naming, error);
     return status;
 }
 

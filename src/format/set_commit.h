@@ -14,7 +14,7 @@
  *     4. renames the tokens, sealed or not, and masks to their names, and removes those of the old sets that are left
  * over
  *     5. syncs the folder, renames the indexes, syncs again, renames the manifests, and syncs again
- *     6. removes NAME.work/naming and NAME.work
+ *     6. removes NAME.work/naming, syncs NAME.work, and removes it
  *
  * Example: a set of three shards is replaced by one of two, and the writer is killed in step 4, after web-00000.bin. A
  * reader of `web` finds no dataset. A reader of the whole folder finds web-00000.bin without an index, which is an

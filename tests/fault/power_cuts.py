@@ -296,8 +296,26 @@ def chosen(packs):
         except Failure as wrong:
             failures += 1
             print(f"  {state}: {wrong}")
+    failures += journal_is_last(packs)
     print("not ok" if failures else "ok", "- chosen power cuts")
     return failures
+
+
+def journal_is_last(packs):
+    """Of the end of tasks: if the journal is lost, so is the note that files get their names. Else, the next start would
+    pack all again."""
+    packs.begin("units", "chosen_units")
+    storage = Storage("chosen_units")
+    packs.run("units", "chosen_units", os.path.abspath("log_chosen"))
+    for call in calls("log_chosen"):
+        storage.call(*call)
+        if call[0] == UNLINK and call[3] == "k.work/journal":
+            break
+    os.remove("log_chosen")
+    if "naming" not in storage.root.durable["k.work"].durable:
+        return 0
+    print("  the journal can be lost before the note that files get their names")
+    return 1
 
 
 def computed(tokmap, recorder, inputs, cuts, seed):
