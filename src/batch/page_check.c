@@ -123,6 +123,14 @@ static uint64_t pages_end(const struct shard_view *view)
     return div_ceil(view->offset + ((view->end_token - view->first_token) << view->element_shift), TOKEN_PAGE_BYTES);
 }
 
+/* The pages whose hashes are read, to be kept, when those of pages [first, end) are needed. Pages before and after
+ * those of the view, which may be a part of the file, have no place in the table. */
+static void kept_pages(const struct shard_view *view, uint64_t first, uint64_t end, uint64_t *from, uint64_t *to)
+{
+    *from = max64(round_down(first, KEPT_AT_ONCE), view->offset / TOKEN_PAGE_BYTES);
+    *to = min64(round_up(end, KEPT_AT_ONCE), pages_end(view));
+}
+
 /* Reads hashes from the index, or copies those that are kept. */
 static enum tokmap_status load_hashes(struct page_check *check, const struct shard_view *view, uint64_t first,
                                       uint64_t count, uint32_t *hashes, struct tokmap_error *error)
@@ -132,9 +140,8 @@ static enum tokmap_status load_hashes(struct page_check *check, const struct sha
         return dataset_page_hashes(dataset, view->shard, first, count, hashes, error);
     const uint64_t base = view->first_hash, end = first + count;
     if (!bits_all(check->known, base + first, base + end)) {
-        /* Pages before and after those of the view, which may be a part of the file, have no place in the table. */
-        const uint64_t from = max64(round_down(first, KEPT_AT_ONCE), view->offset / TOKEN_PAGE_BYTES);
-        const uint64_t to = min64(round_up(end, KEPT_AT_ONCE), pages_end(view));
+        uint64_t from, to;
+        kept_pages(view, first, end, &from, &to);
         assert(base + from < check->views->hashes && base + to <= check->views->hashes);
         enum tokmap_status status =
             dataset_page_hashes(dataset, view->shard, from, to - from, check->hashes + base + from, error);
@@ -181,9 +188,14 @@ void page_check_ask(const struct page_check *check, const struct stretch *stretc
     if (!stretch->view->hashed)
         return;
     pages_of(stretch, &first, &end);
-    if (!check->pool)
+    if (!check->pool) {
+        /* All that will be read, or the first use would wait for the rest of it, page by page. */
+        if (check->known && bits_all(check->known, stretch->view->first_hash + first, stretch->view->first_hash + end))
+            return;
+        if (check->known)
+            kept_pages(stretch->view, first, end, &first, &end);
         dataset_page_hashes_ask(check->views->dataset, stretch->view->shard, first, end - first);
-    else if (page_check_index(check, stretch->view)) /* asking can wait, too, where the storage hangs */
+    } else if (page_check_index(check, stretch->view)) /* asking can wait, too, where the storage hangs */
         read_pool_hint(check->pool, stretch->view->index_fd, stretch->view->hashes_at + first * sizeof(uint32_t),
                        (end - first) * sizeof(uint32_t));
 }

@@ -13,10 +13,12 @@
 #include <unistd.h>
 
 #include "support/made.h"
+#include "support/made_dataset.h"
 #include "support/scratch.h"
 #include "batch/gather.h"
 #include "batch/residency.h"
 #include "common/bits.h"
+#include "dataset/dataset.h"
 #include "platform/os.h"
 
 #define ROW_TOKENS 100
@@ -322,6 +324,59 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
         skip(); /* the file system keeps its files in memory, or the kernel cannot report what is cached */
 }
 
+/* Hashes are asked for in the ranges in which they are read, or else the first use of a range would wait for the part
+ * of it that was not asked for. Here, pages 1024 to 2047 are such a range, and its hashes are on two pages of the
+ * index. */
+static void all_hashes_that_will_be_read_are_asked_for(void **unused)
+{
+    (void)unused;
+    enum { PAGE = 4096, FIRST = 1030, HASHES_BYTES = 4096 };
+    struct made_dataset large;
+    struct tokmap_dataset *opened = NULL;
+    struct tokmap_dataset_options options = TOKMAP_DATASET_OPTIONS_INIT;
+    options.reading = TOKMAP_READ_PREAD; /* which does not map the index, so that it can be dropped */
+    made_dataset_new(&large, (uint64_t)4096 * PAGE / 2, 0);
+    assert_int_equal(tokmap_dataset_open(&opened, large.name, &options, NULL), TOKMAP_OK);
+    struct residency *residency;
+    const struct tokmap_dataset *const datasets[] = {opened};
+    const struct residency_options residency_options = {
+        .datasets = datasets, .sources = 1, .window = WINDOW, .order = order};
+    assert_int_equal(residency_open(&residency, &residency_options, NULL), TOKMAP_OK);
+    struct residency_source *source = &residency->sources[0];
+    struct stretch stretch = {0};
+    assert_int_equal(shard_views_stretch(&source->views, (uint64_t)FIRST * PAGE / 2, ROW_TOKENS, &stretch, NULL),
+                     TOKMAP_OK);
+    int fd;
+    uint64_t at;
+    const void *mapped = NULL;
+    struct os_stat file;
+    assert_true(stretch.view->hashed);
+    assert_true(dataset_page_hashes_open(opened, 0, &fd, &at)); /* an index of 16 KiB would be kept in memory */
+    at += HASHES_BYTES;
+    assert_true(at % PAGE); /* so that there are two pages */
+    assert_int_equal(os_fstat(fd, &file), 0);
+    assert_int_equal(os_sync(fd), 0);
+    os_advise_drop(fd, 0, 0);
+    assert_int_equal(os_map_file(fd, file.bytes, &mapped), 0);
+    const char *hashes = (const char *)mapped + at / PAGE * PAGE;
+    const bool can_drop =
+        os_page_bytes() == PAGE && !os_map_resident(hashes, PAGE) && !os_map_resident(hashes + PAGE, PAGE);
+    page_check_ask(&source->check, &stretch);
+    bool read = !can_drop;
+    for (int i = 0; i < 2000 && !read; i++) {
+        read = os_map_resident(hashes, (uint64_t)2 * PAGE);
+        (void)usleep(5000);
+    }
+    os_unmap(mapped, file.bytes);
+    os_close(fd);
+    residency_close(residency);
+    tokmap_dataset_close(opened);
+    made_dataset_remove(&large);
+    assert_true(read);
+    if (!can_drop)
+        skip();
+}
+
 /* A window that crosses the seam or a border of shards has two stretches. */
 static void stretches_cover_a_window(void **unused)
 {
@@ -357,6 +412,7 @@ int main(void)
         cmocka_unit_test(populated_pages_are_remembered),
         cmocka_unit_test(only_a_populated_page_that_left_makes_it_forget),
         cmocka_unit_test(pages_that_are_not_cached_are_not_populated),
+        cmocka_unit_test(all_hashes_that_will_be_read_are_asked_for),
         cmocka_unit_test(stretches_cover_a_window),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
