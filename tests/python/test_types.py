@@ -252,6 +252,7 @@ class Mypy(Checked):
         self.assertNotIn("error:", said.stdout)
         self.check_revealed(said.stdout, r'Revealed type is "(.*)"')
 
+    @needs("numpy", "torch")
     def test_misuse(self):
         said = self.mypy("wrong.py").stdout
         self.check_wrong({int(line) for line in re.findall(r"^wrong\.py:(\d+): error:", said, flags=re.M)})
@@ -295,6 +296,7 @@ class Pyright(Checked):
         self.assertEqual([each for each in found if each["severity"] == "error"], [])
         self.check_revealed("\n".join(each["message"] for each in found), r'Type of ".*" is "(.*)"')
 
+    @needs("numpy", "torch")
     def test_misuse(self):
         self.check_wrong({line for _, line, _ in self.errors("wrong.py")})
 
