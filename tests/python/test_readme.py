@@ -70,6 +70,10 @@ class Readme(unittest.TestCase):
     def test_pack(self):
         self.assertRegex(self.finish(self.start("pack")), r"^1000 12890 [0-9a-f]{32}$")
 
+    @needs("ray", "ray.data", "pyarrow")
+    def test_ray(self):
+        self.assertRegex(self.finish(self.start("ray")), r"(?m)^1000 12890 [0-9a-f]{32}$")
+
     @needs("torch")
     def test_first(self):
         self.assertIn("in 6 batches, ", self.finish(self.start("first")))

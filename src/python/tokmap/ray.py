@@ -1,0 +1,263 @@
+"""ray.pack(): the documents of a Ray Data dataset as a shard set, packed by one actor a node.
+
+    import ray, tokmap.ray
+    documents = ray.data.read_parquet("s3://bucket/fineweb")
+    tokmap.ray.pack(documents, "/shared/data/web", tokenizer="o200k_base.tiktoken")
+
+Shard k has the documents [k * shard_documents, (k + 1) * shard_documents), so shards do not depend on blocks, actors,
+or nodes. An actor makes a shard in NAME.work on the shared file system and gives it its names when it is complete. If
+an actor or its node is killed, Ray starts another one, which packs the same shard again; a call that was interrupted
+keeps the finished shards, and the same call continues. At the end, the shards get their names, and the manifest is
+last:
+
+    web.work/web-00000.bin   becomes   web-00000.bin;   then the .mask and the .tmx of each shard;   then web
+
+Importing this module does not import ray; pack() does.
+"""
+from __future__ import annotations
+
+import json
+import os
+import shutil
+
+from .dataset import Dataset
+from .errors import ArgumentError, ExistsError, InputError, MismatchError, NotFoundError, TokmapError
+from .pack import Packed, _packed, pack as pack_here
+from .tokenizer import Tokenizer
+from ._library import number
+
+TYPE_CHECKING = False  # as in typing, which importing this package does not import
+if TYPE_CHECKING:
+    from typing import Any
+
+    from .hints import Path
+
+_MOST = 100000  # shards of a set, as for the command
+_NOTE = "ray.json"
+
+
+class _Packer:
+    """What an actor does: it packs one shard at a time."""
+
+    def __init__(self, tokenizer: Tokenizer | str, options: dict[str, Any]) -> None:
+        self.tokenizer = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
+        self.options = options
+
+    def pack(self, prefix: str, blocks: list[Any]) -> None:
+        """Packs tables of Arrow, of which each is fetched when it is needed."""
+        import ray
+        from pyarrow import RecordBatchReader
+        if _is_shard(prefix):
+            return
+        if not os.path.isdir(os.path.dirname(prefix)):
+            raise NotFoundError(f"{os.path.dirname(prefix)} does not exist on this node; the output must be on a file "
+                                "system that all nodes share", status="ERROR_NOT_FOUND", path=prefix)
+        tables = map(ray.get, blocks)
+        first = next(tables)
+
+        def batches() -> Any:
+            yield from first.to_batches()
+            for table in tables:
+                yield from table.to_batches()
+
+        pack_here(RecordBatchReader.from_batches(first.schema, batches()), prefix, tokenizer=self.tokenizer,
+                  progress=False, force=True, **self.options)
+
+
+def _is_shard(prefix: str) -> bool:
+    """Whether a shard is complete; its index gets its name last."""
+    return os.path.exists(prefix + ".tmx") and os.path.exists(prefix + ".bin")
+
+
+def _sync(path: str) -> None:
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)
+
+
+def _write(path: str, text: str) -> None:
+    """A file that is there completely or not at all, also after a power cut."""
+    with open(path + ".partial", "w", encoding="utf-8") as file:
+        file.write(text)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(path + ".partial", path)
+    _sync(os.path.dirname(path))
+
+
+class _Set:
+    """The names of a shard set."""
+
+    def __init__(self, out: Path) -> None:
+        self.path = os.path.abspath(os.fspath(out))
+        self.folder, self.name = os.path.split(self.path)
+        self.work = self.path + ".work"
+
+    def shard(self, number: int) -> str:
+        return f"{self.name}-{number:05}"
+
+    def taken(self, number: int) -> bool:
+        """Whether a shard has its final names."""
+        return os.path.exists(os.path.join(self.folder, self.shard(number) + ".tmx"))
+
+    def begin(self, facts: dict[str, Any], force: bool) -> None:
+        """Makes the folder of unfinished work, or compares its facts with those of this call."""
+        note = os.path.join(self.work, _NOTE)
+        if force:
+            self._clear()
+        elif os.path.exists(self.path):
+            raise ExistsError(f"{self.path}: the output already exists; choose another name, or pass force=True",
+                              status="ERROR_EXISTS", path=self.path)
+        if os.path.exists(note):
+            with open(note, encoding="utf-8") as file:
+                before = json.load(file)
+            different = sorted(name for name in {*facts, *before} if facts.get(name) != before.get(name))
+            if different:
+                name = different[0]
+                raise MismatchError(f"{self.work}: here is the unfinished work of a call with another {name}: it had "
+                                    f"{before.get(name)!r}, and this one has {facts.get(name)!r}; repeat that call to "
+                                    "continue it, or start over with force=True", status="ERROR_MISMATCH",
+                                    path=self.work)
+            return
+        taken = [entry for entry in os.listdir(self.folder) if self._is_ours(entry)]
+        if taken or os.path.exists(self.work):
+            raise ExistsError(f"{self.path}: the output already exists, at least "
+                              f"{min(taken, default=self.name + '.work')!r}; choose another name, or pass force=True",
+                              status="ERROR_EXISTS", path=self.path)
+        os.mkdir(self.work)
+        _sync(self.folder)
+        _write(note, json.dumps(facts))
+
+    def _is_ours(self, entry: str) -> bool:
+        """Whether an entry has the name of a shard's file."""
+        number, dot, ending = entry[len(self.name) + 1:].partition(".")
+        return (entry.startswith(self.name + "-") and number.isdigit() and len(number) >= 5 and bool(dot)
+                and ending in ("bin", "tmx", "mask", "bin.zst"))
+
+    def _clear(self) -> None:
+        """Removes a set of this name, the manifest first and the tokens last, and unfinished work."""
+        if os.path.isdir(self.path):
+            raise ExistsError(f"{self.path} is a folder, so it is not replaced; choose another name",
+                              status="ERROR_EXISTS", path=self.path)
+        if os.path.exists(self.path):
+            with open(self.path, "rb") as file:
+                if file.read(16) != b"tokmap-shards 1\n":
+                    raise ExistsError(f"{self.path} is not the manifest of a shard set, so it is not replaced; choose "
+                                      "another name", status="ERROR_EXISTS", path=self.path)
+            os.remove(self.path)
+            _sync(self.folder)
+        ours = [entry for entry in os.listdir(self.folder) if self._is_ours(entry)]
+        for entry in sorted(ours, key=lambda entry: not entry.endswith(".tmx")):
+            os.remove(os.path.join(self.folder, entry))
+        if os.path.exists(os.path.join(self.work, _NOTE)):
+            shutil.rmtree(self.work)
+        _sync(self.folder)
+
+    def finish(self, count: int) -> None:
+        """Gives the shards their names. Each step is on storage before the next; what is done is not done again."""
+        for endings in ((".bin", ".mask"), (".tmx",)):
+            for number in range(count):
+                for ending in endings:
+                    source = os.path.join(self.work, self.shard(number) + ending)
+                    if os.path.exists(source):
+                        os.replace(source, os.path.join(self.folder, self.shard(number) + ending))
+            _sync(self.folder)
+        front = "./" if self.name[:1] in (" ", "\t", "\r", "#") else ""
+        _write(self.path, "tokmap-shards 1\n" + "".join(f"{front}{self.shard(k)}\n" for k in range(count)))
+        shutil.rmtree(self.work)
+
+
+def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shard_documents: int = 1_000_000,
+         threads: int | None = None, force: bool = False, **options: Any) -> Packed:
+    """Packs a ray.data.Dataset into a shard set: the manifest `out` and its shards out-00000, out-00001, and so on.
+
+    dataset    its rows are the documents, in their order. It is computed once, into Ray's object store
+    out        on a file system that all nodes share
+    shard_documents
+               documents of each shard but the last. Work on a shard that was not finished is lost if its actor is
+               killed; fewer shards than nodes leave nodes idle
+    threads    how many encode on a node; None: one for each of its processors
+    force      replaces an existing shard set, and unfinished work
+    tokenizer and all other options are those of tokmap.pack() for tables: eod, bos, field, ids_field, mask_field,
+    columns, min_tokens, max_tokens, on_error, ... A file of a tokenizer must be on the shared file system, too.
+
+    The tokens are those that tokmap.pack() and the command give the same documents in the same order. The number of
+    nodes, blocks, and threads changes no byte, and neither does an actor or a node that is killed: Ray starts another.
+    A call that failed or was interrupted keeps its finished shards, and the same call continues. Another dataset with
+    as many documents is not noticed then; pass force=True for it.
+    """
+    import ray
+    from ray.exceptions import RayTaskError
+    number(shard_documents, "shard_documents", 1)
+    if not hasattr(dataset, "split_at_indices") or not hasattr(dataset, "materialize"):
+        raise ArgumentError(f"dataset is {type(dataset).__name__}, but it must be a ray.data.Dataset; tokmap.pack() "
+                            "takes other documents")
+    for name in ("progress", "shard_tokens", "source"):
+        if name in options:
+            raise ArgumentError(f"{name}: ray.pack() has no such option")
+    names = _Set(out)
+    if not names.name or not os.path.isdir(names.folder):
+        raise NotFoundError(f"{names.folder}: the folder of the output does not exist", status="ERROR_NOT_FOUND",
+                            path=names.folder)
+    if not isinstance(tokenizer, Tokenizer):
+        known = os.fspath(tokenizer)
+        tokenizer = Tokenizer(os.path.abspath(known) if os.path.exists(known) else known)
+    data = dataset.materialize()
+    documents = data.count()
+    count = -(-documents // shard_documents)
+    if not documents:
+        raise InputError("the dataset contains no documents", status="ERROR_INPUT")
+    if count > _MOST:
+        raise ArgumentError(f"{documents} documents need {count} shards, more than {_MOST}; choose a larger "
+                            "shard_documents")
+    facts = {"tokenizer": tokenizer.fingerprint, "number of documents": documents, "shard_documents": shard_documents,
+             **{name: value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+                for name, value in options.items()}}
+    names.begin(facts, force)
+    options["threads"] = threads
+    missing = [k for k in range(count)
+               if not names.taken(k) and not _is_shard(os.path.join(names.work, names.shard(k)))]
+    parts = data.split_at_indices([k * shard_documents for k in range(1, count)]) if count > 1 else [data]
+    try:
+        _pack_shards(ray, names, tokenizer, options, {k: parts[k] for k in missing})
+    except RayTaskError as error:  # an error of the documents, not of Ray
+        if isinstance(error.cause, TokmapError):
+            raise error.cause from None
+        raise
+    names.finish(count)
+    made = _packed(names.path, 0)
+    made.skipped = documents - made.documents
+    return made
+
+
+def _pack_shards(ray: Any, names: _Set, tokenizer: Tokenizer, options: dict[str, Any], parts: dict[int, Any]) -> None:
+    """Gives each actor one shard after the other."""
+    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
+    packer = ray.remote(_Packer)
+    actors = []
+    # An actor that was killed begins again, on another node if its own is gone, and is given its shard again. It takes
+    # no processor of Ray's count: its threads use all of the node, on which nothing else of this dataset runs any more.
+    for node in nodes[:len(parts)]:
+        strategy = NodeAffinitySchedulingStrategy(node, soft=True)
+        actors.append(packer.options(num_cpus=0, max_restarts=-1, max_task_retries=-1,
+                                     scheduling_strategy=strategy).remote(tokenizer, options))
+    working: dict[Any, Any] = {}
+    try:
+        waiting = list(parts.items())
+        idle = list(actors)
+        while waiting or working:
+            while waiting and idle:
+                shard, part = waiting.pop(0)
+                actor = idle.pop()
+                prefix = os.path.join(names.work, names.shard(shard))
+                working[actor.pack.remote(prefix, part.to_arrow_refs())] = actor
+            done, _ = ray.wait(list(working), num_returns=1)
+            for reference in done:
+                ray.get(reference)
+                idle.append(working.pop(reference))
+    finally:
+        for actor in actors:
+            ray.kill(actor)

@@ -1,0 +1,177 @@
+"""tokmap.ray.pack() on a real Ray cluster of two nodes: the shards are those of tokmap.pack(), also if an actor is
+killed."""
+import glob
+import json
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import threading
+import time
+import unittest
+
+import tokmap
+from support import TOKMAP, needs, new_folder
+from test_tokenizer import small
+
+DOCUMENTS = 4000
+SHARD = 700
+
+
+def descendants(title):
+    """The processes below this one whose title begins with a text."""
+    found = []
+    for path in glob.glob("/proc/[0-9]*/cmdline"):
+        pid = int(path.split("/")[2])
+        try:
+            with open(path, "rb") as file:
+                if not file.read().startswith(title.encode()):
+                    continue
+            above = pid
+            while above > 1 and above != os.getpid():
+                with open(f"/proc/{above}/stat", encoding="utf-8", errors="replace") as file:
+                    above = int(file.read().rpartition(")")[2].split()[1])
+        except OSError:
+            continue
+        if above == os.getpid():
+            found.append(pid)
+    return found
+
+
+@needs("ray", "ray.data", "pyarrow")
+class RayPack(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        os.environ.update(RAY_DEDUP_LOGS="0", RAY_USAGE_STATS_ENABLED="0", RAY_DATA_DISABLE_PROGRESS_BARS="1")
+        # The workers import what this process imports.
+        package = os.path.dirname(os.path.dirname(os.path.abspath(tokmap.__file__)))
+        os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [package, os.environ.get("PYTHONPATH")]))
+        import ray
+        from ray.cluster_utils import Cluster
+        cls.temporary = tempfile.mkdtemp(prefix="ray", dir="/tmp")  # sockets have short paths
+        cls.addClassCleanup(shutil.rmtree, cls.temporary, ignore_errors=True)
+        os.environ["RAY_TMPDIR"] = cls.temporary
+        os.mkdir(os.path.join(cls.temporary, "ray"))
+        memory = {"num_cpus": 1, "object_store_memory": 80 << 20}
+        cls.cluster = Cluster(initialize_head=True, head_node_args={**memory, "include_dashboard": False,
+                                                                    "temp_dir": cls.temporary})
+        cls.addClassCleanup(cls.cluster.shutdown)
+        cls.cluster.add_node(**memory)
+        ray.init(address=cls.cluster.address, log_to_driver=False, logging_level="error")
+        cls.addClassCleanup(ray.shutdown)
+        cls.folder = new_folder()
+        cls.records = [{"text": " ab cdef"[:i % 9] * (i % 40), "n": i} for i in range(DOCUMENTS)]
+        cls.tokenizer = small(cls.folder)
+        # The plain command packs all documents, and those of each shard.
+        cls.plain("plain", cls.records)
+        for k in range(-(-DOCUMENTS // SHARD)):
+            cls.plain(f"plain-{k}", cls.records[k * SHARD:(k + 1) * SHARD])
+
+    @classmethod
+    def at(cls, name):
+        return os.path.join(cls.folder, name)
+
+    @classmethod
+    def plain(cls, name, records):
+        with open(cls.at(name + ".jsonl"), "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records)
+        subprocess.run([TOKMAP, "pack", "-q", "--no-eod", "--columns=n", "-t", cls.tokenizer, "-o", cls.at(name),
+                        cls.at(name + ".jsonl")], check=True)
+
+    def dataset(self, blocks=5):
+        import ray
+        return ray.data.from_items(self.records, override_num_blocks=blocks)
+
+    def pack(self, name, blocks=5, **options):
+        import tokmap.ray
+        options = {"tokenizer": self.tokenizer, "shard_documents": SHARD, "eod": False, "columns": ["n"], "threads": 1,
+                   **options}
+        return tokmap.ray.pack(self.dataset(blocks), self.at(name), **options)
+
+    def check(self, name, packed):
+        """The whole output, byte for byte; the index has the paths of the input files, so it is compared by content."""
+        together = b""
+        count = -(-DOCUMENTS // SHARD)
+        for k in range(count):
+            with open(self.at(f"{name}-{k:05}.bin"), "rb") as ours, open(self.at(f"plain-{k}.bin"), "rb") as theirs:
+                self.assertEqual(got := ours.read(), theirs.read())
+                together += got
+            with tokmap.Dataset(self.at(f"{name}-{k:05}")) as ours, tokmap.Dataset(self.at(f"plain-{k}")) as theirs:
+                self.assertEqual(ours.info.content, theirs.info.content)
+        with open(self.at("plain.bin"), "rb") as file:
+            self.assertEqual(together, file.read())
+        with tokmap.Dataset(self.at(name)) as ours, tokmap.Dataset(self.at("plain")) as theirs:
+            self.assertEqual(packed.documents, DOCUMENTS)
+            self.assertEqual(packed.tokens, theirs.info.tokens)
+            self.assertEqual([ours.document(i).tokens for i in range(0, DOCUMENTS, 97)],
+                             [theirs.document(i).tokens for i in range(0, DOCUMENTS, 97)])
+            self.assertEqual((packed.content, packed.skipped), (ours.info.content, 0))
+        wanted = [name] + [f"{name}-{k:05}.{end}" for k in range(count) for end in ("bin", "tmx")]
+        self.assertEqual(sorted(entry for entry in os.listdir(self.folder)
+                                if entry == name or entry.startswith((name + "-", name + "."))), sorted(wanted))
+
+    def test_blocks_do_not_matter(self):
+        for blocks in (1, 7):
+            self.check(f"blocks{blocks}", self.pack(f"blocks{blocks}", blocks))
+        with self.assertRaisesRegex(tokmap.ExistsError, "already exists"):
+            self.pack("blocks1")
+        self.check("blocks1", self.pack("blocks1", force=True))
+
+    def test_a_killed_actor(self):
+        killed = []
+        for attempt in range(10):
+            name, failed = f"killed{attempt}", []
+
+            def work():
+                try:
+                    self.check(name, self.pack(name))
+                except BaseException as problem:
+                    failed.append(problem)
+
+            thread = threading.Thread(target=work)
+            thread.start()
+            while thread.is_alive() and len(killed) < 2:
+                for pid in descendants("ray::_Packer.pack")[:1]:
+                    try:
+                        os.kill(pid, signal.SIGKILL)
+                    except ProcessLookupError:
+                        continue
+                    killed.append(pid)
+                    time.sleep(0.2)
+            thread.join()
+            self.assertEqual(failed, [])
+            if killed:
+                return
+        self.fail("no actor was seen at work")
+
+    def test_an_error_keeps_finished_shards(self):
+        import tokmap.ray
+        wrong = [dict(record) for record in self.records]
+        wrong[SHARD * 5 + 5]["text"] = None  # in the last shard, which begins when others are complete
+        import ray
+        options = {"tokenizer": self.tokenizer, "shard_documents": SHARD, "eod": False, "columns": ["n"], "threads": 1}
+        with self.assertRaisesRegex(tokmap.InputError, "document 5"):
+            tokmap.ray.pack(ray.data.from_items(wrong, override_num_blocks=3), self.at("again"), **options)
+        self.assertFalse(os.path.exists(self.at("again")))
+        kept = self.at("again.work/again-00000.tmx")
+        self.assertTrue(os.path.exists(kept))
+        before = os.stat(kept).st_ino
+        with self.assertRaisesRegex(tokmap.MismatchError, "another shard_documents"):
+            self.pack("again", shard_documents=SHARD + 1)
+        self.check("again", self.pack("again"))
+        self.assertEqual(os.stat(self.at("again-00000.tmx")).st_ino, before)
+
+    def test_wrong_arguments(self):
+        import tokmap.ray
+        for wanted, call in ((tokmap.ArgumentError, lambda: tokmap.ray.pack(["a"], self.at("x"))),
+                             (tokmap.ArgumentError, lambda: self.pack("x", progress=True)),
+                             (tokmap.NotFoundError, lambda: self.pack("none/x")),
+                             (tokmap.RangeError, lambda: self.pack("x", shard_documents=0))):
+            with self.assertRaises(wanted):
+                call()
+        self.assertEqual(glob.glob(self.at("x*")), [])
+
+
+if __name__ == "__main__":
+    unittest.main()
