@@ -1,6 +1,11 @@
 /*
  * expand_avx512.c - the kernels of expand.h with 512-bit instructions. The last vector of a row is loaded and stored
  * under a mask, so no row length needs a scalar loop at its end.
+ *
+ * A store that crosses a cache line costs two. An output that does not begin at a multiple of 64 bytes, which the
+ * memory of most allocators does not, would make every store such a one. So a first vector under a mask goes up to the
+ * next multiple of 64, and whole vectors follow. Of two outputs, the first one decides; where a program allocates both
+ * in the same way, the other one is at the same distance.
  */
 #if defined(__x86_64__)
 #include "expand_kernels.h"
@@ -20,13 +25,24 @@
 #define STORE_PART_int32_t(p, mask, v) _mm512_mask_storeu_epi32((void *)(p), (__mmask16)(mask), v)
 #define STORE_PART_int64_t(p, mask, v) _mm512_mask_storeu_epi64((void *)(p), (__mmask8)(mask), v)
 
+/* The elements of `size` bytes before the first one that is at a multiple of 64 bytes; 0 if there is none. */
+static inline uint64_t before_line(const void *out, uint64_t size, uint64_t count)
+{
+    const uint64_t bytes = -(uint64_t)(uintptr_t)out % 64;
+    return bytes % size || bytes / size > count ? 0 : bytes / size;
+}
+
 #define EXPAND(name, from, to)                                                                                         \
     static void one_##name(const void *in, uint64_t count, void *out)                                                  \
     {                                                                                                                  \
         enum { LANES = 64 / sizeof(to) };                                                                              \
         const from *tokens = in;                                                                                       \
         to *ids = out;                                                                                                 \
-        uint64_t j = 0;                                                                                                \
+        uint64_t j = before_line(ids, sizeof(to), count);                                                              \
+        if (j) {                                                                                                       \
+            const uint32_t mask = (1u << j) - 1;                                                                       \
+            STORE_PART_##to(ids, mask, PART_##name(mask, tokens));                                                     \
+        }                                                                                                              \
         for (; j + LANES <= count; j += LANES)                                                                         \
             _mm512_storeu_si512((void *)(ids + j), LOAD_##name(tokens + j));                                           \
         if (j < count) {                                                                                               \
@@ -39,7 +55,12 @@
         enum { LANES = 64 / sizeof(to) };                                                                              \
         const from *tokens = in;                                                                                       \
         to *left = inputs, *right = targets;                                                                           \
-        uint64_t j = 0;                                                                                                \
+        uint64_t j = before_line(left, sizeof(to), count);                                                             \
+        if (j) {                                                                                                       \
+            const uint32_t mask = (1u << j) - 1;                                                                       \
+            STORE_PART_##to(left, mask, PART_##name(mask, tokens));                                                    \
+            STORE_PART_##to(right, mask, PART_##name(mask, tokens + 1));                                               \
+        }                                                                                                              \
         for (; j + LANES <= count; j += LANES) {                                                                       \
             _mm512_storeu_si512((void *)(left + j), LOAD_##name(tokens + j));                                          \
             _mm512_storeu_si512((void *)(right + j), LOAD_##name(tokens + j + 1));                                     \
@@ -56,19 +77,15 @@ EXPAND(16_64, uint16_t, int64_t)
 EXPAND(32_32, uint32_t, int32_t)
 EXPAND(32_64, uint32_t, int64_t)
 
-/* Returns the bits of the 16 or 8 elements from j on, which is a multiple of that: the machine is little-endian, so
- * they are whole bytes at j / 8. */
-static __mmask16 bits_int32_t(const uint64_t *bits, uint64_t j)
+/* Returns the bits of the elements from j on, of which the first `lanes` are right. Element j + lanes - 1 exists. */
+static inline uint64_t bits_from(const uint64_t *bits, uint64_t j, uint64_t lanes)
 {
-    __mmask16 mask;
-    memcpy(&mask, (const char *)bits + j / 8, sizeof mask);
-    return mask;
+    const uint64_t word = bits[j / 64] >> j % 64;
+    return j % 64 + lanes > 64 ? word | bits[j / 64 + 1] << (64 - j % 64) : word;
 }
 
-static __mmask8 bits_int64_t(const uint64_t *bits, uint64_t j)
-{
-    return (__mmask8)((const uint8_t *)bits)[j / 8];
-}
+#define BITS_int32_t(bits, j, lanes) ((__mmask16)bits_from(bits, j, lanes))
+#define BITS_int64_t(bits, j, lanes) ((__mmask8)bits_from(bits, j, lanes))
 
 #define SET_int32_t(value) _mm512_set1_epi32((int)(value))
 #define SET_int64_t(value) _mm512_set1_epi64(value)
@@ -82,17 +99,23 @@ static __mmask8 bits_int64_t(const uint64_t *bits, uint64_t j)
         const from *tokens = in;                                                                                       \
         const __m512i ignore = SET_##to(TOKMAP_IGNORE);                                                                \
         to *left = inputs, *right = targets;                                                                           \
-        uint64_t j = 0;                                                                                                \
+        uint64_t j = before_line(left, sizeof(to), count);                                                             \
+        if (j) {                                                                                                       \
+            const uint32_t mask = (1u << j) - 1;                                                                       \
+            const __m512i next = PART_##name(mask, tokens + 1);                                                        \
+            STORE_PART_##to(left, mask, PART_##name(mask, tokens));                                                    \
+            STORE_PART_##to(right, mask, CHOOSE_##to(next, BITS_##to(bits, 0, j), ignore));                            \
+        }                                                                                                              \
         for (; j + LANES <= count; j += LANES) {                                                                       \
             const __m512i next = LOAD_##name(tokens + j + 1);                                                          \
             _mm512_storeu_si512((void *)(left + j), LOAD_##name(tokens + j));                                          \
-            _mm512_storeu_si512((void *)(right + j), CHOOSE_##to(next, bits_##to(bits, j), ignore));                   \
+            _mm512_storeu_si512((void *)(right + j), CHOOSE_##to(next, BITS_##to(bits, j, LANES), ignore));            \
         }                                                                                                              \
         if (j < count) {                                                                                               \
             const uint32_t mask = (1u << (count - j)) - 1;                                                             \
             const __m512i next = PART_##name(mask, tokens + j + 1);                                                    \
             STORE_PART_##to(left + j, mask, PART_##name(mask, tokens + j));                                            \
-            STORE_PART_##to(right + j, mask, CHOOSE_##to(next, bits_##to(bits, j), ignore));                           \
+            STORE_PART_##to(right + j, mask, CHOOSE_##to(next, BITS_##to(bits, j, count - j), ignore));                \
         }                                                                                                              \
     }
 PAIR_EXCEPT(16_32, uint16_t, int32_t)
@@ -108,9 +131,10 @@ PAIR_EXCEPT(32_64, uint32_t, int64_t)
         to *flags = out;                                                                                               \
         uint64_t j = 0;                                                                                                \
         for (; j + LANES <= count; j += LANES)                                                                         \
-            _mm512_storeu_si512((void *)(flags + j), CHOOSE_##to(one, bits_##to(bits, j), zero));                      \
+            _mm512_storeu_si512((void *)(flags + j), CHOOSE_##to(one, BITS_##to(bits, j, LANES), zero));               \
         if (j < count)                                                                                                 \
-            STORE_PART_##to(flags + j, (1u << (count - j)) - 1, CHOOSE_##to(one, bits_##to(bits, j), zero));           \
+            STORE_PART_##to(flags + j, (1u << (count - j)) - 1,                                                        \
+                            CHOOSE_##to(one, BITS_##to(bits, j, count - j), zero));                                    \
     }
 ZEROS(32, int32_t)
 ZEROS(64, int64_t)
