@@ -62,6 +62,10 @@ rm -r plain
 check --dedup exact --exclude-ngrams words.txt --exclude-words 2 --split train=0.8,val=0.2 --min-tokens 20
 rm -r plain
 
+check --dedup minhash --minhash-bands 4 --minhash-rows 4 --exclude-ngrams words.txt --exclude-words 2
+holds plain/out.dropped a.jsonl
+rm -r plain
+
 # Tasks that run at a time wait for each other.
 options='--dedup exact --exclude-ngrams words.txt --exclude-words 2'
 mkdir plain d

@@ -201,7 +201,7 @@ cat z-*.bin >all
 same all zone.bin
 
 # What does not go together, and inputs that cannot be divided.
-for wrong in '--shuffle 7' '--dedup minhash' '--dry-run' '--no-resume' '--skipped-list l --on-error skip' '--also llmc' \
+for wrong in '--shuffle 7' '--dry-run' '--no-resume' '--skipped-list l --on-error skip' '--also llmc' \
     '--finish'; do
     exits 2 tokmap pack -q $options --task 0/2 $wrong -o w in 2>err
 done

@@ -1,28 +1,33 @@
 #!/bin/sh
 # test_stages.sh: kill -9 in place of calls of `tokmap pack --task` with duplicates and excluded texts left out, and
 # calls failing once. The next process with the same command ends with the bytes of undisturbed work, or finds that the
-# output is complete. It takes every 31st call, and every third fsync and rename; FAULT_ALL=1 takes all calls. common.sh
-# prepares the inputs.
+# output is complete. It takes every 97th call, and every fourth fsync and rename; the last sweep is that of
+# near-duplicates, with every 194th call. FAULT_ALL=1 takes all calls. common.sh prepares the inputs.
 . tests/fault/common.sh
 
-step=31
-few=3
+step=97
+few=4
 [ -z "${FAULT_ALL:-}" ] || step=1 few=1
 head -n 12 docs.jsonl >few.jsonl
 head -n 9 docs.jsonl >less.jsonl
 echo 'document 4 é with' >words.txt
 options="-q --threads 1 --unit-bytes 500 --shard-tokens 400 --dedup exact --exclude-ngrams words.txt --exclude-words 3"
+near="-q --threads 1 --unit-bytes 500 --shard-tokens 400 --dedup minhash --minhash-ngram 2 --minhash-bands 2"
 inputs="few.jsonl less.jsonl"
-mkdir ref d
-"$TOKMAP" pack $options -o ref/new $inputs 2>err || cat err
+prepare() {
+    rm -rf ref
+    mkdir ref
+    "$TOKMAP" pack $1 -o ref/new $inputs 2>err || cat err
+    wanted=$(ls ref)
+    attempt="$TOKMAP pack $1 --task 0/1 -o d/new $inputs"
+}
+prepare "$options"
 [ "$("$TOKMAP" show -q --dropped ref/new | wc -l)" -eq 10 ] || echo "not ok - other documents are dropped"
-wanted=$(ls ref)
 whole() {
     [ -z "${1:-}" ] || [ "$(ls d)" = "$wanted" ] || return 1
     for file in ref/*; do cmp -s "$file" "d/${file#ref/}" || return 1; done
 }
-attempt="$TOKMAP pack $options --task 0/1 -o d/new $inputs"
-for sweep in kill system fsync rename; do
+for sweep in kill system fsync rename near; do
     kind=$sweep
     stride=$step
     unset INJECT_ONLY
@@ -30,6 +35,12 @@ for sweep in kill system fsync rename; do
         kind=system
         stride=$few
         export INJECT_ONLY=$sweep
+    fi
+    if [ $sweep = near ]; then
+        prepare "$near"
+        [ "$("$TOKMAP" show -q --dropped ref/new | wc -l)" -gt 8 ] || echo "not ok - other documents are near-duplicates"
+        kind=system
+        [ $few = 1 ] || stride=$((2 * step))
     fi
     problems=0
     number=1

@@ -182,11 +182,6 @@ static bool seconds_parse(const char *text, uint64_t *ns)
     return *ns <= (uint64_t)86400 * 1000000000;
 }
 
-static bool is_minhash(const struct packing *packing)
-{
-    return packing->drop.dedup_given && packing->drop.dedup == DROP_MINHASH;
-}
-
 /* Refuses options that do not go with work in units, or among processes. */
 static int tasks_check(const struct cli_command *command, struct packing *packing)
 {
@@ -197,9 +192,9 @@ static int tasks_check(const struct cli_command *command, struct packing *packin
         return status;
     if (!packing->shard_given)
         return cli_misused(command, "%s is about shard sets: give the size of shards with --shard-tokens", option);
-    if (packing->shuffled || is_minhash(packing))
-        return cli_misused(command, "%s does not go with %s yet, for which one process reads all inputs", option,
-                           packing->shuffled ? "--shuffle" : "--dedup minhash");
+    if (packing->shuffled)
+        return cli_misused(command, "%s does not go with --shuffle yet, for which one process reads all inputs",
+                           option);
     if (asked->given && packing->dry_run)
         return cli_misused(command, "%s writes files and cannot be used with --dry-run", option);
     if (asked->given && packing->start_over)
@@ -396,7 +391,7 @@ static int tokenizer_open(struct packing *packing)
 static int tokenizer_pack(struct packing *packing, const char **operands, size_t operand_count)
 {
     const bool is_bytes = !strcmp(packing->asked.spec, "bytes");    /* the built-in tokenizer, which has no file */
-    const bool is_cut = packing->shard_given && !packing->shuffled && !is_minhash(packing); /* into units of work */
+    const bool is_cut = packing->shard_given && !packing->shuffled; /* into units of work */
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,

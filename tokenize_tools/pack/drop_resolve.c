@@ -57,6 +57,8 @@ enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_opt
         for (scans->portions = 1;
              scans->portions < PORTIONS_MOST && scans->documents / scans->portions >= PORTION_DOCUMENTS;)
             scans->portions *= 2;
+    if (options->drop->minhash) /* near_resolve.h */
+        scans->portions = 1;
     return TOKMAP_OK;
 }
 

@@ -21,25 +21,16 @@
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
+#include "document_bands.h"
 #include "ordered_workers.h"
-#include "shingles.h"
 
 #define MEMORY_LEAST ((uint64_t)1 << 20)
 #define PARTITIONS 256
 #define PLACE_BUFFER ((uint32_t)4 << 10)
 
-/* A band of a document: 96 bits that identify it among those of its partition, which has 8 bits more. */
-struct band_record {
-    uint64_t low;
-    uint32_t high;
-    uint32_t document;
-};
-_Static_assert(sizeof(struct band_record) == 16, "the bytes a band that the manual states");
-
 struct near_duplicates {
     struct near_options options;
-    struct minhash *minhash;
-    struct shingle_table *table;
+    struct band_signer signer;
     struct block_file file;
     struct block_chain partitions[PARTITIONS];
     struct block_chain places; /* of each document: u64, the number of its record */
@@ -51,15 +42,12 @@ struct near_duplicates {
     uint64_t documents;
 };
 
-/* What belongs to one item of the first reading. Of each document `bands` has its key, a byte that is 1 if it has a
+/* What belongs to one item of the first reading. Of each document `found` has its key, a byte that is 1 if it has a
  * signature, and then the struct hash128 of each band. */
 struct near_item {
-    struct bytes_buffer bands;
-    struct shingle_scan shingles;
+    struct bytes_buffer found;
+    struct document_bands bands;
     struct ngram_search search;
-    uint64_t *signature;
-    const struct minhash *minhash;
-    bool any; /* a shingle was found */
 };
 
 struct near_scan {
@@ -68,29 +56,6 @@ struct near_scan {
 };
 
 /* ---- signatures ---- */
-
-static void shingles_add(void *user, const uint64_t *shingles, uint32_t count)
-{
-    struct near_item *item = user;
-    minhash_add(item->minhash, item->signature, shingles, count);
-    item->any = true;
-}
-
-static enum tokmap_status item_begin(const struct near_duplicates *near, struct near_item *item,
-                                     struct tokmap_error *error)
-{
-    item->bands.count = 0;
-    if (item->signature)
-        return TOKMAP_OK;
-    const uint64_t bytes = minhash_places(near->minhash) * sizeof *item->signature;
-    item->signature = malloc((size_t)bytes);
-    item->minhash = near->minhash;
-    item->shingles.table = near->table;
-    item->shingles.words_each = near->options.form->words;
-    item->shingles.found = shingles_add;
-    item->shingles.user = item;
-    return item->signature ? TOKMAP_OK : error_set_memory(error, "the signature of a document", bytes);
-}
 
 /* Adds what the item has of a document. */
 static enum tokmap_status document_sign(const struct near_duplicates *near, struct near_item *item,
@@ -104,26 +69,18 @@ static enum tokmap_status document_sign(const struct near_duplicates *near, stru
     if (ngrams)
         status = ngram_set_find(ngrams, &item->search, document->text, document->bytes, document->second,
                                 document->second_bytes, &ngram, error);
-    if (status)
-        return status;
-    item->any = false;
-    minhash_begin(near->minhash, item->signature);
-    bool good = ngram != NGRAM_NONE || shingles_find(&item->shingles, document->text, document->bytes, document->second,
-                                                     document->second_bytes);
-    const uint8_t any = item->any;
-    good = good && bytes_append(&item->bands, &key, sizeof key) && bytes_append(&item->bands, &any, 1);
-    for (uint32_t i = 0; any && good && i < near->options.form->bands; i++) {
-        const struct hash128 band = minhash_band(near->minhash, item->signature, i);
-        good = bytes_append(&item->bands, &band, sizeof band);
-    }
-    return good ? TOKMAP_OK : error_set_memory(error, "the words of a document", document->bytes);
+    if (!status && !bytes_append(&item->found, &key, sizeof key))
+        status = error_set_memory(error, "the words of a document", document->bytes);
+    return status ? status
+                  : document_bands_add(&near->signer, &item->bands, document, ngram != NGRAM_NONE, &item->found, error);
 }
 
 static enum tokmap_status near_process(void *self, struct work_item *item, struct tokmap_error *error)
 {
     const struct near_scan *scan = self;
     struct near_item *own = &scan->items[item->index];
-    enum tokmap_status status = item_begin(scan->near, own, error);
+    enum tokmap_status status = TOKMAP_OK;
+    own->found.count = 0;
     for (uint64_t i = 0; i < item->batch.document_count && !status; i++)
         status = document_sign(scan->near, own, &item->batch.documents[i], error);
     return status;
@@ -180,7 +137,7 @@ static enum tokmap_status near_commit(void *self, struct work_item *item, struct
 {
     const struct near_scan *scan = self;
     const struct corpus_batch *batch = &item->batch;
-    struct bytes_buffer *bands = &scan->items[item->index].bands;
+    struct bytes_buffer *bands = &scan->items[item->index].found;
     const uint8_t *at = bands->bytes;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
@@ -217,10 +174,9 @@ static enum tokmap_status inputs_read(struct near_duplicates *near, struct tokma
     if (!status)
         status = ordered_workers_run(workers, error);
     for (uint32_t i = 0; scan.items && i < items; i++) {
-        bytes_free(&scan.items[i].bands);
-        shingle_scan_free(&scan.items[i].shingles);
+        bytes_free(&scan.items[i].found);
+        document_bands_free(&scan.items[i].bands);
         ngram_search_free(&scan.items[i].search);
-        free(scan.items[i].signature);
     }
     free(scan.items);
     ordered_workers_free(workers);
@@ -228,25 +184,6 @@ static enum tokmap_status inputs_read(struct near_duplicates *near, struct tokma
 }
 
 /* ---- clusters ---- */
-
-static uint32_t cluster_first(uint32_t *first, uint32_t document)
-{
-    while (first[document] != document) {
-        first[document] = first[first[document]];
-        document = first[document];
-    }
-    return document;
-}
-
-static void clusters_join(uint32_t *first, uint32_t a, uint32_t b)
-{
-    a = cluster_first(first, a);
-    b = cluster_first(first, b);
-    if (a < b)
-        first[b] = a;
-    else
-        first[a] = b;
-}
 
 /* One pass: joins documents that have one of the bands of *from in common, and adds those that had no room to *rest. */
 static enum tokmap_status pass_join(struct near_duplicates *near, struct key_table *table,
@@ -343,11 +280,9 @@ enum tokmap_status near_duplicates_new(struct near_duplicates **near, const stru
             error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
             "options.dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
             "one of them can be read only once; save it in a file first");
-    made->minhash = minhash_new(form->bands, form->rows);
-    made->table = shingle_table_new();
-    if (!made->minhash || !made->table)
-        return error_set_memory(error, "the tables of MinHash", sizeof *made);
-    const enum tokmap_status status = inputs_read(made, error);
+    enum tokmap_status status = band_signer_make(&made->signer, form, error);
+    if (!status)
+        status = inputs_read(made, error);
     return status ? status : clusters_find(made, error);
 }
 
@@ -360,8 +295,7 @@ void near_duplicates_free(struct near_duplicates *near)
     for (uint32_t i = 0; i < PARTITIONS; i++)
         block_chain_free(&near->file, &near->partitions[i]);
     block_file_free(&near->file);
-    minhash_free(near->minhash);
-    shingle_table_free(near->table);
+    band_signer_free(&near->signer);
     free(near->inputs);
     free(near->first);
     free(near);

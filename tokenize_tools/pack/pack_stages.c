@@ -9,6 +9,7 @@
 #include <stdlib.h>
 
 #include "common/error.h"
+#include "near_resolve.h"
 #include "platform/os.h"
 #include "task_status.h"
 #include "unit_record.h"
@@ -68,8 +69,9 @@ static enum tokmap_status share_make(const struct stages *stages, enum pack_stag
         status = stage_find(&id, error);
         if (status != TOKMAP_ERROR_NOT_FOUND)
             continue;
-        status = stage == PACK_STAGE_SCAN ? options->scan(options->self, i, &id, error)
-                                          : drop_portion_run(stages->scans, options->pack, i, error);
+        status = stage == PACK_STAGE_SCAN       ? options->scan(options->self, i, &id, error)
+                 : options->pack->drop->minhash ? near_resolve_run(stages->scans, options->pack, error)
+                                                : drop_portion_run(stages->scans, options->pack, i, error);
     }
     return status;
 }

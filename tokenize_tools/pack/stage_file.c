@@ -261,6 +261,30 @@ enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct st
     return status;
 }
 
+enum tokmap_status stage_record_read(const struct stage_id *id, uint64_t section, uint64_t number, void *record,
+                                     uint32_t record_bytes, struct tokmap_error *error)
+{
+    struct section entry;
+    size_t got = 0;
+    int fd = -1, system = 0;
+    char *path = path_of(id, "");
+    enum tokmap_status status = path ? entry_read(id, section, path, &entry, error) : no_memory(error);
+    if (!status && number >= entry.bytes / record_bytes)
+        status = corrupt(path, error);
+    if (!status)
+        system = os_open(path, OS_READ_NOW, &fd);
+    if (!status && !system)
+        system = os_pread(fd, record, record_bytes, entry.offset + number * record_bytes, &got);
+    if (fd >= 0)
+        os_close(fd);
+    if (!status && system)
+        status = read_failed(path, system, error);
+    if (!status && got != record_bytes)
+        status = corrupt(path, error);
+    free(path);
+    return status;
+}
+
 /* ---- write ---- */
 
 static enum tokmap_status write_failed(const struct stage_writer *writer, int system, struct tokmap_error *error)

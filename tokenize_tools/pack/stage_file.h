@@ -87,6 +87,11 @@ void stage_reader_free(struct stage_reader *reader);
 enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct stage_id *id, uint64_t section,
                                       uint64_t most, struct tokmap_error *error);
 
+/* Reads record `number` of a section, whose hash is not compared: a reader of the whole section must do that. Statuses:
+ * those of stage_reader_open(). */
+enum tokmap_status stage_record_read(const struct stage_id *id, uint64_t section, uint64_t number, void *record,
+                                     uint32_t record_bytes, struct tokmap_error *error);
+
 /* The error of a file that has other contents than it must have. */
 enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error);
 

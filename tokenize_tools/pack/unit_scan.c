@@ -12,6 +12,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_range.h"
+#include "document_bands.h"
 #include "ordered_workers.h"
 
 #define BATCH_MOST ((uint64_t)256 << 10)
@@ -25,7 +26,8 @@ struct judged {
 };
 
 struct scan_item {
-    struct bytes_buffer judged;
+    struct bytes_buffer judged, found; /* found: of each document, what document_bands_add() appends */
+    struct document_bands bands;
     struct ngram_search search;
 };
 
@@ -35,7 +37,8 @@ struct scan {
     struct unit_scan found;
     struct bytes_buffer paths;
     struct block_file file;
-    struct block_chain excluded, partitions[SCAN_PARTITIONS];
+    struct block_chain excluded, places, partitions[SCAN_PARTITIONS];
+    struct band_signer signer;
 };
 
 static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
@@ -51,7 +54,7 @@ static enum tokmap_status scan_process(void *self, struct work_item *item, struc
     const struct ngram_set *ngrams = scan->options->drop->ngrams;
     struct scan_item *own = &scan->items[item->index];
     enum tokmap_status status = TOKMAP_OK;
-    own->judged.count = 0;
+    own->judged.count = own->found.count = 0;
     for (uint64_t i = 0; i < item->batch.document_count && !status; i++) {
         const struct corpus_document *document = &item->batch.documents[i];
         struct judged judged = {.key = document_key(document), .ngram = NGRAM_NONE};
@@ -61,6 +64,9 @@ static enum tokmap_status scan_process(void *self, struct work_item *item, struc
                                     document->second_bytes, &judged.ngram, error);
         if (!status && !bytes_append(&own->judged, &judged, sizeof judged))
             status = no_memory(own->judged.count, error);
+        if (!status && scan->options->drop->minhash)
+            status = document_bands_add(&scan->signer, &own->bands, document, judged.ngram != NGRAM_NONE, &own->found,
+                                        error);
     }
     return status;
 }
@@ -73,9 +79,30 @@ static enum tokmap_status path_add(struct scan *scan, const char *path, struct t
                : no_memory(scan->paths.count, error);
 }
 
+/* Adds the place of a document, and its bands, which are at *at. */
+static enum tokmap_status bands_add(struct scan *scan, const struct document_place *place, const uint8_t **at,
+                                    struct tokmap_error *error)
+{
+    const struct scan_place own = {.record = place->record, .input = place->input};
+    const uint64_t document = scan->found.places.documents - 1;
+    const bool any = *(*at)++;
+    if (document >= UINT32_MAX - 1)
+        return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
+                         "a unit has more than 2^32 documents; choose smaller ones with options.unit_bytes");
+    enum tokmap_status status = block_chain_add(&scan->file, &scan->places, &own, error);
+    for (uint32_t i = 0; any && i < scan->signer.form.bands && !status; i++) {
+        struct hash128 band;
+        memcpy(&band, *at, sizeof band);
+        *at += sizeof band;
+        const struct band_record record = {band.low, (uint32_t)band.high, (uint32_t)document};
+        status = block_chain_add(&scan->file, &scan->partitions[band.high >> 56], &record, error);
+    }
+    return status;
+}
+
 static enum tokmap_status document_add(struct scan *scan, const struct corpus_part *part,
                                        const struct corpus_document *document, const struct judged *judged,
-                                       struct tokmap_error *error)
+                                       const uint8_t **at, struct tokmap_error *error)
 {
     struct document_place place;
     bool is_new;
@@ -83,6 +110,8 @@ static enum tokmap_status document_add(struct scan *scan, const struct corpus_pa
         place_counter_next(&scan->found.places, part, document->record, judged->key, &place, &is_new, error);
     if (!status && is_new)
         status = path_add(scan, part->path, error);
+    if (!status && scan->options->drop->minhash)
+        status = bands_add(scan, &place, at, error);
     struct stage_record record = {.record = place.record, .input = place.input};
     if (!status && judged->ngram != NGRAM_NONE) {
         record.first = judged->ngram;
@@ -100,12 +129,14 @@ static enum tokmap_status scan_commit(void *self, struct work_item *item, struct
 {
     struct scan *scan = self;
     const struct corpus_batch *batch = &item->batch;
+    const uint8_t *at = scan->items[item->index].found.bytes;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         struct judged judged;
         memcpy(&judged, scan->items[item->index].judged.bytes + i * sizeof judged, sizeof judged);
-        status = document_add(scan, &batch->parts[batch->documents[i].part], &batch->documents[i], &judged, error);
+        status = document_add(scan, &batch->parts[batch->documents[i].part], &batch->documents[i], &judged, &at, error);
     }
+    bytes_trim(&scan->items[item->index].found);
     return status;
 }
 
@@ -145,6 +176,8 @@ static enum tokmap_status inputs_read(struct scan *scan, const char *const *path
         status = ordered_workers_run(workers, error);
     for (uint32_t i = 0; scan->items && i < items; i++) {
         bytes_free(&scan->items[i].judged);
+        bytes_free(&scan->items[i].found);
+        document_bands_free(&scan->items[i].bands);
         ngram_search_free(&scan->items[i].search);
     }
     free(scan->items);
@@ -189,7 +222,9 @@ static enum tokmap_status file_write(struct scan *scan, const struct stage_id *i
     if (!status)
         status = list_write(scan, writer, &scan->excluded, error);
     if (!status)
-        status = stage_writer_next(writer, error); /* SCAN_PLACES */
+        status = stage_writer_next(writer, error);
+    if (!status)
+        status = list_write(scan, writer, &scan->places, error);
     for (uint32_t i = 0; i < SCAN_PARTITIONS && !status; i++) {
         status = stage_writer_next(writer, error);
         if (!status)
@@ -211,13 +246,18 @@ enum tokmap_status unit_scan_run(const struct pack_options *options, const char 
     block_file_init(&scan->file, id->folder);
     scan->excluded.record_bytes = sizeof(struct stage_record);
     for (uint32_t i = 0; i < SCAN_PARTITIONS; i++)
-        scan->partitions[i].record_bytes = sizeof(struct stage_record);
-    enum tokmap_status status = TOKMAP_OK;
-    if (count)
+        scan->partitions[i].record_bytes =
+            options->drop->minhash ? sizeof(struct band_record) : sizeof(struct stage_record);
+    scan->places.record_bytes = sizeof(struct scan_place);
+    enum tokmap_status status =
+        options->drop->minhash ? band_signer_make(&scan->signer, options->drop->minhash, error) : TOKMAP_OK;
+    if (!status && count)
         status = inputs_read(scan, paths, count, error);
     if (!status)
         status = file_write(scan, id, error);
     block_chain_free(&scan->file, &scan->excluded);
+    block_chain_free(&scan->file, &scan->places);
+    band_signer_free(&scan->signer);
     for (uint32_t i = 0; i < SCAN_PARTITIONS; i++)
         block_chain_free(&scan->file, &scan->partitions[i]);
     block_file_free(&scan->file);

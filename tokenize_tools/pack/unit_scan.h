@@ -5,7 +5,7 @@
  *     section 0     struct unit_scan
  *     section 1     of each input with documents, its path: u32 bytes, the bytes
  *     section 2     struct stage_record of each document with an excluded n-gram
- *     section 3     --dedup minhash: u64 of each document, the number of its record
+ *     section 3     --dedup minhash: struct scan_place of each document
  *     section 4 on  SCAN_PARTITIONS of them, by the first bits of a hash. --dedup exact: struct stage_record with the
  *                   key of each document that is not excluded; --dedup minhash: struct band_record
  *
@@ -18,6 +18,12 @@
 #include "pack_units.h"
 #include "packing_options.h"
 #include "stage_merge.h"
+
+/* Where a document is: its record, and its input among those of the unit that have documents. */
+struct scan_place {
+    uint64_t record;
+    uint32_t input, zero;
+};
 
 /* What the scan of a unit has found. */
 struct unit_scan {
