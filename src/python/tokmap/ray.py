@@ -19,6 +19,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from importlib import import_module
 
 from .dataset import Dataset
 from .errors import ArgumentError, ExistsError, InputError, MismatchError, NotFoundError, TokmapError
@@ -45,8 +46,7 @@ class _Packer:
 
     def pack(self, prefix: str, blocks: list[Any]) -> None:
         """Packs tables of Arrow, of which each is fetched when it is needed."""
-        import ray
-        from pyarrow import RecordBatchReader
+        ray, pyarrow = import_module("ray"), import_module("pyarrow")
         if _is_shard(prefix):
             return
         if not os.path.isdir(os.path.dirname(prefix)):
@@ -60,7 +60,7 @@ class _Packer:
             for table in tables:
                 yield from table.to_batches()
 
-        pack_here(RecordBatchReader.from_batches(first.schema, batches()), prefix, tokenizer=self.tokenizer,
+        pack_here(pyarrow.RecordBatchReader.from_batches(first.schema, batches()), prefix, tokenizer=self.tokenizer,
                   progress=False, force=True, **self.options)
 
 
@@ -188,8 +188,7 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     A call that failed or was interrupted keeps its finished shards, and the same call continues. Another dataset with
     as many documents is not noticed then; pass force=True for it.
     """
-    import ray
-    from ray.exceptions import RayTaskError
+    ray = import_module("ray")
     number(shard_documents, "shard_documents", 1)
     if not hasattr(dataset, "split_at_indices") or not hasattr(dataset, "materialize"):
         raise ArgumentError(f"dataset is {type(dataset).__name__}, but it must be a ray.data.Dataset; tokmap.pack() "
@@ -222,7 +221,7 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     parts = data.split_at_indices([k * shard_documents for k in range(1, count)]) if count > 1 else [data]
     try:
         _pack_shards(ray, names, tokenizer, options, {k: parts[k] for k in missing})
-    except RayTaskError as error:  # an error of the documents, not of Ray
+    except ray.exceptions.RayTaskError as error:  # an error of the documents, not of Ray
         if isinstance(error.cause, TokmapError):
             raise error.cause from None
         raise
@@ -234,14 +233,14 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
 
 def _pack_shards(ray: Any, names: _Set, tokenizer: Tokenizer, options: dict[str, Any], parts: dict[int, Any]) -> None:
     """Gives each actor one shard after the other."""
-    from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
+    affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
     packer = ray.remote(_Packer)
     actors = []
     # An actor that was killed begins again, on another node if its own is gone, and is given its shard again. It takes
     # no processor of Ray's count: its threads use all of the node, on which nothing else of this dataset runs any more.
     for node in nodes[:len(parts)]:
-        strategy = NodeAffinitySchedulingStrategy(node, soft=True)
+        strategy = affinity(node, soft=True)
         actors.append(packer.options(num_cpus=0, max_restarts=-1, max_task_retries=-1,
                                      scheduling_strategy=strategy).remote(tokenizer, options))
     working: dict[Any, Any] = {}
