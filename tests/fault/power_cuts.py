@@ -49,6 +49,9 @@ CASES = {
     "sealed": [BYTES + ["--seal", "--shard-tokens", "300k", "IN/a.jsonl"]],
     "units": [UNITS + ["IN/a.jsonl", "IN/b.jsonl"]],
     "tasks": [UNITS + ["--task", task, "IN/a.jsonl", "IN/b.jsonl"] for task in ("0/2", "1/2")],
+    "staged": [UNITS + ["--dedup", "exact", "IN/a.jsonl", "IN/b.jsonl"]],
+    "staged tasks": 3 * [UNITS + ["--dedup", "minhash", "--task", task, "IN/a.jsonl", "IN/b.jsonl"]
+                         for task in ("0/2", "1/2")],
     "replaced": [BYTES + ["--force", "--shard-tokens", "300k", "IN/a.jsonl"]],
 }
 COMPLETE = re.compile("already exists|the set is complete now")
