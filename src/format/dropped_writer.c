@@ -23,6 +23,7 @@ struct dropped_writer {
     bool is_made; /* there is a list of this writer, partial or named */
     bool named;   /* the partial file has been renamed */
     bool is_left; /* the partial file is not removed in the end */
+    bool sync;    /* the name is brought to storage, too */
     struct dropped_header header;
     struct hash_state *hash;
     uint8_t *buffer;
@@ -288,6 +289,7 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
                                          struct tokmap_error *error)
 {
     struct dropped_header *header = &writer->header;
+    writer->sync = sync;
     const enum tokmap_status status = writer->named ? TOKMAP_OK : buffer_write(writer, error);
     if (status || writer->named)
         return status;
@@ -311,7 +313,10 @@ enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct t
         return error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
                                 "the list of dropped documents cannot be given its name");
     writer->named = true;
-    return TOKMAP_OK;
+    /* What is done next, such as naming the shards, may reach storage first, and the list would be lost. */
+    const int unsynced = writer->sync ? os_sync_folder(writer->path) : 0;
+    return unsynced ? error_set_system(error, unsynced, writer->path, TOKMAP_NO_OFFSET, "the folder cannot be synced")
+                    : TOKMAP_OK;
 }
 
 void dropped_writer_take_back(struct dropped_writer *writer)

@@ -53,7 +53,8 @@ void dropped_writer_leave(struct dropped_writer *writer);
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error);
 
-/* Gives the complete file its name. Statuses: OK, ERROR_IO. */
+/* Gives the complete file its name, and brings that to storage, too, if dropped_writer_finish() was told to. Statuses:
+ * OK, ERROR_IO. */
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error);
 
 /* The dataset of the list could not be completed: the list is unfinished again. */
