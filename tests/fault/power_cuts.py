@@ -299,7 +299,7 @@ def chosen(packs):
         except Failure as wrong:
             failures += 1
             print(f"  {state}: {wrong}")
-    failures += journal_is_last(packs)
+    failures += journal_is_last(packs) + list_is_first(packs)
     print("not ok" if failures else "ok", "- chosen power cuts")
     return failures
 
@@ -318,6 +318,25 @@ def journal_is_last(packs):
     if "naming" not in storage.root.durable["k.work"].durable:
         return 0
     print("  the journal can be lost before the note that files get their names")
+    return 1
+
+
+def list_is_first(packs):
+    """Of sets without some documents: before the note that the set is ready can reach storage, the list of them has.
+    Else, the next start would name the shards, and not make the list again."""
+    packs.begin("staged", "chosen_staged")
+    storage = Storage("chosen_staged")
+    packs.run("staged", "chosen_staged", os.path.abspath("log_chosen"))
+    ready = lost = 0
+    for call in calls("log_chosen"):
+        if call[0] == RENAME and call[4] == "k.work/ready":
+            ready += 1
+            lost += "k.dropped" not in storage.root.durable
+        storage.call(*call)
+    os.remove("log_chosen")
+    if ready and not lost:
+        return 0
+    print("  the list of dropped documents can be lost after the note that the set is ready")
     return 1
 
 
