@@ -10,6 +10,7 @@ import random
 import subprocess
 import sys
 import tempfile
+import time
 import unittest
 
 import tokmap
@@ -263,6 +264,15 @@ class Tables(Folder):
         self.assertIn(verdict, (["yes"], ["undefined"]))
         others = {line[2] for line in found if line[0] in ("row", "absent")} - {"tokmap pack"}
         self.assertEqual(others, {"gigatoken and a NumPy writer"})
+
+    def test_memory_of_a_short_process(self):
+        """A process that ends before its memory is looked at does not count as 0 bytes."""
+        memory = module("tables.pack").Memory(())
+        process = subprocess.Popen(["true"])
+        while not memory.has_ended(process):
+            time.sleep(0.001)
+        self.assertEqual(process.wait(), 0)
+        self.assertGreater(memory.peak, 1 << 16)
 
     def test_pack_refuses(self):
         ranks_file(self.path("own.tiktoken"))

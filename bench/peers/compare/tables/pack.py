@@ -149,6 +149,16 @@ class Memory:
         self.peak = max(self.peak, meter.memory_bytes(meter.tree(pid), self.folders))
         return max(0.002, 9 * (time.monotonic() - began))
 
+    def has_ended(self, process):
+        """Returns whether a process has ended. If it was too short to be seen, its largest resident size counts, which
+        includes pages of mapped files."""
+        pid, status, usage = os.wait4(process.pid, os.WNOHANG)
+        if not pid:
+            return False
+        process.returncode = os.waitstatus_to_exitcode(status)
+        self.peak = self.peak or usage.ru_maxrss * 1024
+        return True
+
 
 def run_command(options, command, log, limit, memory=None, more=None):
     """Runs a program to its end. Returns the seconds from its start to its end. Raises driver.Failed."""
@@ -160,7 +170,7 @@ def run_command(options, command, log, limit, memory=None, more=None):
         except OSError as problem:
             raise driver.Failed(f"{command[0]} cannot be started: {problem.strerror}") from None
         try:
-            while memory and process.poll() is None and time.monotonic() - began < limit:
+            while memory and not memory.has_ended(process) and time.monotonic() - began < limit:
                 time.sleep(memory.look(process.pid))
             process.wait(max(0.1, limit - (time.monotonic() - began)))
         except subprocess.TimeoutExpired:
