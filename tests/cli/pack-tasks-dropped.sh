@@ -111,6 +111,16 @@ pack d --task 1/2
 exits 1 pack d --finish 2>err
 holds err "units are missing"
 
+# The report of the task that finishes the work has the bytes of all keys; --force leaves no list of older work.
+mkdir forced
+cp plain/out* forced/ 2>/dev/null
+tokmap pack -t bytes -o forced/out --force --shard-tokens 50K --unit-bytes 60K $options --json $inputs >report
+[ "$(field report dropped.key_file_bytes)" -gt $((32 * 5000)) ]
+diff -r plain forced
+tokmap pack -q -t bytes -o forced/out --force --shard-tokens 50K --unit-bytes 60K --task 0/1 $inputs
+[ ! -e forced/out.dropped ]
+rm -r forced
+
 # A file of a stage that is torn, or of other work, is refused, and made again when it is removed.
 for part in 1 8; do
     bytes=$(wc -c <d/out.work/scan-000001)

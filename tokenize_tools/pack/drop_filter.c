@@ -108,7 +108,13 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
     if (options->source) {
         made->counts.by_minhash = options->drop->minhash != NULL;
         made->counts.read_twice = true;
-        return state_take(made, drop_list_open(&made->known, options->source, error));
+        struct drop_source source = *options->source;
+        const struct stage_id scan = stage_scan_id(source.folder, source.key, source.unit);
+        source.continues = options->resume != NULL;
+        enum tokmap_status status = stage_bytes_from(&scan, SCAN_PLACES, &made->counts.file_bytes, error);
+        if (!status)
+            status = drop_list_open(&made->known, &source, error);
+        return state_take(made, status);
     }
     enum tokmap_status status = ngrams_begin(made, error);
     if (!status && options->drop->duplicates)

@@ -30,7 +30,7 @@ struct drop_counts {
     uint64_t duplicates, near_duplicates, excluded;
     bool by_minhash;     /* near-duplicates were searched */
     bool read_twice;     /* the inputs were read a second time for the duplicates */
-    uint64_t file_bytes; /* the most that their keys needed in a file */
+    uint64_t file_bytes; /* the most that their keys needed in a file; of units, in all of them */
 };
 
 /* All that the journal saves, beside numbers of listed n-grams, which are passed to its sink. */

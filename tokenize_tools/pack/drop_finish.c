@@ -90,7 +90,7 @@ static enum tokmap_status inputs_list(struct finish *finish, uint64_t unit, uint
             memcpy(&bytes, paths->bytes + finish->path_at, sizeof bytes);
             finish->path_at += sizeof bytes;
         }
-        if (!bytes || bytes > paths->count - finish->path_at) {
+        if (!bytes || bytes > paths->count - finish->path_at || memchr(paths->bytes + finish->path_at, '\0', bytes)) {
             const struct stage_id id = stage_scan_id(finish->scans->folder, finish->scans->key, unit);
             return stage_corrupt(&id, error);
         }
@@ -126,9 +126,10 @@ static enum tokmap_status document_list(struct finish *finish, uint64_t unit, co
     const struct all_scans *scans = finish->scans;
     const struct unit_place *place = &finish->places[unit];
     const bool excluded = record->second == STAGE_EXCLUDED;
-    const bool good =
-        record->input < scans->list[unit].places.inputs &&
-        (excluded ? record->first < finish->ngrams : record->second <= scans->inputs[unit] + record->input);
+    const uint64_t own = scans->inputs[unit] + record->input;
+    const bool good = record->input < scans->list[unit].places.inputs &&
+                      (excluded ? record->first < finish->ngrams
+                                : record->second < own || (record->second == own && record->first < record->record));
     if (!good)
         return error_set(
             error, TOKMAP_ERROR_CORRUPT, scans->folder, TOKMAP_NO_OFFSET,
@@ -170,6 +171,8 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
     }
     if (!status)
         status = inputs_list(finish, unit, scans->list[unit].places.inputs, open, error);
+    if (!status && finish->path_at != finish->paths.count)
+        status = stage_corrupt(&id, error);
     drop_list_free(drops);
     return status;
 }

@@ -1,6 +1,7 @@
 /* drop_list.c - see drop_list.h. */
 #include "drop_list.h"
 
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "common/error.h"
@@ -9,8 +10,11 @@
 
 struct drop_list {
     struct stage_merge *merge;
-    const struct stage_record *head;
+    const struct stage_record *head; /* the last one that was read, if `begun`; NULL: the end */
+    struct drop_source source;
     bool begun;
+    bool is_found; /* the head, by drop_list_find() */
+    bool skips;    /* documents that are not asked about */
 };
 
 enum tokmap_status drop_list_open(struct drop_list **list, const struct drop_source *source, struct tokmap_error *error)
@@ -18,6 +22,8 @@ enum tokmap_status drop_list_open(struct drop_list **list, const struct drop_sou
     struct drop_list *made = *list = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "the list of dropped documents", sizeof *made);
+    made->source = *source;
+    made->skips = source->continues;
     const struct stage_id scan = stage_scan_id(source->folder, source->key, source->unit);
     enum tokmap_status status = stage_merge_new(&made->merge, source->portions + 1, READ_BYTES, error);
     if (!status)
@@ -47,19 +53,31 @@ enum tokmap_status drop_list_next(struct drop_list *list, const struct stage_rec
     return stage_merge_next(list->merge, record, error);
 }
 
+/* Reads the next record. The one before must be that of a document. */
+static enum tokmap_status head_next(struct drop_list *list, struct tokmap_error *error)
+{
+    if (list->begun && !list->is_found && !list->skips)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, list->source.folder, TOKMAP_NO_OFFSET,
+                         "the dropped documents of unit %" PRIu64 " are damaged: the unit does not have record %" PRIu64
+                         " of input %" PRIu32 ", or it is listed twice; remove this folder, and run all tasks again",
+                         list->source.unit, list->head->record, list->head->input);
+    list->begun = true;
+    list->is_found = false;
+    return stage_merge_next(list->merge, &list->head, error);
+}
+
 enum tokmap_status drop_list_find(struct drop_list *list, const struct document_place *place, bool *is_dropped,
                                   struct stage_record *record, struct tokmap_error *error)
 {
     const struct stage_record wanted = {.record = place->record, .input = place->input};
     enum tokmap_status status = TOKMAP_OK;
     *is_dropped = false;
-    while (!status && (!list->begun || (list->head && stage_is_before(list->head, &wanted)))) {
-        status = stage_merge_next(list->merge, &list->head, error);
-        list->begun = true;
-    }
+    while (!status && (!list->begun || (list->head && stage_is_before(list->head, &wanted))))
+        status = head_next(list, error);
+    list->skips = false;
     if (status || !list->head || stage_is_before(&wanted, list->head))
         return status;
-    *is_dropped = true;
+    *is_dropped = list->is_found = true;
     *record = *list->head;
     return TOKMAP_OK;
 }
@@ -67,9 +85,7 @@ enum tokmap_status drop_list_find(struct drop_list *list, const struct document_
 enum tokmap_status drop_list_end(struct drop_list *list, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    while (!status && (!list->begun || list->head)) {
-        status = stage_merge_next(list->merge, &list->head, error);
-        list->begun = true;
-    }
+    while (!status && (!list->begun || list->head))
+        status = head_next(list, error);
     return status;
 }

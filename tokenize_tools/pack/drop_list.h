@@ -13,6 +13,7 @@ struct drop_source {
     const char *folder;
     uint64_t key, unit, units, portions;
     const struct place_counter *places; /* that the scan of the unit has found */
+    bool continues; /* the documents before the first one that is asked about were packed by a killed process */
 };
 
 struct drop_list; /* for one thread at a time */
@@ -27,7 +28,7 @@ enum tokmap_status drop_list_next(struct drop_list *list, const struct stage_rec
                                   struct tokmap_error *error);
 
 /* Says whether a document, which comes after those that were asked about before, is dropped, and then sets *record.
- * Statuses: as above. */
+ * Statuses: as above, ERROR_CORRUPT also for a document of the list that was not asked about. */
 enum tokmap_status drop_list_find(struct drop_list *list, const struct document_place *place, bool *is_dropped,
                                   struct stage_record *record, struct tokmap_error *error);
 

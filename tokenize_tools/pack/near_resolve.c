@@ -17,6 +17,7 @@
 
 #define TABLE_LEAST ((uint64_t)256 << 20)
 #define READ_BYTES ((uint32_t)64 << 10)
+#define PASSES_MOST ((uint64_t)1 << 20) /* 256 bands of each of 2^32 documents need 2^10 */
 
 struct joining {
     const struct all_scans *scans;
@@ -90,6 +91,11 @@ static enum tokmap_status partition_join(struct joining *joining, uint32_t parti
                 status = unit_join(joining, i, partition, pass, passes, &full, error);
             key_table_free(&joining->table);
         }
+        if (!status && full && passes == PASSES_MOST)
+            status = error_set(error, TOKMAP_ERROR_CORRUPT, joining->scans->folder, TOKMAP_NO_OFFSET,
+                               "the bands of the scans are damaged: too many of partition %" PRIu32
+                               " end in the same bits; remove this folder, and run all tasks again",
+                               partition);
     }
     return status;
 }
@@ -169,20 +175,40 @@ static enum tokmap_status file_write(struct joining *joining, struct tokmap_erro
     return status;
 }
 
+/* Numbers the documents of all units. Each has a place in its scan, so that the memory for them is less than the files
+ * that say how many there are. */
+static enum tokmap_status documents_count(struct joining *joining, struct tokmap_error *error)
+{
+    const struct all_scans *scans = joining->scans;
+    joining->documents = calloc((size_t)scans->units + 1, sizeof *joining->documents);
+    if (!joining->documents)
+        return error_set_memory(error, "the documents of units", scans->units * sizeof *joining->documents);
+    for (uint64_t i = 0; i < scans->units; i++) {
+        const struct stage_id id = stage_scan_id(scans->folder, scans->key, i);
+        uint64_t places;
+        const enum tokmap_status status =
+            stage_section_count(&id, SCAN_PLACES, sizeof(struct scan_place), &places, error);
+        if (status)
+            return status;
+        if (places != scans->list[i].places.documents)
+            return stage_corrupt(&id, error);
+        joining->documents[i + 1] = joining->documents[i] + places;
+    }
+    return TOKMAP_OK;
+}
+
 enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct pack_options *options,
                                     struct tokmap_error *error)
 {
     struct joining joining = {.scans = scans, .options = options};
-    enum tokmap_status status = TOKMAP_OK;
     if (scans->documents >= UINT32_MAX - 1)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "there are more than 2^32 documents; search fewer for near-duplicates at once");
-    joining.documents = calloc((size_t)scans->units + 1, sizeof *joining.documents);
-    joining.first = malloc((size_t)max64(scans->documents, 1) * sizeof *joining.first);
-    if (!joining.documents || !joining.first)
+    enum tokmap_status status = documents_count(&joining, error);
+    if (!status)
+        joining.first = malloc((size_t)max64(scans->documents, 1) * sizeof *joining.first);
+    if (!status && !joining.first)
         status = error_set_memory(error, "the clusters of documents", scans->documents * sizeof *joining.first);
-    for (uint64_t i = 0; i < scans->units && !status; i++)
-        joining.documents[i + 1] = joining.documents[i] + scans->list[i].places.documents;
     for (uint32_t i = 0; i < scans->documents && !status; i++)
         joining.first[i] = i;
     key_table_init(&joining.table, max64(options->drop->memory, TABLE_LEAST));

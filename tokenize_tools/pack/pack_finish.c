@@ -122,6 +122,7 @@ static void result_add(struct pack_result *sum, const struct pack_result *more, 
     sum->dropped.duplicates += more->dropped.duplicates;
     sum->dropped.near_duplicates += more->dropped.near_duplicates;
     sum->dropped.excluded += more->dropped.excluded;
+    sum->dropped.file_bytes += more->dropped.file_bytes;
     sum->dropped.by_minhash |= more->dropped.by_minhash;
     sum->dropped.read_twice |= more->dropped.read_twice;
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {

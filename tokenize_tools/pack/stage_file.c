@@ -261,6 +261,34 @@ enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct st
     return status;
 }
 
+enum tokmap_status stage_section_count(const struct stage_id *id, uint64_t section, uint32_t record_bytes,
+                                       uint64_t *count, struct tokmap_error *error)
+{
+    struct section entry = {0};
+    char *path = path_of(id, "");
+    enum tokmap_status status = path ? entry_read(id, section, path, &entry, error) : no_memory(error);
+    if (!status && entry.bytes % record_bytes)
+        status = corrupt(path, error);
+    *count = status ? 0 : entry.bytes / record_bytes;
+    free(path);
+    return status;
+}
+
+enum tokmap_status stage_bytes_from(const struct stage_id *id, uint64_t section, uint64_t *bytes,
+                                    struct tokmap_error *error)
+{
+    struct section first = {0}, last = {0};
+    char *path = path_of(id, "");
+    enum tokmap_status status = path ? entry_read(id, section, path, &first, error) : no_memory(error);
+    if (!status)
+        status = entry_read(id, id->sections - 1, path, &last, error);
+    if (!status && last.offset < first.offset)
+        status = corrupt(path, error);
+    *bytes = status ? 0 : last.offset + last.bytes - first.offset;
+    free(path);
+    return status;
+}
+
 enum tokmap_status stage_record_read(const struct stage_id *id, uint64_t section, uint64_t number, void *record,
                                      uint32_t record_bytes, struct tokmap_error *error)
 {

@@ -87,6 +87,15 @@ void stage_reader_free(struct stage_reader *reader);
 enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct stage_id *id, uint64_t section,
                                       uint64_t most, struct tokmap_error *error);
 
+/* Counts the records of a section from its size, so that a number elsewhere can be compared with it before memory is
+ * allocated. Statuses: those of stage_reader_open(). */
+enum tokmap_status stage_section_count(const struct stage_id *id, uint64_t section, uint32_t record_bytes,
+                                       uint64_t *count, struct tokmap_error *error);
+
+/* Says how many bytes of the file are in a section and those after it. Statuses: those of stage_reader_open(). */
+enum tokmap_status stage_bytes_from(const struct stage_id *id, uint64_t section, uint64_t *bytes,
+                                    struct tokmap_error *error);
+
 /* Reads record `number` of a section, whose hash is not compared: a reader of the whole section must do that. Statuses:
  * those of stage_reader_open(). */
 enum tokmap_status stage_record_read(const struct stage_id *id, uint64_t section, uint64_t number, void *record,
