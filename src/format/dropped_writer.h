@@ -53,7 +53,7 @@ void dropped_writer_leave(struct dropped_writer *writer);
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error);
 
-/* Gives the complete file its name, and brings that to storage, too, if dropped_writer_finish() was told to. Statuses:
+/* Gives the complete file its name and, with the `sync` of dropped_writer_finish(), brings it to storage, too. Statuses:
  * OK, ERROR_IO. */
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error);
 

@@ -64,8 +64,8 @@ bad() {
 
 # attempt_fault: runs the command $attempt with call `number` failing, and sets status. Returns 1 if there is no such
 # call. Whatever failed, the command ends with 0, or with 1 and a message, or is killed by kind `kill`. It ignores no
-# failed write, sync, or rename, and repeats what was interrupted or cut short. So many writes as `spare` says (0) may be
-# ignored.
+# failed write, sync, or rename, and repeats what was interrupted or cut short. So many writes as `spare` says (0) may
+# be ignored.
 attempt_fault() {
     rm -f report
     status=0
