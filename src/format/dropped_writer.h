@@ -53,8 +53,8 @@ void dropped_writer_leave(struct dropped_writer *writer);
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error);
 
-/* Gives the complete file its name and, with the `sync` of dropped_writer_finish(), brings it to storage, too. Statuses:
- * OK, ERROR_IO. */
+/* Gives the complete file its name and, with the `sync` of dropped_writer_finish(), brings that to storage, too.
+ * Statuses: OK, ERROR_IO. */
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error);
 
 /* The dataset of the list could not be completed: the list is unfinished again. */
