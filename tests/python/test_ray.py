@@ -157,9 +157,11 @@ class RayPack(unittest.TestCase):
         kept = glob.glob(glob.escape(self.at("again.work")) + "/*.tmx")  # one actor may have made all of them
         self.assertTrue(kept)
         before = {os.path.basename(path): os.stat(path).st_ino for path in kept}
+        with self.assertRaisesRegex(tokmap.ExistsError, "resume=True"):  # the documents may be others
+            self.pack("again")
         with self.assertRaisesRegex(tokmap.MismatchError, "another shard_documents"):
-            self.pack("again", shard_documents=SHARD + 1)
-        self.check("again", self.pack("again"))
+            self.pack("again", resume=True, shard_documents=SHARD + 1)
+        self.check("again", self.pack("again", resume=True))
         self.assertEqual({name: os.stat(self.at(name)).st_ino for name in before}, before)
 
     def test_wrong_arguments(self):

@@ -7,8 +7,8 @@
 Shard k has the documents [k * shard_documents, (k + 1) * shard_documents), so shards do not depend on blocks, actors,
 or nodes. An actor makes a shard in NAME.work on the shared file system and gives it its names when it is complete. If
 an actor or its node is killed, Ray starts another one, which packs the same shard again; a call that was interrupted
-keeps the finished shards, and the same call continues. At the end, the shards get their names, and the manifest is
-last:
+keeps the finished shards, and the same call with resume=True continues. At the end, the shards get their names, and the
+manifest is last:
 
     web.work/web-00000.bin   becomes   web-00000.bin;   then the .mask and the .tmx of each shard;   then web
 
@@ -102,7 +102,7 @@ class _Set:
         """Whether a shard has its final names."""
         return os.path.exists(os.path.join(self.folder, self.shard(number) + ".tmx"))
 
-    def begin(self, facts: dict[str, Any], force: bool) -> None:
+    def begin(self, facts: dict[str, Any], force: bool, resume: bool) -> None:
         """Makes the folder of unfinished work, or compares its facts with those of this call."""
         note = os.path.join(self.work, _NOTE)
         if force:
@@ -111,6 +111,10 @@ class _Set:
             raise ExistsError(f"{self.path}: the output already exists; choose another name, or pass force=True",
                               status="ERROR_EXISTS", path=self.path)
         if os.path.exists(note):
+            if not resume:
+                raise ExistsError(f"{self.work}: here is the unfinished work of an earlier call; if the documents are "
+                                  "the same, pass resume=True to keep its finished shards, else force=True to start "
+                                  "over", status="ERROR_EXISTS", path=self.work)
             with open(note, encoding="utf-8") as file:
                 before = json.load(file)
             different = sorted(name for name in {*facts, *before} if facts.get(name) != before.get(name))
@@ -170,7 +174,7 @@ class _Set:
 
 
 def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shard_documents: int = 1_000_000,
-         threads: int | None = None, force: bool = False, **options: Any) -> Packed:
+         threads: int | None = None, force: bool = False, resume: bool = False, **options: Any) -> Packed:
     """Packs a ray.data.Dataset into a shard set: the manifest `out` and its shards out-00000, out-00001, and so on.
 
     dataset    its rows are the documents, in their order. It is computed once, into Ray's object store
@@ -180,13 +184,14 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
                killed; fewer shards than nodes leave nodes idle
     threads    how many encode on a node; None: one for each of its processors
     force      replaces an existing shard set, and unfinished work
+    resume     continues the unfinished work of a call that failed or was interrupted: its finished shards are kept. The
+               dataset must be the same; only the number of its documents and the options are compared. Without it,
+               unfinished work is an ExistsError
     tokenizer and all other options are those of tokmap.pack() for tables: eod, bos, field, ids_field, mask_field,
     columns, min_tokens, max_tokens, on_error, ... A file of a tokenizer must be on the shared file system, too.
 
     The tokens are those that tokmap.pack() and the command give the same documents in the same order. The number of
     nodes, blocks, and threads changes no byte, and neither does an actor or a node that is killed: Ray starts another.
-    A call that failed or was interrupted keeps its finished shards, and the same call continues. Another dataset with
-    as many documents is not noticed then; pass force=True for it.
     """
     ray = import_module("ray")
     number(shard_documents, "shard_documents", 1)
@@ -214,7 +219,7 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     facts = {"tokenizer": tokenizer.fingerprint, "number of documents": documents, "shard_documents": shard_documents,
              **{name: value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
                 for name, value in options.items()}}
-    names.begin(facts, force)
+    names.begin(facts, force, resume)
     options["threads"] = threads
     missing = [k for k in range(count)
                if not names.taken(k) and not _is_shard(os.path.join(names.work, names.shard(k)))]
