@@ -315,8 +315,10 @@ enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct t
     writer->named = true;
     /* What is done next, such as naming the shards, may reach storage first, and the list would be lost. */
     const int unsynced = writer->sync ? os_sync_folder(writer->path) : 0;
-    return unsynced ? error_set_system(error, unsynced, writer->path, TOKMAP_NO_OFFSET, "the folder cannot be synced")
-                    : TOKMAP_OK;
+    if (!unsynced)
+        return TOKMAP_OK;
+    dropped_writer_take_back(writer);
+    return error_set_system(error, unsynced, writer->path, TOKMAP_NO_OFFSET, "the folder cannot be synced");
 }
 
 void dropped_writer_take_back(struct dropped_writer *writer)

@@ -84,9 +84,11 @@ static inline __attribute__((always_inline)) uint32_t pass(const struct round_co
     }
     for (int pair = 0; pair < ROUNDS; pair += 2) {
         const int even = inverse ? ROUNDS - 2 - pair : pair;
+        if (inverse) {
 #pragma GCC unroll 8
-        for (int v = 0; inverse && v < vectors; v++)
-            r[v] = _mm256_xor_si256(r[v], _mm256_srl_epi64(mixed(with, l[v], even + 1), with->rest));
+            for (int v = 0; v < vectors; v++)
+                r[v] = _mm256_xor_si256(r[v], _mm256_srl_epi64(mixed(with, l[v], even + 1), with->rest));
+        }
 #pragma GCC unroll 8
         for (int v = 0; v < vectors; v++) {
             const __m256i amount = scaled(with, mixed(with, r[v], even));
@@ -98,9 +100,11 @@ static inline __attribute__((always_inline)) uint32_t pass(const struct round_co
                 l[v] = _mm256_sub_epi64(more, _mm256_andnot_si256(_mm256_cmpgt_epi64(with->a, more), with->a));
             }
         }
+        if (!inverse) {
 #pragma GCC unroll 8
-        for (int v = 0; !inverse && v < vectors; v++)
-            r[v] = _mm256_xor_si256(r[v], _mm256_srl_epi64(mixed(with, l[v], even + 1), with->rest));
+            for (int v = 0; v < vectors; v++)
+                r[v] = _mm256_xor_si256(r[v], _mm256_srl_epi64(mixed(with, l[v], even + 1), with->rest));
+        }
     }
 #pragma GCC unroll 8
     for (int v = 0; v < vectors; v++) {

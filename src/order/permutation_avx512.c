@@ -84,18 +84,22 @@ static inline __attribute__((always_inline)) uint32_t pass(const struct round_co
     }
     for (int pair = 0; pair < ROUNDS; pair += 2) {
         const int even = inverse ? ROUNDS - 2 - pair : pair;
+        if (inverse) {
 #pragma GCC unroll 4
-        for (int v = 0; inverse && v < vectors; v++)
-            r[v] = _mm512_xor_si512(r[v], _mm512_srl_epi64(mixed(with, l[v], even + 1), with->rest));
+            for (int v = 0; v < vectors; v++)
+                r[v] = _mm512_xor_si512(r[v], _mm512_srl_epi64(mixed(with, l[v], even + 1), with->rest));
+        }
 #pragma GCC unroll 4
         for (int v = 0; v < vectors; v++) {
             const __m512i amount = scaled(with, mixed(with, r[v], even));
             l[v] = inverse ? _mm512_sub_epi64(l[v], amount) : _mm512_add_epi64(l[v], amount);
             l[v] = _mm512_min_epu64(l[v], inverse ? _mm512_add_epi64(l[v], with->a) : _mm512_sub_epi64(l[v], with->a));
         }
+        if (!inverse) {
 #pragma GCC unroll 4
-        for (int v = 0; !inverse && v < vectors; v++)
-            r[v] = _mm512_xor_si512(r[v], _mm512_srl_epi64(mixed(with, l[v], even + 1), with->rest));
+            for (int v = 0; v < vectors; v++)
+                r[v] = _mm512_xor_si512(r[v], _mm512_srl_epi64(mixed(with, l[v], even + 1), with->rest));
+        }
     }
 #pragma GCC unroll 4
     for (int v = 0; v < vectors; v++) {
