@@ -183,8 +183,8 @@ static void rows_at_once(void **state)
     static const char *const texts[] = {
         "source a synthetic:vocab=100,tokens=9000000\n",
         "source a synthetic:vocab=100,tokens=20000\n",
-        "source a synthetic:vocab=100,tokens=9000000\nsource b synthetic:vocab=100,tokens=800000\n"
-        "source c synthetic:vocab=100,tokens=7000\nphase 0 a 0.7 b 0.2999 c 0.0001\nphase 9 a 1 b 5 c 3\n",
+        ("source a synthetic:vocab=100,tokens=9000000\nsource b synthetic:vocab=100,tokens=800000\n"
+         "source c synthetic:vocab=100,tokens=7000\nphase 0 a 0.7 b 0.2999 c 0.0001\nphase 9 a 1 b 5 c 3\n"),
         "order blocks 3 5\nsource a synthetic:vocab=100,tokens=90000\n",
         "order sequential\nsource a synthetic:vocab=100,tokens=900000\n",
     };
