@@ -117,6 +117,8 @@ def human(value, unit):
             if abs(value) >= size:
                 return f"{digits(value / size)} {letter}tokens/s"
     name = UNITS.get(unit, unit)
+    if unit == "%" and 99 <= value < 100:  # what is lacking must not be rounded away
+        return f"{value:.{3 if value > 99.995 else 2}f}%"
     return digits(value) + ("" if name in ("", "%") else " ") + name
 
 

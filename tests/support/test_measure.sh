@@ -23,6 +23,9 @@ cat >"$rows/loader.json" <<'EOF'
 {"case": "loader", "metric": "start", "value": 12345.6, "unit": "ms", "min": 1, "max": 2, "n": 7}
 {"case": "loader", "metric": "equal", "value": 1, "unit": "0|1", "min": 1, "max": 1, "n": 1}
 EOF
+cat >"$rows/train.json" <<'EOF'
+{"case": "train", "metric": "au_percent", "value": 99.976, "unit": "%", "min": 99.9, "max": 100, "n": 7, "limit": 99.9986}
+EOF
 cat >"$rows/compare.json" <<'EOF'
 {"case": "compare", "table": "loaders", "row": "tokmap", "metric": "warm_tokens_per_s", "value": 4e9, "unit": "tokens/s"}
 {"case": "compare", "table": "loaders", "row": "torch|0, whole batches", "metric": "warm_tokens_per_s", "value": 166e6, "unit": "tokens/s"}
@@ -52,6 +55,7 @@ printf 'gpu: this machine has no GPU\n' >"$rows/missing"
 cat >"$TMPDIR/page.template" <<'EOF'
 {{loader tokens_per_s}}; {{loader tokens_per_s limit}}; {{loader tokens_per_s ratio}}; {{loader next_p50_us range}}
 {{loader waits number}}; {{loader cpu}}; {{loader start}}; {{loader equal}}; {{loader waits limit}}; {{nowhere waits}}
+{{train au_percent}}; {{train au_percent limit}}
 {{compare torch|0, whole batches warm_tokens_per_s}}; {{fact date}}; {{fact processor}}; {{fact nothing}}
 {{missing}}
 {{table compare}}
@@ -65,6 +69,7 @@ EOF
 cat >"$TMPDIR/expected" <<'EOF'
 4.78 G tokens/s; 2.82 G tokens/s; 1.70; 3.10 to 3.40 µs
 0; 0.00021 s; 12,346 ms; yes; not measured; not measured
+99.98%; 99.999%
 166 M tokens/s; 2026-01-02; x: y; unknown
 - `gpu`: this machine has no GPU
 | | warm | next p50 |

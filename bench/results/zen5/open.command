@@ -1,0 +1,1 @@
+tokmap-bench open build/measure/tokmap-measure-1g

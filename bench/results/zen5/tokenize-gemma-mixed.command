@@ -1,0 +1,1 @@
+tokmap-bench tokenize build/measure/texts/mixed.txt -t vocab/gemma/tokenizer.json --repeats 3 --against gigatoken --venv build/peers-venv --documents
