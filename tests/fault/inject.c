@@ -24,6 +24,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -83,6 +84,31 @@ __attribute__((constructor)) static void start(void)
                                       : NONE;
 }
 
+/* The file of a call, where that is known; -1 elsewhere. */
+static _Thread_local int descriptor = -1;
+
+static void report_write(const char *path, const char *text, size_t bytes)
+{
+    const int fd = (int)syscall(SYS_openat, AT_FDCWD, path, O_WRONLY | O_CREAT | O_TRUNC, 0666);
+    if (fd >= 0) {
+        (void)syscall(SYS_write, fd, text, bytes);
+        (void)syscall(SYS_write, fd, "\n", 1L);
+        (void)syscall(SYS_close, fd);
+    }
+}
+
+/* Writes the name of the chosen call to the file INJECT_REPORT, and the path of its file, where it is known, to
+ * INJECT_REPORT.file. */
+static void reported(const char *name)
+{
+    char path[PATH_MAX], link[64], beside[PATH_MAX];
+    report_write(report, name, strlen(name));
+    (void)snprintf(link, sizeof link, "/proc/self/fd/%d", descriptor);
+    (void)snprintf(beside, sizeof beside, "%s.file", report);
+    const long bytes = descriptor < 0 ? 0 : syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path);
+    report_write(beside, path, bytes > 0 ? (size_t)bytes : 0);
+}
+
 /* Counts a call, and returns whether it is the chosen one. It makes its own system calls directly, so that they are not
  * counted. */
 static bool now(const char *name)
@@ -92,14 +118,8 @@ static bool now(const char *name)
     const unsigned long number = atomic_fetch_add(&counted, 1) + 1;
     if (number != chosen)
         return kind == STARVED && number > chosen;
-    if (report) {
-        int fd = (int)syscall(SYS_openat, AT_FDCWD, report, O_WRONLY | O_CREAT | O_TRUNC, 0666);
-        if (fd >= 0) {
-            (void)syscall(SYS_write, fd, name, strlen(name));
-            (void)syscall(SYS_write, fd, "\n", 1L);
-            (void)syscall(SYS_close, fd);
-        }
-    }
+    if (report)
+        reported(name);
     return true;
 }
 
@@ -223,13 +243,21 @@ ssize_t write(int fd, const void *from, size_t count)
 {
     return fails("write", ENOSPC, true) ? -1 : REAL(write)(fd, from, shortened("write", count));
 }
+
+static bool pwrite_fails(int fd)
+{
+    descriptor = fd;
+    const bool failing = fails("pwrite", ENOSPC, true);
+    descriptor = -1;
+    return failing;
+}
 ssize_t pwrite(int fd, const void *from, size_t count, off_t offset)
 {
-    return fails("pwrite", ENOSPC, true) ? -1 : REAL(pwrite)(fd, from, shortened("pwrite", count), offset);
+    return pwrite_fails(fd) ? -1 : REAL(pwrite)(fd, from, shortened("pwrite", count), offset);
 }
 ssize_t pwrite64(int fd, const void *from, size_t count, off64_t offset)
 {
-    return fails("pwrite", ENOSPC, true) ? -1 : REAL(pwrite64)(fd, from, shortened("pwrite", count), offset);
+    return pwrite_fails(fd) ? -1 : REAL(pwrite64)(fd, from, shortened("pwrite", count), offset);
 }
 /* What the compiler calls in place of the functions above where it knows the size of the buffer, or that no mode is
  * given (_FORTIFY_SOURCE). No header declares them. */

@@ -43,7 +43,7 @@ for sweep in kill system fsync rename near; do
         [ $few = 1 ] || stride=$((2 * step))
     fi
     problems=0
-    spare=1 # the last status of the task, which is removed with the folder
+    spare='*/task-*.status' # advice for --status; the last one is removed with its folder
     number=1
     count=0
     while [ $problems -lt 5 ]; do
