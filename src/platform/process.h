@@ -16,9 +16,10 @@
 
 /* From now on the first SIGINT, SIGTERM, or SIGHUP does not end the process. os_signal_caught() reports it, and every
  * wait of os_read(), os_wait_readable(), os_write_stream(), and os_child_wait() ends with EINTR, both a wait in
- * progress and all later ones. A second signal ends the process, except for the same signal within half a second. A
- * signal that was ignored stays ignored. If no thread can be started, signals keep ending the process. To be called by
- * the main thread before it starts threads that wait; further calls do nothing. */
+ * progress and all later ones. A second signal ends the process, except for the same signal within half a second, and
+ * except for the same signal from the parent, once: a launcher passes on the Ctrl-C that the terminal has sent to both.
+ * A signal that was ignored stays ignored. If no thread can be started, signals keep ending the process. To be called
+ * by the main thread before it starts threads that wait; further calls do nothing. */
 void os_signals_catch(void);
 /* The number of the first signal, or 0 if none has come. */
 int os_signal_caught(void);

@@ -45,17 +45,28 @@ static int state;        /* 0, the signal that has come, or RELEASED if the next
  * all threads, the watcher must not ignore it. */
 static int dying;
 
+/* Whether the parent sent a signal. The terminal and other processes are other senders. */
+static bool from_parent(const siginfo_t *info)
+{
+    return info->si_code == SI_USER && info->si_pid == getppid();
+}
+
 static void watch(void *unused)
 {
     uint64_t first_ns = 0;
+    bool parent_has = false;
     for (;;) {
-        const int number = sigwaitinfo(&watched, NULL);
+        siginfo_t info = {0};
+        const int number = sigwaitinfo(&watched, &info);
         int before_it = 0;
         if (number < 0)
             continue;
         if (__atomic_compare_exchange_n(&state, &before_it, number, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) {
             first_ns = os_clock_ns();
+            parent_has = from_parent(&info);
             (void)eventfd_write(os_wake(), 1);
+        } else if (before_it == number && !parent_has && from_parent(&info)) {
+            parent_has = true; /* it passes on what a terminal has sent to both */
         } else if (before_it != number || os_clock_ns() - first_ns >= SAME_NS ||
                    __atomic_load_n(&dying, __ATOMIC_SEQ_CST)) {
             os_signal_die(number);

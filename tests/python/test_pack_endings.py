@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import unittest
+from unittest import mock
 
 import tokmap
 from support import needs, new_folder
@@ -59,6 +60,43 @@ class Endings(unittest.TestCase):
             if place.seen < k:
                 break
         self.assertGreater(k, 500)
+
+    @BY_CALLS
+    def test_ctrl_c_anywhere_around_the_command(self):
+        """Wherever it arrives, the command has ended, and leaves all of its files or none. The first places are those
+        in the call that starts the process, before and after it has started."""
+        text = self.at("text")
+        with open(text, "w", encoding="ascii") as file:
+            file.write("some words\n")
+        out = os.path.join(self.folder, "out", "made")
+        os.mkdir(os.path.dirname(out))
+
+        def interrupt(_=None):
+            os.kill(os.getpid(), signal.SIGINT)
+
+        class Interrupted(subprocess.Popen):
+            def __init__(self, *arguments, **options):
+                if early:
+                    interrupt()
+                super().__init__(*arguments, **options)
+                interrupt()
+
+        k = -2
+        while True:
+            k += 1
+            early = k < 0
+            try:
+                with At(k, interrupt) as place, mock.patch("subprocess.Popen", Interrupted if k <= 0 else subprocess.Popen):
+                    tokmap.pack(text, out, progress=False, input_format="text")
+            except KeyboardInterrupt:
+                self.assertIn(sorted(os.listdir(os.path.dirname(out))), ([], ["made.bin", "made.tmx"]), k)
+                self.assertRaises(ChildProcessError, os.waitpid, -1, os.WNOHANG)
+                self.assertIs(signal.getsignal(signal.SIGINT), signal.default_int_handler)
+            for name in os.listdir(os.path.dirname(out)):
+                os.remove(os.path.join(os.path.dirname(out), name))
+            if 0 < k and place.seen < k:
+                break
+        self.assertGreater(k, 50)
 
     def test_ctrl_c_while_files_are_packed(self):
         """The command that packs them stops, too, whether the signal reaches only Python, or both as from a terminal."""

@@ -20,6 +20,7 @@ from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
+    import subprocess
     from typing import Any, Iterable, Iterator, Sequence
 
     from .hints import Path
@@ -458,6 +459,40 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"{type(value).__name__} is not a JSON value")
 
 
+def _start(started: list[subprocess.Popen[bytes]], command: list[str], **options: Any) -> None:
+    """Starts a command and appends its process to a list. The handlers of signals run afterwards: an exception of theirs,
+    such as KeyboardInterrupt, would otherwise leave a process that runs and that the caller does not know."""
+    import signal
+    import subprocess
+    import threading
+    before: dict[int, Any] = {}
+    came: list[tuple[int, Any]] = []
+    starting = True
+
+    def wait(number: int, frame: Any) -> None:
+        if starting:
+            came.append((number, frame))
+        else:
+            before[number](number, frame)
+
+    try:
+        if threading.current_thread() is threading.main_thread():  # handlers run in no other
+            for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+                before[number] = signal.getsignal(number)
+                if callable(before[number]):
+                    signal.signal(number, wait)
+        started.append(subprocess.Popen(command, **options))
+    finally:
+        try:
+            for number in reversed(before):  # Ctrl-C last: what it raises ends this loop
+                if callable(before[number]):
+                    signal.signal(number, before[number])
+        finally:
+            starting = False
+        for number, frame in came:
+            before[number](number, frame)
+
+
 def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, options: dict[str, Any],
              progress: bool | None, documents: Iterable[Any] | None = None) -> Packed:
     """Runs tokmap pack, of files or of documents that it reads from its standard input."""
@@ -483,17 +518,20 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
     command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
                *([] if shown else ["--progress=none"]), "--", *paths]
     with TemporaryFile() as messages:
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL if documents is None else subprocess.PIPE,
-                                   stdout=subprocess.PIPE, stderr=None if shown else messages)
+        started: list[subprocess.Popen[bytes]] = []
         try:
+            _start(started, command, stdin=subprocess.DEVNULL if documents is None else subprocess.PIPE,
+                   stdout=subprocess.PIPE, stderr=None if shown else messages)
+            process = started[0]
             if documents is not None:
                 _feed(process, documents, options["on_error"] == "skip")
             printed, _ = process.communicate()
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
-            process.send_signal(signal.SIGINT)
-            process.wait()
-            with suppress(BrokenPipeError):
-                process.__exit__(None, None, None)  # closes the pipes
+            for process in started:
+                process.send_signal(signal.SIGINT)
+                process.wait()
+                with suppress(BrokenPipeError):
+                    process.__exit__(None, None, None)  # closes the pipes
             raise
         messages.seek(0)
         said = messages.read()

@@ -240,6 +240,29 @@ static void twice(int ready, int data)
     _exit(GOOD);
 }
 
+/* A signal of somebody else, and later the same one of the parent, which has passed on its own. */
+static void passed_on(int ready, int data)
+{
+    sigset_t waiting;
+    char byte;
+    os_signals_catch();
+    (void)kill(getpid(), SIGINT);
+    await_signal(SIGINT);
+    os_sleep_ns(600000000);
+    say(ready);
+    if (read(data, &byte, 1) != 1)
+        _exit(2);
+    do {
+        os_sleep_ns(50000000);
+        (void)sigpending(&waiting);
+    } while (sigismember(&waiting, SIGINT));
+    if (byte == 'e')
+        _exit(GOOD);
+    (void)kill(getppid(), SIGUSR1);
+    for (;;)
+        os_sleep_ns(1000000000);
+}
+
 static void released(int ready, int data)
 {
     os_signals_catch();
@@ -320,6 +343,28 @@ static void the_second_ends_the_process(void **unused)
     assert_int_equal(end(&body), 128 + SIGINT);
 }
 
+static void a_parent_may_pass_it_on(void **unused)
+{
+    struct body body;
+    sigset_t noticed;
+    int number;
+    (void)unused;
+    sigemptyset(&noticed);
+    sigaddset(&noticed, SIGUSR1);
+    assert_int_equal(sigprocmask(SIG_BLOCK, &noticed, NULL), 0);
+    for (int again = 0; again < 2; again++) {
+        begin(&body, passed_on);
+        assert_int_equal(kill(body.id, SIGINT), 0);
+        assert_int_equal(write(body.data[1], again ? "a" : "e", 1), 1);
+        if (again) {
+            assert_int_equal(sigwait(&noticed, &number), 0);
+            assert_int_equal(kill(body.id, SIGINT), 0);
+        }
+        assert_int_equal(end(&body), again ? 128 + SIGINT : GOOD);
+    }
+    assert_int_equal(sigprocmask(SIG_UNBLOCK, &noticed, NULL), 0);
+}
+
 /* As timeout(1) sends it. A machine that takes half a second between the two gets more attempts. */
 static void the_same_at_once_does_not(void **unused)
 {
@@ -356,6 +401,7 @@ int main(void)
         cmocka_unit_test(none_is_lost),
         cmocka_unit_test(a_read_gets_what_came_before),
         cmocka_unit_test(the_second_ends_the_process),
+        cmocka_unit_test(a_parent_may_pass_it_on),
         cmocka_unit_test(the_same_at_once_does_not),
         cmocka_unit_test(the_same_later_ends_the_process),
     };
