@@ -32,7 +32,7 @@ struct found {
     /* Rates in tokens per second, and processor seconds per million tokens. */
     struct series i32, i64, unaligned, pread, cpu, cpu_pread, first_pass, first_pass_pread, producer, producer_pread,
         paced;
-    struct series plain_i32, plain_i64, plain_i32_inputs;
+    struct series plain_i32, plain_i64, plain_i32_inputs, plain_pread;
     /* Microseconds of calls. idle: of the empty stretch between two looks at the clock. */
     struct spread next, plain_next;
     struct spread wait, idle, taken, ahead;
@@ -46,6 +46,7 @@ struct loader_case {
     struct reader ahead, ahead_pread, rows;
     uint64_t pass;          /* batches that touch every page of the windows */
     struct windows windows; /* of the plain loop */
+    struct plain_file file; /* where it reads them with pread */
     uint64_t next;          /* index of its next window */
     struct samples samples, gaps;
     struct found *found;
@@ -70,6 +71,7 @@ static int flat_out_open(struct bench *bench, struct loader_case *it, const char
 {
     struct tokmap_source_info source = {.size = sizeof source};
     struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_shard_info shard = {.size = sizeof shard};
     struct tokmap_error error = {0};
     int result = run_make(bench, name, TOKMAP_READ_MAPPED, 1, TOKMAP_FOREVER, &it->mapped_run);
     if (!result)
@@ -85,8 +87,13 @@ static int flat_out_open(struct bench *bench, struct loader_case *it, const char
     /* The plain loop reads the same mapping as the loader, so both have the same page sizes. */
     if (!result && windows_new(&it->windows, source.dataset, bench->options.seq_len, (uint64_t)1 << 20, 2, &error))
         result = bench_failed(bench, &error);
+    if (!result)
+        result = dataset_get_info(bench, source.dataset, &info, &shard);
     if (result)
         return result;
+    const int system = plain_file_open(&it->file, &it->windows, shard.tokens_path, shard.tokens);
+    if (system)
+        return bench_failed_system(bench, system, shard.tokens_path, "The tokens cannot be opened.");
     it->pass = min64(source.windows, (uint64_t)1 << 20) / bench->options.rows + 1;
     const double tokens = (double)(it->pass * bench->options.rows * bench->options.seq_len);
     double seconds = 0;
@@ -100,14 +107,15 @@ static int flat_out_open(struct bench *bench, struct loader_case *it, const char
 
 /* Runs the plain loop as the limit of the loader's outputs of `type`. samples may be NULL. */
 static double plain_repeat(struct bench *bench, struct loader_case *it, enum tokmap_type type, bool with_targets,
-                           struct samples *samples)
+                           const struct plain_file *file, struct samples *samples)
 {
     const struct plain_loop loop = {.widen = plain_widen_base,
                                     .windows = &it->windows,
                                     .outputs = &it->mapped.outputs,
                                     .rows = bench->options.rows,
                                     .type = type,
-                                    .with_targets = with_targets};
+                                    .with_targets = with_targets,
+                                    .file = file};
     return plain_loop_repeat(&loop, &it->next, bench_seconds(bench, 0.4), samples);
 }
 
@@ -131,25 +139,26 @@ static int flat_out_repeat(struct bench *bench, struct loader_case *it)
     int result = reader_repeat(bench, &it->mapped, TOKMAP_I32, seconds, NULL, &rate, &cpu);
     series_add(&found->i32, rate);
     series_add(&found->cpu, cpu);
-    series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_I32, true, NULL));
+    series_add(&found->plain_i32, plain_repeat(bench, it, TOKMAP_I32, true, NULL, NULL));
     if (!result)
         result = unaligned_repeat(bench, &it->mapped, seconds, &rate);
     series_add(&found->unaligned, rate);
     if (!result)
         result = reader_repeat(bench, &it->mapped, TOKMAP_I64, seconds, NULL, &rate, NULL);
     series_add(&found->i64, rate);
-    series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_I64, true, NULL));
+    series_add(&found->plain_i64, plain_repeat(bench, it, TOKMAP_I64, true, NULL, NULL));
     if (!result)
         result = reader_repeat(bench, &it->pread, TOKMAP_I32, seconds, NULL, &rate, &cpu);
     series_add(&found->pread, rate);
     series_add(&found->cpu_pread, cpu);
-    series_add(&found->plain_i32_inputs, plain_repeat(bench, it, TOKMAP_I32, false, NULL));
+    series_add(&found->plain_pread, plain_repeat(bench, it, TOKMAP_I32, true, &it->file, NULL));
+    series_add(&found->plain_i32_inputs, plain_repeat(bench, it, TOKMAP_I32, false, NULL, NULL));
     samples_clear(&it->samples);
     if (!result)
         result = reader_repeat(bench, &it->mapped, TOKMAP_I32, seconds, &it->samples, NULL, NULL);
     spread_add(&found->next, &it->samples, 1000);
     samples_clear(&it->samples);
-    (void)plain_repeat(bench, it, TOKMAP_I32, true, &it->samples);
+    (void)plain_repeat(bench, it, TOKMAP_I32, true, NULL, &it->samples);
     spread_add(&found->plain_next, &it->samples, 1000);
     return result;
 }
@@ -305,6 +314,7 @@ static void print_found(struct bench *bench, const struct found *found)
     bench_result(bench, "tokens_per_s_pread", "tokens/s", &found->pread, &found->plain_i32);
     bench_result(bench, "tokens_per_s_first_pass", "tokens/s", &found->first_pass, NULL);
     bench_result(bench, "tokens_per_s_first_pass_pread", "tokens/s", &found->first_pass_pread, NULL);
+    bench_result(bench, "plain_pread_tokens_per_s", "tokens/s", &found->plain_pread, NULL);
     bench_result(bench, "plain_inputs_alone_tokens_per_s", "tokens/s", &found->plain_i32_inputs, NULL);
     bench_result(bench, "cpu_s_per_mtok", "s/Mtoken", &found->cpu, NULL);
     bench_result(bench, "cpu_s_per_mtok_pread", "s/Mtoken", &found->cpu_pread, NULL);
@@ -354,6 +364,7 @@ static int run(struct bench *bench)
     reader_close(&it.ahead);
     reader_close(&it.ahead_pread);
     reader_close(&it.rows);
+    plain_file_close(&it.file);
     windows_free(&it.windows);
     tokmap_run_close(it.mapped_run);
     tokmap_run_close(it.pread_run);

@@ -28,9 +28,8 @@ struct slices {
     struct windows windows;
     uint64_t tokens, bytes; /* of one window */
     uint64_t next;          /* index of the next window */
-    int fd;                 /* the tokens of the first shard, for the bare pread */
-    uint64_t file_windows;
-    uint8_t *into; /* BUFFERS windows, each aligned to a cache line */
+    struct plain_file file; /* for the bare pread */
+    uint8_t *into;          /* BUFFERS windows, each aligned to a cache line */
     uint64_t stride;
     struct samples samples;
     struct tokmap_error error;
@@ -111,10 +110,7 @@ static enum tokmap_status pread_limit_repeat(struct slices *slices, uint64_t cal
 {
     uint64_t now = os_clock_ns();
     for (uint64_t i = 0; i < calls; i++) {
-        size_t got = 0;
-        uint64_t first = slice_first(slices) / slices->windows.seq_len % slices->file_windows;
-        (void)os_pread(slices->fd, slices->into + i % BUFFERS * slices->stride, (size_t)slices->bytes,
-                       first * slices->windows.seq_len * slices->windows.width, &got);
+        plain_file_read(&slices->file, &slices->windows, &slices->next, slices->into + i % BUFFERS * slices->stride);
         uint64_t then = os_clock_ns();
         samples_add(&slices->samples, then - now);
         now = then;
@@ -149,8 +145,7 @@ static int slices_open(struct bench *bench, struct slices *slices)
         return bench_failed(bench, &slices->error);
     slices->bytes = slices->tokens * slices->windows.width;
     slices->stride = round_up(slices->bytes, 64);
-    slices->file_windows = max64(1, (shard.tokens - min64(1, shard.tokens)) / bench->options.seq_len);
-    int system = os_open(shard.tokens_path, OS_READ, &slices->fd);
+    const int system = plain_file_open(&slices->file, &slices->windows, shard.tokens_path, shard.tokens);
     if (system)
         return bench_failed_system(bench, system, shard.tokens_path, "The tokens cannot be opened.");
     slices->into = malloc((size_t)(BUFFERS * slices->stride));
@@ -164,8 +159,7 @@ static void slices_close(struct slices *slices)
 {
     samples_free(&slices->samples);
     free(slices->into);
-    if (slices->fd >= 0)
-        os_close(slices->fd);
+    plain_file_close(&slices->file);
     windows_free(&slices->windows);
     tokmap_dataset_close(slices->dataset);
 }
@@ -173,7 +167,7 @@ static void slices_close(struct slices *slices)
 static int run(struct bench *bench)
 {
     static struct spread found[KINDS];
-    struct slices slices = {.fd = -1};
+    struct slices slices = {.dataset = NULL};
     int result = slices_open(bench, &slices);
     const double seconds = bench_seconds(bench, 0.5);
     struct repeats repeats = repeats_begin(bench_repeats(bench, 7), REPEATS_WARM_FIRST);

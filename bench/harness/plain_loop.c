@@ -155,6 +155,40 @@ void windows_free(struct windows *windows)
     windows->count = 0;
 }
 
+/* ---- windows of a file ---- */
+
+int plain_file_open(struct plain_file *file, const struct windows *windows, const char *path, uint64_t tokens)
+{
+    const uint64_t bytes = (windows->seq_len + 1) * windows->width;
+    *file = (struct plain_file){.windows = max64(1, (tokens - min64(1, tokens)) / windows->seq_len)};
+    int system = os_open(path, OS_READ, &file->fd);
+    if (!system) {
+        file->window = calloc(1, (size_t)bytes);
+        system = file->window ? 0 : ENOMEM;
+        if (system)
+            os_close(file->fd);
+    }
+    if (system)
+        memset(file, 0, sizeof *file);
+    return system;
+}
+
+void plain_file_close(struct plain_file *file)
+{
+    if (file->window)
+        os_close(file->fd);
+    free(file->window);
+    memset(file, 0, sizeof *file);
+}
+
+void plain_file_read(const struct plain_file *file, const struct windows *windows, uint64_t *next, uint8_t *into)
+{
+    const uint64_t window = windows->first[windows_next(windows, next)] / windows->seq_len % file->windows;
+    size_t got;
+    (void)os_pread(file->fd, into, (size_t)((windows->seq_len + 1) * windows->width),
+                   window * windows->seq_len * windows->width, &got);
+}
+
 /* ---- outputs and repeats ---- */
 
 int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type)
@@ -183,12 +217,16 @@ void outputs_free(struct outputs *outputs)
 
 static void plain_batch(const struct plain_loop *loop, uint64_t *next)
 {
+    const struct plain_file *file = loop->file;
     const struct windows *windows = loop->windows;
     const uint64_t row_bytes = windows->seq_len * (loop->type == TOKMAP_I64 ? 8 : 4);
     uint8_t *inputs = loop->outputs->inputs, *targets = loop->outputs->targets;
-    for (uint64_t row = 0; row < loop->rows; row++)
-        loop->widen(windows->at[windows_next(windows, next)], windows->width, windows->seq_len, loop->type,
-                    inputs + row * row_bytes, loop->with_targets ? targets + row * row_bytes : NULL);
+    for (uint64_t row = 0; row < loop->rows; row++) {
+        if (file)
+            plain_file_read(file, windows, next, file->window);
+        loop->widen(file ? file->window : windows->at[windows_next(windows, next)], windows->width, windows->seq_len,
+                    loop->type, inputs + row * row_bytes, loop->with_targets ? targets + row * row_bytes : NULL);
+    }
 }
 
 double plain_loop_repeat(const struct plain_loop *loop, uint64_t *next, double seconds, struct samples *samples)

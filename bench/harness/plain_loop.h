@@ -35,6 +35,20 @@ static inline uint64_t windows_next(const struct windows *windows, uint64_t *nex
     return index;
 }
 
+/* The tokens of a dataset's first shard, to be read with bare calls of pread(). */
+struct plain_file {
+    int fd;
+    uint64_t windows; /* that begin at multiples of seq_len and end in this file */
+    uint8_t *window;  /* memory for one */
+};
+/* `tokens` is the number of tokens in the file. Returns 0 or an errno; after a failure *file is all
+ * zeros. */
+int plain_file_open(struct plain_file *file, const struct windows *windows, const char *path, uint64_t tokens);
+/* Accepts a file that is all zeros. */
+void plain_file_close(struct plain_file *file);
+/* Reads the file's window in place of the dataset's next window, which can be in another shard, and advances *next. */
+void plain_file_read(const struct plain_file *file, const struct windows *windows, uint64_t *next, uint8_t *into);
+
 /* Widens one window of seq_len + 1 tokens of `width` bytes: inputs[j] = token j, targets[j] = token j + 1, for j <
  * seq_len. targets may be NULL. */
 typedef void plain_widen(const void *window, uint32_t width, uint64_t seq_len, enum tokmap_type type, void *inputs,
@@ -60,7 +74,8 @@ struct plain_loop {
     const struct outputs *outputs;
     uint64_t rows; /* windows in a batch */
     enum tokmap_type type;
-    bool with_targets; /* false: write inputs only */
+    bool with_targets;             /* false: write inputs only */
+    const struct plain_file *file; /* NULL: the windows are read from the mapping */
 };
 
 /* Runs the loop for at least `seconds`, beginning with window *next, which it advances. If samples is not NULL, the

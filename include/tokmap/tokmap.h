@@ -1397,7 +1397,7 @@ struct tokmap_stats {
     uint64_t tokens;            /* delivered: rows * seq_len */
     uint64_t bytes;             /* of tokens copied into the ring */
     uint64_t cold_reads;        /* windows that were not in the page cache when they were needed, as far as the kernel
-                                   reports it */
+                                   was asked and reports it: once nearly all are, pread() asks for one in 16 */
     uint64_t epoch;             /* the largest epoch delivered */
     uint64_t ring_bytes;        /* memory of the ring */
     uint32_t ring_slots;        /* batches that the ring holds */

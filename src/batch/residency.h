@@ -45,6 +45,7 @@ struct residency_source {
     bool pool_asks;              /* what is asked for is read by the pool; else the kernel is asked to read it ahead */
     bool drop_behind, in_order;
     bool cannot_tell;     /* the kernel cannot report what is in the page cache */
+    uint32_t untold;      /* reads in the warm state since the last one whose pages the kernel was asked about */
     bool cannot_populate; /* the kernel cannot populate a mapping */
     struct page_check check;
     uint64_t *populated; /* one bit per page: 1 if it was populated, and compared if it has hashes. NULL unless the
@@ -170,8 +171,8 @@ static inline void residency_loaded(struct residency_source *source, uint64_t by
 }
 
 /* Copies bytes of a file of the source to `into` as far as they are in the page cache: *got of them, from the first on.
- * Returns false (and *got is 0) if the kernel cannot report what is in the page cache. Failures of the storage are left
- * for the read that follows. */
+ * Returns false (and *got is 0) if the kernel cannot report what is in the page cache, or need not: in the warm state a
+ * source that is not mapped asks for one read in 16. Failures of the storage are left for the read that follows. */
 bool residency_read_cached(struct residency_source *source, int fd, uint64_t offset, size_t bytes, void *into,
                            size_t *got);
 

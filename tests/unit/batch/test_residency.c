@@ -324,6 +324,38 @@ static void pages_that_are_not_cached_are_not_populated(void **unused)
         skip(); /* the file system keeps its files in memory, or the kernel cannot report what is cached */
 }
 
+/* Returns how many of 64 reads asked the kernel what is in the page cache. */
+static unsigned asking_reads(bool unmapped, bool warm)
+{
+    const struct tokmap_dataset *const datasets[] = {dataset};
+    const struct residency_options options = {
+        .datasets = datasets, .sources = 1, .window = WINDOW, .order = order, .unmapped = unmapped};
+    struct residency *residency;
+    struct stretch stretch = {0};
+    uint16_t row[ROW_TOKENS];
+    unsigned asked = 0;
+    size_t got;
+    assert_int_equal(residency_open(&residency, &options, NULL), TOKMAP_OK);
+    struct residency_source *source = &residency->sources[0];
+    assert_int_equal(shard_views_stretch(&source->views, 0, ROW_TOKENS, &stretch, NULL), TOKMAP_OK);
+    residency->turn.warm = warm;
+    for (int i = 0; i < 64; i++)
+        asked += residency_read_cached(source, stretch.view->fd, stretch.offset, sizeof row, row, &got);
+    if (source->cannot_tell)
+        skip();
+    residency_close(residency);
+    return asked;
+}
+
+/* Asking slows a read by a tenth. A mapped source reads a page only once, and must not populate what is not cached. */
+static void a_warm_source_without_mapping_rarely_asks(void **unused)
+{
+    (void)unused;
+    assert_int_equal(asking_reads(true, true), 64 / 16);
+    assert_int_equal(asking_reads(true, false), 64);
+    assert_int_equal(asking_reads(false, true), 64);
+}
+
 /* Hashes are asked for in the ranges in which they are read, or else the first use of a range would wait for the part
  * of it that was not asked for. Here, pages 1024 to 2047 are such a range, and its hashes are on two pages of the
  * index. */
@@ -412,6 +444,7 @@ int main(void)
         cmocka_unit_test(populated_pages_are_remembered),
         cmocka_unit_test(only_a_populated_page_that_left_makes_it_forget),
         cmocka_unit_test(pages_that_are_not_cached_are_not_populated),
+        cmocka_unit_test(a_warm_source_without_mapping_rarely_asks),
         cmocka_unit_test(all_hashes_that_will_be_read_are_asked_for),
         cmocka_unit_test(stretches_cover_a_window),
     };
