@@ -123,8 +123,10 @@ static int run_all(struct bench *bench, const struct arguments *given)
             continue;
         if (!has_gpu && (cases[i] == &case_h2d || cases[i] == &case_expand || cases[i] == &case_race))
             continue;
-        const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {cases[i]->name, name};
-        size_t count = 2;
+        const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {cases[i]->name};
+        size_t count = 1;
+        if (cases[i] != &case_pack) /* it would read a text */
+            arguments[count++] = name;
         for (int j = 1; j < given->argc && count < CHILD_ARGUMENTS_MAX; j++) {
             bool operand = false;
             for (size_t k = 0; k < given->operand_count; k++)
@@ -293,8 +295,8 @@ static int run_request(const struct cli_command *command, const char **operands,
     if (count > 2)
         return cli_misused(command, "give one case and at most one run file or dataset, not also '%s'", operands[2]);
     result = options_check(command, &bench->options);
-    if (result < 0 &&
-        (chosen == &case_tokenize || chosen == &case_parquet || (chosen == &case_compare && compare_reads_text(bench))))
+    if (result < 0 && (chosen == &case_tokenize || chosen == &case_parquet || chosen == &case_pack ||
+                       (chosen == &case_compare && compare_reads_text(bench))))
         bench->options.dataset = count > 1 ? operands[1] : NULL;
     else if (result < 0)
         result = operand_resolve(command, bench, count > 1 ? operands[1] : NULL);

@@ -25,7 +25,7 @@ enum reads { READS_DATASET, READS_RUN, READS_TEXT, READS_SPARSE, READS_NOTHING }
 static const struct {
     const char *table;
     enum reads reads;
-} tables[] = {{"ab", READS_RUN}, {"pack", READS_TEXT}, {"start", READS_SPARSE}};
+} tables[] = {{"ab", READS_RUN}, {"pack", READS_TEXT}, {"prepare", READS_TEXT}, {"start", READS_SPARSE}};
 
 static bool is_table(const struct bench *bench, const char *table)
 {

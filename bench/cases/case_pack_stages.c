@@ -1,6 +1,8 @@
 /*
  * case_pack_stages.c - see case_pack_stages.h.
  *
+ * The text is generated, or that of the file which the command names, from its begin again if it is too short.
+ *
  * All rates are bytes of text per second, as they are before they become JSON, so all rows can be compared. Each way of
  * packing is a row of a table and has another row as its limit, which does the same without the stage, or with half of
  * the threads.
@@ -18,6 +20,7 @@
 #include <zstd.h>
 
 #include "common/bytes.h"
+#include "harness/bench_text.h"
 #include "harness/child.h"
 #include "harness/made_files.h"
 #include "harness/made_text.h"
@@ -28,51 +31,98 @@
 #define CHECKPOINT_SECONDS 0.1
 #define CHECKPOINT_TEXT "0.1"
 #define USUAL_SECONDS 4.0             /* between checkpoints, by default */
-#define RECORD_MOST ((size_t)1 << 15) /* bytes of a text */
-#define LINE_MOST (2 * RECORD_MOST + 64)
+#define RECORD_MOST ((size_t)1 << 14) /* bytes of a text, but for the rest of a character */
+#define LINE_MOST (2 * (RECORD_MOST + 4) + 64)
 #define ZSTD_LEVEL 3
+#define EXCLUDED_BYTES ((size_t)1 << 20)
+#define EXCLUDED_LINE 1024
 #define THREADS_MOST 256 /* that pack takes */
 
 enum kind { JSONL, COMPRESSED, KINDS };
-enum { NO_JOURNAL = 7, JOURNAL, WAYS };
+enum {
+    RECORDS,
+    ZST,
+    SHARDS,
+    TASKS,
+    SHUFFLE,
+    DEDUP,
+    MINHASH,
+    EXCLUDE,
+    SPLIT,
+    SEAL,
+    DEDUP_ALL,
+    MINHASH_ALL,
+    RECORDS_TWICE,
+    ZST_TWICE,
+    SHUFFLE_TWICE,
+    DEDUP_TWICE,
+    NO_JOURNAL,
+    JOURNAL,
+    WAYS
+};
+enum { NO_LIMIT = -1, PLAIN_TEXT = -2 };
+
+#define SPLIT_TEXT "train=0.99,val=0.01"
+/* These stand for words that pack_stages_open() makes. */
+#define SHARD_TOKENS "{shard}"
+#define UNIT_BYTES "{unit}"
+#define EXCLUDED "{excluded}"
 
 static const struct way {
     const char *name;
     enum kind kind;
     uint32_t threads; /* times --threads */
     uint32_t times;   /* how often each file is named */
-    int limit;        /* the way beside which it is shown; -1: plain text */
+    int limit;        /* the way beside which it is shown */
     const char *options[6];
 } ways[WAYS] = {
-    {"jsonl", JSONL, 1, 1, -1, {NULL}},
-    {"jsonl_zst", COMPRESSED, 1, 1, 0, {NULL}},
-    {"shuffle", JSONL, 1, 1, 0, {"--shuffle", "7"}},
-    {"dedup", JSONL, 1, 1, 0, {"--dedup", "exact"}},
-    {"dedup_shuffle_split",
-     COMPRESSED,
-     1,
-     1,
-     1,
-     {"--dedup", "exact", "--shuffle", "7", "--split", "train=0.99,val=0.01"}},
-    {"seal", JSONL, 1, 1, 0, {"--seal"}},
-    {"twice_threads", JSONL, 2, 1, 0, {NULL}},
-    [NO_JOURNAL] = {"no_journal", JSONL, 1, JOURNAL_TIMES, -1, {"--checkpoint-seconds", "0"}},
+    [RECORDS] = {"jsonl", JSONL, 1, 1, PLAIN_TEXT, {NULL}},
+    [ZST] = {"jsonl_zst", COMPRESSED, 1, 1, RECORDS, {NULL}},
+    [SHARDS] = {"shards", JSONL, 1, 1, RECORDS, {"--shard-tokens", SHARD_TOKENS}},
+    [TASKS] =
+        {"tasks", JSONL, 1, 1, SHARDS, {"--shard-tokens", SHARD_TOKENS, "--unit-bytes", UNIT_BYTES, "--task", "0/1"}},
+    [SHUFFLE] = {"shuffle", JSONL, 1, 1, RECORDS, {"--shuffle", "7"}},
+    [DEDUP] = {"dedup", JSONL, 1, 1, RECORDS, {"--dedup", "exact"}},
+    [MINHASH] = {"minhash", JSONL, 1, 1, RECORDS, {"--dedup", "minhash"}},
+    [EXCLUDE] = {"exclude", JSONL, 1, 1, RECORDS, {"--exclude-ngrams", EXCLUDED}},
+    [SPLIT] = {"split", JSONL, 1, 1, RECORDS, {"--split", SPLIT_TEXT}},
+    [SEAL] = {"seal", JSONL, 1, 1, RECORDS, {"--seal"}},
+    [DEDUP_ALL] =
+        {"dedup_shuffle_split", COMPRESSED, 1, 1, ZST, {"--dedup", "exact", "--shuffle", "7", "--split", SPLIT_TEXT}},
+    [MINHASH_ALL] = {"minhash_shuffle_split",
+                     COMPRESSED,
+                     1,
+                     1,
+                     ZST,
+                     {"--dedup", "minhash", "--shuffle", "7", "--split", SPLIT_TEXT}},
+    [RECORDS_TWICE] = {"twice_threads", JSONL, 2, 1, RECORDS, {NULL}},
+    [ZST_TWICE] = {"jsonl_zst_twice_threads", COMPRESSED, 2, 1, ZST, {NULL}},
+    [SHUFFLE_TWICE] = {"shuffle_twice_threads", JSONL, 2, 1, SHUFFLE, {"--shuffle", "7"}},
+    [DEDUP_TWICE] = {"dedup_twice_threads", JSONL, 2, 1, DEDUP, {"--dedup", "exact"}},
+    [NO_JOURNAL] = {"no_journal", JSONL, 1, JOURNAL_TIMES, NO_LIMIT, {"--checkpoint-seconds", "0"}},
     [JOURNAL] = {"journal", JSONL, 1, JOURNAL_TIMES, NO_JOURNAL, {"--checkpoint-seconds", CHECKPOINT_TEXT}},
 };
 
 struct pack_stages {
     char paths[KINDS][FILES][BENCH_PATH];
     char folder[BENCH_PATH], output[BENCH_PATH + 8];
+    char excluded[BENCH_PATH]; /* a file of texts that are in no document */
+    char shard_tokens[32], unit_bytes[32];
     uint64_t text_bytes;
-    double seconds[WAYS]; /* of this repeat */
+    struct bench_text real; /* what the documents are cut from, if the command names a file */
+    double seconds[WAYS];   /* of this repeat */
     struct series rate[WAYS], peak[WAYS];
     struct series journal; /* percent */
+    uint64_t stored[WAYS]; /* bytes of the tokens of this repeat: those of one shard, or 0 */
+    struct series sealed;  /* percent */
 };
 
 /* ---- the records ---- */
 
 struct making {
     struct made_text *text;
+    const struct bench_text *real; /* with a path: the text of the documents; it begins again at its end */
+    uint64_t real_at;
     uint64_t state;  /* of the random lengths */
     uint8_t *record; /* RECORD_MOST */
     char *line;      /* LINE_MOST */
@@ -82,21 +132,51 @@ struct making {
     int fds[KINDS];
 };
 
-/* Makes a line, whose text has at most `most` bytes. As in real text, many documents are short and few are long: the
- * logarithm is uniform, and the mean is about 3 KB. Returns the bytes of the text. */
+/* Fills the record with the next `bytes` of text, or less, so that it ends between characters. Returns its bytes. */
+static size_t record_fill(struct making *making, size_t bytes)
+{
+    const struct bench_text *real = making->real;
+    if (!real->path) {
+        made_text_fill(making->text, making->record, bytes);
+        return bytes;
+    }
+    if (making->real_at == real->bytes)
+        making->real_at = 0;
+    const uint64_t begin = making->real_at;
+    uint64_t end = begin + min64(bytes, real->bytes - begin);
+    while (end < real->bytes && end > begin + 4 && ((uint8_t)real->text[end] & 0xC0) == 0x80)
+        end--;
+    while (end < real->bytes && ((uint8_t)real->text[end] & 0xC0) == 0x80) /* a character and no more */
+        end++;
+    making->real_at = end;
+    memcpy(making->record, real->text + begin, (size_t)(end - begin));
+    return (size_t)(end - begin);
+}
+
+/* Writes a byte of text as a string of JSON has it; other control characters than line ends and tabs become blanks. */
+static size_t byte_escape(char *line, uint8_t byte)
+{
+    const char *const found = memchr("\n\t\"\\", byte, 4);
+    if (!found || !byte) {
+        line[0] = byte < ' ' ? ' ' : (char)byte;
+        return 1;
+    }
+    line[0] = '\\';
+    line[1] = byte == '\n' ? 'n' : byte == '\t' ? 't' : (char)byte;
+    return 2;
+}
+
+/* Makes a line, whose text has at most about `most` bytes. As in real text, many documents are short and few are long:
+ * the logarithm is uniform, and the mean is about 3 KB. Returns the bytes of the text. */
 static uint64_t line_make(struct making *making, uint64_t most, size_t *line_bytes)
 {
     static const char begin[] = "{\"text\": \"", end[] = "\"}\n";
     const uint64_t power = (uint64_t)64 << random_below(&making->state, 8);
-    const size_t bytes = (size_t)min64(power + random_below(&making->state, power), most);
+    const size_t bytes = record_fill(making, (size_t)min64(power + random_below(&making->state, power), most));
     size_t at = sizeof begin - 1;
-    made_text_fill(making->text, making->record, bytes);
     memcpy(making->line, begin, sizeof begin - 1);
-    for (size_t i = 0; i < bytes; i++) {
-        if (making->record[i] == '\n')
-            making->line[at++] = '\\';
-        making->line[at++] = making->record[i] == '\n' ? 'n' : (char)making->record[i];
-    }
+    for (size_t i = 0; i < bytes; i++)
+        at += byte_escape(making->line + at, making->record[i]);
     memcpy(making->line + at, end, sizeof end - 1);
     *line_bytes = at + sizeof end - 1;
     return bytes;
@@ -124,7 +204,7 @@ static int files_write(struct making *making, uint64_t bytes)
     int system = 0;
     while (bytes && !system && !bench_stopped()) {
         size_t line = 0;
-        bytes -= line_make(making, bytes, &line);
+        bytes -= min64(line_make(making, bytes, &line), bytes);
         system = os_write(making->fds[JSONL], making->line, line);
         if (!system)
             system = compressed_write(making, line);
@@ -166,8 +246,9 @@ static int records_write(struct bench *bench, struct pack_stages *stages, struct
 static int records_make(struct bench *bench, struct pack_stages *stages)
 {
     struct making making = {.text = made_text_new(12),
+                            .real = &stages->real,
                             .state = 13,
-                            .record = malloc(RECORD_MOST),
+                            .record = malloc(RECORD_MOST + 4),
                             .line = malloc(LINE_MOST),
                             .zstd = ZSTD_createCCtx(),
                             .out_bytes = ZSTD_CStreamOutSize(),
@@ -187,23 +268,75 @@ static int records_make(struct bench *bench, struct pack_stages *stages)
     return result;
 }
 
+/* Writes texts whose words are in no document, a line each. */
+static int excluded_write(struct bench *bench, struct pack_stages *stages)
+{
+    int fd;
+    uint8_t *texts = malloc(EXCLUDED_BYTES);
+    struct made_text *text = made_text_new(14);
+    int result = texts && text ? made_file(bench, "excluded.txt", stages->excluded) : bench_no_memory(bench);
+    if (!result) {
+        made_text_fill(text, texts, EXCLUDED_BYTES);
+        for (size_t i = 0; i < EXCLUDED_BYTES; i++)
+            if (texts[i] == '\n' || i % EXCLUDED_LINE == EXCLUDED_LINE - 1)
+                texts[i] = i % EXCLUDED_LINE == EXCLUDED_LINE - 1 ? '\n' : ' ';
+        int system = os_open(stages->excluded, OS_WRITE_NEW, &fd);
+        if (!system) {
+            system = os_write(fd, texts, EXCLUDED_BYTES);
+            os_close(fd);
+        }
+        if (system)
+            result = bench_failed_system(bench, system, stages->excluded,
+                                         "The excluded texts cannot be written; give another --dir.");
+    }
+    made_text_free(text);
+    free(texts);
+    return result;
+}
+
 int pack_stages_open(struct bench *bench, struct pack_stages **stages)
 {
     struct pack_stages *made = *stages = calloc(1, sizeof *made);
     if (!made)
         return bench_no_memory(bench);
     made->text_bytes = bench->options.text_bytes;
-    const int result = made_tree(bench, "packed-stages", made->folder);
+    int result = bench->options.dataset ? bench_text_open(bench, &made->real) : CLI_DONE;
+    if (!result)
+        result = made_tree(bench, "packed-stages", made->folder);
     (void)snprintf(made->output, sizeof made->output, "%s/out", made->folder);
+    (void)snprintf(made->shard_tokens, sizeof made->shard_tokens, "%" PRIu64, max64(made->text_bytes / 16, 4096));
+    (void)snprintf(made->unit_bytes, sizeof made->unit_bytes, "%" PRIu64, max64(made->text_bytes / 8, 65536));
+    if (!result)
+        result = excluded_write(bench, made);
     return result ? result : records_make(bench, made);
 }
 
 void pack_stages_free(struct pack_stages *stages)
 {
+    if (stages)
+        bench_text_close(&stages->real);
     free(stages);
 }
 
 /* ---- packing ---- */
+
+/* The word of the command line that an option of the table stands for. */
+static const char *option_word(const struct pack_stages *stages, const char *option)
+{
+    return !strcmp(option, SHARD_TOKENS) ? stages->shard_tokens
+           : !strcmp(option, UNIT_BYTES) ? stages->unit_bytes
+           : !strcmp(option, EXCLUDED)   ? stages->excluded
+                                         : option;
+}
+
+/* The bytes of the output's tokens, if it is one shard. */
+static uint64_t tokens_stored(const struct pack_stages *stages, bool sealed)
+{
+    char path[BENCH_PATH + 32];
+    struct os_stat stat;
+    (void)snprintf(path, sizeof path, "%s%s", stages->output, sealed ? ".bin.zst" : ".bin");
+    return os_stat(path, &stat) ? 0 : stat.bytes;
+}
 
 static int way_repeat(struct bench *bench, struct pack_stages *stages, size_t number, bool counts)
 {
@@ -216,10 +349,11 @@ static int way_repeat(struct bench *bench, struct pack_stages *stages, size_t nu
     arguments[count++] = threads;
     count = child_tokenizer_arguments(bench, arguments, count);
     for (size_t i = 0; i < sizeof way->options / sizeof way->options[0] && way->options[i]; i++)
-        arguments[count++] = way->options[i];
+        arguments[count++] = option_word(stages, way->options[i]);
     for (uint32_t i = 0; i < way->times * FILES; i++)
         arguments[count++] = stages->paths[way->kind][i % FILES];
     const int result = child_run_tokmap(bench, arguments, &usage);
+    stages->stored[number] = tokens_stored(stages, number == SEAL);
     made_tree_empty(bench);
     stages->seconds[number] = usage.seconds;
     if (!result && counts) {
@@ -239,6 +373,8 @@ int pack_stages_repeat(struct bench *bench, struct pack_stages *stages, bool cou
     const uint64_t checkpoints = (uint64_t)(with / CHECKPOINT_SECONDS);
     if (!result && counts && checkpoints)
         series_add(&stages->journal, 100 * (with - without) / (double)checkpoints / USUAL_SECONDS);
+    if (!result && counts && stages->stored[RECORDS])
+        series_add(&stages->sealed, 100 * (double)stages->stored[SEAL] / (double)stages->stored[RECORDS]);
     return result;
 }
 
@@ -248,11 +384,12 @@ void pack_stages_report(struct bench *bench, const struct pack_stages *stages, c
         char name[64];
         (void)snprintf(name, sizeof name, "%s_mb_s", ways[i].name);
         bench_result(bench, name, "MB/s", &stages->rate[i],
-                     i == NO_JOURNAL     ? NULL
-                     : ways[i].limit < 0 ? text
-                                         : &stages->rate[ways[i].limit]);
+                     ways[i].limit == NO_LIMIT     ? NULL
+                     : ways[i].limit == PLAIN_TEXT ? text
+                                                   : &stages->rate[ways[i].limit]);
         (void)snprintf(name, sizeof name, "%s_peak_mib", ways[i].name);
         bench_result(bench, name, "MiB", &stages->peak[i], NULL);
     }
     bench_result(bench, "journal_percent", "%", &stages->journal, NULL);
+    bench_result(bench, "sealed_percent", "%", &stages->sealed, NULL);
 }

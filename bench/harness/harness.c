@@ -117,6 +117,7 @@ static const struct {
     {"trace_percent", BETTER_LESS},
     {"trace_inline_percent", BETTER_LESS},
     {"journal_percent", BETTER_LESS},
+    {"sealed_percent", BETTER_LESS},
     {"saturated_cpu_percent", BETTER_NEITHER},
     {"others_percent", BETTER_LESS},
     {"steal_percent", BETTER_LESS},

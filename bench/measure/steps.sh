@@ -61,6 +61,9 @@ for text in prose code mixed cjk; do
 done
 if [ -e "$prose" ]; then step parquet parquet "$prose"
 elif wanted parquet; then leave parquet "$prose does not exist"; fi
+if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
+    step pack-gpt2 pack "$prose" -t "$VOCABULARIES/gpt2/tokenizer.json" --repeats 5
+elif wanted pack-gpt2; then leave pack-gpt2 "it needs VOCABULARIES= and $prose"; fi
 
 # Other systems, in the same minutes on the same tokens.
 offline=()
@@ -73,7 +76,12 @@ done
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
     # Several systems take a minute for each repeat.
     step compare-pack compare pack -t "$VOCABULARIES/gpt2/tokenizer.json" "${offline[@]}" --repeats 3 --seconds 6
-elif wanted compare-pack; then leave compare-pack "it needs VOCABULARIES= and $prose"; fi
+    step compare-prepare compare prepare -t "$VOCABULARIES/gpt2/tokenizer.json" "${offline[@]}" --repeats 3 --seconds 30
+else
+    for table in pack prepare; do
+        ! wanted "compare-$table" || leave "compare-$table" "it needs VOCABULARIES= and $prose"
+    done
+fi
 step faults faults "${offline[@]}"
 if [ -e /dev/nvidia0 ]; then step gpu gpu "$data"
 elif wanted gpu; then leave gpu "this machine has no GPU"; fi

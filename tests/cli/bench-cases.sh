@@ -40,7 +40,9 @@ for more in 'train.json au_percent' 'loader.json tokens_per_s' 'verify.json gb_s
 done
 grep '"metric": "paced_tokens_per_s"' loader.json | grep -q '"better": null'
 results pack.json pack text_mb_s peak_rss_mib jsonl_mb_s jsonl_peak_mib jsonl_zst_mb_s shuffle_mb_s dedup_mb_s \
-    dedup_shuffle_split_mb_s dedup_shuffle_split_peak_mib seal_mb_s twice_threads_mb_s no_journal_mb_s journal_mb_s
+    dedup_shuffle_split_mb_s dedup_shuffle_split_peak_mib seal_mb_s sealed_percent twice_threads_mb_s no_journal_mb_s \
+    journal_mb_s shards_mb_s tasks_mb_s minhash_mb_s exclude_mb_s split_mb_s minhash_shuffle_split_mb_s \
+    jsonl_zst_twice_threads_mb_s shuffle_twice_threads_mb_s dedup_twice_threads_mb_s
 results verify.json verify gb_s
 results writer.json writer stored_gb_s eod_gb_s int64_gb_s
 

@@ -3,6 +3,7 @@ verdict on paired differences, and the tables themselves with no other system th
 import base64
 import gzip
 import importlib
+import importlib.util
 import json
 import math
 import os
@@ -264,6 +265,56 @@ class Tables(Folder):
         self.assertIn(verdict, (["yes"], ["undefined"]))
         others = {line[2] for line in found if line[0] in ("row", "absent")} - {"tokmap pack"}
         self.assertEqual(others, {"gigatoken and a NumPy writer"})
+
+    def test_prepare_without_datatrove(self):
+        """A pair of rows needs datatrove; without it the table says so, and nothing is compared."""
+        if importlib.util.find_spec("datatrove"):
+            self.skipTest("this Python has datatrove")
+        self.pack()
+        found = lines_of(["prepare", "--text", self.path("text.jsonl"), "--tokenizer", self.path("own.tiktoken"),
+                          "--pattern", "gpt2", "--repeats", "1", "--venv", self.path("none")])
+        self.assertEqual({line[2] for line in found if line[0] == "absent"}, {"datatrove, exact", "datatrove, minhash"})
+        self.assertIn("nothing is compared", found[-1][1])
+
+    def test_copies(self):
+        """Which documents come again, and where."""
+        copies = module("packing.copies")
+        texts = [f"text {number}" for number in range(2500)]
+        found = list(copies.with_copies(texts))
+        self.assertEqual([text for text, kind in found if not kind], texts)
+        exact = [text for text, kind in found if kind == "exact"]
+        self.assertEqual(exact, texts[3::10])
+        near = [text for text, kind in found if kind == "near"]
+        self.assertEqual(near, [one + copies.CHANGED for one in texts[7::10]])
+        places = {}
+        for place, (text, _) in enumerate(found):
+            places.setdefault(text, []).append(place)
+        self.assertTrue(all(0 < places[text][1] - places[text][0] <= 1200 for text in exact))
+
+    @needs("numpy")
+    def test_prepared_documents(self):
+        """Documents are compared whatever their order: those of a split, and those of two files of datatrove."""
+        import numpy
+        copies = module("packing.copies")
+        with open(self.path("text.jsonl"), "w", encoding="utf-8") as file:
+            for number in range(50):
+                file.write(json.dumps({"text": f"document {number % 40}"}) + "\n")
+        subprocess.run([TOKMAP, "pack", "-q", "--no-eod", "--dedup", "exact", "--shuffle", "7", "--split",
+                        "train=0.8,val=0.2", "-o", self.path("out"), self.path("text.jsonl")], check=True)
+        os.mkdir(self.path("theirs"))
+        documents = [f"document {number}".encode() for number in reversed(range(40))]
+
+        def write(name, some):
+            numpy.frombuffer(b"".join(some), "u1").astype("<u2").tofile(self.path(f"theirs/{name}.ds"))
+            numpy.cumsum([len(one) for one in some]).astype("<u8").tofile(self.path(f"theirs/{name}.ds.index"))
+
+        write("0", documents[:15])
+        write("1", documents[15:])
+        self.assertEqual(copies.do_compare(self.path("out"), self.path("theirs"), 2),
+                         {"ours": 40, "theirs": 40, "only_ours": 0, "only_theirs": 0})
+        write("1", documents[15:-1] + documents[:1])
+        self.assertEqual(copies.do_compare(self.path("out"), self.path("theirs"), 2),
+                         {"ours": 40, "theirs": 40, "only_ours": 1, "only_theirs": 1})
 
     def test_memory_of_a_short_process(self):
         """A process that ends before its memory is looked at does not count as 0 bytes."""

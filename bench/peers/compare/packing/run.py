@@ -1,4 +1,4 @@
-"""Runs one packer once: run.py PACKER REQUEST, in the Python that has its packages.
+"""Runs one packer or pipeline once: run.py PACKER REQUEST, in the Python that has its packages.
 
 REQUEST is a JSON file: what to read ("inputs", "field", "parquet"), the vocabulary ("json", "ranks", "pattern", "eod",
 "width"), the number of processors ("workers"), and where to write ("output"). The process ends when the output is on
@@ -12,14 +12,14 @@ import time
 
 sys.path[0] = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 
-from packing import packers  # noqa: E402
+from packing import packers, pipelines  # noqa: E402
 
 
 def main(name, path):
     with open(path, encoding="utf-8") as file:
         request = json.load(file)
     started = time.monotonic()
-    packer = packers.PACKERS[name]
+    packer = {**packers.PACKERS, **pipelines.PIPELINES}[name]
     try:
         packer.load(request)
         loaded = time.monotonic()
