@@ -200,8 +200,53 @@ tokmap pack -q --columns n --on-error skip -o zone bad.jsonl 2>/dev/null
 cat z-*.bin >all
 same all zone.bin
 
+# --skipped-list: the list of all units is that of the same work in one piece, for every number of tasks.
+awk '{ if (NR % 9 == 4) print "{bad"; else if (NR % 13 == 2) print "{\"txt\": 1}"; else print }' in/a.jsonl >b1.jsonl
+awk '{ if (NR % 5 == 4) print "[" NR; else print }' in/b5.jsonl >b2.jsonl
+printf '%%PDF-1.4' >b3.pdf
+bad='b1.jsonl b2.jsonl b3.pdf b2.jsonl'
+skip='--on-error skip --min-tokens 20'
+tokmap pack -q --columns n $skip --skipped-list one.list -o lone $bad 2>/dev/null
+left=$(wc -l <one.list | tr -d ' ')
+[ "$left" -gt 500 ]
+tokmap pack -q $options $skip --skipped-list l0.list -o l0 $bad 2>err
+same one.list l0.list
+holds err 'more; all of it is in l0.list'
+cat l0-*.bin >all
+same all lone.bin
+for i in 2 0 1; do
+    [ ! -e l3.list ]
+    tokmap pack -q $options $skip --skipped-list l3.list --task $i/3 -o l3 $bad 2>err
+    [ $i != 2 ] || holds err 'more; all tasks together list it in l3.list'
+done
+same one.list l3.list
+exits 1 tokmap pack -q $options $skip --skipped-list l3.list --task 1/3 -o l3 $bad 2>err
+holds err 'the output already exists'
+# An old list is replaced if the user says so; other files never are.
+exits 1 tokmap pack -q $options $skip --skipped-list l3.list --task 0/2 -o l4 $bad 2>err
+holds err 'l3.list: the list cannot be created; choose another name, or use --force: File exists'
+exits 1 tokmap pack -q $options $skip --force --skipped-list b1.jsonl --task 0/2 -o l4 $bad 2>err
+holds err 'b1.jsonl: the list cannot be created; choose another name (--force replaces only a list'
+# All tasks have the option. What was left out of a unit is not lost with its list.
+tokmap pack -q $options $skip --skipped-list l4.list --task 0/2 -o l4 $bad 2>/dev/null
+exits 1 tokmap pack -q $options $skip --task 1/2 -o l4 $bad 2>err
+holds err 'l4.work'
+holds err '--skipped-list'
+cp l4.work/unit-000000.skipped kept
+printf x | dd of=l4.work/unit-000000.skipped bs=1 seek=300 conv=notrunc 2>/dev/null
+exits 1 tokmap pack -q $options $skip --skipped-list l4.list --task 1/2 -o l4 $bad 2>err
+holds err 'l4.work/unit-000000.skipped: the list of what was left out of a unit is damaged'
+rm l4.work/unit-000000.skipped
+exits 1 tokmap pack -q $options $skip --skipped-list l4.list --finish -o l4 $bad 2>err
+holds err 'l4.work/unit-000000.skipped: the list of what was left out of a unit is damaged, missing'
+cp kept l4.work/unit-000000.skipped
+tokmap pack $options $skip --json --skipped-list l4.list --finish -o l4 $bad >report
+same one.list l4.list
+holds report "\"skipped_items\": $left,"
+[ ! -e l4.work ]
+
 # What does not go together, and inputs that cannot be divided.
-for wrong in '--shuffle 7' '--dry-run' '--no-resume' '--skipped-list l --on-error skip' '--also llmc' \
+for wrong in '--shuffle 7' '--dry-run' '--no-resume' '--also llmc' \
     '--finish'; do
     exits 2 tokmap pack -q $options --task 0/2 $wrong -o w in 2>err
 done
@@ -217,8 +262,6 @@ tokmap pack -q $options --task 0/2 -o in/b in
 exits 1 tokmap pack -q $options --task 1/2 -o in/b in 2>err
 holds err 'this input is an output of the same command'
 rm -rf in/b.work
-exits 1 tokmap pack -q $options --skipped-list l --on-error skip -o w in 2>err
-holds err '--skipped-list is about work of one unit'
 exits 1 tokmap pack --status nothing >out 2>err
 holds err "no tasks work on 'nothing': it has no folder of unfinished work"
 [ ! -e w.work ]

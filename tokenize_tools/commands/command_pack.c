@@ -19,6 +19,7 @@
 #include "commands/shared/tokenizer_arguments.h"
 #include "pack/document_encode.h"
 #include "pack/pack.h"
+#include "pack/pack_finish.h"
 #include "pack/work_folder.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -70,8 +71,30 @@ struct packing {
 static void skipped_report(void *user, const struct corpus_issue *issue, const struct tokmap_error *why)
 {
     struct packing *packing = user;
+    packing->skips.later = packing->tasks.in_units;
     skip_report_add(&packing->skips, issue, why);
 }
+
+static enum tokmap_status skipped_begin(void *user, struct tokmap_error *error)
+{
+    struct packing *packing = user;
+    return skip_report_begin(&packing->skips, error);
+}
+
+static enum tokmap_status skipped_item(void *user, const struct corpus_issue *issue, const struct tokmap_error *why,
+                                       struct tokmap_error *error)
+{
+    struct packing *packing = user;
+    return skip_report_join(&packing->skips, issue, why, error);
+}
+
+static enum tokmap_status skipped_end(void *user, struct tokmap_error *error)
+{
+    struct packing *packing = user;
+    return skip_report_end(&packing->skips, error);
+}
+
+static const struct skipped_taker skipped_taker = {skipped_begin, skipped_item, skipped_end};
 
 /* Warns once if the output will not fit on its disk, should the rest of the input give as many tokens a byte as what is
  * packed so far. The first estimate follows after some MiB, so that it comes while not much time is lost. */
@@ -182,6 +205,15 @@ static bool seconds_parse(const char *text, uint64_t *ns)
     return *ns <= (uint64_t)86400 * 1000000000;
 }
 
+/* Whether the output has its names: that is the error of a task then, and not that the list exists, too. */
+static bool output_exists(const struct packing *packing)
+{
+    const struct pack_options names = {.prefix = packing->prefix,
+                                       .split = packing->split_text ? &packing->split : NULL};
+    bool incomplete = false;
+    return packing->prefix && pack_names_check(&names, &incomplete, NULL) == TOKMAP_ERROR_EXISTS;
+}
+
 /* Refuses options that do not go with work in units, or among processes. */
 static int tasks_check(const struct cli_command *command, struct packing *packing)
 {
@@ -202,8 +234,6 @@ static int tasks_check(const struct cli_command *command, struct packing *packin
                            "%s does not go with --no-resume, which would remove the work of other tasks: "
                            "remove the folder PREFIX.work before the first task starts",
                            option);
-    if (asked->given && packing->skips.list_path)
-        return cli_misused(command, "%s does not go with --skipped-list, which all tasks would write", option);
     return 0;
 }
 
@@ -414,6 +444,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
                                    .skip_limit = packing->skips.limit,
                                    .other_output = packing->skips.list_path,
+                                   .skipped_taker = packing->skips.list_path ? &skipped_taker : NULL,
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .compared = compare_report,
@@ -454,6 +485,8 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     if (!status)
         status = tokenizer_open(packing);
     packing->skips.resume = !packing->start_over && packing->prefix && work_folder_exists(packing->prefix);
+    packing->skips.shared = packing->tasks.asked.given;
+    packing->skips.resume |= packing->skips.shared && output_exists(packing);
     packing->skips.may_choose = packing->content.min_tokens || packing->content.max_tokens;
     if (!status)
         status = skip_report_open(&packing->skips, command, &packing->corpus, &packing->progress, packing->json,

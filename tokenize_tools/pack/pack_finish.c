@@ -26,6 +26,7 @@
 #include "format/origin_shift.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
+#include "skipped_items.h"
 #include "task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
@@ -364,6 +365,22 @@ static enum tokmap_status sets_finish(struct finish *finish, struct pack_result 
     return status;
 }
 
+/* Passes on what was left out of all units. */
+static enum tokmap_status skipped_list(const struct finish *finish, struct tokmap_error *error)
+{
+    const struct pack_options *options = finish->options;
+    const struct skipped_taker *taker = options->skipped_taker;
+    uint64_t key;
+    if (!unit_record_key(options, &key))
+        return no_memory(error);
+    enum tokmap_status status = taker->begin(options->user, error);
+    for (uint64_t i = 0; i < finish->units->count && !status; i++)
+        status = options->stop && options->stop(options->user)
+                     ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
+                     : skipped_items_read(finish->folder, key, i, taker, options->user, error);
+    return status ? status : taker->end(options->user, error);
+}
+
 enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
                                const struct all_scans *scans, struct pack_result *result, struct tokmap_error *error)
 {
@@ -375,6 +392,8 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = no_memory(error);
     if (!status)
         status = work_open(&finish, error);
+    if (!status && options->skipped_taker)
+        status = skipped_list(&finish, error);
     if (!status)
         status = sets_finish(&finish, result, error);
     if (!status && scans)

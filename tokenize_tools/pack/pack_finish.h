@@ -32,7 +32,7 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
                                   uint64_t *missing_count, struct tokmap_error *error);
 
 /* Names the shards of all units, which are finished, writes the list of dropped documents from *scans (NULL: none are
- * dropped), and removes the folder of unfinished work. *result: that of
+ * dropped), passes on what was left out, and removes the folder of unfinished work. *result: that of
  * pack_units_sum(), whose shards and content ids are set. Statuses: OK, those of set_work_open() and set_work_commit(),
  * ERROR_INPUT (there are no documents), ERROR_LIMIT (too much was left out, or too many shards), ERROR_CORRUPT (a file
  * of a unit is missing). */

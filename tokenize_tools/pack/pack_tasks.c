@@ -14,6 +14,7 @@
 #include "pack_facts.h"
 #include "pack_finish.h"
 #include "platform/os.h"
+#include "skipped_items.h"
 #include "task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
@@ -35,6 +36,8 @@ struct tasks {
     uint64_t scanned; /* stored bytes of the units that this process has scanned */
     struct pack_result *now;
     struct histogram lengths;
+    struct skipped_items *skipped; /* of the unit, where a list of them is wanted */
+    uint64_t key;                  /* for it; of unit_record.h */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -58,7 +61,8 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
     const struct pack_options *pack = tasks->options->pack;
     const struct pack_units *units = tasks->options->units;
     const struct pack_tasks_outcome *share = tasks->outcome;
-    struct work_fact list[PACK_FACTS_MOST + 1] = {{"kind of work", "units"}};
+    struct work_fact list[PACK_FACTS_MOST + 2] = {{"kind of work", "units"},
+                                                  {"options.other_output", pack->skipped_taker ? "FILE" : ""}};
     struct pack_facts facts;
     struct work_folder_options work = {.name = pack->prefix,
                                        .facts = list,
@@ -77,8 +81,8 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
     }
     const bool made = pack_facts_make(&facts, pack, unit_record_layout());
     enum tokmap_status status = made ? TOKMAP_OK : no_memory(error);
-    memcpy(list + 1, facts.list, facts.count * sizeof *list);
-    work.fact_count = facts.count + 1;
+    memcpy(list + 2, facts.list, facts.count * sizeof *list);
+    work.fact_count = facts.count + 2;
     struct work_folder *folder = NULL;
     for (uint64_t i = 0; i < BUSY_TRIES && !status; i++) {
         status = work_folder_open(&folder, &work, error);
@@ -109,8 +113,23 @@ static void unit_skipped(void *user, const struct corpus_issue *issue, const str
 {
     const struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
+    if (tasks->skipped)
+        skipped_items_add(tasks->skipped, issue, why);
     if (pack->skipped)
         pack->skipped(pack->user, issue, why);
+}
+
+static int skipped_save(void *user, const struct state_sink *sink)
+{
+    const struct tasks *tasks = user;
+    return skipped_items_save(tasks->skipped, sink);
+}
+
+static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
+                                       struct tokmap_error *error)
+{
+    const struct tasks *tasks = user;
+    return skipped_items_load(tasks->skipped, kind, bytes, count, error);
 }
 
 static void unit_progress(void *user, uint64_t stored_bytes)
@@ -138,8 +157,11 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
         return error_set(error, TOKMAP_ERROR_INPUT, options->units->paths[unit->first], TOKMAP_NO_OFFSET,
                          "a part of this file cannot be read, and others of its parts are packed; repair the file, or "
                          "leave it out, and begin again in a new folder of unfinished work");
-    return unit_record_write(options->pack, tasks->folder, tasks->unit, result, &tasks->lengths, options->pack->sync,
-                             error);
+    const enum tokmap_status status =
+        tasks->skipped ? skipped_items_end(tasks->skipped, options->pack->sync, error) : TOKMAP_OK;
+    return status ? status
+                  : unit_record_write(options->pack, tasks->folder, tasks->unit, result, &tasks->lengths,
+                                      options->pack->sync, error);
 }
 
 /* ---- one unit ---- */
@@ -204,8 +226,8 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     pack.progress = unit_progress;
     pack.stop = unit_stop;
     pack.before_commit = NULL;
-    pack.state_save = NULL;
-    pack.state_load = NULL;
+    pack.state_save = tasks->skipped ? skipped_save : NULL;
+    pack.state_load = tasks->skipped ? skipped_load : NULL;
     pack.user = tasks;
     if (!status)
         status = pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, tasks->now, error);
@@ -316,7 +338,12 @@ static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *e
             status = no_memory(error);
             break;
         }
-        status = unit_pack(tasks, error);
+        if (tasks->options->pack->skipped_taker)
+            status = skipped_items_open(&tasks->skipped, tasks->folder, tasks->key, tasks->unit, error);
+        if (!status)
+            status = unit_pack(tasks, error);
+        skipped_items_free(tasks->skipped);
+        tasks->skipped = NULL;
         histogram_free(&tasks->lengths);
         outcome->text_now += tasks->now->counts.text_bytes - tasks->now->text_before;
         outcome->stream_now += tasks->now->counts.stream_bytes - tasks->now->stream_before;
@@ -482,7 +509,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     tasks.folder = path_join("", 0, pack->prefix, strlen(pack->prefix), ".work");
     tasks.now = calloc(1, sizeof *tasks.now);
     enum tokmap_status status = TOKMAP_OK;
-    if (!tasks.folder || !tasks.now)
+    if (!tasks.folder || !tasks.now || (pack->skipped_taker && !unit_record_key(pack, &tasks.key)))
         status = no_memory(error);
     if (!status && pack->start_over)
         pack_work_clear(tasks.folder);

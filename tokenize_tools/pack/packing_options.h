@@ -35,6 +35,15 @@ struct pack_unit {
     void *user;
 };
 
+/* Who takes what was left out of all units, in the order of the inputs. A status other than OK ends the work. */
+struct skipped_taker {
+    enum tokmap_status (*begin)(void *user, struct tokmap_error *error); /* also once more, after a failure */
+    /* issue: left_out, is_file, bytes, and asked are those of the item, and all else is zero. */
+    enum tokmap_status (*item)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why,
+                               struct tokmap_error *error);
+    enum tokmap_status (*end)(void *user, struct tokmap_error *error);
+};
+
 struct pack_options {
     const char *prefix;    /* of the shard's files; not used for a dry run */
     bool dry_run;          /* do everything except writing */
@@ -67,6 +76,9 @@ struct pack_options {
     /* pack_run() overwrites vocabulary, cut_anywhere, cut, cut_user, batch_bytes, before_large, stop and user. */
     struct corpus_options corpus;
 
+    /* Work in units: what is left out is kept, and passed on with `user` when all units are finished, by the process
+     * that names the shards, before it does. NULL: it is not kept. Not used by pack_run(). */
+    const struct skipped_taker *skipped_taker;
     /* Called in the order of the input, by one thread at a time: after a file or record was left out, with the issue
      * (valid during the call) and its message; and after each batch, with the stored bytes of the files that are packed
      * so far. Either may be NULL. */

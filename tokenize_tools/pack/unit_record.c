@@ -46,7 +46,7 @@ char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending,
 
 bool unit_is_name(const char *entry, bool *is_folder)
 {
-    static const char *const ends[] = {".work", ".partial", ".done", ".done.partial"};
+    static const char *const ends[] = {".work", ".partial", ".done", ".done.partial", ".skipped"};
     if (strncmp(entry, NAME, strlen(NAME)) != 0)
         return false;
     const char *rest = entry + strlen(NAME);

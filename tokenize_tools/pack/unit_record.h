@@ -3,6 +3,7 @@
  *
  *     unit-000012.work/     what pack_run() makes of it: its journal, and its finished shards, which end in .unit
  *     unit-000012.partial   the lock of the process that works on it
+ *     unit-000012.skipped   what is left out of it, if a list of that is wanted (skipped_items.h)
  *     unit-000012.done      the record: the unit is finished, and this is what it has
  *
  * A record is for the same version of tokmap and the same options (pack_facts.h), whose hash it has, so that units of
@@ -18,7 +19,7 @@
 char *unit_path(const char *folder, uint64_t unit, const char *ending);
 /* The prefix of one of its finished shards: set_ending is that of the shard set ("", ".train"). */
 char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending, uint64_t shard, const char *ending);
-/* Whether a name in the folder is that of a unit's record, lock, or folder; *is_folder says which of the two. */
+/* Whether a name in the folder is that of a unit's record, list, lock, or folder; *is_folder says which of the two. */
 bool unit_is_name(const char *entry, bool *is_folder);
 
 /* The hash of all that the bytes of a unit depend on beside its inputs, and of what a record consists of. Returns false

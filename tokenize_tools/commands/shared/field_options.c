@@ -51,6 +51,7 @@ static const struct field_option table[] = {
     {"null", "null", NULL},
     {"offsets", NULL, NULL},
     {"ordering", "order", NULL},
+    {"other_output", "skipped-list", NULL},
     {"passes", "passes", NULL},
     {"pattern", "pattern", NULL},
     {"pattern_regex", "pattern-regex", NULL},

@@ -41,6 +41,27 @@ static bool is_list(const char *path)
     return good;
 }
 
+static enum tokmap_status list_refuse(const struct skip_report *skips, int system, struct tokmap_error *error)
+{
+    return error_set_system(error, system, skips->list_path, TOKMAP_NO_OFFSET,
+                            "the list cannot be created; choose another name%s",
+                            skips->force ? " (--force replaces only a list of what was left out)" : ", or use --force");
+}
+
+/* Opens the list, or, where another process may make it, only looks whether it can be made. */
+static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_error *error)
+{
+    struct os_stat found;
+    const bool old = (skips->resume || skips->force) && is_list(skips->list_path);
+    if (skips->shared)
+        return old || os_lstat(skips->list_path, &found) ? TOKMAP_OK : list_refuse(skips, EEXIST, error);
+    if (old && !skips->resume)
+        (void)os_unlink(skips->list_path);
+    const bool keep = old && skips->resume;
+    const int system = os_open(skips->list_path, keep ? OS_WRITE_OLD : OS_WRITE_NEW, &skips->list);
+    return system ? list_refuse(skips, system, error) : TOKMAP_OK;
+}
+
 int skip_report_open(struct skip_report *skips, const struct cli_command *command,
                      const struct corpus_arguments *corpus, struct cli_progress *progress, bool json, bool force)
 {
@@ -59,18 +80,10 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
     if (!skips->skipping && (skips->limit_text || (skips->list_path && !skips->may_choose)))
         return cli_misused(command, "--%s needs --on-error skip: without it, nothing is left out",
                            skips->limit_text ? "max-skipped" : "skipped-list");
+    skips->force = force;
     if (!skips->list_path)
         return 0;
-    if (!skips->resume && force && is_list(skips->list_path))
-        (void)os_unlink(skips->list_path);
-    const bool old = skips->resume && is_list(skips->list_path);
-    const int system = os_open(skips->list_path, old ? OS_WRITE_OLD : OS_WRITE_NEW, &skips->list);
-    if (!system)
-        return 0;
-    (void)error_set_system(&error, system, skips->list_path, TOKMAP_NO_OFFSET,
-                           "the list cannot be created; choose another name%s",
-                           force ? " (--force replaces only a list of what was left out)" : ", or use --force");
-    return cli_failed(command->program, &error);
+    return list_open(skips, &error) ? cli_failed(command->program, &error) : 0;
 }
 
 void skip_report_close(struct skip_report *skips, bool failed)
@@ -168,7 +181,7 @@ static void item_list(struct skip_report *skips, const struct skip_item *item)
     struct cli_json json;
     char *text = NULL;
     size_t length = 0;
-    if (skips->list < 0 || skips->list_failed)
+    if (skips->list < 0 || skips->list_failed || (skips->later && !skips->joining))
         return;
     FILE *file = open_memstream(&text, &length);
     if (file) {
@@ -183,6 +196,18 @@ static void item_list(struct skip_report *skips, const struct skip_item *item)
         skips->list_failed = os_pwrite(skips->list, text, length, skips->list_bytes);
     skips->list_bytes += length;
     free(text);
+}
+
+/* Lists an item, and keeps the first ones for JSON. */
+static void item_keep(struct skip_report *skips, const struct skip_item *item)
+{
+    item_list(skips, item);
+    if (!skips->json || skips->item_count == ITEMS_MOST)
+        return;
+    if (!skips->items)
+        skips->items = malloc(ITEMS_MOST * sizeof *skips->items);
+    if (skips->items)
+        skips->items[skips->item_count++] = *item;
 }
 
 void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why)
@@ -203,13 +228,51 @@ void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue
             cli_say(skips->command->program, "skipped: what follows is only counted");
     }
     error_name_options(skips->command, &item.why);
-    item_list(skips, &item);
-    if (!skips->json || skips->item_count == ITEMS_MOST)
-        return;
-    if (!skips->items)
-        skips->items = malloc(ITEMS_MOST * sizeof *skips->items);
-    if (skips->items)
-        skips->items[skips->item_count++] = item;
+    item_keep(skips, &item);
+}
+
+enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_error *error)
+{
+    int system = 0;
+    skips->count = skips->chosen = skips->item_count = skips->list_bytes = 0;
+    skips->later = skips->joining = true;
+    if (skips->list < 0) {
+        system = os_open(skips->list_path, OS_WRITE_NEW, &skips->list);
+        /* That of a process that was killed here, or, with --force, an old one. */
+        if (system == EEXIST && is_list(skips->list_path))
+            system = os_open(skips->list_path, OS_WRITE_OLD, &skips->list);
+    }
+    return system ? list_refuse(skips, system, error) : TOKMAP_OK;
+}
+
+static enum tokmap_status list_failure(struct skip_report *skips, int system, struct tokmap_error *error)
+{
+    skips->list_failed = 0; /* it ends the work, and is reported as its error */
+    return error_set_system(error, system, skips->list_path, TOKMAP_NO_OFFSET,
+                            "the list of what was left out cannot be written%s",
+                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+}
+
+enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
+                                    const struct tokmap_error *why, struct tokmap_error *error)
+{
+    struct skip_item item = {*why, issue->left_out, issue->is_file, issue->bytes};
+    skips->count++;
+    skips->chosen += issue->asked;
+    error_name_options(skips->command, &item.why);
+    item_keep(skips, &item);
+    return skips->list_failed ? list_failure(skips, skips->list_failed, error) : TOKMAP_OK;
+}
+
+enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_error *error)
+{
+    int system = os_truncate(skips->list, skips->list_bytes); /* the rest of an old list */
+    if (!system)
+        system = os_sync(skips->list);
+    if (!system)
+        system = os_sync_folder(skips->list_path);
+    skips->joined = !system;
+    return system ? list_failure(skips, system, error) : TOKMAP_OK;
 }
 
 bool skip_report_finish(struct skip_report *skips)
@@ -217,11 +280,12 @@ bool skip_report_finish(struct skip_report *skips)
     struct tokmap_error error;
     char a[32];
     const uint64_t wrong = skips->count - skips->chosen;
+    const char *where = skips->later && !skips->joined ? "; all tasks together list it in " : "; all of it is in ";
     if (skips->list >= 0 && skips->resume && !skips->list_failed) /* what a killed process has listed later */
         skips->list_failed = os_truncate(skips->list, skips->list_bytes);
     if (wrong > skips->printed)
         cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(wrong - skips->printed, a),
-                skips->list_path ? "; all of it is in " : "; list all of it with --skipped-list FILE",
+                skips->list_path ? where : "; list all of it with --skipped-list FILE",
                 skips->list_path ? skips->list_path : "");
     if (!skips->list_failed)
         return true;

@@ -15,6 +15,8 @@
 struct skip_report {
     const char *limit_text, *list_path; /* of the options, or NULL */
     struct skip_limit limit;
+    bool shared;     /* other processes have the same list, which one of them makes; set before skip_report_open() */
+    bool later;      /* the list is made by skip_report_join(), and items that are added before are not in it */
     bool may_choose; /* options leave documents out that are sound; set before skip_report_open() */
     const struct cli_command *command;
     struct cli_progress *progress; /* its line is cleared before a message is printed */
@@ -23,6 +25,7 @@ struct skip_report {
     int list;                      /* descriptor of the list, or -1 */
     uint64_t list_bytes;           /* that were written to it */
     bool resume;                   /* an earlier list is continued, once skip_report_load() says how much of it */
+    bool force, joining, joined;   /* of skip_report_begin() and _end() */
     int list_failed;               /* errno of the first write that failed */
     uint64_t count, printed;       /* items, and how many of them are a line on standard error */
     uint64_t chosen;               /* items that the options ask for, which are never printed */
@@ -56,6 +59,13 @@ enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, co
 
 /* An item was left out. By one thread at a time. */
 void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why);
+
+/* Work in units: makes the list of all of them, in place of what was added or joined before. end() syncs it. Statuses:
+ * OK, ERROR_EXISTS and ERROR_IO, which ends the work. */
+enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_error *error);
+enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
+                                    const struct tokmap_error *why, struct tokmap_error *error);
+enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_error *error);
 
 /* Prints on standard error how many items had no line of their own, and checks that the list is complete. Returns
  * false after a message if it is not. */

@@ -29,11 +29,6 @@ static enum tokmap_status units_pack(struct task_pack *tasks, const struct pack_
     if (!units->count)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs contain no documents; name inputs that contain text");
-    if (options->other_output)
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs are %" PRIu64
-                         " units of work, and --skipped-list is about work of one unit: choose a larger --unit-bytes",
-                         units->count);
     if (!asked->finish)
         pack_units_share(units->count, asked->task, asked->tasks, &first, &end);
     tasks->in_units = true;
