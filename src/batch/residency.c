@@ -230,7 +230,7 @@ bool residency_read_cached(struct residency_source *source, int fd, uint64_t off
     *got = 0;
     if (source->cannot_tell && !source->pool_asks)
         return false;
-    /* Asking costs a tenth of a read of 4 KiB. A pool is asked always, because its deadline ends a wait for storage. */
+    /* Asking costs a tenth of a read of 4 KiB. With a pool, this thread always asks, so it never waits for storage. */
     if (source->turn->warm && !source->populated && !source->pool && ++source->untold % TELL_EVERY)
         return false;
     if (source->pool_asks) {
