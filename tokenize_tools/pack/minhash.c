@@ -78,6 +78,8 @@ struct minhash *minhash_new(uint32_t bands, uint32_t rows)
 #if defined(__x86_64__)
     if (cpu_has(CPU_AVX2))
         made->kernel = minhash_avx2;
+    if (cpu_has(CPU_AVX512))
+        made->kernel = minhash_avx512;
 #endif
     twister_seed(&twister, MINHASH_SEED);
     for (uint32_t i = 0; i < hashes; i++)

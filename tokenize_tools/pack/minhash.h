@@ -57,7 +57,8 @@ typedef void minhash_kernel(const struct minhash_numbers *numbers, const uint64_
                             uint64_t *least);
 extern minhash_kernel minhash_plain;
 #if defined(__x86_64__)
-extern minhash_kernel minhash_avx2; /* needs CPU_AVX2 */
+extern minhash_kernel minhash_avx2;   /* needs CPU_AVX2 */
+extern minhash_kernel minhash_avx512; /* needs CPU_AVX512 */
 #endif
 
 #endif

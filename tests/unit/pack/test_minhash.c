@@ -178,7 +178,7 @@ static void test_xxh64(void **unused)
 static void test_kernels(void **unused)
 {
     (void)unused;
-    enum { PLACES = 4 * MINHASH_LANES, SHINGLES = 3 * SHINGLE_BLOCK };
+    enum { PLACES = 5 * MINHASH_LANES, SHINGLES = 3 * SHINGLE_BLOCK };
     static uint64_t a[PLACES], b[PLACES], shingles[SHINGLES], wanted[PLACES], plain[PLACES];
     static const uint64_t edges[] = {0,
                                      1,
@@ -211,8 +211,9 @@ static void test_kernels(void **unused)
         }
         for (uint32_t i = 0; i < count; i++)
             shingles[i] = random_below(&state, 4) ? random_below(&state, UINT64_MAX) : edges[i % EDGES];
-        uint64_t vector[PLACES];
+        uint64_t vector[PLACES], wide[PLACES];
         memcpy(vector, plain, sizeof vector);
+        memcpy(wide, plain, sizeof wide);
         for (uint32_t j = 0; j < PLACES; j++)
             for (uint32_t i = 0; i < count; i++) {
                 const uint64_t hash = (a[j] * shingles[i] + b[j]) % MINHASH_PRIME;
@@ -225,6 +226,10 @@ static void test_kernels(void **unused)
         if (cpu_has(CPU_AVX2)) {
             minhash_avx2(&numbers, shingles, count, vector);
             assert_memory_equal(vector, wanted, sizeof wanted);
+        }
+        if (cpu_has(CPU_AVX512)) {
+            minhash_avx512(&numbers, shingles, count, wide);
+            assert_memory_equal(wide, wanted, sizeof wanted);
         }
 #endif
     }
