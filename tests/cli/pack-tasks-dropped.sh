@@ -164,3 +164,37 @@ exits 1 tokmap pack -q -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K --t
 holds err "--dedup"
 tasks 2 d
 diff -r plain d
+
+# --status counts the stages before packing, too: here the second unit of a task cannot be read to its end.
+mkdir s
+{ cat a.jsonl a.jsonl; echo '{bad'; } >bad.jsonl
+bad()
+{
+    tokmap pack -q -t bytes -o s/out --shard-tokens 50K --unit-bytes 500K --dedup exact --task $1 bad.jsonl 2>err
+}
+exits 1 bad 0/1
+tokmap pack --status s/out --json >status
+json status
+equal "$(field status stage)" scan
+equal "$(field status failed)" 1
+equal "$(field status units_done)" 1
+equal "$(field status bytes_all)" "$(wc -c <bad.jsonl | tr -d ' ')"
+[ "$(field status bytes)" -ge 500000 ] && [ "$(field status bytes)" -lt "$(field status bytes_all)" ]
+tokmap pack --status s/out >status
+holds status '0 of 1  failed  scan     1/2'
+holds status 'scan: 1 of 2 units, '
+holds status 'the keys are compared, and then the units packed, when all tasks have done their share'
+rm -r s/out.work
+sed '$d' bad.jsonl >good.jsonl
+mv good.jsonl bad.jsonl
+bad 0/2
+bad 1/2
+tokmap pack --status s/out --json >status
+equal "$(field status stage)" pack
+equal "$(field status not_in_stage)" 1
+equal "$(field status units_done)" 1
+tokmap pack --status s/out >status
+holds status '0 of 2  done   scan'
+holds status '1 of 2  done   pack'
+holds status 'pack: 1 of 1 units of the tasks that have begun, '
+rm -r s/out.work

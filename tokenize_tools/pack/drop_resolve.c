@@ -16,6 +16,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "document_bands.h"
 
 #define PORTION_DOCUMENTS ((uint64_t)1 << 22)
 #define PORTIONS_MOST ((uint64_t)1024)
@@ -60,6 +61,13 @@ enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_opt
     if (options->drop->minhash) /* near_resolve.h */
         scans->portions = 1;
     return TOKMAP_OK;
+}
+
+uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct pack_options *options)
+{
+    const struct minhash_form *form = options->drop->minhash;
+    const uint64_t each = form ? form->bands * sizeof(struct band_record) : sizeof(struct stage_record);
+    return scans->portions ? scans->documents / scans->portions * each : 0;
 }
 
 void all_scans_free(struct all_scans *scans)
@@ -142,6 +150,8 @@ enum tokmap_status drop_portion_run(const struct all_scans *scans, const struct 
             status = stage_writer_next(work.writer, error);
         if (!status)
             status = unit_compare(&work, i, error);
+        if (!status && scans->progress)
+            scans->progress(scans->user, i + 1, scans->units);
     }
     if (!status)
         status = stage_writer_commit(work.writer, options->sync, error);

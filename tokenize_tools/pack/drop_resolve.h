@@ -21,6 +21,9 @@ struct all_scans {
     uint64_t *inputs; /* of each unit: the inputs with documents of the units before; one more has all of them */
     uint64_t documents;
     uint64_t portions; /* 0: nothing is compared */
+    /* Called while a portion is compared: `done` of `all` equal parts of that are done. May be NULL. */
+    void (*progress)(void *user, uint64_t done, uint64_t all);
+    void *user;
 };
 
 /* Reads the totals of all scans, which are complete. all_scans_free() frees them, also after a failure. Statuses: those
@@ -28,6 +31,9 @@ struct all_scans {
 enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_options *options, const char *folder,
                                   uint64_t key, uint64_t units, struct tokmap_error *error);
 void all_scans_free(struct all_scans *scans); /* accepts zeros */
+
+/* About how many bytes of keys a portion has. */
+uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct pack_options *options);
 
 /* Compares the keys of a portion. Statuses: those of stage files, ERROR_LIMIT (the keys do not fit in the memory),
  * ERROR_INTERRUPTED, ERROR_MEMORY. */

@@ -212,8 +212,11 @@ enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct 
     for (uint32_t i = 0; i < scans->documents && !status; i++)
         joining.first[i] = i;
     key_table_init(&joining.table, max64(options->drop->memory, TABLE_LEAST));
-    for (uint32_t i = 0; i < SCAN_PARTITIONS && !status; i++)
+    for (uint32_t i = 0; i < SCAN_PARTITIONS && !status; i++) {
         status = partition_join(&joining, i, error);
+        if (!status && scans->progress)
+            scans->progress(scans->user, i + 1, SCAN_PARTITIONS);
+    }
     if (!status)
         status = file_write(&joining, error);
     key_table_free(&joining.table);

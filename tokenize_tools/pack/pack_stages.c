@@ -55,6 +55,21 @@ static enum tokmap_status stage_look(const struct stages *stages, struct pack_st
     return status;
 }
 
+/* Makes a file of a stage. */
+static enum tokmap_status file_make(const struct stages *stages, enum pack_stage stage, uint64_t number,
+                                    struct tokmap_error *error)
+{
+    const struct pack_stages_options *options = stages->options;
+    const struct stage_id id = id_of(stages, stage, number);
+    const enum tokmap_status status = stage == PACK_STAGE_SCAN ? options->scan(options->self, number, &id, error)
+                                      : options->pack->drop->minhash
+                                          ? near_resolve_run(stages->scans, options->pack, error)
+                                          : drop_portion_run(stages->scans, options->pack, number, error);
+    if (!status)
+        options->made(options->self, number);
+    return status;
+}
+
 /* Makes the files of the share that are missing. */
 static enum tokmap_status share_make(const struct stages *stages, enum pack_stage stage, uint64_t count,
                                      struct tokmap_error *error)
@@ -62,17 +77,25 @@ static enum tokmap_status share_make(const struct stages *stages, enum pack_stag
     const struct pack_stages_options *options = stages->options;
     uint64_t first = 0, end = 0;
     enum tokmap_status status = TOKMAP_OK;
-    if (count && !options->finish)
-        pack_units_share(count, options->task, options->tasks, &first, &end);
+    if (!count || options->finish)
+        return TOKMAP_OK;
+    pack_units_share(count, options->task, options->tasks, &first, &end);
+    bool *there = calloc((size_t)(end - first) + 1, sizeof *there);
+    if (!there)
+        return error_set_memory(error, "the files of a stage", end - first);
     for (uint64_t i = first; i < end && !status; i++) {
         const struct stage_id id = id_of(stages, stage, i);
         status = stage_find(&id, error);
-        if (status != TOKMAP_ERROR_NOT_FOUND)
-            continue;
-        status = stage == PACK_STAGE_SCAN       ? options->scan(options->self, i, &id, error)
-                 : options->pack->drop->minhash ? near_resolve_run(stages->scans, options->pack, error)
-                                                : drop_portion_run(stages->scans, options->pack, i, error);
+        there[i - first] = !status;
+        if (status == TOKMAP_ERROR_NOT_FOUND)
+            status = TOKMAP_OK;
     }
+    if (!status)
+        options->begins(options->self, stage, first, end, there);
+    for (uint64_t i = first; i < end && !status; i++)
+        if (!there[i - first])
+            status = file_make(stages, stage, i, error);
+    free(there);
     return status;
 }
 
@@ -126,6 +149,8 @@ enum tokmap_status pack_stages_run(const struct pack_stages_options *options, st
     if (status || left->missing)
         return status;
     status = all_scans_read(scans, options->pack, options->folder, stages.key, options->units, error);
+    scans->progress = options->progress;
+    scans->user = options->self;
     if (!status) {
         *left = (struct pack_stage_left){.stage = PACK_STAGE_COMPARE, .count = scans->portions};
         status = stage_do(&stages, left, error);

@@ -25,6 +25,11 @@ struct pack_stages_options {
     bool finish; /* makes no file */
     /* Scans a unit. */
     enum tokmap_status (*scan)(void *self, uint64_t unit, const struct stage_id *id, struct tokmap_error *error);
+    /* Says that a stage begins, and which files of the share [first, end) are there already; and that one more is. */
+    void (*begins)(void *self, enum pack_stage stage, uint64_t first, uint64_t end, const bool *there);
+    void (*made)(void *self, uint64_t number);
+    /* As in struct all_scans. */
+    void (*progress)(void *self, uint64_t done, uint64_t all);
     /* Says that the process now waits for others, or no longer. */
     void (*waits)(void *self, bool waits);
     void *self;

@@ -33,7 +33,8 @@ struct tasks {
     struct all_scans scans; /* with dropped documents: what the stages before have found */
     /* The unit that is being made. */
     uint64_t unit;
-    uint64_t scanned; /* stored bytes of the units that this process has scanned */
+    uint64_t scanned;       /* stored bytes of the units that this process has scanned */
+    struct task_work stage; /* of the stages before packing */
     struct pack_result *now;
     struct histogram lengths;
     struct skipped_items *skipped; /* of the unit, where a list of them is wanted */
@@ -243,8 +244,50 @@ static void scan_progress(void *user, uint64_t stored_bytes)
 {
     const struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
+    struct task_work work = tasks->stage;
+    work.bytes += min64(stored_bytes, tasks->options->units->list[tasks->unit].bytes);
+    task_claim_report(tasks->claim, &work);
     if (pack->compared)
         pack->compared(pack->user, tasks->scanned + stored_bytes);
+}
+
+/* The bytes of a unit, or about those of a portion. */
+static uint64_t stage_bytes(const struct tasks *tasks, enum pack_stage stage, uint64_t number)
+{
+    return stage == PACK_STAGE_SCAN ? tasks->options->units->list[number].bytes
+                                    : all_scans_portion_bytes(&tasks->scans, tasks->options->pack);
+}
+
+static void stage_begins(void *self, enum pack_stage stage, uint64_t first, uint64_t end, const bool *there)
+{
+    struct tasks *tasks = self;
+    tasks->stage = (struct task_work){.stage = stage == PACK_STAGE_SCAN ? TASK_SCANS : TASK_COMPARES};
+    tasks->stage.units = end - first;
+    for (uint64_t i = first; i < end; i++) {
+        const uint64_t bytes = stage_bytes(tasks, stage, i);
+        tasks->stage.bytes_all += bytes;
+        tasks->stage.units_done += there[i - first];
+        tasks->stage.bytes += there[i - first] ? bytes : 0;
+    }
+    tasks->stage.bytes_before = tasks->stage.bytes;
+    task_claim_report(tasks->claim, &tasks->stage);
+}
+
+static void stage_made(void *self, uint64_t number)
+{
+    struct tasks *tasks = self;
+    const enum pack_stage stage = tasks->stage.stage == TASK_SCANS ? PACK_STAGE_SCAN : PACK_STAGE_COMPARE;
+    tasks->stage.units_done++;
+    tasks->stage.bytes += stage_bytes(tasks, stage, number);
+    task_claim_report(tasks->claim, &tasks->stage);
+}
+
+static void compare_progress(void *self, uint64_t done, uint64_t all)
+{
+    const struct tasks *tasks = self;
+    struct task_work work = tasks->stage;
+    work.bytes += (uint64_t)((unsigned __int128)stage_bytes(tasks, PACK_STAGE_COMPARE, 0) * done / all);
+    task_claim_report(tasks->claim, &work);
 }
 
 static enum tokmap_status unit_scan(void *self, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
@@ -288,6 +331,9 @@ static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *e
                                                .tasks = options->tasks,
                                                .finish = options->finish,
                                                .scan = unit_scan,
+                                               .begins = stage_begins,
+                                               .made = stage_made,
+                                               .progress = compare_progress,
                                                .waits = waits_report,
                                                .self = tasks};
     struct pack_stage_left *left = &tasks->outcome->left;
@@ -314,6 +360,7 @@ static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *e
     struct pack_tasks_outcome *outcome = tasks->outcome;
     const struct pack_units *units = tasks->options->units;
     enum tokmap_status status = TOKMAP_OK;
+    tasks->work.stage = TASK_PACKS;
     tasks->work.units = outcome->end - outcome->first;
     for (uint64_t i = outcome->first; i < outcome->end; i++)
         tasks->work.bytes_all += units->list[i].bytes;

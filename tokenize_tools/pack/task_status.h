@@ -4,15 +4,17 @@
  * Task i of n writes NAME.work/task-I-of-N.status, in place, every 2 seconds with a counter that is one larger each
  * time. The file is text of TASK_STATUS_BYTES bytes:
  *
- *     tokmap-task 1           the version
+ *     tokmap-task 2           the version
  *     task 2 7                its number, and of how many
  *     counter 31
  *     process 4711 node17     id and host
  *     nonce 1234              a random number of the process
  *     state 0                 enum task_state
- *     units 5 3               its units, and how many of them are done
- *     work 120 9000 700 100   documents, tokens, and stored bytes that are done, and the stored bytes of its units
- *     before 200              the stored bytes that were done when the process began
+ *     stage 2                 enum task_stage; the lines that follow are about it alone
+ *     units 5 3               its units, and how many of them are done; while comparing: its portions
+ *     work 120 9000 700 100   documents, tokens, and stored bytes that are done, and the stored bytes of its units;
+ *                             while comparing: bytes of keys
+ *     before 200              the bytes that were done when the process began with the stage
  *     time 12345              milliseconds since then
  *     hash 0123456789abcdef   XXH3-64 of the lines before
  *
@@ -37,8 +39,11 @@
 
 enum task_state { TASK_WORKING, TASK_DONE, TASK_FAILED, TASK_WAITING, TASK_STATES };
 
-/* What a process reports of its work. */
+enum task_stage { TASK_SCANS, TASK_COMPARES, TASK_PACKS, TASK_STAGES };
+
+/* What a process reports of its work in a stage. */
 struct task_work {
+    enum task_stage stage;
     uint64_t units, units_done;
     uint64_t documents, tokens, bytes, bytes_all;
     uint64_t bytes_before;
@@ -61,7 +66,7 @@ struct task_claim; /* task_claim_report() and task_claim_lost(): any thread; the
 enum tokmap_status task_claim_take(struct task_claim **claim, const char *folder, uint64_t task, uint64_t tasks,
                                    bool (*stop)(void *user), void *user, struct tokmap_error *error);
 
-/* What the file says next. */
+/* What the file says next; at once if the stage is another one. */
 void task_claim_report(struct task_claim *claim, const struct task_work *work);
 
 /* Whether it waits for other tasks: TASK_WAITING in place of TASK_WORKING. Writes the file at once. */

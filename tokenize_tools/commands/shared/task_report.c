@@ -10,9 +10,13 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-/* All tasks together. */
+static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack"};
+
+/* All tasks together. No task begins a stage before the stages before it are complete, so the last one that any task
+ * has begun is the one that all are in, and units to bytes_all are those of the tasks that have begun it. */
 struct sum {
-    uint64_t working, done, failed, stopped, absent;
+    enum task_stage stage;
+    uint64_t working, done, failed, stopped, absent, behind; /* behind: tasks that have not begun the stage */
     uint64_t units, units_done, documents, tokens, bytes, bytes_all;
     double rate, left; /* bytes a second; seconds. left is negative if unknown */
 };
@@ -50,14 +54,23 @@ static void sum_make(struct sum *sum, const struct task_status *tasks, size_t co
 {
     uint64_t most = 0;
     *sum = (struct sum){.working = 0};
+    for (size_t i = 0; i < count; i++)
+        sum->stage = tasks[i].work.stage > sum->stage ? tasks[i].work.stage : sum->stage;
     for (size_t i = 0; i < count; i++) {
         const struct task_status *task = &tasks[i];
+        const bool is_in = task->work.stage == sum->stage;
         const bool moves = is_at_work(task) && task->moving;
         const double left = left_of(task);
         sum->working += moves;
         sum->done += task->state == TASK_DONE;
         sum->failed += task->state == TASK_FAILED;
         sum->stopped += is_at_work(task) && !task->moving;
+        most = task->tasks > most ? task->tasks : most;
+        if (!is_in) {
+            sum->behind++;
+            sum->left = -1;
+            continue;
+        }
         sum->units += task->work.units;
         sum->units_done += task->work.units_done;
         sum->documents += task->work.documents;
@@ -69,7 +82,6 @@ static void sum_make(struct sum *sum, const struct task_status *tasks, size_t co
             sum->left = -1;
         else if (sum->left >= 0 && left > sum->left && moves)
             sum->left = left;
-        most = task->tasks > most ? task->tasks : most;
     }
     sum->absent = most > count ? most - count : 0;
     if (sum->absent)
@@ -83,10 +95,10 @@ static const char *time_text(double left, char text[32])
 
 static void tasks_print(const char *prefix, const struct task_status *tasks, size_t count, const struct sum *sum)
 {
-    static const bool right[] = {false, false, true, true, true, true, true, true, false};
-    static const char *const head[] = {"task",  "state",    "units", "documents", "tokens",
-                                       "bytes", "a second", "left",  "process"};
-    struct cli_table *table = cli_table_new(9);
+    static const bool right[] = {false, false, false, true, true, true, true, true, true, false};
+    static const char *const head[] = {"task",   "state", "stage",    "units", "documents",
+                                       "tokens", "bytes", "a second", "left",  "process"};
+    struct cli_table *table = cli_table_new(10);
     char a[32], b[32], c[32], d[32], e[32], name[64], units[64], process[TASK_HOST_MOST + 32];
     cli_table_row(table, head);
     for (size_t i = 0; i < count; i++) {
@@ -98,6 +110,7 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
         (void)snprintf(process, sizeof process, "%" PRIu64 " on %s", task->process, task->host);
         const char *const cells[] = {name,
                                      state_of(task),
+                                     stages[task->work.stage],
                                      units,
                                      cli_count(task->work.documents, a),
                                      cli_count(task->work.tokens, b),
@@ -112,10 +125,18 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
     cli_print("\n%s: %" PRIu64 " working, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " stopped without an end, "
               "%" PRIu64 " not begun\n",
               prefix, sum->working, sum->done, sum->failed, sum->stopped, sum->absent);
-    cli_print("%" PRIu64 " of %" PRIu64 " units%s, %s documents, %s tokens, %s of %s, %s a second, time left: %s\n",
-              sum->units_done, sum->units, sum->absent ? " of the tasks that have begun" : "",
-              cli_count(sum->documents, a), cli_count(sum->tokens, b), cli_bytes(sum->bytes, c),
-              cli_bytes(sum->bytes_all, d), cli_bytes((uint64_t)sum->rate, e), time_text(sum->left, name));
+    cli_print("%s: %" PRIu64 " of %" PRIu64 " %s%s, ", stages[sum->stage], sum->units_done, sum->units,
+              sum->stage == TASK_COMPARES ? "portions of the keys" : "units",
+              sum->absent || sum->behind ? " of the tasks that have begun" : "");
+    if (sum->stage == TASK_PACKS)
+        cli_print("%s documents, %s tokens, ", cli_count(sum->documents, a), cli_count(sum->tokens, b));
+    cli_print("%s of %s, %s a second, time left%s: %s\n", cli_bytes(sum->bytes, c), cli_bytes(sum->bytes_all, d),
+              cli_bytes((uint64_t)sum->rate, e), sum->stage == TASK_PACKS ? "" : " in this stage",
+              time_text(sum->left, name));
+    if (sum->stage != TASK_PACKS)
+        cli_print("%s when all tasks have done their share of this stage\n",
+                  sum->stage == TASK_SCANS ? "the keys are compared, and then the units packed,"
+                                           : "the units are packed");
     if (sum->stopped || sum->failed)
         cli_print("run the tasks again that failed or stopped: what they have finished is kept\n");
 }
@@ -139,6 +160,8 @@ static void tasks_json(const char *prefix, const struct task_status *tasks, size
     cli_json_number(&json, "failed", sum->failed);
     cli_json_number(&json, "stopped", sum->stopped);
     cli_json_number(&json, "not_begun", sum->absent);
+    cli_json_text(&json, "stage", stages[sum->stage]);
+    cli_json_number(&json, "not_in_stage", sum->behind);
     cli_json_number(&json, "units", sum->units);
     cli_json_number(&json, "units_done", sum->units_done);
     cli_json_number(&json, "documents", sum->documents);
@@ -157,6 +180,7 @@ static void tasks_json(const char *prefix, const struct task_status *tasks, size
         cli_json_number(&json, "process", task->process);
         cli_json_bytes(&json, "host", task->host, strlen(task->host));
         cli_json_number(&json, "counter", task->counter);
+        cli_json_text(&json, "stage", stages[task->work.stage]);
         cli_json_number(&json, "units", task->work.units);
         cli_json_number(&json, "units_done", task->work.units_done);
         cli_json_number(&json, "documents", task->work.documents);
@@ -234,7 +258,6 @@ void task_end_print(const struct task_end *end)
 
 void task_end_json(const struct task_end *end)
 {
-    static const char *const stages[] = {"scan", "compare", "pack"};
     const struct pack_tasks_outcome *outcome = end->outcome;
     struct cli_json json;
     cli_json_begin(&json, stdout);
