@@ -406,8 +406,6 @@ static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe
 
 /* ---- a list of merges ---- */
 
-#define AHEAD 16 /* merges whose memory is prefetched before they are handled */
-
 /* Returns whether the ids that merges make grow along the list. Then these ids serve as ranks. */
 static bool results_rise(const struct bpe_source *source)
 {
@@ -434,22 +432,17 @@ static bool merge_fits(const struct bpe_model *model, const struct bpe_source *s
 static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe_model *model,
                                       const struct bpe_source *source, bool *twice, struct tokmap_error *error)
 {
-    const struct bpe_merge *merges = source->merges;
-    *twice = false;
-    if (!bpe_pairs_new(listed, 2 * (uint64_t)source->merge_count))
-        return error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
-    for (uint32_t i = 0; i < source->merge_count; i++) {
-        if (source->merge_count - i > AHEAD)
-            bpe_pair_prefetch(listed, merges[i + AHEAD].left, merges[i + AHEAD].right);
-        if (!merge_fits(model, source, &merges[i]))
+    for (uint32_t i = 0; i < source->merge_count; i++)
+        if (!merge_fits(model, source, &source->merges[i]))
             return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
                              "merge %" PRIu32
                              " (from 0) joins two texts that together are not the text of its result; the "
                              "file is damaged",
                              i);
-        *twice |= !bpe_pair_add(listed, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
-    }
-    return TOKMAP_OK;
+    return bpe_pairs_new_list(listed, 2 * (uint64_t)source->merge_count + 1, source->merges, source->merge_count,
+                              !model->results, twice)
+               ? TOKMAP_OK
+               : error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
 }
 
 /* Returns whether merge i is the one that makes its token, according to the token's split. */
@@ -460,13 +453,31 @@ static bool makes_token(const struct bpe_model *model, const struct bpe_split *s
     return splits[result].made == (model->results ? i : result) + BPE_BY_RANK;
 }
 
+/* Makes the table of the `known` pairs that make their tokens. Returns false if memory ran out. */
+static bool keep_pairs(struct bpe_model *model, const struct bpe_source *source, const struct bpe_split *splits,
+                       uint32_t known)
+{
+    struct bpe_merge *kept = malloc(((size_t)known + 1) * sizeof *kept);
+    uint32_t count = 0;
+    bool twice;
+    for (uint32_t i = 0; kept && i < source->merge_count; i++)
+        if (makes_token(model, splits, source, i)) {
+            const struct bpe_merge *merge = &source->merges[i];
+            kept[count++] = (struct bpe_merge){merge->left, merge->right, model->results ? i : merge->result};
+        }
+    assert(!kept || count == known);
+    const bool good = kept && bpe_pairs_new_list(model, 2 * min64(source->merge_count, model->vocabulary) + 1, kept,
+                                                 count, true, &twice);
+    free(kept);
+    return good;
+}
+
 /* Adds the pairs and seeds of all tokens whose split was found; known: how many. May take over the tables of
  * `listed`. */
 static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_source *source,
                                      const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
                                      struct tokmap_error *error)
 {
-    const struct bpe_merge *merges = source->merges;
     const bool same = known == source->merge_count && !model->results;
     if (same) { /* every pair of the list is the one that makes its token */
         model->pairs = listed->pairs;
@@ -477,14 +488,8 @@ static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_s
         model->pair_count = listed->pair_count;
         model->pair_filter = listed->pair_filter;
         listed->pairs = listed->pair_filter = NULL;
-    } else if (!bpe_pairs_new(model, 2 * min64(source->merge_count, model->vocabulary))) {
+    } else if (!keep_pairs(model, source, splits, known)) {
         return error_set_memory(error, "a vocabulary", (uint64_t)model->vocabulary * 16);
-    }
-    for (uint32_t i = 0; i < source->merge_count && !same; i++) {
-        if (source->merge_count - i > AHEAD)
-            bpe_pair_prefetch(model, merges[i + AHEAD].left, merges[i + AHEAD].right);
-        if (makes_token(model, splits, source, i))
-            (void)bpe_pair_add(model, merges[i].left, merges[i].right, model->results ? i : merges[i].result);
     }
     byte_pairs_fill(model);
     for (uint32_t id = 0; id < model->vocabulary; id++)

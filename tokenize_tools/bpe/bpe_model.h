@@ -159,6 +159,12 @@ static inline void bpe_value_make(uint64_t value[2], bool wide, const uint32_t *
  * Returns false if memory ran out; then the model has no table. */
 bool bpe_pairs_new(struct bpe_model *model, uint64_t slots);
 
+/* Allocates such a table that has the pairs of a list: as if all were added in order, by several threads if there are
+ * many. The rank of a pair is the merge's result (by_result), or its place in the list. *twice: the list has a pair
+ * twice; the last of them counts. Returns false if memory ran out. */
+bool bpe_pairs_new_list(struct bpe_model *model, uint64_t slots, const struct bpe_merge *merges, uint32_t count,
+                        bool by_result, bool *twice);
+
 /* Frees the table and its filter. */
 void bpe_pairs_free(struct bpe_model *model);
 

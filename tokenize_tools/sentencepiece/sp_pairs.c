@@ -31,8 +31,6 @@
 #include "common/error.h"
 #include "sp_merge.h"
 
-#define AHEAD 16 /* merges whose memory is prefetched before they are handled */
-
 struct pairing {
     struct sp_builder *builder;
     struct text_places places; /* with scores: the pieces that can merge, by text */
@@ -47,15 +45,27 @@ static enum tokmap_status too_many(const struct sp_builder *builder, uint64_t pa
                      "the vocabulary has %" PRIu64 " merges or more, but at most %u are supported", pairs, BPE_MERGES);
 }
 
-static enum tokmap_status table_new(struct sp_builder *builder, uint64_t pairs)
+/* The pairs that a new table begins with. */
+struct pair_list {
+    const struct bpe_merge *merges;
+    uint32_t count;
+    bool by_result; /* the rank of a pair is its result, else its place in the list */
+    bool twice;     /* table_new() found a pair twice */
+};
+
+/* Makes a table for `pairs` pairs. list: NULL, or those that it begins with. */
+static enum tokmap_status table_new(struct sp_builder *builder, uint64_t pairs, struct pair_list *list)
 {
     struct bpe_model *head = &builder->model->head;
     free(head->byte_pairs);
     head->byte_pairs = NULL;
     if (pairs > BPE_MERGES)
         return too_many(builder, pairs);
+    const uint64_t slots = pairs + pairs / 2 + 1;
     head->byte_pairs = malloc(65536 * sizeof *head->byte_pairs);
-    if (!head->byte_pairs || !bpe_pairs_new(head, pairs + pairs / 2))
+    if (!head->byte_pairs ||
+        !(list ? bpe_pairs_new_list(head, slots, list->merges, list->count, list->by_result, &list->twice)
+               : bpe_pairs_new(head, slots)))
         return sp_no_memory(builder);
     memset(head->byte_pairs, 0xFF, 65536 * sizeof *head->byte_pairs);
     return TOKMAP_OK;
@@ -82,26 +92,24 @@ static enum tokmap_status add_listed(struct pairing *pairing)
     struct sp_builder *builder = pairing->builder;
     const struct sp_source *source = builder->source;
     struct bpe_model *head = &builder->model->head;
-    const enum tokmap_status status = table_new(builder, source->merge_count);
+    struct pair_list list = {.merges = source->merges, .count = source->merge_count};
     pairing->ranks = source->merge_count;
-    if (status)
-        return status;
+    if (source->merge_count > BPE_MERGES)
+        return too_many(builder, source->merge_count);
     head->results = malloc(((size_t)source->merge_count + 1) * sizeof *head->results);
     if (!head->results)
         return sp_no_memory(builder);
     for (uint32_t i = 0; i < source->merge_count; i++) {
-        const struct bpe_merge *merge = &source->merges[i];
-        if (source->merge_count - i > AHEAD)
-            bpe_pair_prefetch(head, merge[AHEAD].left, merge[AHEAD].right);
-        if (!merge_fits(builder, merge))
+        if (!merge_fits(builder, &source->merges[i]))
             return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, source->path, TOKMAP_NO_OFFSET,
                              "merges: merge %" PRIu32 " (from 0) joins tokens that are not text, such as <0x0A> or the "
                              "unknown token, or its two texts together are not the text of its result; check the file",
                              i);
-        pairing->twice |= !bpe_pair_add(head, merge->left, merge->right, i);
-        head->results[i] = merge->result;
+        head->results[i] = source->merges[i].result;
     }
-    return TOKMAP_OK;
+    const enum tokmap_status status = table_new(builder, source->merge_count, &list);
+    pairing->twice = list.twice;
+    return status;
 }
 
 /* ---- pairs by scores ---- */
@@ -245,7 +253,7 @@ static enum tokmap_status add_scored(struct pairing *pairing)
         status = scored_pairs(pairing, model->head.results, &all, &equals);
     }
     if (!status)
-        status = table_new(builder, all.count);
+        status = table_new(builder, all.count, NULL);
     for (size_t i = 0; i < all.count && !status; i++)
         (void)bpe_pair_add(&model->head, (uint32_t)(all.pairs[i] >> 43), (uint32_t)(all.pairs[i] >> 22) & (BPE_IDS - 1),
                            (uint32_t)all.pairs[i] & BPE_MERGES);
@@ -285,52 +293,58 @@ static uint32_t *by_length(const struct sp_builder *builder, uint32_t *count)
     return order;
 }
 
-/* Adds the pair that makes a token. border: the bytes of its left part. */
-static void keep_pair(struct pairing *pairing, uint32_t left, uint32_t right, uint32_t rank, uint32_t id,
-                      uint32_t border)
+/* Notes the pair that makes a token. border: the bytes of its left part. */
+static void note_pair(struct pairing *pairing, uint32_t rank, uint32_t id, uint32_t border)
 {
     struct sp_builder *builder = pairing->builder;
-    struct bpe_model *head = &builder->model->head;
     const uint8_t *text = sp_text(builder, id);
-    (void)bpe_pair_add(head, left, right, rank);
     pairing->kept++;
     if (sp_text_bytes(builder, id) == 2 && border == 1)
-        head->byte_pairs[(uint32_t)text[0] << 8 | text[1]] = rank;
+        builder->model->head.byte_pairs[(uint32_t)text[0] << 8 | text[1]] = rank;
     sp_border_note(builder, text, border, sp_text_bytes(builder, id));
 }
 
-/* Keeps the pairs that bpe_splits_find() finds without merging, nearly all of a list. Returns false if memory ran
- * out. */
-static bool keep_splits(struct pairing *pairing, const struct bpe_model *listed)
+/* The characters that are tokens, as the splits that bpe_splits_find() begins with. NULL: memory ran out. */
+static struct bpe_split *splits_new(const struct sp_builder *builder)
 {
-    struct sp_builder *builder = pairing->builder;
-    const struct sp_source *source = builder->source;
-    const struct bpe_merge *merges = source->merges;
-    uint32_t length;
-    if (!merges || pairing->twice)
-        return true;
-    struct bpe_split *splits = calloc((size_t)source->vocabulary + 1, sizeof *splits);
-    if (!splits)
-        return false;
-    for (uint32_t id = 0; id < source->vocabulary; id++) {
+    const uint32_t vocabulary = builder->source->vocabulary;
+    struct bpe_split *splits = calloc((size_t)vocabulary + 1, sizeof *splits);
+    for (uint32_t id = 0; splits && id < vocabulary; id++) {
         const uint8_t *text = sp_text(builder, id);
         const uint32_t count = sp_text_bytes(builder, id);
+        uint32_t length;
         if (count && count <= 4 && sp_is_character(text, count) &&
             builder->model->atoms[sp_character(text, count, &length)] == id + 1)
             splits[id].made = BPE_ATOM;
     }
-    (void)bpe_splits_find(listed, merges, source->merge_count, false, splits);
-    for (uint32_t i = 0; i < source->merge_count; i++) {
-        const uint32_t id = merges[i].result;
-        if (source->merge_count - i > AHEAD && splits[merges[i + AHEAD].result].made == i + AHEAD + BPE_BY_RANK)
-            bpe_pair_prefetch(&builder->model->head, merges[i + AHEAD].left, merges[i + AHEAD].right);
-        if (splits[id].made != i + BPE_BY_RANK)
-            continue;
-        keep_pair(pairing, merges[i].left, merges[i].right, i, id, sp_text_bytes(builder, merges[i].left));
+    return splits;
+}
+
+/* Makes the table with the pairs that bpe_splits_find() finds without merging, nearly all of a list. */
+static enum tokmap_status keep_splits(struct pairing *pairing, const struct bpe_model *listed)
+{
+    struct sp_builder *builder = pairing->builder;
+    const struct sp_source *source = builder->source;
+    const struct bpe_merge *merges = source->merges;
+    if (!merges || pairing->twice)
+        return table_new(builder, source->vocabulary, NULL);
+    struct bpe_split *splits = splits_new(builder);
+    const uint32_t known = splits ? bpe_splits_find(listed, merges, source->merge_count, false, splits) : 0;
+    struct bpe_merge *kept = splits ? malloc(((size_t)known + 1) * sizeof *kept) : NULL;
+    struct pair_list list = {.merges = kept, .by_result = true};
+    for (uint32_t i = 0; kept && i < source->merge_count; i++)
+        if (splits[merges[i].result].made == i + BPE_BY_RANK)
+            kept[list.count++] = (struct bpe_merge){merges[i].left, merges[i].right, i};
+    assert(!kept || list.count == known);
+    const enum tokmap_status status = kept ? table_new(builder, source->vocabulary, &list) : sp_no_memory(builder);
+    for (uint32_t i = 0; !status && i < known; i++) {
+        const uint32_t rank = kept[i].result, id = merges[rank].result;
+        note_pair(pairing, rank, id, sp_text_bytes(builder, kept[i].left));
         builder->reached[id] = true;
     }
+    free(kept);
     free(splits);
-    return true;
+    return status;
 }
 
 /* Merges a token's text. If two parts are left that are a pair of `listed`, keeps the pair. Returns false if memory ran
@@ -348,7 +362,8 @@ static bool merge_token(struct pairing *pairing, const struct bpe_model *listed,
     if (rank == BPE_NONE)
         return left != 0;
     builder->reached[id] = builder->model->head.results[rank] == id;
-    keep_pair(pairing, parts[0], parts[1], rank, id, border);
+    (void)bpe_pair_add(&builder->model->head, parts[0], parts[1], rank);
+    note_pair(pairing, rank, id, border);
     return true;
 }
 
@@ -398,26 +413,23 @@ static uint32_t *new_numbers(const struct pairing *pairing)
     return numbers;
 }
 
-/* Fills the model's new, empty table with the pairs of the old one, in new numbers. */
-static void renumber_pairs(struct bpe_model *head, const struct bpe_model *old, const uint32_t *numbers)
+/* Makes the model's new table with the pairs of the old one, in new numbers. */
+static enum tokmap_status renumber_pairs(struct pairing *pairing, const struct bpe_model *old, const uint32_t *numbers)
 {
     const uint64_t slots = (uint64_t)1 << old->pair_bits;
-    struct bpe_merge pairs[AHEAD];
-    uint32_t waiting = 0;
-    for (uint64_t at = 0; at < slots; at++) {
+    struct bpe_merge *pairs = malloc(((size_t)pairing->kept + 1) * sizeof *pairs);
+    struct pair_list list = {.merges = pairs, .by_result = true};
+    for (uint64_t at = 0; pairs && at < slots; at++) {
         const uint64_t pair = old->pairs[at];
-        if (pair != UINT64_MAX) {
-            const struct bpe_merge new = {numbers[pair >> 43], numbers[pair >> 22 & (BPE_IDS - 1)],
-                                          numbers[old->results[pair & BPE_MERGES]]};
-            bpe_pair_prefetch(head, new.left, new.right);
-            pairs[waiting++] = new;
-        }
-        if (waiting == AHEAD || at + 1 == slots)
-            while (waiting) {
-                waiting--;
-                (void)bpe_pair_add(head, pairs[waiting].left, pairs[waiting].right, pairs[waiting].result);
-            }
+        if (pair != UINT64_MAX)
+            pairs[list.count++] = (struct bpe_merge){numbers[pair >> 43], numbers[pair >> 22 & (BPE_IDS - 1)],
+                                                     numbers[old->results[pair & BPE_MERGES]]};
     }
+    assert(!pairs || list.count <= pairing->kept);
+    const enum tokmap_status status =
+        pairs ? table_new(pairing->builder, pairing->kept, &list) : sp_no_memory(pairing->builder);
+    free(pairs);
+    return status;
 }
 
 static enum tokmap_status number_symbols(struct pairing *pairing)
@@ -432,9 +444,8 @@ static enum tokmap_status number_symbols(struct pairing *pairing)
                             .results = head->results};
     uint32_t *numbers = new_numbers(pairing);
     head->pairs = head->pair_filter = NULL;
-    const enum tokmap_status status = numbers ? table_new(builder, pairing->kept) : sp_no_memory(builder);
+    const enum tokmap_status status = numbers ? renumber_pairs(pairing, &old, numbers) : sp_no_memory(builder);
     if (!status) {
-        renumber_pairs(head, &old, numbers);
         for (uint32_t code = 0; code < SP_CODES; code++)
             if (model->atoms[code])
                 model->atoms[code] = numbers[model->atoms[code] - 1] + 1;
@@ -461,8 +472,8 @@ static enum tokmap_status keep_pairs(struct pairing *pairing)
     head->pairs = head->pair_filter = NULL;
     uint32_t *order = NULL, count = 0;
     builder->reached = calloc((size_t)vocabulary + 1, sizeof *builder->reached);
-    enum tokmap_status status = builder->reached ? table_new(builder, vocabulary) : sp_no_memory(builder);
-    if (!status && (!keep_splits(pairing, &listed) || !(order = by_length(builder, &count))))
+    enum tokmap_status status = builder->reached ? keep_splits(pairing, &listed) : sp_no_memory(builder);
+    if (!status && !(order = by_length(builder, &count)))
         status = sp_no_memory(builder);
     for (uint32_t i = 0; i < count && !status; i++)
         if (sp_text_bytes(builder, order[i]) && !merge_token(pairing, &listed, &scratch, order[i]))

@@ -100,8 +100,73 @@ static void colliding_pairs_cost_no_more(void **unused)
     table_key_fix(0);
 }
 
+/* ---- lists ---- */
+
+#define LISTED 110000u /* two threads share them; 84% of the slots are used, so some searches leave a part */
+#define AGAIN 1000u    /* of them are there a second time, at the end of the list */
+
+/* The table of a list has what additions in order give, whatever part of it a thread has filled. */
+static void lists_are_added_in_order(void **unused)
+{
+    (void)unused;
+    struct bpe_merge *merges = malloc((LISTED + AGAIN) * sizeof *merges);
+    assert_non_null(merges);
+    for (uint32_t i = 0; i < LISTED; i++)
+        merges[i] = (struct bpe_merge){i * 7 % LISTED, i / 3, LISTED - i};
+    for (uint32_t i = 0; i < AGAIN; i++)
+        merges[LISTED + i] = (struct bpe_merge){merges[i * 97].left, merges[i * 97].right, 2 * LISTED + i};
+    for (uint32_t seed = 1; seed <= 6; seed++) {
+        struct bpe_model model = {.pairs = NULL};
+        const bool again = seed % 2, by_result = seed % 3;
+        const uint32_t count = LISTED + (again ? AGAIN : 0);
+        bool twice;
+        table_key_fix(seed);
+        assert_true(bpe_pairs_new_list(&model, count + count / 8, merges, count, by_result, &twice));
+        assert_int_equal(twice, again);
+        assert_int_equal(model.pair_count, LISTED);
+        for (uint32_t i = 0; i < count; i++)
+            if (i >= LISTED || !again || i % 97 || i / 97 >= AGAIN)
+                assert_int_equal(bpe_pair_rank(&model, merges[i].left, merges[i].right),
+                                 by_result ? merges[i].result : i);
+        assert_int_equal(bpe_pair_rank(&model, LISTED, LISTED), BPE_NONE);
+        bpe_pairs_free(&model);
+    }
+    table_key_fix(0);
+    free(merges);
+}
+
+/* A list that was made for the key of its table gets another key, and costs no more than single additions. */
+static void colliding_lists_cost_no_more(void **unused)
+{
+    (void)unused;
+    static struct bpe_merge merges[PAIRS];
+    uint32_t left[SIDE], right[SIDE];
+    for (uint32_t seed = 1; seed <= 4; seed++) {
+        struct bpe_model model = {.pairs = NULL};
+        bool twice;
+        table_key_fix(seed);
+        const uint64_t factor = table_key_new().low | 1;
+        choose(left, 21, factor);
+        choose(right, 0, factor);
+        for (uint32_t i = 0; i < PAIRS; i++)
+            merges[i] = (struct bpe_merge){left[i / SIDE], right[i % SIDE], i};
+        table_key_fix(seed);
+        assert_true(bpe_pairs_new_list(&model, 2 * PAIRS, merges, PAIRS, false, &twice));
+        assert_false(twice);
+        assert_true(model.pair_factor != factor);
+        assert_in_range(model.pair_passed, 0, 32 * PAIRS);
+        assert_int_equal(model.pair_count, PAIRS);
+        for (uint32_t i = 0; i < PAIRS; i++)
+            assert_int_equal(bpe_pair_rank(&model, merges[i].left, merges[i].right), i);
+        bpe_pairs_free(&model);
+    }
+    table_key_fix(0);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(colliding_pairs_cost_no_more)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(colliding_pairs_cost_no_more),
+                                       cmocka_unit_test(lists_are_added_in_order),
+                                       cmocka_unit_test(colliding_lists_cost_no_more)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
