@@ -35,6 +35,9 @@
  * taken back, one at the first failure, two at the next, then four, and the window doubles each time. In the worst case
  * it becomes the whole piece, which happens only with vocabularies made for the purpose.
  *
+ * Where pieces can be merged several at once (scratch->many), windows of a text are first merged ahead, many of them at
+ * once, and joined by the same two facts (bpe_windows.h). What does not join is merged window by window.
+ *
  * Windows of more than BPE_SHORT bytes are merged in rounds or with a heap (bpe_merge_parts.h).
  */
 #include "bpe_merge.h"
@@ -43,6 +46,7 @@
 #include <string.h>
 
 #include "bpe_merge_parts.h"
+#include "bpe_windows.h"
 #include "common/bytes.h"
 
 static inline uint32_t first_rank(const struct bpe_model *model, const uint8_t *bytes, size_t at)
@@ -144,6 +148,15 @@ static inline uint32_t accepted_at(const struct accepted *accepted, size_t i)
     return accepted->wide ? ((const uint32_t *)accepted->tokens)[i] : ((const uint16_t *)accepted->tokens)[i];
 }
 
+static void accept_ids(struct accepted *accepted, const uint32_t *ids, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (accepted->wide)
+            ((uint32_t *)accepted->tokens)[accepted->count++] = ids[i];
+        else
+            ((uint16_t *)accepted->tokens)[accepted->count++] = (uint16_t)ids[i];
+}
+
 static void accept(struct accepted *accepted, const struct merge_part *parts, size_t count)
 {
     for (size_t i = 0; i < count; i++)
@@ -151,6 +164,39 @@ static void accept(struct accepted *accepted, const struct merge_part *parts, si
             ((uint32_t *)accepted->tokens)[accepted->count++] = parts[i].symbol;
         else
             ((uint16_t *)accepted->tokens)[accepted->count++] = (uint16_t)parts[i].symbol;
+}
+
+/* Merges windows of a text ahead: `ahead` of them, of which the first begins with the last accepted token. Accepts what
+ * they have in common. count: bytes from there on. Returns how many windows were joined. 0: nothing was accepted; as
+ * many as there are, and *done: all of the text was. */
+static uint32_t accept_ahead(const struct bpe_model *model, bpe_merge_many_function *many, const uint8_t *bytes,
+                             size_t count, uint32_t ahead, struct accepted *accepted, bool *done)
+{
+    struct bpe_windows windows;
+    const size_t old = accepted->count;
+    uint32_t from = old != 0, next, i = 0;
+    size_t last_start = accepted->last_start;
+    *done = false;
+    bpe_windows_merge(&windows, model, many, bytes, count, ahead);
+    if (old && accepted_at(accepted, old - 1) != windows.pieces[0].ids[0])
+        return 0;
+    for (;; from = next, i++) {
+        const struct bpe_piece *window = &windows.pieces[i];
+        struct bpe_window_tokens tokens;
+        const bool joined = i + 1 < windows.count && bpe_windows_join(&windows, i, from, &tokens, &next);
+        if (!joined) {
+            *done = i + 1 == windows.count && window->bytes + window->count == bytes + count;
+            tokens = bpe_windows_last(&windows, i, from, *done);
+        }
+        accept_ids(accepted, window->ids + tokens.from, tokens.to - tokens.from);
+        if (tokens.to > tokens.from)
+            last_start =
+                accepted->last_start + (size_t)(window->bytes - bytes) + bpe_windows_start(&windows, i, tokens);
+        if (!joined)
+            break;
+    }
+    accepted->last_start = last_start;
+    return accepted->count == old ? 0 : i + 1;
 }
 
 static void take_back(const struct bpe_model *model, struct accepted *accepted, size_t tokens)
@@ -186,12 +232,16 @@ size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch
     struct accepted accepted = {tokens, wide, 0, 0};
     const size_t least = scratch->many ? BPE_LANE_BYTES : BPE_SHORT;
     size_t window = least, back = 1, successes = 0, looks = 0;
+    uint32_t ahead = BPE_WINDOWS;
     struct window_memory memory;
     assert(count);
     window_memory_init(&memory);
     for (;;) {
-        if (++looks % WINDOWS_A_LOOK == 0 && bpe_scratch_stops(scratch))
-            return 0;
+        if (++looks > WINDOWS_A_LOOK) {
+            looks = 0;
+            if (bpe_scratch_stops(scratch))
+                return 0;
+        }
         const bool last = window >= count - accepted.last_start;
         const size_t size = last ? count - accepted.last_start : window;
         if (size > MERGE_ROUNDS && !window_grow(scratch, size))
@@ -199,6 +249,22 @@ size_t bpe_merge_long(const struct bpe_model *model, struct bpe_scratch *scratch
         parts = size > MERGE_ROUNDS ? window_parts(scratch, size) : near;
         const uint8_t *text = bytes + accepted.last_start;
         size_t made = window_recall(&memory, text, size, parts);
+        if (!made && scratch->many && ahead > 1 && size == BPE_LANE_BYTES && !last) {
+            bool done;
+            const uint32_t tried = ahead, joined = accept_ahead(model, scratch->many, text, count - accepted.last_start,
+                                                                ahead, &accepted, &done);
+            looks += tried;
+            ahead = joined < tried ? joined : 2 * ahead < BPE_WINDOWS ? 2 * ahead : BPE_WINDOWS;
+            if (done) {
+                *largest = (uint32_t)max64(*largest, largest_of(&accepted));
+                return accepted.count;
+            }
+            if (joined) {
+                back = 1;
+                continue;
+            }
+        }
+        ahead = ahead > 1 ? ahead : 2;
         if (!made) {
             made = merge_window(model, scratch, text, size, parts);
             window_keep(&memory, text, size, parts, made);

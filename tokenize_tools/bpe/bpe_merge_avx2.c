@@ -1,11 +1,5 @@
 /*
  * bpe_merge_avx2.c - the merges of several short pieces of bytes at once with AVX2; see bpe_merge_lanes.h.
- *
- * AVX2 cannot replace a few chosen keys of a register. The obvious substitute, storing a key and loading the register
- * again, makes the load wait until the store has left the core. So a turn never loads what it has just stored: when a
- * lane has chosen a merge, it stores UINT32_MAX as the key of each pair that the merge changes. In its next turn, the
- * registers are loaded without these keys. The two new keys take part in the minimum as numbers, and are stored for
- * the turn after that.
  */
 #include <string.h>
 
@@ -35,6 +29,7 @@ LANE_INLINE uint32_t lowest_key(const uint32_t *keys, uint32_t registers)
 {
     const __m256i *const row = (const __m256i *)(const void *)keys;
     __m256i low = _mm256_load_si256(row);
+#pragma GCC unroll 8
     for (uint32_t i = 1; i < 2 * registers; i++)
         low = _mm256_min_epu32(low, _mm256_load_si256(row + i));
     __m128i four = _mm_min_epu32(_mm256_castsi256_si128(low), _mm256_extracti128_si256(low, 1));
@@ -51,7 +46,7 @@ LANE_INLINE bool choose(const struct bpe_model *model, struct lane *lane, uint32
     const uint32_t at = (least & 63) + 1;
     const uint32_t gone = lane_after(lane->alive, at);
     lane_merge(model, lane, at, gone, bpe_result(model, least >> LANE_PLACE));
-    lane->keys[gone - 1] = lane->keys[(lane->before - 1) & 63] = lane->keys[at - 1] = UINT32_MAX;
+    lane_forget(lane);
     return true;
 }
 
@@ -92,6 +87,7 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
 {
     uint64_t parts = _bzhi_u64(lane->alive >> 1, lane->piece->count);
     uint32_t made = 0;
+    lane->piece->starts = parts;
     for (; parts; parts = _blsr_u64(parts))
         lane->piece->ids[made++] = lane->ids[_tzcnt_u64(parts) + 1];
     lane->piece->ids_count = made;

@@ -86,6 +86,15 @@ LANE_INLINE void lane_merge(const struct bpe_model *model, struct lane *lane, ui
     lane->right_line = lane_line(model, lane->right);
 }
 
+/* Takes out the keys of the pairs that the last merge changes. Stored alone, and loaded together with others, a key
+ * makes the load wait until the store has left the core. So a turn never loads what it has just stored: in the lane's
+ * next turn the registers are loaded without these keys, and the two new keys take part in the minimum as numbers. They
+ * are stored for the turn after that. */
+LANE_INLINE void lane_forget(struct lane *lane)
+{
+    lane->keys[lane->gone - 1] = lane->keys[(lane->before - 1) & 63] = lane->keys[lane->at - 1] = UINT32_MAX;
+}
+
 typedef bool lane_start_function(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
                                  uint32_t registers);
 typedef bool lane_step_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);

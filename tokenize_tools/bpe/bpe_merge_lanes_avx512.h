@@ -9,7 +9,7 @@
 
 #if defined(__x86_64__)
 
-/* The keys of a lane; the first 1, 2, or 4 registers are used. */
+/* The first keys of a lane; the first 1, 2, or 4 registers are used. */
 struct lane_keys {
     __m512i of[4];
 };
@@ -33,17 +33,10 @@ LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, cons
     return rank << LANE_PLACE | place;
 }
 
-/* Merges at the lowest key and prefetches the two pairs that this changes. Returns false if nothing merges any more. */
-LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, struct lane_keys keys,
-                             uint32_t registers, uint32_t tied)
+/* Merges at the lowest key, and prefetches the two pairs that this changes. Returns false if nothing merges any more.
+ */
+LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, uint32_t least, uint32_t tied)
 {
-    __m512i low = keys.of[0];
-    _mm512_store_si512(lane->keys, low);
-    for (uint32_t i = 1; i < registers; i++) {
-        low = _mm512_min_epu32(low, keys.of[i]);
-        _mm512_store_si512(lane->keys + 16 * i, keys.of[i]);
-    }
-    const uint32_t least = _mm512_reduce_min_epu32(low);
     if (least >= LANE_NO_KEY)
         return false;
     const uint32_t at = (least & 63) + 1;
@@ -52,7 +45,22 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, s
     if (__builtin_expect(rank == tied, 0))
         rank = bpe_pair_rank(model, lane->ids[at], lane->ids[gone]);
     lane_merge(model, lane, at, gone, bpe_result(model, rank));
+    lane_forget(lane);
     return true;
+}
+
+/* Stores a lane's first keys, and merges at the lowest one. */
+LANE_INLINE bool lane_first(const struct bpe_model *model, struct lane *lane, struct lane_keys keys, uint32_t registers,
+                            uint32_t tied)
+{
+    __m512i low = keys.of[0];
+    _mm512_store_si512(lane->keys, low);
+#pragma GCC unroll 4
+    for (uint32_t i = 1; i < registers; i++) {
+        low = _mm512_min_epu32(low, keys.of[i]);
+        _mm512_store_si512(lane->keys + 16 * i, keys.of[i]);
+    }
+    return lane_choose(model, lane, _mm512_reduce_min_epu32(low), tied);
 }
 
 /* The keys of the 16 pairs of single bytes left[i], right[i], which begin at place from + i. Bits of `pairs`: those
@@ -70,33 +78,31 @@ LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, 
     return _mm512_or_si512(_mm512_slli_epi32(ranks, LANE_PLACE), _mm512_add_epi32(places, _mm512_set1_epi32(from)));
 }
 
-LANE_INLINE __m512i lane_set(__m512i keys, uint64_t places, uint32_t key)
-{
-    return _mm512_mask_set1_epi32(keys, (__mmask16)places, (int)key);
-}
-
 /* The next turn of a lane: reads the two pairs that were prefetched, and merges again. Returns false at the end. */
 LANE_INLINE bool lane_step(const struct bpe_model *model, struct lane *lane, uint32_t registers, uint32_t tied)
 {
-    const uint32_t at = lane->at, before = lane->before;
-    const uint32_t left = lane_key(model, lane->left, lane->left_line, (before - 1) & 63, tied);
-    const uint32_t right = lane_key(model, lane->right, lane->right_line, at - 1, tied);
-    const uint64_t gone_bit = ((uint64_t)1 << lane->gone) >> 1, before_bit = ((uint64_t)1 << before) >> 1,
-                   at_bit = (uint64_t)1 << (at - 1);
-    struct lane_keys keys;
-    for (uint32_t i = 0; i < registers; i++) {
-        keys.of[i] = lane_set(_mm512_load_si512(lane->keys + 16 * i), gone_bit >> (16 * i), UINT32_MAX);
-        keys.of[i] = lane_set(keys.of[i], before_bit >> (16 * i), left);
-        keys.of[i] = lane_set(keys.of[i], at_bit >> (16 * i), right);
-    }
-    return lane_choose(model, lane, keys, registers, tied);
+    const uint32_t at = lane->at - 1, before = (lane->before - 1) & 63;
+    __m512i low = _mm512_load_si512(lane->keys);
+#pragma GCC unroll 4
+    for (uint32_t i = 1; i < registers; i++)
+        low = _mm512_min_epu32(low, _mm512_load_si512(lane->keys + 16 * i));
+    uint32_t least = _mm512_reduce_min_epu32(low);
+    const uint32_t left = lane_key(model, lane->left, lane->left_line, before, tied);
+    const uint32_t right = lane_key(model, lane->right, lane->right_line, at, tied);
+    lane->keys[before] = left;
+    lane->keys[at] = right;
+    least = left < least ? left : least;
+    least = right < least ? right : least;
+    return lane_choose(model, lane, least, tied);
 }
 
-/* Writes the ids of the parts that are left to the piece. Returns how many. */
+/* Writes the ids of the parts that are left, and where they begin, to the piece. Returns how many. */
 LANE_INLINE uint32_t lane_ids(const struct lane *lane, uint32_t registers)
 {
     const uint64_t parts = _bzhi_u64(lane->alive >> 1, lane->piece->count);
     uint32_t made = 0;
+    lane->piece->starts = parts;
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < registers; i++) {
         const __mmask16 alive = (__mmask16)(parts >> (16 * i));
         const __m512i ids = _mm512_loadu_si512(lane->ids + 1 + 16 * i);

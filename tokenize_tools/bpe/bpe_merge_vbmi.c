@@ -20,6 +20,7 @@ LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct 
     lane->piece = piece;
     lane->ids[0] = LANE_END;
     lane->alive = ((uint64_t)2 << piece->count << 1) - 1;
+#pragma GCC unroll 4
     for (uint32_t i = 0; i < registers; i++) {
         const uint8_t *bytes = piece->bytes + 16 * i;
         const __mmask16 present = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
@@ -28,7 +29,7 @@ LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct 
         _mm512_storeu_si512(lane->ids + 1 + 16 * i, first_ids(model, left, present));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
-    return lane_choose(model, lane, keys, registers, BPE_MERGES);
+    return lane_first(model, lane, keys, registers, BPE_MERGES);
 }
 
 LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t registers)

@@ -37,7 +37,7 @@ LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, c
                                                                           _mm512_set1_epi32(SP_NO_SYMBOL)));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
-    return lane_choose(model, lane, keys, registers, own_of(model)->tied);
+    return lane_first(model, lane, keys, registers, own_of(model)->tied);
 }
 
 /* Starts a lane with any piece; step() makes its first keys. */
@@ -86,7 +86,7 @@ LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t
     }
     for (uint32_t i = 0; i < registers; i++)
         keys.of[i] = _mm512_load_si512(first_keys + 16 * i);
-    return lane_choose(model, lane, keys, registers, own_of(model)->tied);
+    return lane_first(model, lane, keys, registers, own_of(model)->tied);
 }
 
 /* Leaves symbols in the place of ids, and prefetches the ids. */

@@ -1,0 +1,57 @@
+/*
+ * bpe_windows.h - a long text in windows that overlap and are merged together (bpe_merge_lanes.h).
+ *
+ * Windows could be merged one after the other, each from the last token that the one before it left. Then each waits
+ * for the one before, and each merge for the memory that holds its pairs. Here the windows begin at places that do not
+ * depend on any merge: each overlaps the one before by BPE_OVERLAP bytes or more. So they can be in work at the same
+ * time. The ids of a window are wrong near its borders, since it does not know what is beside it, but they are joined
+ * without error wherever two windows share a token, one with the same first and last byte.
+ *
+ * Why this is exact: by the first fact of bpe_merge.c, two neighbors in the ids of a window are the ids of their bytes
+ * together. So a row of tokens that goes from window to window at shared tokens has only neighbors that are, each two
+ * of them, the ids of their bytes. By the second fact, such a row is the ids of all its bytes.
+ *
+ * Example with windows of 8 bytes that overlap by 4, for the text "the cathedral": the windows "the cath" and
+ * "cathedra" give "the" " cat" "h" and "cat" "hed" "ra". They share no token, since " cat" begins before the second
+ * window. Had the second given "ca" "t" "h" "ed" "ra", both would have the token "h", and the row would be "the" " cat"
+ * "h" "ed" "ra".
+ *
+ * Where two windows do not share a token, the caller continues from the last one that was joined.
+ */
+#ifndef TOKMAP_BPE_BPE_WINDOWS_H
+#define TOKMAP_BPE_BPE_WINDOWS_H
+
+#include "bpe_piece.h"
+
+#define BPE_OVERLAP 16 /* bytes: some tokens, so that windows of text nearly always share one */
+#define BPE_WINDOWS 24 /* windows that are merged together at most; all have BPE_LANE_BYTES bytes */
+
+struct bpe_windows {
+    struct bpe_piece pieces[BPE_WINDOWS];
+    uint32_t count;
+    uint32_t ids[BPE_WINDOWS * (BPE_LANE_BYTES + 16)];
+};
+
+/* Some of the tokens of a window, [from, to). The token after them, if any, begins at `end`, a number of bytes. */
+struct bpe_window_tokens {
+    uint32_t from, to, end;
+};
+
+/* Merges the first windows of a text, at most `most` (1 to BPE_WINDOWS). count: bytes, at least BPE_LANE_BYTES. If all
+ * of the text fits, the last window ends with it. */
+void bpe_windows_merge(struct bpe_windows *windows, const struct bpe_model *model, bpe_merge_many_function *many,
+                       const uint8_t *bytes, size_t count, uint32_t most);
+
+/* Finds the tokens of window i that belong to the row, and stores in *next the first one of window i + 1 that does.
+ * from: the first one of window i. Returns false if the windows share no token from there on. */
+bool bpe_windows_join(const struct bpe_windows *windows, uint32_t i, uint32_t from, struct bpe_window_tokens *tokens,
+                      uint32_t *next);
+
+/* The same for the last window: all tokens, or those that end before its last quarter, which the text after it is
+ * likely to change. */
+struct bpe_window_tokens bpe_windows_last(const struct bpe_windows *windows, uint32_t i, uint32_t from, bool all);
+
+/* Returns the first byte of the last of these tokens, which are at least one, in the window. */
+uint32_t bpe_windows_start(const struct bpe_windows *windows, uint32_t i, struct bpe_window_tokens tokens);
+
+#endif
