@@ -8,7 +8,8 @@
 
 #include "tokmap/tokmap.h"
 
-enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2 }; /* exit statuses */
+/* Exit statuses. AGAIN: the share of a task is done, and the same command continues the work later. */
+enum { CLI_DONE = 0, CLI_FAILED = 1, CLI_MISUSED = 2, CLI_AGAIN = 3 };
 
 /* Prints a report for people on standard output, or on `file`, like printf(), with what is not plain in an argument in
  * its visible form (common/visible.h), newlines of an argument included. To be used wherever a report contains a name,

@@ -21,6 +21,13 @@ pack()
     shift
     tokmap pack -q -t bytes -o $into/out --shard-tokens 50K --unit-bytes 60K $options "$@" $inputs
 }
+# part FOLDER OPTION...: packs, and may end because other tasks are missing.
+part()
+{
+    again=0
+    pack "$@" || again=$?
+    [ $again -eq 0 ] || [ $again -eq 3 ] || exit $again
+}
 # tasks N FOLDER: runs tasks, one after the other, until the output is complete.
 tasks()
 {
@@ -28,11 +35,11 @@ tasks()
     while [ ! -e $2/out ] && [ ! -e $2/out.train ]; do
         task=0
         while [ $task -lt $1 ] && [ ! -e $2/out ] && [ ! -e $2/out.train ]; do
-            pack $2 --task $task/$1 -j $((task % 2 + 1))
+            part $2 --task $task/$1 -j $((task % 2 + 1))
             task=$((task + 1))
         done
         rounds=$((rounds + 1))
-        [ $rounds -le 3 ]
+        [ $rounds -le 2 ] # one is for the scan, and for those that pack after it
     done
 }
 # check COUNTS OPTION...: compares the outputs of so many tasks.
@@ -74,11 +81,25 @@ options='--dedup exact --exclude-ngrams words.txt --exclude-words 2'
 mkdir plain d
 pack plain
 for task in 0 1 2 3; do
-    pack d --task $task/4 -j 1 &
+    part d --task $task/4 -j 1 &
 done
 wait
 [ -e d/out ] || tasks 4 d # unless one of them began when another one had ended
 diff -r plain d
+
+# With --wait, a task waits for one that begins later, and both are run once; with --wait 0, it waits for nobody.
+rm -r d
+mkdir d
+pack d --task 0/2 --wait 50 -j 1 &
+while ! tokmap pack --status d/out >status 2>/dev/null || ! grep -q '^0 of 2  waiting' status; do sleep 0.05; done
+exits 3 pack d --task 2/3 --wait 0
+[ ! -e d/out ]
+pack d --task 1/2 --wait 50 -j 1
+wait $!
+[ -e d/out ]
+diff -r plain d
+exits 2 tokmap pack -q -t bytes -o e/out --shard-tokens 50K --wait 5 $inputs 2>err
+holds err '--wait is for one of several tasks: give its number with --task I/N'
 
 # After kills the same commands end with the same bytes.
 number=0
@@ -99,10 +120,12 @@ diff -r plain d
 # --finish says what is missing, of each stage. A report says which stage is not complete.
 rm -r d
 mkdir d
-tokmap pack -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K $options --task 0/2 $inputs >report
+exits 3 tokmap pack -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K $options --task 0/2 $inputs >report
 holds report "task 0 of 2: its share of the search for duplicates and excluded texts is done"
 holds report "scans of units are missing, without which no unit can be packed; run this command again"
-tokmap pack -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K $options --task 0/2 --json $inputs >report
+holds report "of task 1 of 2)"
+holds report "stage 1 of 3, scan; what follows: compare, pack (exit status 3)"
+exits 3 tokmap pack -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K $options --task 0/2 --json $inputs >report
 json report
 equal "$(field report stage)" scan
 exits 1 pack d --finish 2>err
@@ -150,8 +173,8 @@ diff -r plain d
 rm -r d
 mkdir d
 cp a.jsonl saved
-pack d --task 0/2
-pack d --task 1/2
+part d --task 0/2
+part d --task 1/2
 line=$(sed -n 1500p a.jsonl)
 sed "1500s/.*/$(echo "$line" | tr 0-9 1-90)/" saved >a.jsonl
 equal "$(wc -c <a.jsonl)" "$(wc -c <saved)"
@@ -187,7 +210,7 @@ holds status 'the keys are compared, and then the units packed, when all tasks h
 rm -r s/out.work
 sed '$d' bad.jsonl >good.jsonl
 mv good.jsonl bad.jsonl
-bad 0/2
+exits 3 bad 0/2
 bad 1/2
 tokmap pack --status s/out --json >status
 equal "$(field status stage)" pack

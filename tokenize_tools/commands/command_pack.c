@@ -373,7 +373,8 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
             task_end_json(&end);
         else if (!packing->quiet)
             task_end_print(&end);
-        return cli_finish(program, listed ? CLI_DONE : CLI_FAILED);
+        const int done = packing->tasks.outcome.left.missing ? CLI_AGAIN : CLI_DONE;
+        return cli_finish(program, listed ? done : CLI_FAILED);
     }
     const struct pack_report report = {.prefix = packing->prefix,
                                        .dry_run = packing->dry_run,

@@ -8,7 +8,8 @@
  *
  * The state of the work is which files there are. A task makes those of its share that are missing, of the first stage
  * that is not complete. If then the stage is complete, the next one follows. Otherwise it waits as long as another task
- * works on it, and then ends: the same command continues later.
+ * works on it, and some time more, and then ends: the same command continues later. A task that finds no other at work
+ * makes all that is missing of the comparison.
  */
 #ifndef TOKMAP_PACK_PACK_STAGES_H
 #define TOKMAP_PACK_PACK_STAGES_H
@@ -23,6 +24,9 @@ struct pack_stages_options {
     uint64_t units;
     uint64_t task, tasks;
     bool finish; /* makes no file */
+    /* How long to wait for files that are missing while no other task works; at_once: not even while one does. */
+    uint64_t wait_ns;
+    bool at_once;
     /* Scans a unit. */
     enum tokmap_status (*scan)(void *self, uint64_t unit, const struct stage_id *id, struct tokmap_error *error);
     /* Says that a stage begins, and which files of the share [first, end) are there already; and that one more is. */

@@ -330,6 +330,8 @@ static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *e
                                                .task = options->task,
                                                .tasks = options->tasks,
                                                .finish = options->finish,
+                                               .wait_ns = options->wait_ns,
+                                               .at_once = options->at_once,
                                                .scan = unit_scan,
                                                .begins = stage_begins,
                                                .made = stage_made,

@@ -25,6 +25,8 @@ struct pack_tasks_options {
     const struct pack_units *units; /* those of the operands */
     uint64_t task, tasks;           /* 0 of 1: one process does everything */
     bool finish;                    /* makes no unit: only names the shards */
+    uint64_t wait_ns;               /* as in pack_stages.h */
+    bool at_once;
 };
 
 /* What a process has done. */

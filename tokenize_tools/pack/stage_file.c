@@ -23,6 +23,7 @@
 #include "common/hash.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
+#include "text/decimal.h"
 #include "text/path.h"
 
 #define MAGIC "tokmap-stage 1\n"
@@ -77,6 +78,33 @@ bool stage_is_name(const char *entry)
             return true;
     }
     return false;
+}
+
+struct stage_listing {
+    enum stage_kind kind;
+    uint64_t count;
+    bool *there;
+};
+
+static int entry_mark(void *user, const char *entry)
+{
+    const struct stage_listing *listing = user;
+    const size_t begin = strlen(names[listing->kind]);
+    uint64_t number;
+    if (!strncmp(entry, names[listing->kind], begin) && strlen(entry + begin) >= DIGITS &&
+        decimal_parse(entry + begin, strlen(entry + begin), &number) && number < listing->count)
+        listing->there[number] = true;
+    return 0;
+}
+
+enum tokmap_status stage_list(const char *folder, enum stage_kind kind, uint64_t count, bool *there,
+                              struct tokmap_error *error)
+{
+    struct stage_listing listing = {kind, count, there};
+    const int system = os_folder_list(folder, entry_mark, &listing);
+    return system ? error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
+                                     "the folder of unfinished work cannot be read")
+                  : TOKMAP_OK;
 }
 
 static char *path_of(const struct stage_id *id, const char *ending)

@@ -44,6 +44,11 @@ bool stage_is_name(const char *entry);
  * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status stage_find(const struct stage_id *id, struct tokmap_error *error);
 
+/* Lists the folder once, and sets there[i] for each file of a kind with number i below `count` that has its name, and
+ * may be damaged. Statuses: OK, ERROR_IO. */
+enum tokmap_status stage_list(const char *folder, enum stage_kind kind, uint64_t count, bool *there,
+                              struct tokmap_error *error);
+
 /* ---- write ---- */
 
 struct stage_writer; /* for one thread at a time */

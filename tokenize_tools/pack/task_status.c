@@ -371,12 +371,16 @@ void task_claim_end(struct task_claim *claim, enum task_state state)
 
 /* ---- all tasks ---- */
 
+/* A task whose counter alone says whether a process is there. */
+struct task_seen {
+    uint64_t task, tasks, counter, nonce, moved_ns;
+};
+
 struct listing {
     const char *folder;
     struct task_status *list;
     size_t count, capacity;
-    bool *unsure; /* of each: no lock says whether a process is there */
-    bool lost;    /* no memory */
+    bool lost; /* no memory */
 };
 
 /* Whether a process has the file: 1 yes, 0 no, -1 unknown. */
@@ -411,15 +415,13 @@ static int entry_take(void *user, const char *entry)
         const size_t capacity = listing->capacity ? 2 * listing->capacity : 16;
         struct task_status *list = realloc(listing->list, capacity * sizeof *list);
         listing->list = list ? list : listing->list;
-        bool *unsure = realloc(listing->unsure, capacity * sizeof *unsure);
-        listing->unsure = unsure ? unsure : listing->unsure;
-        listing->lost = listing->lost || !list || !unsure;
+        listing->lost = listing->lost || !list;
         if (listing->lost)
             return -1;
         listing->capacity = capacity;
     }
     status.moving = held > 0;
-    listing->unsure[listing->count] = held < 0;
+    status.unsure = held < 0;
     listing->list[listing->count++] = status;
     return 0;
 }
@@ -437,7 +439,7 @@ static void counters_watch(struct listing *listing)
 {
     bool any = false;
     for (size_t i = 0; i < listing->count; i++)
-        any = any || listing->unsure[i];
+        any = any || listing->list[i].unsure;
     if (any)
         os_sleep_ns(TASK_WATCH_NS);
     for (size_t i = 0; i < listing->count && any; i++) {
@@ -445,7 +447,7 @@ static void counters_watch(struct listing *listing)
         char name[96];
         (void)snprintf(name, sizeof name, NAME_FIRST "%" PRIu64 NAME_MIDDLE "%" PRIu64 NAME_LAST, task->task,
                        task->tasks);
-        char *path = listing->unsure[i] ? path_in(listing->folder, name) : NULL;
+        char *path = task->unsure ? path_in(listing->folder, name) : NULL;
         if (path && path_load(path, &now)) {
             const bool moves = now.counter != task->counter && is_at_work(&now);
             *task = now;
@@ -470,10 +472,87 @@ enum tokmap_status task_status_list(const char *folder, bool watched, struct tas
         counters_watch(&listing);
     if (!status && listing.count)
         qsort(listing.list, listing.count, sizeof *listing.list, compare);
-    free(listing.unsure);
     *list = status ? NULL : listing.list;
     *count = status ? 0 : listing.count;
     if (status)
         free(listing.list);
     return status;
+}
+
+/* ---- waiting for any task ---- */
+
+/* Whether the counter of a task that no lock says anything about has moved lately. */
+static bool counter_moved(struct task_watch *watch, const struct task_status *task)
+{
+    const uint64_t now = os_clock_ns();
+    struct task_seen *seen = NULL;
+    for (size_t i = 0; i < watch->count && !seen; i++)
+        if (watch->seen[i].task == task->task && watch->seen[i].tasks == task->tasks)
+            seen = &watch->seen[i];
+    if (!seen) {
+        struct task_seen *grown = realloc(watch->seen, (watch->count + 1) * sizeof *grown);
+        if (!grown)
+            return true;
+        watch->seen = grown;
+        seen = &grown[watch->count++];
+        *seen = (struct task_seen){task->task, task->tasks, task->counter, task->nonce, now};
+    }
+    if (seen->counter != task->counter || seen->nonce != task->nonce)
+        *seen = (struct task_seen){task->task, task->tasks, task->counter, task->nonce, now};
+    return now - seen->moved_ns < TASK_WATCH_NS;
+}
+
+static enum task_others other_state(struct task_watch *watch, const struct task_status *task, uint64_t own,
+                                    enum task_stage stage)
+{
+    if (task->task == own || !is_at_work(task) || !(task->moving || (task->unsure && counter_moved(watch, task))))
+        return TASK_OTHERS_NONE;
+    return task->state == TASK_WORKING || task->work.stage != stage ? TASK_OTHERS_WORK
+           : task->task < own                                       ? TASK_OTHERS_WAIT
+                                                                    : TASK_OTHERS_NONE;
+}
+
+/* Reads the file of one task. */
+static bool status_again(const char *folder, struct task_status *task)
+{
+    struct task_status now;
+    char name[96];
+    (void)snprintf(name, sizeof name, NAME_FIRST "%" PRIu64 NAME_MIDDLE "%" PRIu64 NAME_LAST, task->task, task->tasks);
+    char *path = path_in(folder, name);
+    const bool good = path && path_load(path, &now);
+    const int held = good && is_at_work(&now) ? is_held(path, &now) : 0;
+    free(path);
+    if (good)
+        *task = now;
+    task->moving = held > 0;
+    task->unsure = held < 0;
+    return good;
+}
+
+enum task_others task_watch_look(struct task_watch *watch, const char *folder, uint64_t own, enum task_stage stage)
+{
+    struct task_status *list;
+    struct tokmap_error unused;
+    size_t count;
+    enum task_others others = TASK_OTHERS_NONE;
+    if (watch->found.tasks && status_again(folder, &watch->found) &&
+        other_state(watch, &watch->found, own, stage) == TASK_OTHERS_WORK)
+        return TASK_OTHERS_WORK;
+    watch->found.tasks = 0;
+    if (task_status_list(folder, false, &list, &count, &unused))
+        return TASK_OTHERS_NONE;
+    for (size_t i = 0; i < count; i++) {
+        const enum task_others state = other_state(watch, &list[i], own, stage);
+        if (state == TASK_OTHERS_WORK)
+            watch->found = list[i];
+        others = state > others ? state : others;
+    }
+    free(list);
+    return others;
+}
+
+void task_watch_free(struct task_watch *watch)
+{
+    free(watch->seen);
+    *watch = (struct task_watch){.count = 0};
 }

@@ -56,6 +56,7 @@ struct task_status {
     struct task_work work;
     uint64_t milliseconds;
     bool moving; /* of task_status_list(): a process writes the file */
+    bool unsure; /* of task_status_list() without watching: no lock says whether one does */
 };
 
 struct task_claim; /* task_claim_report() and task_claim_lost(): any thread; the others: one */
@@ -85,6 +86,23 @@ void task_claim_end(struct task_claim *claim, enum task_state state);
  * (there is no such folder), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status task_status_list(const char *folder, bool watch, struct task_status **list, size_t *count,
                                     struct tokmap_error *error);
+
+/* Looks again and again what the other tasks do. The one that was found working is looked at first, so that most looks
+ * read one file. Where no lock says whether a process is there, one is if the counter has moved within TASK_WATCH_NS,
+ * or was not looked at before. Begins as zero bytes. */
+enum task_others {
+    TASK_OTHERS_NONE,
+    TASK_OTHERS_WAIT, /* none works, and one with a lower number waits in the same stage */
+    TASK_OTHERS_WORK
+};
+struct task_watch {
+    struct task_status found; /* the one that worked last; tasks 0: none */
+    struct task_seen *seen;   /* counters of those that no lock says anything about */
+    size_t count;
+};
+/* own, stage: of the process that asks. Whoever waits in another stage will work as soon as it looks again. */
+enum task_others task_watch_look(struct task_watch *watch, const char *folder, uint64_t own, enum task_stage stage);
+void task_watch_free(struct task_watch *watch);
 
 /* Whether a file in the folder of unfinished work is one of these. */
 bool task_status_is_name(const char *entry);

@@ -234,6 +234,36 @@ static void test_claim_lost(void **unused)
     free(tasks);
 }
 
+/* What a process finds out about the others that share its work. */
+static void test_watch(void **unused)
+{
+    (void)unused;
+    struct task_claim *first, *last;
+    struct task_watch watch = {.count = 0};
+    struct tokmap_error error;
+    const struct task_work compares = {.stage = TASK_COMPARES};
+    assert_int_equal(chdir(folder), 0);
+    (void)mkdir("watched", 0777);
+    assert_int_equal(task_watch_look(&watch, "watched", 1, TASK_SCANS), TASK_OTHERS_NONE);
+    assert_int_equal(task_claim_take(&first, "watched", 0, 3, NULL, NULL, &error), TOKMAP_OK);
+    assert_int_equal(task_watch_look(&watch, "watched", 0, TASK_SCANS), TASK_OTHERS_NONE); /* itself */
+    assert_int_equal(task_watch_look(&watch, "watched", 1, TASK_SCANS), TASK_OTHERS_WORK);
+    assert_int_equal(watch.found.task, 0);
+    task_claim_wait(first, true);
+    assert_int_equal(task_watch_look(&watch, "watched", 1, TASK_SCANS), TASK_OTHERS_WAIT);
+    assert_int_equal(task_watch_look(&watch, "watched", 1, TASK_COMPARES), TASK_OTHERS_WORK); /* it will wake up */
+    assert_int_equal(task_claim_take(&last, "watched", 2, 3, NULL, NULL, &error), TOKMAP_OK);
+    task_claim_report(last, &compares);
+    task_claim_wait(last, true);
+    assert_int_equal(task_watch_look(&watch, "watched", 1, TASK_SCANS), TASK_OTHERS_WORK);
+    task_claim_end(first, TASK_DONE);
+    assert_int_equal(task_watch_look(&watch, "watched", 1, TASK_COMPARES), TASK_OTHERS_NONE); /* 2 waits for 1 */
+    assert_int_equal(task_watch_look(&watch, "watched", 3, TASK_COMPARES), TASK_OTHERS_WAIT);
+    task_claim_end(last, TASK_DONE);
+    assert_int_equal(task_watch_look(&watch, "watched", 3, TASK_COMPARES), TASK_OTHERS_NONE);
+    task_watch_free(&watch);
+}
+
 static void test_record(void **unused)
 {
     (void)unused;
@@ -288,7 +318,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_units),       cmocka_unit_test(test_shares), cmocka_unit_test(test_borders),
         cmocka_unit_test(test_status_text), cmocka_unit_test(test_claim),  cmocka_unit_test(test_claim_lost),
-        cmocka_unit_test(test_record),
+        cmocka_unit_test(test_record),      cmocka_unit_test(test_watch),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -16,20 +16,25 @@
 #include "text/decimal.h"
 
 #define TASKS_VARIABLE "TOKMAP_TASKS"
+#define WAIT_MOST ((uint64_t)365 * 86400)
+#define WAIT_TOGETHER 600 /* seconds: what starts all processes at once also ends them */
+#define WAIT_APART 60
 
 enum scheduler { SLURM_ARRAY, SLURM_STEP, OPEN_MPI, PMI, PMIX, KUBERNETES, AWS_BATCH, TORCH, SCHEDULERS };
 
 static const struct {
     const char *number, *count; /* count NULL: TOKMAP_TASKS */
     const char *both;           /* for reports */
+    bool apart;                 /* some processes may begin when others have ended */
 } variables[SCHEDULERS] = {
-    [SLURM_ARRAY] = {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID and _COUNT"},
+    [SLURM_ARRAY] = {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID and _COUNT", true},
     [SLURM_STEP] = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID and SLURM_STEP_NUM_TASKS"},
     [OPEN_MPI] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK and _SIZE"},
     [PMI] = {"PMI_RANK", "PMI_SIZE", "PMI_RANK and PMI_SIZE"},
     [PMIX] = {"PMIX_RANK", NULL, "PMIX_RANK and " TASKS_VARIABLE},
-    [KUBERNETES] = {"JOB_COMPLETION_INDEX", NULL, "JOB_COMPLETION_INDEX and " TASKS_VARIABLE},
-    [AWS_BATCH] = {"AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "AWS_BATCH_JOB_ARRAY_INDEX and _SIZE"},
+    [KUBERNETES] = {"JOB_COMPLETION_INDEX", NULL, "JOB_COMPLETION_INDEX and " TASKS_VARIABLE, true},
+    [AWS_BATCH] = {"AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "AWS_BATCH_JOB_ARRAY_INDEX and _SIZE",
+                   true},
     [TORCH] = {"RANK", "WORLD_SIZE", "RANK and WORLD_SIZE"},
 };
 
@@ -139,6 +144,8 @@ static int environment_read(const struct cli_command *command, struct task_argum
     arguments->task = found[chosen].task;
     arguments->tasks = found[chosen].tasks;
     arguments->variables = variables[chosen].both;
+    if (!arguments->wait_given)
+        arguments->wait_seconds = variables[chosen].apart ? WAIT_APART : WAIT_TOGETHER;
     return 0;
 }
 
@@ -147,6 +154,11 @@ int task_arguments_check(const struct cli_command *command, struct task_argument
     const char *text = arguments->task_text;
     if (arguments->unit_given && !arguments->unit_bytes)
         return cli_misused(command, "--unit-bytes must be at least 1");
+    if (arguments->wait_given && !text)
+        return cli_misused(command, "--wait is for one of several tasks: give its number with --task I/N");
+    if (arguments->wait_seconds > WAIT_MOST)
+        return cli_misused(command, "--wait must be at most %" PRIu64 " seconds; got %" PRIu64, WAIT_MOST,
+                           arguments->wait_seconds);
     arguments->given = text || arguments->finish;
     if (!text)
         return 0;

@@ -18,6 +18,8 @@ struct task_arguments {
     uint64_t unit_bytes;
     bool unit_given;
     const char *status; /* the output of --status, or NULL */
+    uint64_t wait_seconds;
+    bool wait_given;
     /* Set by task_arguments_check(): */
     bool given; /* --task or --finish */
     uint64_t task, tasks;
@@ -37,6 +39,10 @@ struct task_arguments {
     {0, "finish", CLI_FLAG, &(arguments).finish, NULL, NULL,                                                           \
      "only give the shards of all tasks their names, which otherwise the last task does; fails and names what is "     \
      "missing", NULL},                                                                                                 \
+    {0, "wait", CLI_NUMBER, &(arguments).wait_seconds, &(arguments).wait_given, "SECONDS",                             \
+     "with --dedup or --exclude-ngrams: how long a task waits for others that have not begun, or have ended, before "  \
+     "it exits with 3, to be run again (default: 0; with --task auto 60, or 600 where all tasks start together); 0: "  \
+     "it does not wait for those that work, either", NULL},                                                            \
     {0, "unit-bytes", CLI_SIZE, &(arguments).unit_bytes, &(arguments).unit_given, "SIZE",                              \
      "with --shard-tokens: cut the inputs into units of work of SIZE (default: 16 GiB); the last shard of a unit is "  \
      "short, so another SIZE gives other shards", NULL},                                                               \

@@ -24,7 +24,9 @@ static enum tokmap_status units_pack(struct task_pack *tasks, const struct pack_
                                             .units = units,
                                             .task = asked->task,
                                             .tasks = asked->tasks,
-                                            .finish = asked->finish};
+                                            .finish = asked->finish,
+                                            .wait_ns = asked->wait_seconds * 1000000000,
+                                            .at_once = asked->wait_given && !asked->wait_seconds};
     uint64_t first = 0, end = 0;
     if (!units->count)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,

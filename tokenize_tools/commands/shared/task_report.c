@@ -226,6 +226,21 @@ int task_status_report(const struct cli_command *command, const char *prefix, bo
     return cli_finish(command->program, CLI_DONE);
 }
 
+/* Says what is missing of a stage, and what to do next. */
+static void left_print(const struct task_end *end)
+{
+    const struct pack_stage_left *left = &end->outcome->left;
+    const uint64_t tasks = end->arguments->tasks;
+    const bool scans = left->stage == PACK_STAGE_SCAN;
+    cli_print("%" PRIu64 " of %" PRIu64 " %s are missing, without which no unit can be packed; run this command again "
+              "when the other tasks have ended (the first one missing is number %" PRIu64 ", of task %" PRIu64
+              " of %" PRIu64 ")\n",
+              left->missing, left->count, scans ? "scans of units" : "portions of the comparison", left->first,
+              pack_units_task_of(left->count, left->first, tasks), tasks);
+    cli_print("stage %s; what follows: %s (exit status %d)\n", scans ? "1 of 3, scan" : "2 of 3, compare",
+              scans ? "compare, pack" : "pack", CLI_AGAIN);
+}
+
 void task_end_print(const struct task_end *end)
 {
     const struct pack_tasks_outcome *outcome = end->outcome;
@@ -243,10 +258,7 @@ void task_end_print(const struct task_end *end)
                   outcome->end - outcome->first, end->units, cli_seconds(end->seconds, a),
                   cli_count(outcome->documents, b), cli_count(outcome->tokens, c), outcome->done_before);
     if (outcome->left.missing)
-        cli_print("%" PRIu64 " of %" PRIu64 " %s are missing, without which no unit can be packed; run this command "
-                  "again when the other tasks have ended\n",
-                  outcome->left.missing, outcome->left.count,
-                  outcome->left.stage == PACK_STAGE_SCAN ? "scans of units" : "portions of the comparison");
+        left_print(end);
     else if (outcome->finished)
         cli_print("%s is complete: another process has named the shards\n", end->prefix);
     else if (outcome->by_other)
