@@ -34,6 +34,7 @@
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
+#define MADV_POPULATE_WRITE 23
 #endif
 
 /* ---- the end of waits ---- */
@@ -679,6 +680,11 @@ void os_memory_free(void *address, uint64_t bytes)
 {
     if (address)
         munmap(address, (size_t)bytes);
+}
+
+void os_memory_touch(void *address, uint64_t bytes)
+{
+    (void)madvise(address, (size_t)bytes, MADV_POPULATE_WRITE);
 }
 
 void os_memory_small_pages(void *address, uint64_t bytes)

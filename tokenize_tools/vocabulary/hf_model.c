@@ -26,7 +26,10 @@
 #include "platform/os.h"
 
 #define TOKEN_BYTES_MOST 65535u
-#define BYTES_A_TOKEN 64 /* of the file, for a token and its merge: an estimate, by which the table is allocated */
+/* Bytes of the vocabulary for a token, and of the file for a token and its merge: estimates, by which the table is
+ * allocated. A table that is too small is built twice; one that is too large takes memory for nothing. */
+#define BYTES_A_MEMBER 16
+#define BYTES_A_TOKEN 64
 _Static_assert(TEXT_TABLE_MOST == BPE_IDS, "a table holds a token for every id");
 
 void hf_model_shed(struct hf_model *model)
@@ -297,11 +300,12 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has %s twice; it is damaged", field);
     if (!json_enter_object(&file->scan))
         return false;
-    if (!text_table_reserve(vocabulary, (uint64_t)(file->scan.end - file->scan.at) / BYTES_A_TOKEN))
-        return no_memory(file, (size_t)(file->scan.end - file->scan.at));
     struct tokens_rest *rest = tokens_start(file, field);
-    const char *stop = rest ? rest->begin : NULL;
-    bool good = tokens_take(file, vocabulary, field, stop);
+    const char *stop = rest ? rest->begin : NULL; /* half of the vocabulary is before it */
+    const uint64_t bytes = (uint64_t)((stop ? stop : file->scan.end) - file->scan.at);
+    bool good = text_table_reserve(vocabulary, stop ? 2 * bytes / BYTES_A_MEMBER : bytes / BYTES_A_TOKEN) ||
+                no_memory(file, (size_t)bytes);
+    good = good && tokens_take(file, vocabulary, field, stop);
     if (good && stop && file->scan.at == stop)
         good = tokens_fit(rest) ? tokens_append(file, vocabulary, rest) : tokens_take(file, vocabulary, field, NULL);
     tokens_free(rest);
