@@ -303,7 +303,9 @@ static void keep_entry(struct bpe_state *state, uint32_t at, struct bpe_key key,
         bpe_value_make(value, state->model->wide, ids, count);
     else
         long_add(state, bpe_short_hash(state->seed, key), (const uint8_t *)&key, key.high >> 56, ids, count);
-    entry_add(state->buckets, &state->victim, at, key, value);
+    const struct bpe_bucket *home = &state->buckets[at];
+    if (!same_key(home->keys[0], key) && !same_key(home->keys[1], key)) /* else the second cache had lost its ids */
+        entry_add(state->buckets, &state->victim, at, key, value);
 }
 
 size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_t to, void *tokens)
@@ -336,14 +338,17 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
 {
     const struct bpe_key key = state->keys[i];
     const uint32_t from = positions[i], to = positions[i + 1], count = to - from;
+    const uint64_t *value = count <= 15 ? entry_find(state, state->batch_buckets[i], key) : NULL;
     const void *ids;
-    if (count > BPE_LANE_BYTES || !state->merge_many ||
-        (count <= 15 ? entry_find(state, state->batch_buckets[i], key) != NULL
-                     : long_find(state, key.low, text + from, count, &ids) != NULL) ||
+    if (count > BPE_LANE_BYTES || !state->merge_many || (value && value[0] | value[1]) ||
+        (count > 15 && long_find(state, key.low, text + from, count, &ids)) ||
         bpe_unreached(state->model, text + from, count) != BPE_NONE)
         return bpe_miss(state, text, from, to, into);
+    if (value)
+        __builtin_prefetch(bpe_long_at(state, bpe_short_hash(state->seed, key) ^ 1));
     struct bpe_pending *piece = &state->pending[state->pending_count++];
     piece->key = key;
+    piece->has_entry = value != NULL;
     piece->piece =
         (struct bpe_piece){.bytes = text + from, .count = count, .ids = state->pending_ids + state->pending_ids_count};
     piece->bucket = state->batch_buckets[i];
@@ -386,6 +391,33 @@ static void keep_merged(struct bpe_state *state, const struct bpe_pending *pendi
         long_add(state, pending->key.low, piece->bytes, piece->count, piece->ids, piece->ids_count);
 }
 
+/* Finds the ids of a pending piece of at most 15 bytes in the second cache. Returns false if it has lost them. */
+static bool recall(struct bpe_state *state, struct bpe_piece *piece, uint64_t hash)
+{
+    const void *ids;
+    const struct bpe_long *line = long_find(state, hash, piece->bytes, piece->count, &ids);
+    if (!line)
+        return false;
+    for (uint32_t i = 0; i < line->ids; i++)
+        piece->ids[i] = state->model->wide ? ((const uint32_t *)ids)[i] : ((const uint16_t *)ids)[i];
+    piece->ids_count = line->ids;
+    state->counts.long_found++;
+    return true;
+}
+
+/* Prefetches the lines of the second cache that pieces of at most 15 bytes are about to get. */
+static void prefetch_lines(const struct bpe_state *state, struct bpe_piece *const *pieces, uint32_t count)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)pieces[i];
+        if (pieces[i]->ids_count > bpe_inline_ids(state->model->wide)) {
+            const uint64_t hash = bpe_short_hash(state->seed, pending->key);
+            __builtin_prefetch(bpe_long_at(state, hash), 1);
+            __builtin_prefetch(bpe_long_at(state, hash ^ 1), 1);
+        }
+    }
+}
+
 /* Merges all pending pieces and closes the gaps in tokens[0, made). Returns the number of tokens that are left. */
 static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t made)
 {
@@ -393,6 +425,9 @@ static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t mad
     for (uint32_t i = 0; i < state->pending_count; i++) {
         struct bpe_pending *pending = &state->pending[i];
         struct bpe_pending **head = &state->heads[pending->bucket % BPE_PENDING_HEADS], *same = *head;
+        pending->same = NULL;
+        if (pending->has_entry && recall(state, &pending->piece, bpe_short_hash(state->seed, pending->key)))
+            continue;
         while (same && !same_piece(same, pending))
             same = same->older;
         pending->same = same;
@@ -405,6 +440,8 @@ static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t mad
     }
     for (uint32_t size = 0; size < BPE_SIZES; size++) {
         state->merge_many(state->model, state->to_merge[size], counts[size], size);
+        if (!size)
+            prefetch_lines(state, state->to_merge[size], counts[size]);
         for (uint32_t i = 0; i < counts[size]; i++) {
             const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)state->to_merge[size][i];
             state->heads[pending->bucket % BPE_PENDING_HEADS] = NULL;

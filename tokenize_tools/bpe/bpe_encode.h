@@ -89,6 +89,7 @@ struct bpe_pending {
     struct bpe_key key;     /* as in the cache; for more than 15 bytes the low half is the hash */
     uint32_t bucket;
     uint32_t at;               /* where in the output its ids begin */
+    bool has_entry;            /* the first cache has its key, and the second one may have its ids */
     struct bpe_pending *same;  /* an earlier one with the same bytes, whose ids it shares; or NULL */
     struct bpe_pending *older; /* the one before it in its list of heads[]; or NULL */
 };

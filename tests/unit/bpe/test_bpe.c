@@ -474,6 +474,7 @@ static void full_caches(void **unused)
     struct bpe_state *state;
     static uint8_t text[1 << 20];
     static uint16_t ids[1 << 20];
+    uint64_t again = 0; /* pieces that were merged although the caches have just got them */
     awkward_seed(6);
     make_vocabulary(&v, 600, false, false);
     v.source.rules = *split_rules_named("gpt2");
@@ -500,8 +501,13 @@ static void full_caches(void **unused)
     }
     for (int i = 0; i < 50; i++) {
         const size_t at = awkward_below(sizeof text - 400);
+        uint64_t written;
         check_encode(state, &v, text + at, 400);
+        const uint64_t before = state->counts.merged;
+        assert_int_equal(bpe_encode(state, text + at, 400, ids, 400, &written, &error), TOKMAP_OK);
+        again += state->counts.merged - before;
     }
+    assert_true(again < 50); /* of 13 pieces a time, most of which have too many ids for the first cache */
     bpe_state_free(state);
     bpe_model_free(model);
 }
