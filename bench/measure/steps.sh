@@ -62,7 +62,7 @@ done
 if [ -e "$prose" ]; then step parquet parquet "$prose"
 elif wanted parquet; then leave parquet "$prose does not exist"; fi
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
-    step pack-gpt2 pack "$prose" -t "$VOCABULARIES/gpt2/tokenizer.json" --repeats 5
+    step pack-gpt2 pack "$prose" -t "$VOCABULARIES/gpt2/tokenizer.json" --text-bytes 512M --repeats 3
 elif wanted pack-gpt2; then leave pack-gpt2 "it needs VOCABULARIES= and $prose"; fi
 
 # Other systems, in the same minutes on the same tokens.
