@@ -16,6 +16,8 @@
 #include "common/error.h"
 #include "drop_list.h"
 
+#define PATH_SPARE 64
+
 /* Where the inputs of a unit are in the list. */
 struct unit_place {
     uint64_t first;   /* number of its first input */
@@ -143,6 +145,16 @@ static enum tokmap_status document_list(struct finish *finish, uint64_t unit, co
                                     record->first + finish->places[kept].records, error);
 }
 
+/* How many bytes the paths of a unit can have in its scan, where they are as messages show them. */
+static uint64_t paths_most(const struct finish *finish, uint64_t unit)
+{
+    const struct unit *files = &finish->units->list[unit];
+    uint64_t most = 0;
+    for (uint64_t i = 0; i < files->count; i++)
+        most += sizeof(uint32_t) + 2 * strlen(finish->units->paths[files->first + i]) + PATH_SPARE;
+    return most;
+}
+
 static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool open, struct tokmap_error *error)
 {
     const struct pack_options *options = finish->options;
@@ -154,7 +166,7 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
     struct drop_list *drops = NULL;
     finish->path_at = 0;
     finish->inputs_listed = 0;
-    enum tokmap_status status = stage_section_load(&finish->paths, &id, SCAN_PATHS, UINT32_MAX, error);
+    enum tokmap_status status = stage_section_load(&finish->paths, &id, SCAN_PATHS, paths_most(finish, unit), error);
     if (!status)
         status = drop_list_open(&drops, &source, error);
     for (uint64_t i = 0; !status; i++) {

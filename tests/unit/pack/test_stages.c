@@ -265,6 +265,31 @@ static void test_paths(void **unused)
     pack_units_free(&units);
 }
 
+/* A section of nearly 4 GiB that takes no space, as its file has a hole: what is read is bounded by the names of the
+ * inputs, not by what the file says. */
+static void test_sparse(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    const uint64_t hole = UINT32_MAX - 4096;
+    size_t bytes;
+    all_scan(false);
+    assert_int_equal(stages_do(true, &error), TOKMAP_OK);
+    uint8_t *file = file_read("scan-000003", &bytes), *whole = file_read("scan-000003", &bytes);
+    store64(entry_of(file, SCAN_PATHS), bytes);
+    store64(entry_of(file, SCAN_PATHS) + 8, hole);
+    store64(file + 40, bytes + hole); /* bytes of the file */
+    hashes_make(file, bytes);
+    file_write("scan-000003", file, bytes);
+    assert_int_equal(truncate("scan-000003", (off_t)(bytes + hole)), 0);
+    assert_int_equal(stages_do(false, &error), TOKMAP_ERROR_CORRUPT);
+    assert_non_null(strstr(error.path, "scan-000003"));
+    file_write("scan-000003", whole, bytes);
+    free(file);
+    free(whole);
+    pack_units_free(&units);
+}
+
 /* A list of the dropped documents of a unit has a document that the unit does not have. */
 static void test_drops(void **unused)
 {
@@ -357,10 +382,8 @@ static int inputs_teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_documents),
-        cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_drops),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_documents), cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_sparse),  cmocka_unit_test(test_drops),
     };
     return cmocka_run_group_tests(tests, inputs_setup, inputs_teardown);
 }
