@@ -1,6 +1,6 @@
 # A server of object storage on 127.0.0.1 that checks each signature as Amazon's documentation defines them, without the
 # code of any client: GET and HEAD of objects by path, and lists. BUCKETS has the objects. For tests in this folder.
-import hashlib, hmac, http.server, re, urllib.parse
+import calendar, hashlib, hmac, http.server, re, time, urllib.parse
 from xml.sax.saxutils import escape
 
 BUCKETS = {}
@@ -9,6 +9,7 @@ TOKEN = None     # the session token that requests must have
 REGION = 'us-east-1'
 PAGE = 1000
 ANONYMOUS = False
+AHEAD = 0        # seconds by which the server's clock is ahead of this machine's
 requests = []
 problems = []
 breaks = {}      # for each path, how many of its answers break
@@ -27,6 +28,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *arguments):
         pass
+
+    def date_time_string(self, timestamp=None):
+        return super().date_time_string(time.time() + AHEAD if timestamp is None else timestamp)
 
     def fault(self):
         """Why the request is not signed well, as an S3 code; None if it is."""
@@ -60,6 +64,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         wanted = hmac.new(key_of(SECRETS[key], date, region, 's3'), text.encode(), hashlib.sha256).hexdigest()
         if wanted != signature:
             return 'SignatureDoesNotMatch'
+        when = calendar.timegm(time.strptime(self.headers['x-amz-date'], '%Y%m%dT%H%M%SZ'))
+        if abs(time.time() + AHEAD - when) > 900:
+            return 'RequestTimeTooSkewed'
         return None if region in (REGION, 'auto') else 'AuthorizationHeaderMalformed'
 
     def answer(self, status, body=b'', send=None, **headers):

@@ -124,6 +124,16 @@ bad(['s3://bucket/big.txt'], 'AWS_REGION', AWS_REGION='evil.example/x', **signed
 for wrong in ('ftp://x', 'http://u:p@127.0.0.1', 'http://x?y', '127.0.0.1:80'):
     done = pack('s3://bucket/big.txt', **{**signed, 'AWS_ENDPOINT_URL': wrong})
     assert done.returncode == 1 and 'AWS_ENDPOINT_URL' in done.err, done.err
+# A clock that is wrong: the server's answer says by how much.
+remote_bucket.AHEAD = -4000
+bad(['s3://bucket/big.txt'], 'HTTP status 403', '(66 minutes) ahead of the server', 'set the clock', **signed)
+bad(['s3://bucket/data/'], '(66 minutes) ahead of the server', **signed)
+remote_bucket.AHEAD = 86400 * 400 + 30 # so that the few seconds of this test do not matter
+bad(['s3://bucket/big.txt'], '(576000 minutes) behind the server', **signed)
+assert {problem for problem, path in remote_bucket.problems[-3:]} == {'RequestTimeTooSkewed'}
+remote_bucket.AHEAD = 800
+good(['s3://bucket/big.txt'], ['big.txt'], **signed)
+remote_bucket.AHEAD = 0
 remote_bucket.problems.clear()
 os.mkdir('.aws')
 with open('.aws/credentials', 'w') as file:

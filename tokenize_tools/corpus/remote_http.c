@@ -217,6 +217,29 @@ static void range_take(struct http_answer *answer, const char *at, const char *e
         at == end && answer->range_first <= answer->range_last && answer->range_last < answer->range_total;
 }
 
+/* "Sun, 06 Nov 1994 08:49:37 GMT" to seconds since 1970; 0 if the text has another form. */
+static uint64_t date_read(const char *text, size_t count)
+{
+    static const char form[] = "..., 00 ... 0000 00:00:00 GMT", months[] = "JanFebMarAprMayJunJulAugSepOctNovDec";
+    static const uint8_t at[] = {5, 12, 14, 17, 20, 23}; /* where two digits are */
+    uint64_t two[6], month = 0;
+    bool good = count == sizeof form - 1;
+    for (size_t i = 0; i < count && good; i++)
+        good = form[i] == '.' || (form[i] == '0' ? text[i] >= '0' && text[i] <= '9' : text[i] == form[i]);
+    while (good && month < 12 && memcmp(text + 8, months + 3 * month, 3) != 0)
+        month++;
+    if (!good || month == 12)
+        return 0;
+    for (size_t i = 0; i < 6; i++)
+        two[i] = (uint64_t)(text[at[i]] - '0') * 10 + (uint64_t)(text[at[i] + 1] - '0');
+    /* Years begin in March here, so that the day of a leap year is the last one. */
+    const uint64_t year = two[1] * 100 + two[2] - (month < 2), since = (month + 10) % 12;
+    if (year < 1970)
+        return 0;
+    const uint64_t days = 365 * year + year / 4 - year / 100 + year / 400 + (153 * since + 2) / 5 + two[0] - 1 - 719468;
+    return ((days * 24 + two[3]) * 60 + two[4]) * 60 + two[5];
+}
+
 static bool name_is(const char *line, size_t name_bytes, const char *name)
 {
     if (strlen(name) != name_bytes)
@@ -259,6 +282,8 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
         value_copy(answer->modified, sizeof answer->modified, value, length);
     else if (name_is(line, name, "x-amz-bucket-region"))
         value_copy(answer->region, sizeof answer->region, value, length);
+    else if (name_is(line, name, "date"))
+        answer->date = date_read(value, length);
     else if (name_is(line, name, "content-range"))
         range_take(answer, value, end);
     else if (name_is(line, name, "transfer-encoding"))

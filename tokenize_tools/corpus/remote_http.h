@@ -44,6 +44,7 @@ struct http_answer {
     bool has_range;  /* Content-Range, with bytes [range_first, range_last] of range_total (UINT64_MAX: unknown) */
     uint64_t range_first, range_last, range_total;
     uint64_t wait_seconds; /* Retry-After */
+    uint64_t date;         /* the time that the server says it is, in seconds since 1970; 0: it does not say */
     char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST], region[HTTP_NAME_MOST];
 };
 

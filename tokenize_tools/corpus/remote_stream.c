@@ -14,6 +14,7 @@
 #include "remote_sign.h"
 #include "remote_url.h"
 
+#define CLOCK_OFF_MOST 900 /* seconds; a signature that is further off is refused */
 #define PAUSE_NS ((uint64_t)200 * 1000000u)
 #define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
 #define RETRY_AFTER_MOST 60u         /* seconds */
@@ -149,6 +150,16 @@ static enum tokmap_status broke(struct remote *remote, enum http_result result, 
                   first ? (uint32_t)min64(REMOTE_ATTEMPTS_FIRST, remote->attempts) : remote->attempts, error);
 }
 
+/* How many seconds the clock of this machine is off, as a server says whose signatures have a time; 0: too few to
+ * matter, or unknown. */
+static uint64_t clock_off(const struct http_answer *answer, bool *ahead)
+{
+    const uint64_t now = os_wall_seconds();
+    *ahead = now > answer->date;
+    const uint64_t off = *ahead ? now - answer->date : answer->date - now;
+    return answer->date && off > CLOCK_OFF_MOST ? off : 0;
+}
+
 /* An answer that no further attempt would change. */
 static enum tokmap_status refused(const struct remote *remote, const struct http_answer *answer,
                                   struct tokmap_error *error)
@@ -161,6 +172,15 @@ static enum tokmap_status refused(const struct remote *remote, const struct http
             error, TOKMAP_ERROR_NOT_FOUND, remote->shown, at,
             "there is no such bucket or object (HTTP status 404); correct the name, or end it with a slash "
             "if it is the beginning of keys");
+    bool ahead;
+    const uint64_t off = kind == REMOTE_WEB ? 0 : clock_off(answer, &ahead);
+    if (off && remote->account.key && (status == 400 || status == 401 || status == 403))
+        return error_set(error, TOKMAP_ERROR_IO, remote->shown, at,
+                         "the server refuses access (HTTP status %" PRIu32
+                         "), and the clock of this machine is %" PRIu64 " s (%" PRIu64
+                         " minutes) %s the server's: signatures are valid for %d minutes only; set "
+                         "the clock",
+                         status, off, off / 60, ahead ? "ahead of" : "behind", CLOCK_OFF_MOST / 60);
     if (kind != REMOTE_WEB && (status == 400 || status == 401 || status == 403))
         return error_set(error, TOKMAP_ERROR_IO, remote->shown, at,
                          "the server refuses access (HTTP status %" PRIu32 ", region %s): %s", status,
