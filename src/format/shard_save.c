@@ -31,7 +31,7 @@ struct saved_numbers {
     uint64_t tokens, documents, largest, carries;
     uint64_t document_open, mask_tokens, column_documents;
     uint64_t open_hash; /* XXH3-64 of the tokens of the block that is being filled */
-    uint64_t origin_known, origin_changed, origin_new_file, origin_record, runs, files, paths_bytes;
+    uint64_t origin_known, origin_changed, origin_new_file, origin_record, origin_file, runs, files, paths_bytes;
 };
 
 _Static_assert(COLUMNS_FROM + COLUMNS_MAX * COLUMN_KINDS <= SHARD_SAVE_KINDS, "all kinds have numbers");
@@ -73,6 +73,7 @@ static int numbers_save(struct shard_writer *writer, const struct state_sink *si
                                           .origin_changed = origin->changed,
                                           .origin_new_file = origin->new_file,
                                           .origin_record = origin->record,
+                                          .origin_file = origin->file,
                                           .runs = origin->runs,
                                           .files = origin->files,
                                           .paths_bytes = origin->paths_bytes};
@@ -111,7 +112,7 @@ static int pieces_save(struct shard_writer *writer, const struct state_sink *sin
 enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct state_sink *sink,
                                      struct tokmap_error *error)
 {
-    int system = writer->failed || writer->holes || writer->options.mixed ? ENOTSUP : 0;
+    int system = writer->failed || writer->holes ? ENOTSUP : 0;
     /* The buffer keeps its bytes: the writer writes whole pieces, and this one again when it is whole. */
     if (!system)
         system = os_pwrite(writer->tokens_fd, writer->buffer, writer->buffered, writer->written);
@@ -169,7 +170,7 @@ static int numbers_load(struct shard_writer *writer, const uint8_t *bytes, size_
     origin->record = numbers.origin_record;
     origin->runs = numbers.runs;
     origin->files = numbers.files;
-    origin->file = numbers.files ? numbers.files - 1 : 0; /* without options.mixed, the last one */
+    origin->file = numbers.origin_file;
     origin->paths_bytes = numbers.paths_bytes;
     return 0;
 }
@@ -213,7 +214,38 @@ static bool numbers_are_sound(const struct shard_writer *writer, uint64_t writte
            has(&origin->run_spill, origin->runs, sizeof(struct origin_run)) &&
            has(&origin->file_spill, origin->files, sizeof(struct origin_file)) &&
            spill_bytes(&origin->path_spill) == origin->paths_bytes && (!origin->known || origin->path) &&
-           (origin->known || !writer->documents || !origin->runs);
+           (origin->known || !writer->documents || !origin->runs) &&
+           (origin->file < origin->files || (!origin->file && !origin->files));
+}
+
+/* With options.mixed: looks for all paths once, so that the table has their numbers. */
+static int table_restore(struct origin_state *origin)
+{
+    struct bytes_buffer path = {0};
+    uint64_t begin = 0;
+    int system = 0;
+    for (uint64_t i = 0; i < origin->files && !system; i++) {
+        struct origin_file file;
+        uint64_t number = 0;
+        bool found = false;
+        system = spill_read(&origin->file_spill, i * sizeof file, &file, sizeof file);
+        if (system)
+            break;
+        if (file.path_end < begin || file.path_end > origin->paths_bytes)
+            system = EINVAL;
+        else if (!bytes_reserve(&path, (size_t)(file.path_end - begin) + 1))
+            system = ENOMEM;
+        if (!system)
+            system = spill_read(&origin->path_spill, begin, path.bytes, (size_t)(file.path_end - begin));
+        if (!system &&
+            !path_table_find(&origin->table, (const char *)path.bytes, file.path_end - begin, &number, &found))
+            system = ENOMEM;
+        if (!system && (found || number != i))
+            system = EINVAL;
+        begin = file.path_end;
+    }
+    bytes_free(&path);
+    return system;
 }
 
 /* Reads the open block and the bytes that belong in the buffer, and cuts the file after them. */
@@ -250,6 +282,8 @@ enum tokmap_status shard_writer_restored(struct shard_writer *writer, struct tok
         system = mask_writer_restore(&writer->mask, writer->saved_mask);
     if (!system && writer->columns.count)
         system = columns_writer_restored(&writer->columns, writer->columns.documents);
+    if (!system && writer->options.mixed)
+        system = table_restore(&writer->origin);
     if (system)
         return failed(writer, system, "the unfinished output cannot be restored", error);
     writer->saved = true;

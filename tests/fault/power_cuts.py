@@ -52,6 +52,8 @@ CASES = {
     "staged": [UNITS + ["--dedup", "exact", "IN/a.jsonl", "IN/b.jsonl"]],
     "staged tasks": 3 * [UNITS + ["--dedup", "minhash", "--task", task, "IN/a.jsonl", "IN/b.jsonl"]
                          for task in ("0/2", "1/2")],
+    "shuffled": [BYTES + "--shuffle 3 --shuffle-memory 64Ki --shard-tokens 300k IN/a.jsonl IN/b.jsonl".split()],
+    "shuffled shard": [BYTES + "--shuffle 4 --columns url IN/a.jsonl IN/z.jsonl.gz".split()],
     "replaced": [BYTES + ["--force", "--shard-tokens", "300k", "IN/a.jsonl"]],
 }
 COMPLETE = re.compile("already exists|the set is complete now")

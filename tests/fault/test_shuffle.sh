@@ -1,7 +1,8 @@
 #!/bin/sh
 # test_shuffle.sh: kill -9 in place of each call of `tokmap pack --shuffle` in both passes, and each call failing, ended
 # early, or cut short once. The shard is the old one or the shuffled one, the next pack with the same command succeeds,
-# and no file is left but those of the shard. common.sh prepares the inputs.
+# and no file is left but those of the shard. Where the work is saved at each border of batches, files may be left until
+# then: this takes every 11th call, and each pwrite and fsync; FAULT_ALL=1 takes all. common.sh prepares the inputs.
 . tests/fault/common.sh
 
 content() {
@@ -46,5 +47,45 @@ for kind in kill system eintr short memory; do
     done
     [ $number -gt 10 ] || bad "only $number calls"
     [ $problems = 0 ] && echo "ok - $kind: $((number - 1)) calls" || echo "not ok - $kind"
+done
+# The work is saved whenever it can be.
+step=11
+[ -z "${FAULT_ALL:-}" ] || step=1
+attempt="$attempt --checkpoint-seconds 0.001"
+for sweep in kill memory pwrite fsync; do
+    kind=$sweep
+    stride=$step
+    unset INJECT_ONLY
+    if [ $sweep = pwrite ] || [ $sweep = fsync ]; then
+        kind=system
+        stride=1
+        export INJECT_ONLY=$sweep
+    fi
+    problems=0
+    number=1
+    count=0
+    saved=0
+    ignored=0
+    while [ $problems -lt 5 ]; do
+        begin
+        if [ $sweep = fsync ]; then # only the last one may be ignored: that of a journal that was removed
+            with_fault $attempt
+            [ -e report ] || break
+            ignored=$((ignored + (status == 0)))
+        else
+            attempt_fault || break
+        fi
+        count=$((count + 1))
+        found=$(content d/new) || bad "cannot be read: $(cat err2)"
+        [ "$found" = "$new_hash" ] || { [ "$found" = "$old_hash" ] && [ $status != 0 ]; } || bad "the wrong shard"
+        [ ! -e d/new.work ] || saved=$((saved + 1))
+        $attempt >out 2>err || bad "the next command fails"
+        [ "$(content d/new)" = "$new_hash" ] || bad "the next command's shard is wrong"
+        [ "$(ls -A d | tr '\n' ' ')" = 'new.bin new.tmx ' ] || bad "files are left: $(ls -A d | tr '\n' ' ')"
+        number=$((number + stride))
+    done
+    [ $ignored -lt 2 ] || bad "$ignored failures of fsync were ignored"
+    [ $count -gt 9 ] && [ $saved -gt 2 ] || bad "only $count calls, and $saved with saved work"
+    [ $problems = 0 ] && echo "ok - saved, $sweep: $count calls" || echo "not ok - saved, $sweep"
 done
 rm -rf d

@@ -540,9 +540,8 @@ int command_pack(int argc, char **argv)
          "start over instead of continuing the work that a killed command has left in PREFIX.work", NULL},
         {0, "checkpoint-seconds", CLI_TEXT, &packing.checkpoint_text, NULL, "N",
          "save the work every N seconds, so that the same command continues it after an interrupt or a kill (default: "
-         "4; "
-         "0: never). With --shuffle, or an input that cannot be read twice (standard input, a pipe), nothing is saved, "
-         "and the command starts over",
+         "4; 0: never). With an input that cannot be read twice (standard input, a pipe), nothing is saved, and the "
+         "command starts over",
          NULL},
         CLI_HEADING("Many machines"),
         TASK_OPTIONS(packing.tasks.asked),

@@ -22,6 +22,7 @@
 #include "document_encode.h"
 #include "format/dropped_writer.h"
 #include "ordered_workers.h"
+#include "pack_accounts.h"
 #include "pack_finish.h"
 #include "pack_journal.h"
 #include "shard_about.h"
@@ -371,7 +372,8 @@ static struct pack_parts parts_of(struct pack *pack)
                                .result = pack->result,
                                .open_tokens = &pack->open_tokens,
                                .workers = pack->workers,
-                               .drop = pack->drop};
+                               .drop = pack->drop,
+                               .shuffle = pack->shuffle};
 }
 
 /* Makes a checkpoint from time to time. */
@@ -449,7 +451,6 @@ static void memory_free(struct pack *pack)
         document_tokens_free(&pack->outputs[i].documents);
     free(pack->threads);
     free(pack->outputs);
-    histogram_free(&pack->lengths);
 }
 
 /* ---- open, check and commit ---- */
@@ -513,10 +514,9 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
     return status;
 }
 
-/* Stages have files of their own, which the journal does not continue. */
 static bool is_saved(const struct pack_options *options)
 {
-    return (options->checkpoint_ns || options->start_over) && !options->shuffle;
+    return options->checkpoint_ns || options->start_over;
 }
 
 static bool resumes(const struct pack *pack)
@@ -545,6 +545,22 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                                    : TOKMAP_OK;
 }
 
+/* Files of the shuffle have names if another process can go on. */
+static enum tokmap_status shuffle_place(void *owner, const char **folder, struct tokmap_error *error)
+{
+    const struct pack *pack = owner;
+    return pack->journal ? pack_journal_begin(pack->journal, folder, error) : TOKMAP_OK;
+}
+
+/* Makes a checkpoint from time to time, while documents are merged. */
+static enum tokmap_status shuffle_checkpoint(void *owner, struct tokmap_error *error)
+{
+    struct pack *pack = owner;
+    const struct pack_parts parts = parts_of(pack);
+    const struct corpus_place end = {.done = 1};
+    return pack->journal ? pack_journal_save(pack->journal, &parts, &end, error) : TOKMAP_OK;
+}
+
 static enum tokmap_status shuffle_make(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
@@ -552,12 +568,16 @@ static enum tokmap_status shuffle_make(struct pack *pack, struct tokmap_error *e
     const struct shuffle_options shuffle = {.seed = options->shuffle->seed,
                                             .width = pack->tokenizer.width,
                                             .columns = (uint32_t)options->corpus.column_count,
+                                            .sets = pack->set_count,
                                             .mask = pack->result->has_mask,
                                             .folder = folder,
                                             .chunk_bytes = round_down(options->shuffle->memory, 4096),
                                             .stop = options->stop,
                                             .progress = options->shuffled,
-                                            .user = options->user};
+                                            .user = options->user,
+                                            .place = shuffle_place,
+                                            .save = shuffle_checkpoint,
+                                            .owner = pack};
     const enum tokmap_status status =
         folder ? shuffle_open(&pack->shuffle, &shuffle, error) : error_set_memory(error, "a path", 0);
     free(folder);
@@ -667,45 +687,6 @@ static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *er
     return output_open(pack, error);
 }
 
-/* Checks what must be true at the end, whatever the input was. */
-static enum tokmap_status accounts_check(const struct pack *pack, struct tokmap_error *error)
-{
-    const struct corpus_counts *counts = &pack->result->counts;
-    const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
-    if (accounted != counts->stream_bytes)
-        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " bytes were read and %" PRIu64
-                         " are accounted for; this is a bug in tokmap, please report it",
-                         counts->stream_bytes, accounted);
-    struct shard_set_result written = {0};
-    for (uint32_t i = 0; i < pack->set_count; i++) {
-        struct shard_set_result set;
-        shard_set_result(pack->sets[i], &set);
-        written.tokens += set.tokens;
-        written.documents += set.documents;
-    }
-    if (!pack->writes)
-        written = (struct shard_set_result){.tokens = pack->result->tokens, .documents = counts->documents};
-    if (written.tokens != pack->result->tokens || written.documents != counts->documents)
-        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " documents were read and %" PRIu64
-                         " were written; this is a bug in tokmap, please report it",
-                         counts->documents, written.documents);
-    if (pack->options->unit) /* pack_tasks.c looks at all units */
-        return TOKMAP_OK;
-    if (counts->documents && !counts->stream_bytes)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs are empty: no file has a byte; name inputs that contain text");
-    if (!counts->documents && pack->result->dropped.documents)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
-                         pack->result->dropped.documents);
-    if (!counts->documents)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs contain no documents; name inputs that contain text");
-    return TOKMAP_OK;
-}
-
 static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 {
     struct pack_result *result = pack->result;
@@ -798,7 +779,19 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
     }
     if (!status)
         status = ordered_workers_run(pack->workers, error);
-    return status || !pack->journal ? status : pack_journal_finish(pack->journal, &parts, error);
+    return status;
+}
+
+/* Writes the shuffled documents, and makes the last checkpoint. */
+static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_parts parts = parts_of(pack);
+    enum tokmap_status status = pack->shuffle ? shuffle_finish(pack->shuffle, pack->sets, error) : TOKMAP_OK;
+    if (!status && pack->journal && !pack->finished)
+        status = pack_journal_finish(pack->journal, &parts, error);
+    if (!status && pack->shuffle)
+        shuffle_remove(pack->shuffle);
+    return status;
 }
 
 /* Removes what is not committed, or leaves it for the next attempt. */
@@ -868,8 +861,9 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status && options->unit)
         histogram_merge(options->unit->lengths, &pack.lengths);
     memory_free(&pack);
-    if (!status && pack.shuffle)
-        status = shuffle_finish(pack.shuffle, pack.sets, error);
+    if (!status)
+        status = work_finish(&pack, error);
+    histogram_free(&pack.lengths);
     shuffle_free(pack.shuffle);
     if (!pack.one_by_one) {
         result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
@@ -878,7 +872,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status && pack.drop)
         status = drop_filter_finish(pack.drop, &result->dropped, error);
     if (!status && !pack.finished)
-        status = accounts_check(&pack, error);
+        status = pack_accounts_check(options, pack.sets, pack.set_count, result, error);
     if (!status && pack.writes && !pack.finished && options->before_commit)
         status = options->before_commit(options->user, error);
     if (!status && pack.writes && !pack.finished)

@@ -106,6 +106,14 @@ static void corpus_facts(struct pack_facts *facts, const struct corpus_options *
     number_fact(facts, "options.document_limit", corpus->document_limit, UINT64_MAX);
 }
 
+static void shuffle_facts(struct pack_facts *facts, const struct pack_shuffle *shuffle)
+{
+    char seed[24] = ""; /* every number is a seed */
+    if (shuffle)
+        (void)snprintf(seed, sizeof seed, "%" PRIu64, shuffle->seed);
+    text_fact(facts, "options.shuffle", seed);
+}
+
 static void drop_facts(struct pack_facts *facts, const struct drop_options *drop)
 {
     const struct minhash_form *form = drop ? drop->minhash : NULL;
@@ -136,6 +144,7 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
     number_fact(facts, "options.unit_bytes", options->unit_bytes, 0);
     number_fact(facts, "options.seal", options->seal ? (uint64_t)options->seal->level : 0, 0);
     split_facts(facts, options->split);
+    shuffle_facts(facts, options->shuffle);
     drop_facts(facts, options->drop);
     return !facts->lost;
 }

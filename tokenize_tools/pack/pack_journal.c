@@ -18,7 +18,8 @@ enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE };
 
 #define USER_SET UINT32_MAX       /* the set of pieces of the caller */
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
-#define PAIRS 4096                /* of lengths in a record */
+#define SHUFFLE_SET (UINT32_MAX - 2)
+#define PAIRS 4096 /* of lengths in a record */
 #define PIECE_MOST ((size_t)256 << 10)
 
 /* What precedes the bytes of a piece. */
@@ -33,6 +34,7 @@ struct checkpoint {
     uint64_t left_out, open_tokens;
     uint64_t lengths_count, lengths_largest, lengths_low, lengths_high; /* of the histogram */
     struct drop_state drop;
+    struct shuffle_state shuffle;
     struct shard_set_state sets[SPLIT_SETS_MOST];
 };
 
@@ -44,6 +46,7 @@ struct pack_journal {
     struct work_folder *folder; /* NULL before the first checkpoint */
     bool off;                   /* nothing is saved: so are the options, or an input cannot be read twice */
     bool found, complete;
+    bool saved; /* this process has made a checkpoint */
     uint64_t next_ns, checkpoint_end;
     struct checkpoint last; /* that was read or made */
 
@@ -64,12 +67,13 @@ static enum tokmap_status damaged(const struct pack_journal *journal, struct tok
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {3,
+    const uint64_t sizes[] = {4,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
                               sizeof(struct shard_set_state),
                               sizeof(struct drop_state),
+                              sizeof(struct shuffle_state),
                               sizeof(struct corpus_place)};
     return hash64(sizes, sizeof sizes);
 }
@@ -85,6 +89,7 @@ static enum tokmap_status folder_open(struct pack_journal *journal, bool create,
                                              .operands = journal->operands,
                                              .operand_count = journal->operand_count,
                                              .select = &options->corpus.select,
+                                             .owns = options->shuffle && !options->unit ? shuffle_is_name : NULL,
                                              .start_over = options->start_over,
                                              .create = create,
                                              .stop = options->stop,
@@ -154,7 +159,7 @@ bool pack_journal_complete(const struct pack_journal *journal)
 
 bool pack_journal_kept(const struct pack_journal *journal)
 {
-    return journal->folder != NULL;
+    return journal->folder && (journal->found || journal->saved);
 }
 
 const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set)
@@ -189,7 +194,7 @@ void pack_journal_close(struct pack_journal *journal, bool done)
 {
     if (!journal)
         return;
-    if (done)
+    if (done || !pack_journal_kept(journal))
         work_folder_remove(journal->folder);
     else
         work_folder_close(journal->folder);
@@ -216,6 +221,8 @@ static enum tokmap_status piece_load(struct pack_journal *journal, const struct 
         return TOKMAP_OK;
     if (head.set == DROP_SET)
         return parts->drop ? drop_filter_load(parts->drop, bytes, count, error) : damaged(journal, error);
+    if (head.set == SHUFFLE_SET)
+        return parts->shuffle ? shuffle_load(parts->shuffle, head.kind, bytes, count, error) : damaged(journal, error);
     if (head.set >= parts->set_count)
         return damaged(journal, error);
     if (head.shard != journal->last.sets[head.set].shards)
@@ -286,6 +293,8 @@ enum tokmap_status pack_journal_restore(struct pack_journal *journal, const stru
     enum tokmap_status status = records_load(journal, parts, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         status = shard_set_restored(parts->sets[i], error);
+    if (!status && parts->shuffle)
+        status = shuffle_restored(parts->shuffle, &journal->last.shuffle, error);
     if (!status)
         status = corpus_resume(ordered_workers_corpus(parts->workers), &journal->last.place, &carried, error);
     numbers_restore(journal, parts);
@@ -353,6 +362,9 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     if (!status && parts->drop)
         status = drop_filter_save(parts->drop, &journal->last.drop, &sink, error);
     journal->last.result.dropped = journal->last.drop.counts;
+    journal->set = SHUFFLE_SET;
+    if (!status && parts->shuffle)
+        status = shuffle_save(parts->shuffle, &journal->last.shuffle, &sink, error);
     journal->set = USER_SET;
     if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->failed)
         status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
@@ -383,6 +395,8 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
         status = shard_set_sync(parts->sets[i], error);
     if (!status && parts->drop)
         status = drop_filter_sync(parts->drop, error);
+    if (!status && parts->shuffle)
+        status = shuffle_sync(parts->shuffle, error);
     if (!status)
         status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, error);
     if (!status)
@@ -391,24 +405,35 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
         shard_set_saved(parts->sets[i]);
     if (!status && parts->drop)
         drop_filter_saved(parts->drop);
+    journal->saved = journal->saved || !status;
+    return status;
+}
+
+enum tokmap_status pack_journal_begin(struct pack_journal *journal, const char **folder, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    if (!journal->folder && !journal->off) {
+        status = folder_open(journal, true, error);
+        journal->off = status == TOKMAP_ERROR_UNSUPPORTED;
+        status = journal->off ? TOKMAP_OK : status;
+    }
+    *folder = !status && journal->folder ? work_folder_path(journal->folder) : NULL;
     return status;
 }
 
 enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
                                      const struct corpus_place *place, struct tokmap_error *error)
 {
-    bool fit = !journal->off && !place->unfit && os_clock_ns() >= journal->next_ns;
+    bool fit = !journal->off && !place->unfit && os_clock_ns() >= journal->next_ns &&
+               (!parts->shuffle || shuffle_can_save(parts->shuffle));
     for (uint32_t i = 0; i < parts->set_count && fit; i++)
         fit = shard_set_can_save(parts->sets[i]);
     if (!fit)
         return TOKMAP_OK;
-    enum tokmap_status status = TOKMAP_OK;
-    if (!journal->folder) {
-        status = folder_open(journal, true, error);
-        journal->off = status == TOKMAP_ERROR_UNSUPPORTED;
-        if (journal->off)
-            return TOKMAP_OK;
-    }
+    const char *folder;
+    enum tokmap_status status = pack_journal_begin(journal, &folder, error);
+    if (!status && !folder)
+        return TOKMAP_OK;
     if (!status)
         status = checkpoint_make(journal, parts, place, error);
     journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
@@ -421,6 +446,11 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     const struct corpus_place end = {.done = 1};
     if (!journal->folder || journal->complete)
         return TOKMAP_OK;
+    if (!pack_journal_kept(journal)) { /* the work was short, and is not continued */
+        work_folder_discard(journal->folder);
+        journal->folder = NULL;
+        return TOKMAP_OK;
+    }
     enum tokmap_status status = checkpoint_make(journal, parts, &end, error);
     if (!status)
         status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);

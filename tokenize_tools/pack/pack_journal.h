@@ -19,6 +19,7 @@
 #include "histogram.h"
 #include "ordered_workers.h"
 #include "packing_options.h"
+#include "shuffle.h"
 
 struct pack_journal; /* for one thread at a time */
 
@@ -31,6 +32,7 @@ struct pack_parts {
     uint64_t *open_tokens;
     struct ordered_workers *workers;
     struct drop_filter *drop; /* NULL: no document is dropped */
+    struct shuffle *shuffle;  /* NULL: the documents have the order of the inputs */
 };
 
 /* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint there is nothing to
@@ -61,18 +63,22 @@ enum tokmap_status pack_journal_restore(struct pack_journal *journal, const stru
 enum tokmap_status pack_journal_report(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);
 
+/* Makes the folder, before the first checkpoint, for files that a checkpoint counts on: *folder, or NULL if nothing is
+ * saved. Statuses: those of work_folder_open() but UNSUPPORTED. */
+enum tokmap_status pack_journal_begin(struct pack_journal *journal, const char **folder, struct tokmap_error *error);
+
 /* Makes a checkpoint, if it is time for one and the place allows it. Statuses: those of shard_set_save() and
  * work_folder.h. */
 enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
                                      const struct corpus_place *place, struct tokmap_error *error);
-/* Makes the last checkpoint, if there is a journal. */
+/* Makes the last checkpoint, if there was one before. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);
 
 /* Whether a killed process could be continued now. */
 bool pack_journal_kept(const struct pack_journal *journal);
 
-/* Frees the journal. done: its files are removed; else they remain. NULL is ignored. */
+/* Frees the journal. done: its files are removed; else they remain, unless there is no checkpoint. NULL is ignored. */
 void pack_journal_close(struct pack_journal *journal, bool done);
 
 #endif

@@ -4,7 +4,7 @@
  * First pass: each document becomes a record (shuffle_record.h). shuffle_chunks.h sorts and stores them. A document
  * that comes in parts waits in `open` until it ends; if it becomes longer than a record, what there is of it, and all
  * that follows, goes to the file of long documents, and its record says where. Second pass: shuffle_merge.h gives the
- * records in order, and each becomes a run of one document for its shard set.
+ * records in order, and shuffle_hand.h makes a run of one document for its shard set of each.
  *
  * Example, with documents of 5, 700,000, and 3 tokens of 2 bytes: the records of the first and the third have 56 + 16
  * and 56 + 8 bytes. The second one has 1,400,000 bytes of tokens, which are in the file of long documents, and a record
@@ -13,6 +13,8 @@
 #include "shuffle.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -21,13 +23,19 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/partial_file.h"
 #include "platform/os.h"
 #include "shuffle_chunks.h"
+#include "shuffle_hand.h"
 #include "shuffle_merge.h"
+#include "text/path.h"
 
-#define PIECE_BYTES ((uint64_t)256 << 10) /* of a long document */
-#define STOP_TOKENS ((uint64_t)1 << 18)   /* about how often options.stop and .progress are called */
-#define STOP_DOCUMENTS 4096
+#define PIECE_BYTES ((uint64_t)256 << 10) /* of a long document that is read again */
+#define CURSORS 4096                      /* in a piece that is saved */
+#define CHUNKS "chunks"                   /* names of files */
+#define LONG "long"
+
+enum { SAVED_CHUNK, SAVED_PATHS, SAVED_CURSORS }; /* kinds of pieces */
 #define PAYLOAD_MOST ((uint64_t)1 << 62)
 
 /* The document that has not ended. */
@@ -51,12 +59,97 @@ struct shuffle {
     /* The paths of the inputs, each with a zero byte: that of input i begins at path_begins[i]. */
     struct bytes_buffer paths, path_begins;
 
+    /* Of files with names: chunks-0 and so on, and long-0 for the long documents. */
+    bool placed;     /* it is decided whether they have names */
+    char *named;     /* their folder; NULL: they have none */
+    bool unsynced;   /* a file is new in the folder */
+    bool long_named; /* long-0 exists */
+    uint64_t saved_chunks, saved_paths, synced_chunks, synced_long;
+    struct bytes_buffer loaded; /* struct saved_chunk of a killed process */
+
     /* Of the second pass. */
-    uint8_t *piece;
-    struct bytes_buffer whole; /* the payload of a long document, or its values */
-    struct corpus_value values[COLUMNS_MAX];
-    uint64_t done, next_stop, since_stop;
+    bool merging, finished;
+    struct shuffle_merge *merge;
+    struct shuffle_hand *hand;
+    uint64_t done;               /* tokens that were handed over by a killed process */
+    struct bytes_buffer cursors; /* of each chunk, where a killed process was in it: u64 */
 };
+
+/* What is saved of a chunk. */
+struct saved_chunk {
+    uint64_t file, begin, end;
+};
+
+/* ---- files ---- */
+
+static char *file_path(const struct shuffle *shuffle, const char *kind, uint64_t number)
+{
+    char name[48];
+    (void)snprintf(name, sizeof name, "%s-%" PRIu64, kind, number);
+    return path_in(shuffle->named, name);
+}
+
+bool shuffle_is_name(const char *entry)
+{
+    static const char *const kinds[] = {CHUNKS "-", LONG "-"};
+    for (size_t i = 0; i < 2; i++) {
+        const char *rest = strncmp(entry, kinds[i], strlen(kinds[i])) != 0 ? "" : entry + strlen(kinds[i]);
+        if (*rest && !rest[strspn(rest, "0123456789")])
+            return true;
+    }
+    return false;
+}
+
+/* Decides, before the first file is made, whether files have names. */
+static enum tokmap_status files_place(struct shuffle *shuffle, struct tokmap_error *error)
+{
+    const struct shuffle_options *options = &shuffle->options;
+    const char *folder = NULL;
+    if (shuffle->placed)
+        return TOKMAP_OK;
+    const enum tokmap_status status = options->place ? options->place(options->owner, &folder, error) : TOKMAP_OK;
+    if (status)
+        return status;
+    shuffle->named = folder ? strdup(folder) : NULL;
+    if (folder && !shuffle->named)
+        return error_set_memory(error, "a path", 0);
+    shuffle->placed = true;
+    return TOKMAP_OK;
+}
+
+/* Opens a new file. */
+static enum tokmap_status file_new(struct shuffle *shuffle, const char *kind, uint64_t number, int *fd,
+                                   struct tokmap_error *error)
+{
+    const enum tokmap_status status = files_place(shuffle, error);
+    if (status || !shuffle->named)
+        return status ? status : shuffle_file_unnamed(shuffle->folder, fd, error);
+    char *path = file_path(shuffle, kind, number);
+    if (!path)
+        return error_set_memory(error, "a path", 0);
+    (void)os_unlink(path); /* of a process that was killed before it saved its work */
+    const int system = os_open(path, OS_WRITE_NEW, fd);
+    if (system)
+        *fd = -1;
+    shuffle->unsynced = true;
+    free(path);
+    return system ? shuffle_file_failed(shuffle->named, system, error) : TOKMAP_OK;
+}
+
+static enum tokmap_status chunks_open(void *self, uint32_t number, int *fd, struct tokmap_error *error)
+{
+    return file_new(self, CHUNKS, number, fd, error);
+}
+
+void shuffle_remove(struct shuffle *shuffle)
+{
+    for (uint64_t i = 0; shuffle->named && i < shuffle->chunks.files + shuffle->long_named; i++) {
+        char *path = i < shuffle->chunks.files ? file_path(shuffle, CHUNKS, i) : file_path(shuffle, LONG, 0);
+        if (path)
+            (void)os_unlink(path);
+        free(path);
+    }
+}
 
 enum tokmap_status shuffle_open(struct shuffle **shuffle, const struct shuffle_options *options,
                                 struct tokmap_error *error)
@@ -79,8 +172,11 @@ enum tokmap_status shuffle_open(struct shuffle **shuffle, const struct shuffle_o
     if (status) {
         shuffle_free(made);
         *shuffle = NULL;
+        return status;
     }
-    return status;
+    made->chunks.open = chunks_open;
+    made->chunks.self = made;
+    return TOKMAP_OK;
 }
 
 void shuffle_free(struct shuffle *shuffle)
@@ -92,9 +188,12 @@ void shuffle_free(struct shuffle *shuffle)
     bytes_free(&shuffle->open.payload);
     bytes_free(&shuffle->paths);
     bytes_free(&shuffle->path_begins);
-    bytes_free(&shuffle->whole);
+    bytes_free(&shuffle->loaded);
+    bytes_free(&shuffle->cursors);
+    shuffle_merge_close(shuffle->merge);
+    shuffle_hand_free(shuffle->hand);
     hash_state_free(shuffle->hash);
-    free(shuffle->piece);
+    free(shuffle->named);
     free(shuffle->folder);
     free(shuffle);
 }
@@ -118,10 +217,17 @@ static enum tokmap_status path_keep(struct shuffle *shuffle, uint64_t input, con
 static enum tokmap_status long_append(struct shuffle *shuffle, const void *bytes, uint64_t count,
                                       struct tokmap_error *error)
 {
-    if (count)
-        hash_state_add(shuffle->hash, bytes, (size_t)count);
-    return count ? shuffle_file_append(shuffle->folder, &shuffle->long_fd, &shuffle->long_bytes, bytes, count, error)
-                 : TOKMAP_OK;
+    enum tokmap_status status = TOKMAP_OK;
+    if (!count)
+        return TOKMAP_OK;
+    if (shuffle->long_fd < 0) {
+        status = file_new(shuffle, LONG, 0, &shuffle->long_fd, error);
+        shuffle->long_named = !status && shuffle->named;
+    }
+    if (status)
+        return status;
+    hash_state_add(shuffle->hash, bytes, (size_t)count);
+    return shuffle_file_append(shuffle->folder, shuffle->long_fd, &shuffle->long_bytes, bytes, count, error);
 }
 
 /* From now on the payload of the open document is in the file of long documents. */
@@ -271,212 +377,346 @@ enum tokmap_status shuffle_add(struct shuffle *shuffle, uint32_t set, const stru
 
 /* ---- the second pass ---- */
 
-static const char *path_of(const struct shuffle *shuffle, uint64_t input)
-{
-    if (input >= shuffle->path_begins.count / 8)
-        return NULL;
-    return (const char *)shuffle->paths.bytes + load64(shuffle->path_begins.bytes + 8 * input);
-}
-
-static enum tokmap_status progress_make(struct shuffle *shuffle, struct tokmap_error *error)
+/* Lists where the paths begin, and where each chunk continues. */
+static enum tokmap_status second_begin(struct shuffle *shuffle, const char ***paths, struct tokmap_error *error)
 {
     const struct shuffle_options *options = &shuffle->options;
-    if (shuffle->done < shuffle->next_stop && ++shuffle->since_stop < STOP_DOCUMENTS)
-        return TOKMAP_OK;
-    shuffle->next_stop = shuffle->done + STOP_TOKENS;
-    shuffle->since_stop = 0;
-    if (options->stop && options->stop(options->user))
-        return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
-    if (options->progress)
-        options->progress(options->user, shuffle->done, shuffle->tokens);
-    return TOKMAP_OK;
-}
-
-/* What the shard set gets: one document, or a part of one. */
-struct handed {
-    struct corpus_document document;
-    struct document_run run;
-    uint64_t end, text_bytes;
-};
-
-static void handed_make(struct handed *handed, const struct shuffle *shuffle, const struct shuffle_head *head)
-{
-    *handed = (struct handed){.document = {.record = head->record, .position = head->position},
-                              .run = {.path = path_of(shuffle, head->input),
-                                      .input = head->input,
-                                      .largest = shuffle->largest,
-                                      .documents = 1},
-                              .text_bytes = head->text_bytes};
-    handed->document.values = shuffle->values;
-    handed->run.from = &handed->document;
-    handed->run.text_bytes = &handed->text_bytes;
-    handed->run.ends = &handed->end;
-}
-
-static void values_find(struct shuffle *shuffle, const struct shuffle_payload *payload)
-{
-    const uint8_t *at = payload->values;
-    for (uint32_t c = 0; c < shuffle->options.columns; c++) {
-        const uint64_t bytes = load64(payload->lengths + (uint64_t)8 * c);
-        shuffle->values[c] = (struct corpus_value){(const char *)at, bytes};
-        at += bytes;
-    }
-}
-
-/* Hands over a document whose payload is in memory; false if the payload has another length than its parts. */
-static bool payload_hand(struct shuffle *shuffle, struct shard_set *set, const struct shuffle_head *head,
-                         const uint8_t *bytes, uint64_t count, enum tokmap_status *status, struct tokmap_error *error)
-{
-    struct shuffle_payload payload;
-    struct handed handed;
-    if (!shuffle_payload_cut(bytes, count, head->tokens, shuffle->options.width, shuffle->options.mask,
-                             shuffle->options.columns, &payload))
-        return false;
-    handed_make(&handed, shuffle, head);
-    values_find(shuffle, &payload);
-    handed.run.tokens = (const char *)payload.tokens;
-    handed.run.count = handed.end = head->tokens;
-    handed.run.mask = payload.mask;
-    *status = shard_set_add(set, &handed.run, error);
-    return true;
-}
-
-/* Reads the rest of a long document's payload into `whole`. */
-static enum tokmap_status long_read(struct shuffle *shuffle, const struct shuffle_long *where, uint64_t from,
-                                    struct tokmap_error *error)
-{
-    const uint64_t bytes = where->bytes - from;
-    shuffle->whole.count = 0;
-    if (bytes > SIZE_MAX / 2 || !bytes_reserve(&shuffle->whole, (size_t)bytes + 8))
-        return error_set_memory(error, "a long document to shuffle", bytes);
-    const enum tokmap_status status =
-        shuffle_file_read(shuffle->folder, shuffle->long_fd, shuffle->whole.bytes, bytes, where->offset + from, error);
-    hash_state_add(shuffle->hash, shuffle->whole.bytes, (size_t)bytes);
-    shuffle->whole.count = (size_t)bytes;
-    return status;
-}
-
-/* Hands over the tokens of a long document piece by piece; its last token and its values are the last run. */
-static enum tokmap_status long_pieces(struct shuffle *shuffle, struct shard_set *set, const struct shuffle_head *head,
-                                      const struct shuffle_long *where, struct tokmap_error *error)
-{
-    const uint32_t width = shuffle->options.width;
-    const uint64_t none = 0;
+    const struct shuffle_hand_options hand = {.width = options->width,
+                                              .columns = options->columns,
+                                              .mask = options->mask,
+                                              .folder = shuffle->folder,
+                                              .largest = shuffle->largest,
+                                              .tokens = shuffle->tokens,
+                                              .stop = options->stop,
+                                              .progress = options->progress,
+                                              .user = options->user};
+    const uint64_t inputs = shuffle->path_begins.count / 8;
+    bool due;
+    *paths = malloc((inputs + 1) * sizeof **paths);
+    if (!*paths)
+        return error_set_memory(error, "the paths of the inputs", inputs * sizeof **paths);
+    for (uint64_t i = 0; i < inputs; i++)
+        (*paths)[i] = (const char *)shuffle->paths.bytes + load64(shuffle->path_begins.bytes + 8 * i);
     enum tokmap_status status = TOKMAP_OK;
-    struct handed handed;
-    handed_make(&handed, shuffle, head);
-    handed.run.documents = 0;
-    handed.run.unfinished = true;
-    handed.run.text_bytes = &none;
-    for (uint64_t done = 0; done < head->tokens && !status;) {
-        const uint64_t part = min64(head->tokens - done, PIECE_BYTES / width);
-        status = shuffle_file_read(shuffle->folder, shuffle->long_fd, shuffle->piece, part * width,
-                                   where->offset + done * width, error);
-        if (status)
-            break;
-        hash_state_add(shuffle->hash, shuffle->piece, (size_t)(part * width));
-        handed.run.tokens = (const char *)shuffle->piece;
-        handed.run.count = part;
-        status = shard_set_add(set, &handed.run, error);
-        done += part;
-        shuffle->done += part;
-        if (!status)
-            status = progress_make(shuffle, error);
+    if (shuffle->chunks.used > SHUFFLE_CHUNK_BYTES) { /* merging takes long enough to be continued */
+        status = files_place(shuffle, error);
+        if (!status && shuffle->named)
+            status = shuffle_chunks_write(&shuffle->chunks, error);
     }
-    if (status)
-        return status;
-    shuffle->done -= head->tokens; /* record_hand() counts the document */
-    status = long_read(shuffle, where, head->tokens * width, error);
-    if (!status && hash_state_64(shuffle->hash) != where->hash)
-        status = shuffle_file_damaged(shuffle->folder, where->offset, error);
-    struct shuffle_payload payload;
-    if (!status && !shuffle_payload_cut(shuffle->whole.bytes, shuffle->whole.count, 0, width, false,
-                                        shuffle->options.columns, &payload))
-        return shuffle_file_damaged(shuffle->folder, where->offset, error);
-    if (status)
-        return status;
-    values_find(shuffle, &payload);
-    handed.run.tokens = "";
-    handed.run.count = handed.end = 0;
-    handed.run.documents = 1;
-    handed.run.unfinished = false;
-    handed.run.text_bytes = &handed.text_bytes;
-    return shard_set_add(set, &handed.run, error);
-}
-
-static enum tokmap_status long_hand(struct shuffle *shuffle, struct shard_set *set, const struct shuffle_head *head,
-                                    const uint8_t *payload, struct tokmap_error *error)
-{
-    struct shuffle_long where;
-    uint64_t least;
-    memcpy(&where, payload, sizeof where);
-    if (head->bytes != sizeof *head + sizeof where || where.offset > shuffle->long_bytes ||
-        where.bytes > shuffle->long_bytes - where.offset ||
-        !shuffle_payload_bytes(head->tokens, shuffle->options.width, shuffle->options.mask, &least) ||
-        least > where.bytes)
-        return shuffle_file_damaged(shuffle->folder, 0, error);
-    hash_state_reset(shuffle->hash);
-    enum tokmap_status status = TOKMAP_OK;
-    if (!shuffle->options.mask) {
-        status = long_pieces(shuffle, set, head, &where, error);
-    } else {
-        status = long_read(shuffle, &where, 0, error);
-        if (!status && (hash_state_64(shuffle->hash) != where.hash ||
-                        !payload_hand(shuffle, set, head, shuffle->whole.bytes, where.bytes, &status, error)))
-            status = shuffle_file_damaged(shuffle->folder, where.offset, error);
-    }
-    bytes_trim(&shuffle->whole);
-    return status;
-}
-
-/* Hands a record to its shard set. */
-static enum tokmap_status record_hand(struct shuffle *shuffle, struct shard_set *const *sets,
-                                      const struct shuffle_head *head, const uint8_t *record,
-                                      struct tokmap_error *error)
-{
-    struct shard_set *set = sets[head->set & ~SHUFFLE_LONG];
-    const uint8_t *payload = record + sizeof *head;
-    enum tokmap_status status = TOKMAP_OK;
-    assert(path_of(shuffle, head->input));
-    if (head->set & SHUFFLE_LONG) {
-        status = long_hand(shuffle, set, head, payload, error);
-    } else {
-        /* Without the zeros at the end, of which only the payload says how many there are. */
-        uint64_t bytes, values = 0;
-        if (!shuffle_payload_bytes(head->tokens, shuffle->options.width, shuffle->options.mask, &bytes))
-            return shuffle_file_damaged(shuffle->folder, 0, error);
-        for (uint32_t c = 0; c < shuffle->options.columns; c++)
-            if (bytes + 8 * (uint64_t)(c + 1) <= head->bytes - sizeof *head)
-                values += 8 + load64(payload + bytes + 8 * (uint64_t)c);
-        if (bytes + values > head->bytes - sizeof *head ||
-            !payload_hand(shuffle, set, head, payload, bytes + values, &status, error))
-            return shuffle_file_damaged(shuffle->folder, 0, error);
-    }
-    shuffle->done += head->tokens;
+    if (!status)
+        status = shuffle_chunks_end(&shuffle->chunks, error);
+    for (uint64_t i = 0; i < shuffle->cursors.count / 8 && !status; i++)
+        shuffle->chunks.chunks[i].begin = load64(shuffle->cursors.bytes + 8 * i);
+    if (!status)
+        status = shuffle_hand_new(&shuffle->hand, &hand, shuffle->done, error);
+    if (!status)
+        status = shuffle_hand_check(shuffle->hand, &due, error);
+    if (!status)
+        status = shuffle_merge_open(&shuffle->merge, &shuffle->chunks, error);
+    shuffle->merging = !status;
     return status;
 }
 
 enum tokmap_status shuffle_finish(struct shuffle *shuffle, struct shard_set *const *sets, struct tokmap_error *error)
 {
-    struct shuffle_merge *merge = NULL;
+    const struct shuffle_options *options = &shuffle->options;
+    const char **paths = NULL;
     struct shuffle_head head;
     const uint8_t *record;
+    bool due = true;
     assert(!shuffle->open.begun);
-    enum tokmap_status status = shuffle_chunks_end(&shuffle->chunks, error);
-    shuffle->piece = malloc(PIECE_BYTES);
-    if (!status && !shuffle->piece)
-        status = error_set_memory(error, "a long document to shuffle", PIECE_BYTES);
-    if (!status)
-        status = progress_make(shuffle, error);
-    if (!status)
-        status = shuffle_merge_open(&merge, &shuffle->chunks, error);
+    if (shuffle->finished)
+        return TOKMAP_OK;
+    enum tokmap_status status = second_begin(shuffle, &paths, error);
+    const struct shuffle_source source = {.paths = paths,
+                                          .inputs = shuffle->path_begins.count / 8,
+                                          .long_fd = shuffle->long_fd,
+                                          .long_bytes = shuffle->long_bytes};
     while (!status) {
-        status = progress_make(shuffle, error);
+        status = shuffle_hand_check(shuffle->hand, &due, error);
+        if (!status && due && options->save)
+            status = options->save(options->owner, error);
         if (!status)
-            status = shuffle_merge_next(merge, &head, &record, error);
+            status = shuffle_merge_next(shuffle->merge, &head, &record, error);
+        if (!status && (head.set & ~SHUFFLE_LONG) >= options->sets)
+            status = shuffle_file_damaged(shuffle->folder, 0, error);
         if (!status)
-            status = record_hand(shuffle, sets, &head, record, error);
+            status = shuffle_hand_record(shuffle->hand, sets[head.set & ~SHUFFLE_LONG], &source, &head, record, error);
     }
-    shuffle_merge_close(merge);
+    free(paths);
+    shuffle->finished = status == TOKMAP_END;
     return status == TOKMAP_END ? TOKMAP_OK : status;
+}
+
+/* ---- saving ---- */
+
+bool shuffle_can_save(const struct shuffle *shuffle)
+{
+    return (!shuffle->placed || shuffle->named) &&
+           (!shuffle->merging || shuffle->finished || shuffle->chunks.chunk_count);
+}
+
+/* Passes on the chunks that were written since the last call. */
+static int chunks_save(struct shuffle *shuffle, const struct state_sink *sink)
+{
+    int failed = 0;
+    for (; shuffle->saved_chunks < shuffle->chunks.chunk_count && !failed; shuffle->saved_chunks++) {
+        const struct shuffle_chunk *chunk = &shuffle->chunks.chunks[shuffle->saved_chunks];
+        const struct saved_chunk saved = {chunk->file, chunk->begin, chunk->end};
+        failed = sink->put(sink->user, SAVED_CHUNK, &saved, sizeof saved);
+    }
+    return failed;
+}
+
+/* Passes on where the merge is in each chunk. */
+static int cursors_save(const struct shuffle *shuffle, const struct state_sink *sink)
+{
+    uint64_t piece[CURSORS + 1];
+    int failed = 0;
+    for (uint64_t i = 0; i < shuffle->chunks.chunk_count && !failed; i += CURSORS) {
+        const uint64_t count = min64(CURSORS, shuffle->chunks.chunk_count - i);
+        piece[0] = i;
+        for (uint64_t k = 0; k < count; k++)
+            piece[k + 1] = shuffle_merge_at(shuffle->merge, i + k);
+        failed = sink->put(sink->user, SAVED_CURSORS, piece, (size_t)(8 * (count + 1)));
+    }
+    return failed;
+}
+
+enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
+                                struct tokmap_error *error)
+{
+    struct open_document *open = &shuffle->open;
+    enum tokmap_status status = TOKMAP_OK;
+    assert(shuffle_can_save(shuffle));
+    if (!shuffle->merging && !shuffle->finished)
+        status = shuffle_chunks_write(&shuffle->chunks, error);
+    if (!status && open->begun && !open->longer)
+        status = long_begin(shuffle, error);
+    if (status)
+        return status;
+    int failed = chunks_save(shuffle, sink);
+    if (!failed && shuffle->saved_paths < shuffle->paths.count)
+        failed = sink->put(sink->user, SAVED_PATHS, shuffle->paths.bytes + shuffle->saved_paths,
+                           shuffle->paths.count - shuffle->saved_paths);
+    shuffle->saved_paths = shuffle->paths.count;
+    if (!failed && shuffle->merging && !shuffle->finished)
+        failed = cursors_save(shuffle, sink);
+    *state = (struct shuffle_state){.chunks = shuffle->chunks.chunk_count,
+                                    .files = shuffle->chunks.files,
+                                    .file_bytes = shuffle->chunks.file_bytes,
+                                    .has_long = shuffle->long_fd >= 0,
+                                    .long_bytes = shuffle->long_bytes,
+                                    .path_bytes = shuffle->paths.count,
+                                    .tokens = shuffle->tokens,
+                                    .largest = shuffle->largest,
+                                    .open = open->begun,
+                                    .open_tokens = open->tokens,
+                                    .open_text = open->text_bytes,
+                                    .open_at = open->at,
+                                    .merging = shuffle->merging,
+                                    .finished = shuffle->finished,
+                                    .done = shuffle->hand ? shuffle_hand_done(shuffle->hand) : shuffle->done};
+    return failed ? error_set_system(error, failed, shuffle->folder, TOKMAP_NO_OFFSET, "the shuffle cannot be saved")
+                  : TOKMAP_OK;
+}
+
+enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *error)
+{
+    const uint64_t chunks = shuffle->chunks.chunk_count;
+    int system = 0, last = -1;
+    /* The second pass begins with a last chunk. */
+    if (!shuffle->named || (chunks == shuffle->synced_chunks && shuffle->long_bytes == shuffle->synced_long))
+        return TOKMAP_OK;
+    for (uint64_t i = shuffle->synced_chunks; i < chunks && !system; i++) {
+        const int fd = shuffle->chunks.chunks[i].fd;
+        system = fd != last ? os_sync(fd) : 0;
+        last = fd;
+    }
+    if (!system && shuffle->long_fd >= 0)
+        system = os_sync(shuffle->long_fd);
+    char *path = shuffle->unsynced ? path_in(shuffle->named, CHUNKS) : NULL;
+    if (shuffle->unsynced && !path)
+        return error_set_memory(error, "a path", 0);
+    if (!system && path)
+        system = os_sync_folder(path);
+    shuffle->unsynced = shuffle->unsynced && system;
+    free(path);
+    if (!system) {
+        shuffle->synced_chunks = chunks;
+        shuffle->synced_long = shuffle->long_bytes;
+    }
+    return system ? shuffle_file_failed(shuffle->named, system, error) : TOKMAP_OK;
+}
+
+/* ---- restoring ---- */
+
+static enum tokmap_status damaged(const struct shuffle *shuffle, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_CORRUPT, shuffle->named ? shuffle->named : shuffle->folder, TOKMAP_NO_OFFSET,
+                     "the unfinished work of the shuffle is damaged; start over with options.start_over");
+}
+
+enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const uint8_t *bytes, size_t count,
+                                struct tokmap_error *error)
+{
+    bool good = true;
+    if (kind == SAVED_CHUNK && count == sizeof(struct saved_chunk))
+        good = bytes_append(&shuffle->loaded, bytes, count);
+    else if (kind == SAVED_PATHS)
+        good = bytes_append(&shuffle->paths, bytes, count);
+    else if (kind == SAVED_CURSORS && count >= 16 && count % 8 == 0) {
+        const uint64_t first = load64(bytes), known = shuffle->cursors.count / 8;
+        const uint64_t again = first <= known ? min64(known - first, count / 8 - 1) : 0;
+        if (first > known)
+            return damaged(shuffle, error);
+        if (again)
+            memcpy(shuffle->cursors.bytes + 8 * first, bytes + 8, 8 * again);
+        good = bytes_append(&shuffle->cursors, bytes + 8 * (again + 1), count - 8 * (again + 1));
+    } else
+        return damaged(shuffle, error);
+    return good ? TOKMAP_OK : error_set_memory(error, "the unfinished work of the shuffle", count);
+}
+
+/* Opens a file that has at least so many bytes, and cuts it there. */
+static enum tokmap_status file_reopen(const struct shuffle *shuffle, const char *kind, uint64_t number, uint64_t bytes,
+                                      bool cut, int *fd, struct tokmap_error *error)
+{
+    struct os_stat found = {0};
+    char *path = file_path(shuffle, kind, number);
+    if (!path)
+        return error_set_memory(error, "a path", 0);
+    int system = partial_file_reopen(path, fd);
+    if (!system)
+        system = os_fstat(*fd, &found);
+    const bool whole = !system && found.bytes >= bytes;
+    if (whole && cut && found.bytes > bytes)
+        system = os_truncate(*fd, bytes);
+    free(path);
+    if (*fd >= 0 && (system || !whole)) {
+        os_close(*fd);
+        *fd = -1;
+    }
+    if (system)
+        return error_set_system(error, system, shuffle->named, TOKMAP_NO_OFFSET,
+                                "a file of the unfinished work of the shuffle, %s-%" PRIu64
+                                ", cannot be opened; start over with options.start_over",
+                                kind, number);
+    return whole ? TOKMAP_OK : damaged(shuffle, error);
+}
+
+/* Takes the chunks, which follow each other in their files. */
+static enum tokmap_status chunks_restore(struct shuffle *shuffle, const struct shuffle_state *state,
+                                         struct tokmap_error *error)
+{
+    struct shuffle_chunks *chunks = &shuffle->chunks;
+    enum tokmap_status status = TOKMAP_OK;
+    struct saved_chunk last = {0};
+    int fd = -1;
+    if (shuffle->loaded.count != state->chunks * sizeof last || state->files > state->chunks)
+        return damaged(shuffle, error);
+    for (uint64_t i = 0; i < state->chunks && !status; i++) {
+        struct saved_chunk saved;
+        memcpy(&saved, shuffle->loaded.bytes + i * sizeof saved, sizeof saved);
+        const bool next = !i || saved.file != last.file;
+        if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : last.end) ||
+            saved.end < saved.begin || saved.file >= state->files)
+            return damaged(shuffle, error);
+        last = saved;
+        const bool newest = saved.file + 1 == state->files;
+        if (next)
+            status =
+                file_reopen(shuffle, CHUNKS, saved.file, newest ? state->file_bytes : saved.end, newest, &fd, error);
+        const struct shuffle_chunk chunk = {
+            .fd = fd, .file = (uint32_t)saved.file, .begin = saved.begin, .end = saved.end};
+        if (next && !status && (status = shuffle_chunks_take(chunks, &chunk, 1, error)))
+            os_close(fd);
+        else if (!next && !status)
+            status = shuffle_chunks_take(chunks, &chunk, 1, error);
+    }
+    chunks->fd = status ? -1 : fd;
+    chunks->files = (uint32_t)state->files;
+    chunks->file_bytes = state->file_bytes;
+    return status || (state->chunks && (last.end != state->file_bytes || last.file + 1 != state->files))
+               ? (status ? status : damaged(shuffle, error))
+               : TOKMAP_OK;
+}
+
+/* Takes the file of long documents, and hashes what there is of the open one. */
+static enum tokmap_status long_restore(struct shuffle *shuffle, const struct shuffle_state *state,
+                                       struct tokmap_error *error)
+{
+    if (!state->has_long)
+        return state->open || state->long_bytes ? damaged(shuffle, error) : TOKMAP_OK;
+    uint8_t *piece = malloc(PIECE_BYTES);
+    enum tokmap_status status = piece ? file_reopen(shuffle, LONG, 0, state->long_bytes, true, &shuffle->long_fd, error)
+                                      : error_set_memory(error, "a long document to shuffle", PIECE_BYTES);
+    shuffle->long_named = true;
+    shuffle->long_bytes = state->long_bytes;
+    if (!status && state->open && state->open_at > state->long_bytes)
+        status = damaged(shuffle, error);
+    for (uint64_t at = state->open_at; state->open && at < state->long_bytes && !status;) {
+        const uint64_t part = min64(PIECE_BYTES, state->long_bytes - at);
+        status = shuffle_file_read(shuffle->named, shuffle->long_fd, piece, part, at, error);
+        if (!status)
+            hash_state_add(shuffle->hash, piece, (size_t)part);
+        at += part;
+    }
+    free(piece);
+    return status;
+}
+
+/* Lists where the paths begin. */
+static enum tokmap_status paths_restore(struct shuffle *shuffle, struct tokmap_error *error)
+{
+    const struct bytes_buffer *paths = &shuffle->paths;
+    if (paths->count && paths->bytes[paths->count - 1])
+        return damaged(shuffle, error);
+    for (uint64_t begin = 0; begin < paths->count;) {
+        if (!bytes_append(&shuffle->path_begins, &begin, sizeof begin))
+            return error_set_memory(error, "the paths of the inputs", paths->count);
+        begin += strlen((const char *)paths->bytes + begin) + 1;
+    }
+    return TOKMAP_OK;
+}
+
+enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffle_state *state,
+                                    struct tokmap_error *error)
+{
+    const struct shuffle_chunk *chunks;
+    shuffle->tokens = state->tokens;
+    shuffle->largest = state->largest;
+    shuffle->done = state->done;
+    shuffle->finished = state->finished;
+    enum tokmap_status status = files_place(shuffle, error);
+    if (!status && (!shuffle->named || shuffle->paths.count != state->path_bytes))
+        status = damaged(shuffle, error);
+    if (!status)
+        status = paths_restore(shuffle, error);
+    if (status || state->finished)
+        return status;
+    hash_state_reset(shuffle->hash);
+    status = chunks_restore(shuffle, state, error);
+    if (!status)
+        status = long_restore(shuffle, state, error);
+    if (!state->merging)
+        shuffle->cursors.count = 0;
+    if (!status && state->merging && (shuffle->cursors.count != 8 * state->chunks || !state->chunks || state->open))
+        return damaged(shuffle, error);
+    chunks = shuffle->chunks.chunks;
+    for (uint64_t i = 0; i < shuffle->cursors.count / 8 && !status; i++) {
+        const uint64_t at = load64(shuffle->cursors.bytes + 8 * i);
+        if (at < chunks[i].begin || at > chunks[i].end)
+            status = damaged(shuffle, error);
+    }
+    shuffle->open.begun = shuffle->open.longer = state->open;
+    shuffle->open.tokens = state->open_tokens;
+    shuffle->open.text_bytes = state->open_text;
+    shuffle->open.at = state->open_at;
+    shuffle->saved_chunks = shuffle->chunks.chunk_count;
+    shuffle->saved_paths = shuffle->paths.count;
+    shuffle->synced_chunks = shuffle->saved_chunks;
+    shuffle->synced_long = shuffle->long_bytes;
+    bytes_free(&shuffle->loaded);
+    return status;
 }

@@ -12,8 +12,9 @@
  * A document in parts is collected up to the size of a record (1 MiB); what is longer goes to a file of its own kind
  * and is copied from there in pieces, unless it has a mask, with which the caller has held it in memory, too.
  *
- * Storage: until the end, unnamed files in `folder` hold the tokens and 56 to 63 bytes a document, unless all of it
- * fits in one chunk. They disappear however the program ends.
+ * Storage: until the end, files in `folder` hold the tokens and 56 to 63 bytes a document, unless all of it fits in one
+ * chunk. They have no names, and disappear however the program ends. Where the work can be continued (options.place),
+ * they have names, and shuffle_save() states what another process needs to go on, in either pass.
  */
 #ifndef TOKMAP_PACK_SHUFFLE_H
 #define TOKMAP_PACK_SHUFFLE_H
@@ -30,6 +31,7 @@ struct shuffle_options {
     uint64_t seed;
     uint32_t width;   /* of a token in bytes */
     uint32_t columns; /* values of a document */
+    uint32_t sets;    /* of documents */
     bool mask;
     const char *folder;   /* of the unnamed files; copied */
     uint64_t chunk_bytes; /* 0: SHUFFLE_CHUNK_BYTES; at least SHUFFLE_CHUNK_LEAST; no choice changes the order */
@@ -38,6 +40,12 @@ struct shuffle_options {
     bool (*stop)(void *user);
     void (*progress)(void *user, uint64_t tokens, uint64_t all);
     void *user;
+    /* Called before the first file is made: sets *folder to that of files with names, or leaves it NULL. May be NULL.
+     */
+    enum tokmap_status (*place)(void *owner, const char **folder, struct tokmap_error *error);
+    /* Called often by shuffle_finish(), between two documents. May be NULL. */
+    enum tokmap_status (*save)(void *owner, struct tokmap_error *error);
+    void *owner;
 };
 
 /* Statuses: OK, ERROR_MEMORY. */
@@ -53,6 +61,37 @@ enum tokmap_status shuffle_add(struct shuffle *shuffle, uint32_t set, const stru
  * written), ERROR_IO, ERROR_MEMORY, ERROR_INTERRUPTED, those of shard_set_add(). */
 enum tokmap_status shuffle_finish(struct shuffle *shuffle, struct shard_set *const *sets, struct tokmap_error *error);
 
-void shuffle_free(struct shuffle *shuffle); /* accepts NULL */
+/* Leaves files with names. Accepts NULL. */
+void shuffle_free(struct shuffle *shuffle);
+/* Removes the files with names, which are no longer needed: all documents are in their shards, or are given up. */
+void shuffle_remove(struct shuffle *shuffle);
+/* Whether an entry of the folder is the name of such a file. */
+bool shuffle_is_name(const char *entry);
+
+/* ---- for another process that continues ---- */
+
+/* All that is saved beside the pieces. */
+struct shuffle_state {
+    uint64_t chunks, files, file_bytes, has_long, long_bytes, path_bytes;
+    uint64_t tokens, largest;
+    uint64_t open, open_tokens, open_text, open_at; /* the document that has not ended */
+    uint64_t merging, finished, done;               /* the second pass */
+};
+
+/* Returns false if the files have no names, or the documents are merged in memory. */
+bool shuffle_can_save(const struct shuffle *shuffle);
+/* Writes what is in memory, as a chunk of its own, passes on what was added since the last call, and states the rest.
+ * The files have it after shuffle_sync(). Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
+                                struct tokmap_error *error);
+enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *error);
+
+/* After shuffle_open(): takes the pieces of all calls of shuffle_save(), in their order, and then the state of the last
+ * one. Bytes that were written later are cut off. Statuses: OK, ERROR_CORRUPT, ERROR_NOT_FOUND (a file is missing),
+ * ERROR_IO, ERROR_MEMORY, those of options.place. */
+enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const uint8_t *bytes, size_t count,
+                                struct tokmap_error *error);
+enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffle_state *state,
+                                    struct tokmap_error *error);
 
 #endif

@@ -142,26 +142,30 @@ static void entries_sort(struct shuffle_chunks *chunks)
 
 /* ---- write ---- */
 
-static enum tokmap_status write_failed(const char *folder, int system, struct tokmap_error *error)
+enum tokmap_status shuffle_file_failed(const char *folder, int system, struct tokmap_error *error)
 {
     const bool full = system == ENOSPC || system == EDQUOT;
     return error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
-                            "the documents to shuffle cannot be written to an unnamed file in this folder%s",
+                            "the documents to shuffle cannot be written to a temporary file in this folder%s",
                             full ? "; until the end the shuffle needs about as much space as the tokens, besides their "
                                    "own: free space there, or write elsewhere"
                                  : "");
 }
 
-enum tokmap_status shuffle_file_append(const char *folder, int *fd, uint64_t *file_bytes, const void *bytes,
-                                       uint64_t count, struct tokmap_error *error)
+enum tokmap_status shuffle_file_unnamed(const char *folder, int *fd, struct tokmap_error *error)
 {
-    int system = *fd < 0 ? os_open(folder, OS_WRITE_UNNAMED, fd) : 0;
+    const int system = os_open(folder, OS_WRITE_UNNAMED, fd);
     if (system)
         *fd = -1;
-    if (!system)
-        system = os_pwrite(*fd, bytes, (size_t)count, *file_bytes);
+    return system ? shuffle_file_failed(folder, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status shuffle_file_append(const char *folder, int fd, uint64_t *file_bytes, const void *bytes,
+                                       uint64_t count, struct tokmap_error *error)
+{
+    const int system = os_pwrite(fd, bytes, (size_t)count, *file_bytes);
     if (system)
-        return write_failed(folder, system, error);
+        return shuffle_file_failed(folder, system, error);
     *file_bytes += count;
     return TOKMAP_OK;
 }
@@ -181,41 +185,76 @@ static enum tokmap_status records_write(struct shuffle_chunks *chunks, struct to
         const uint8_t *record = chunks->bytes + entries[i].at;
         const uint32_t bytes = load32(record + 8);
         if (room - filled < bytes) {
-            status = shuffle_file_append(chunks->folder, &chunks->fd, &chunks->file_bytes, buffer, filled, error);
+            status = shuffle_file_append(chunks->folder, chunks->fd, &chunks->file_bytes, buffer, filled, error);
             filled = 0;
         }
         memcpy(buffer + filled, record, bytes);
         filled += bytes;
     }
     if (!status)
-        status = shuffle_file_append(chunks->folder, &chunks->fd, &chunks->file_bytes, buffer, filled, error);
+        status = shuffle_file_append(chunks->folder, chunks->fd, &chunks->file_bytes, buffer, filled, error);
     free(buffer);
+    return status;
+}
+
+/* Makes room in the list for `more` chunks. */
+static enum tokmap_status list_grow(struct shuffle_chunks *chunks, uint64_t more, struct tokmap_error *error)
+{
+    if (more <= chunks->chunk_capacity - chunks->chunk_count)
+        return TOKMAP_OK;
+    const uint64_t room = 2 * chunks->chunk_capacity + 16 + more;
+    struct shuffle_chunk *grown = realloc(chunks->chunks, room * sizeof *grown);
+    if (!grown)
+        return error_set_memory(error, "the list of chunks", room * sizeof *grown);
+    chunks->chunks = grown;
+    chunks->chunk_capacity = room;
+    return TOKMAP_OK;
+}
+
+/* Opens a file for the next chunk, unless there is one with room. */
+static enum tokmap_status file_next(struct shuffle_chunks *chunks, struct tokmap_error *error)
+{
+    if (chunks->fd >= 0 && chunks->file_bytes < FILE_MOST)
+        return TOKMAP_OK;
+    chunks->fd = -1; /* the chunks have the descriptor */
+    chunks->file_bytes = 0;
+    const enum tokmap_status status = chunks->open ? chunks->open(chunks->self, chunks->files, &chunks->fd, error)
+                                                   : shuffle_file_unnamed(chunks->folder, &chunks->fd, error);
+    chunks->files += !status;
     return status;
 }
 
 /* Writes the chunk in memory, which is then empty. */
 static enum tokmap_status chunk_write(struct shuffle_chunks *chunks, struct tokmap_error *error)
 {
-    if (chunks->chunk_count == chunks->chunk_capacity) {
-        const uint64_t more = 2 * chunks->chunk_capacity + 16;
-        struct shuffle_chunk *grown = realloc(chunks->chunks, more * sizeof *grown);
-        if (!grown)
-            return error_set_memory(error, "the list of chunks", more * sizeof *grown);
-        chunks->chunks = grown;
-        chunks->chunk_capacity = more;
-    }
-    if (chunks->file_bytes >= FILE_MOST) { /* the chunks have the descriptor */
-        chunks->fd = -1;
-        chunks->file_bytes = 0;
-    }
-    const uint64_t begin = chunks->file_bytes;
-    entries_sort(chunks);
-    const enum tokmap_status status = records_write(chunks, error);
+    enum tokmap_status status = list_grow(chunks, 1, error);
+    if (!status)
+        status = file_next(chunks, error);
     if (status)
         return status;
-    chunks->chunks[chunks->chunk_count++] = (struct shuffle_chunk){chunks->fd, begin, chunks->file_bytes};
+    const uint64_t begin = chunks->file_bytes;
+    entries_sort(chunks);
+    status = records_write(chunks, error);
+    if (status)
+        return status;
+    chunks->chunks[chunks->chunk_count++] =
+        (struct shuffle_chunk){.fd = chunks->fd, .file = chunks->files - 1, .begin = begin, .end = chunks->file_bytes};
     chunks->used = chunks->entries = 0;
     return TOKMAP_OK;
+}
+
+enum tokmap_status shuffle_chunks_write(struct shuffle_chunks *chunks, struct tokmap_error *error)
+{
+    return chunks->entries ? chunk_write(chunks, error) : TOKMAP_OK;
+}
+
+enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *more, uint64_t count,
+                                       struct tokmap_error *error)
+{
+    const enum tokmap_status status = list_grow(chunks, count, error);
+    for (uint64_t i = 0; i < count && !status; i++)
+        chunks->chunks[chunks->chunk_count++] = more[i];
+    return status;
 }
 
 uint8_t *shuffle_chunks_room(struct shuffle_chunks *chunks, uint32_t bytes, struct tokmap_error *error)

@@ -1,6 +1,7 @@
 /*
  * shuffle_chunks.h - the first pass of the shuffle: collects records (shuffle_record.h) in memory, sorts them whenever
- * a *chunk* is full, and writes the chunk to an unnamed file, which disappears however the program ends.
+ * a *chunk* is full, and writes the chunk to a file: one without a name, which disappears however the program ends, or
+ * one that the caller opens, with which another process can go on.
  *
  * Memory: chunk_bytes, which hold the records and 32 bytes a document for sorting. Only pages with records are touched.
  * If all documents fit in one chunk, nothing is written.
@@ -14,6 +15,7 @@
 /* A chunk in a file: records in their order, from `begin` up to `end`. */
 struct shuffle_chunk {
     int fd;
+    uint32_t file; /* its number */
     uint64_t begin, end;
 };
 
@@ -26,7 +28,10 @@ struct shuffle_entry {
 
 struct shuffle_chunks {
     uint64_t seed;
-    const char *folder; /* of the unnamed files; not owned */
+    const char *folder; /* of the files; not owned */
+    /* Opens file `number`, which is new and empty. NULL: the files have no names. */
+    enum tokmap_status (*open)(void *self, uint32_t number, int *fd, struct tokmap_error *error);
+    void *self;
     uint64_t chunk_bytes, record_most;
     uint8_t *bytes; /* records from the front, entries from the back */
     uint64_t used, entries;
@@ -34,7 +39,8 @@ struct shuffle_chunks {
     struct shuffle_chunk *chunks;
     uint64_t chunk_count, chunk_capacity;
     int fd; /* of the current file, -1 before the first chunk */
-    uint64_t file_bytes;
+    uint32_t files;
+    uint64_t file_bytes; /* of the current file */
 };
 
 #define SHUFFLE_CHUNK_LEAST ((uint64_t)4096)
@@ -52,13 +58,24 @@ uint8_t *shuffle_chunks_room(struct shuffle_chunks *chunks, uint32_t bytes, stru
 /* Adds the record that is in the memory: its head is complete but for the hash. */
 void shuffle_chunks_add(struct shuffle_chunks *chunks, uint8_t *record);
 
+/* Writes the chunk in memory, if it has records. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status shuffle_chunks_write(struct shuffle_chunks *chunks, struct tokmap_error *error);
+
+/* Adds chunks that another process has written; they have descriptors. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *more, uint64_t count,
+                                       struct tokmap_error *error);
+
 /* Ends the pass: if chunks were written, writes the last one, too, and frees the memory. Else sorts the records, which
  * shuffle_chunks_record() returns in their order. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status shuffle_chunks_end(struct shuffle_chunks *chunks, struct tokmap_error *error);
 const uint8_t *shuffle_chunks_record(const struct shuffle_chunks *chunks, uint64_t number);
 
-/* Writes bytes at the end of an unnamed file, which is created if *fd is -1. Statuses: OK, ERROR_IO. */
-enum tokmap_status shuffle_file_append(const char *folder, int *fd, uint64_t *file_bytes, const void *bytes,
+/* Creates a file without a name. Statuses: OK, ERROR_IO. */
+enum tokmap_status shuffle_file_unnamed(const char *folder, int *fd, struct tokmap_error *error);
+/* Writes bytes at the end of a file. Statuses: OK, ERROR_IO. */
+enum tokmap_status shuffle_file_append(const char *folder, int fd, uint64_t *file_bytes, const void *bytes,
                                        uint64_t count, struct tokmap_error *error);
+/* The status of a file that cannot be written. */
+enum tokmap_status shuffle_file_failed(const char *folder, int system, struct tokmap_error *error);
 
 #endif

@@ -47,8 +47,8 @@ enum tokmap_status shuffle_file_damaged(const char *folder, uint64_t offset, str
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, folder, TOKMAP_NO_OFFSET,
                      "byte %" PRIu64
-                     " of an unnamed file with documents to shuffle, which was written to this folder, is not what was "
-                     "written: the storage or the memory of this machine is not reliable; check it, and pack again",
+                     " of a temporary file with documents to shuffle, which was written to this folder, is not what "
+                     "was written: the storage or the memory of this machine is not reliable; check it, and pack again",
                      offset);
 }
 
@@ -59,7 +59,7 @@ enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uin
     const int system = os_pread(fd, into, (size_t)bytes, offset, &got);
     if (system)
         return error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
-                                "documents to shuffle, in an unnamed file in this folder, cannot be read");
+                                "documents to shuffle, in a temporary file in this folder, cannot be read");
     return got == bytes ? TOKMAP_OK : shuffle_file_damaged(folder, offset + got, error);
 }
 
@@ -186,7 +186,10 @@ static enum tokmap_status cursors_open(struct shuffle_merge *merge, struct tokma
         if (!cursor->buffer)
             return error_set_memory(error, "the chunks", count * merge->buffer_bytes);
         status = cursor_look(merge, cursor, error);
-        merge->heap[merge->heap_count++] = merge->cursor_count;
+        if (!status)
+            merge->heap[merge->heap_count++] = merge->cursor_count;
+        else if (status == TOKMAP_END) /* a killed process has merged all of the chunk */
+            status = TOKMAP_OK;
     }
     for (uint64_t i = merge->heap_count / 2; i-- && !status;)
         heap_sink(merge, i);
@@ -244,4 +247,10 @@ enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffl
     merge->last = first->place;
     merge->any = true;
     return status;
+}
+
+uint64_t shuffle_merge_at(const struct shuffle_merge *merge, uint64_t number)
+{
+    const struct cursor *cursor = &merge->cursors[number];
+    return cursor->offset - (cursor->filled - cursor->at);
 }

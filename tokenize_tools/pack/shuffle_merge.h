@@ -25,7 +25,10 @@ void shuffle_merge_close(struct shuffle_merge *merge); /* accepts NULL */
 enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffle_head *head, const uint8_t **record,
                                       struct tokmap_error *error);
 
-/* Reads bytes of an unnamed file. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the file is shorter). */
+/* Where the next record of chunk `number` begins, after the record that was returned last. */
+uint64_t shuffle_merge_at(const struct shuffle_merge *merge, uint64_t number);
+
+/* Reads bytes of a temporary file. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the file is shorter). */
 enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uint64_t bytes, uint64_t offset,
                                      struct tokmap_error *error);
 /* The status of a record that is not what was written. */

@@ -594,6 +594,13 @@ void work_folder_close(struct work_folder *folder)
     free(folder);
 }
 
+void work_folder_discard(struct work_folder *folder)
+{
+    work_clear(folder);
+    (void)os_remove_folder(folder->path);
+    work_folder_close(folder);
+}
+
 void work_folder_remove(struct work_folder *folder)
 {
     if (!folder)

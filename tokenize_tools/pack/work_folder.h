@@ -105,4 +105,8 @@ void work_folder_close(struct work_folder *folder);
  * A folder with other files in it remains. Frees *folder. NULL is ignored. */
 void work_folder_remove(struct work_folder *folder);
 
+/* The same without a sync, of a journal that has facts alone: a power cut may bring it back, and then the next
+ * work removes it. */
+void work_folder_discard(struct work_folder *folder);
+
 #endif

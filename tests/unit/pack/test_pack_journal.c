@@ -32,6 +32,10 @@ static const char *const operands[] = {"a.jsonl", "b.txt"};
 static uint64_t seed = 7;
 static uint32_t batches_left; /* until stop() interrupts the pack */
 
+/* One shard; several; several, shuffled, with journals of the first pass; and of the second one. */
+enum layout { ONE, SETS, SHUFFLED, MERGED };
+static const struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
+
 /* The outputs of a layout, in the folder out. */
 static const char *const single[] = {"k.bin", "k.tmx", NULL};
 static const char *const several[] = {"k-00000.bin", "k-00000.tmx", "k-00001.bin", "k-00001.tmx", "k", NULL};
@@ -74,21 +78,32 @@ static bool stop(void *user)
 
 static void progress(void *user, uint64_t stored_bytes)
 {
-    (void)user;
+    const enum layout *layout = user;
     (void)stored_bytes;
-    batches_left -= batches_left != 0;
+    batches_left -= batches_left != 0 && *layout != MERGED;
 }
 
-static struct pack_options usual(bool shards)
+static void shuffled(void *user, uint64_t tokens, uint64_t all)
+{
+    const enum layout *layout = user;
+    (void)tokens;
+    (void)all;
+    batches_left -= batches_left != 0 && *layout == MERGED;
+}
+
+static struct pack_options usual(enum layout *layout)
 {
     struct pack_options options = {.prefix = "out/k",
                                    .threads = 1,
                                    .tokenizer = tokenizer,
                                    .eod_id = 256,
                                    .bos_id = TOKMAP_NO_ID,
-                                   .shard_tokens = shards ? 450000 : 0,
+                                   .shard_tokens = *layout != ONE ? 450000 : 0,
                                    .checkpoint_ns = 1,
                                    .progress = progress,
+                                   .shuffle = *layout >= SHUFFLED ? &shuffle : NULL,
+                                   .shuffled = shuffled,
+                                   .user = layout,
                                    .stop = stop};
     options.corpus.field = "text";
     options.corpus.columns = columns;
@@ -97,9 +112,9 @@ static struct pack_options usual(bool shards)
     return options;
 }
 
-static enum tokmap_status packed(bool shards, bool start_over, uint32_t batches, struct tokmap_error *error)
+static enum tokmap_status packed(enum layout layout, bool start_over, uint32_t batches, struct tokmap_error *error)
 {
-    struct pack_options options = usual(shards);
+    struct pack_options options = usual(&layout);
     struct pack_result result;
     options.start_over = start_over;
     batches_left = batches;
@@ -108,10 +123,10 @@ static enum tokmap_status packed(bool shards, bool start_over, uint32_t batches,
 }
 
 /* Whether the output has the bytes of the undisturbed one, in the folder wanted. */
-static bool is_right(bool shards)
+static bool is_right(enum layout layout)
 {
     bool right = true;
-    for (const char *const *name = shards ? several : single; *name; name++) {
+    for (const char *const *name = layout != ONE ? several : single; *name; name++) {
         char found_path[64], wanted_path[64];
         size_t found_count, wanted_count;
         (void)snprintf(found_path, sizeof found_path, "out/%s", *name);
@@ -135,17 +150,17 @@ static void copy_folder(const char *from, const char *to)
 }
 
 /* Makes the folder `wanted` with the right output, and the folder `left` with what an interrupted pack has left. */
-static void interrupt_pack(bool shards)
+static void interrupt_pack(enum layout layout)
 {
     struct tokmap_error error;
     scratch_remove("out");
     assert_int_equal(mkdir("out", 0777), 0);
-    if (packed(shards, false, UINT32_MAX, &error))
+    if (packed(layout, false, UINT32_MAX, &error))
         fail_msg("%s", error.message);
     copy_folder("out", "wanted");
     scratch_remove("out");
     assert_int_equal(mkdir("out", 0777), 0);
-    assert_int_equal(packed(shards, false, 4, &error), TOKMAP_ERROR_INTERRUPTED);
+    assert_int_equal(packed(layout, false, layout == MERGED ? 2 : 4, &error), TOKMAP_ERROR_INTERRUPTED);
     assert_true(file_exists("out/k.work/journal"));
     copy_folder("out", "left");
 }
@@ -276,24 +291,24 @@ static size_t journal_forge(const struct journal *journal, uint8_t *into, struct
 
 /* ---- tests ---- */
 
-static void torn(bool shards)
+static void torn(enum layout layout)
 {
     struct journal journal;
     struct tokmap_error error;
-    interrupt_pack(shards);
+    interrupt_pack(layout);
     journal_read(&journal);
     const size_t begin = journal.offsets[journal.facts], count = journal.count - begin;
     for (int round = 0; round < 6; round++) {
         const size_t at = begin + random_below(&seed, count);
         journal_begin(journal.bytes, at);
-        if (packed(shards, false, UINT32_MAX, &error))
+        if (packed(layout, false, UINT32_MAX, &error))
             fail_msg("a journal that was cut at byte %zu of %zu: %s", at, journal.count, error.message);
-        assert_true(is_right(shards));
+        assert_true(is_right(layout));
         journal.bytes[at] ^= (uint8_t)(1 << random_below(&seed, 8));
         journal_begin(journal.bytes, journal.count);
-        if (packed(shards, false, UINT32_MAX, &error))
+        if (packed(layout, false, UINT32_MAX, &error))
             fail_msg("byte %zu of %zu was changed: %s", at, journal.count, error.message);
-        assert_true(is_right(shards));
+        assert_true(is_right(layout));
         free(journal.bytes);
         journal_read(&journal);
     }
@@ -308,13 +323,13 @@ static bool is_expected(enum tokmap_status status)
            status == TOKMAP_ERROR_INTERNAL;
 }
 
-static void hostile(bool shards)
+static void hostile(enum layout layout)
 {
     const char *wanted = getenv("TOKMAP_JOURNALS");
     const int rounds = wanted ? atoi(wanted) : awkward_rounds(40);
     struct journal journal;
     struct tokmap_error error;
-    interrupt_pack(shards);
+    interrupt_pack(layout);
     journal_read(&journal);
     uint8_t *forged = malloc(2 * journal.count + 4096);
     struct record *record = malloc(sizeof *record);
@@ -323,17 +338,17 @@ static void hostile(bool shards)
     for (int round = 0; round < rounds; round++) {
         const size_t count = journal_forge(&journal, forged, record);
         journal_begin(forged, count);
-        const enum tokmap_status status = packed(shards, false, UINT32_MAX, &error);
+        const enum tokmap_status status = packed(layout, false, UINT32_MAX, &error);
         taken += !status;
         refused += status != TOKMAP_OK;
-        different += !status && !is_right(shards);
+        different += !status && !is_right(layout);
         if (!status)
             continue;
         if (!is_expected(status) || !error.message[0])
             fail_msg("hostile journal %d: status %d, %s", round, (int)status, error.message);
-        if (packed(shards, true, UINT32_MAX, &error))
+        if (packed(layout, true, UINT32_MAX, &error))
             fail_msg("starting over after hostile journal %d: %s", round, error.message);
-        assert_true(is_right(shards));
+        assert_true(is_right(layout));
     }
     print_message("%d hostile journals refused, %d taken, of which %d change the output\n", refused, taken, different);
     assert_true(refused > 0);
@@ -345,20 +360,29 @@ static void hostile(bool shards)
 static void torn_journals_continue_earlier(void **state)
 {
     (void)state;
-    torn(false);
-    torn(true);
+    torn(ONE);
+    torn(SETS);
 }
 
 static void hostile_journals_of_a_shard(void **state)
 {
     (void)state;
-    hostile(false);
+    hostile(ONE);
 }
 
 static void hostile_journals_of_a_set(void **state)
 {
     (void)state;
-    hostile(true);
+    hostile(SETS);
+}
+
+static void hostile_journals_of_a_shuffle(void **state)
+{
+    (void)state;
+    torn(SHUFFLED);
+    torn(MERGED);
+    hostile(SHUFFLED);
+    hostile(MERGED);
 }
 
 int main(void)
@@ -367,6 +391,7 @@ int main(void)
         cmocka_unit_test(torn_journals_continue_earlier),
         cmocka_unit_test(hostile_journals_of_a_shard),
         cmocka_unit_test(hostile_journals_of_a_set),
+        cmocka_unit_test(hostile_journals_of_a_shuffle),
     };
     return cmocka_run_group_tests(tests, journal_setup, journal_teardown);
 }

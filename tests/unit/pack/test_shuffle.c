@@ -231,6 +231,28 @@ static void test_damaged_chunks(void **state)
     free(saved);
 }
 
+/* A killed process had merged all of some chunks: only the others have records. */
+static void test_merged_chunks(void **state)
+{
+    struct shuffle_chunks chunks;
+    struct tokmap_error error;
+    uint64_t records, all = 0;
+    assert_int_equal(shuffle_chunks_init(&chunks, 9, 4096, ".", &error), TOKMAP_OK);
+    for (uint64_t i = 0; i < 200; i++)
+        record_add(&chunks, 0, i, 8);
+    assert_int_equal(shuffle_chunks_end(&chunks, &error), TOKMAP_OK);
+    assert_true(chunks.chunk_count > 3);
+    for (uint64_t i = 0; i < chunks.chunk_count; i++) {
+        if (i % 2)
+            all += (chunks.chunks[i].end - chunks.chunks[i].begin) / (sizeof(struct shuffle_head) + 8);
+        else
+            chunks.chunks[i].begin = chunks.chunks[i].end;
+    }
+    assert_int_equal(merge_all(&chunks, &records, &error), TOKMAP_END);
+    assert_int_equal(records, all);
+    shuffle_chunks_free(&chunks);
+}
+
 /* ---- packing ---- */
 
 static struct pack_options usual(const char *prefix, const struct pack_shuffle *shuffle)
@@ -391,6 +413,7 @@ int main(void)
         cmocka_unit_test(test_golden_places),  cmocka_unit_test(test_many_tiny),
         cmocka_unit_test(test_order),          cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_damaged_chunks), cmocka_unit_test(test_damaged_while_packing),
+        cmocka_unit_test(test_merged_chunks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

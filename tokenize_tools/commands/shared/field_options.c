@@ -70,6 +70,7 @@ static const struct field_option table[] = {
     {"seed", "seed", NULL},
     {"seq_len", "seq-len", NULL},
     {"shard_tokens", "shard-tokens", NULL},
+    {"shuffle", "shuffle", NULL},
     {"skip", "on-error", "skip"},
     {"skip_limit", "max-skipped", NULL},
     {"special", "special", NULL},

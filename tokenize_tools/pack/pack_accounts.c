@@ -1,0 +1,45 @@
+/* pack_accounts.c - see pack_accounts.h. */
+#include "pack_accounts.h"
+
+#include <inttypes.h>
+
+#include "common/error.h"
+
+enum tokmap_status pack_accounts_check(const struct pack_options *options, struct shard_set *const *sets,
+                                       uint32_t set_count, const struct pack_result *result, struct tokmap_error *error)
+{
+    const struct corpus_counts *counts = &result->counts;
+    const uint64_t accounted = counts->document_bytes + counts->structure_bytes + counts->skipped_bytes;
+    if (accounted != counts->stream_bytes)
+        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " bytes were read and %" PRIu64
+                         " are accounted for; this is a bug in tokmap, please report it",
+                         counts->stream_bytes, accounted);
+    struct shard_set_result written = {0};
+    for (uint32_t i = 0; i < set_count; i++) {
+        struct shard_set_result set;
+        shard_set_result(sets[i], &set);
+        written.tokens += set.tokens;
+        written.documents += set.documents;
+    }
+    if (options->dry_run)
+        written = (struct shard_set_result){.tokens = result->tokens, .documents = counts->documents};
+    if (written.tokens != result->tokens || written.documents != counts->documents)
+        return error_set(error, TOKMAP_ERROR_INTERNAL, NULL, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " documents were read and %" PRIu64
+                         " were written; this is a bug in tokmap, please report it",
+                         counts->documents, written.documents);
+    if (options->unit) /* pack_tasks.c looks at all units */
+        return TOKMAP_OK;
+    if (counts->documents && !counts->stream_bytes)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs are empty: no file has a byte; name inputs that contain text");
+    if (!counts->documents && result->dropped.documents)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
+                         result->dropped.documents);
+    if (!counts->documents)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs contain no documents; name inputs that contain text");
+    return TOKMAP_OK;
+}

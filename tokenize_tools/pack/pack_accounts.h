@@ -1,0 +1,13 @@
+/* pack_accounts.h - at the end of pack_run(): what was read must be what was written. */
+#ifndef TOKMAP_PACK_PACK_ACCOUNTS_H
+#define TOKMAP_PACK_PACK_ACCOUNTS_H
+
+#include "packing_options.h"
+
+/* Checks what must be true at the end, whatever the input was. sets: those that were written. Statuses: OK,
+ * ERROR_INTERNAL (bytes or documents are not accounted for), ERROR_INPUT (there are no documents; not of a unit). */
+enum tokmap_status pack_accounts_check(const struct pack_options *options, struct shard_set *const *sets,
+                                       uint32_t set_count, const struct pack_result *result,
+                                       struct tokmap_error *error);
+
+#endif
