@@ -445,6 +445,17 @@ static int entry_remove(void *user, const char *entry)
     return 0;
 }
 
+void pack_unit_clear(const char *folder, uint64_t unit)
+{
+    char *path = unit_path(folder, unit, ".work");
+    struct clearing below = {path, true};
+    if (path) {
+        (void)os_folder_list(path, entry_remove, &below);
+        (void)os_remove_folder(path);
+    }
+    free(path);
+}
+
 void pack_work_clear(const char *folder)
 {
     struct clearing clearing = {folder, false};

@@ -39,6 +39,9 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
 enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
                                const struct all_scans *scans, struct pack_result *result, struct tokmap_error *error);
 
+/* Removes the unfinished work of a unit, so that it begins again. */
+void pack_unit_clear(const char *folder, uint64_t unit);
+
 /* Removes all that units and tasks have left in a folder of unfinished work, and the folder. */
 void pack_work_clear(const char *folder);
 

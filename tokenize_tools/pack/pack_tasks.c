@@ -156,8 +156,8 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
     /* The parts of a file are those of a whole one: their lines are counted on from one to the next. */
     if (unit->end && result->counts.files_skipped)
         return error_set(error, TOKMAP_ERROR_INPUT, options->units->paths[unit->first], TOKMAP_NO_OFFSET,
-                         "a part of this file cannot be read, and others of its parts are packed; repair the file, or "
-                         "leave it out, and begin again in a new folder of unfinished work");
+                         "a part of this file cannot be read, and others of its parts are packed; run the task again, "
+                         "or repair the file, or leave it out, and begin again in a new folder of unfinished work");
     const enum tokmap_status status =
         tasks->skipped ? skipped_items_end(tasks->skipped, options->pack->sync, error) : TOKMAP_OK;
     return status ? status
@@ -234,6 +234,10 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
         status = pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, tasks->now, error);
     if (status && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
+    else if (status && unit->end && tasks->now->counts.files_skipped) { /* the next attempt reads the part again */
+        pack_unit_clear(tasks->folder, tasks->unit);
+        tasks->now->kept = false;
+    }
     free(prefix);
     return status;
 }
