@@ -151,8 +151,6 @@ bool os_map_resident(const void *address, uint64_t bytes);
  * begins at a multiple of that. os_memory_free() frees it. */
 int os_memory_new(uint64_t bytes, bool huge, void **address);
 void os_memory_free(void *address, uint64_t bytes); /* accepts NULL */
-/* Touches memory of os_memory_new() that is still zero, so that its first use does not wait for pages. */
-void os_memory_touch(void *address, uint64_t bytes);
 /* Keeps the kernel from using huge pages for memory of os_memory_new() that is not touched yet, where it would do so
  * unasked. A hint. */
 void os_memory_small_pages(void *address, uint64_t bytes);

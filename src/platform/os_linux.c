@@ -681,13 +681,6 @@ void os_memory_free(void *address, uint64_t bytes)
         munmap(address, (size_t)bytes);
 }
 
-void os_memory_touch(void *address, uint64_t bytes)
-{
-    /* Not MADV_POPULATE_WRITE: it holds the lock of the address space, so that other threads cannot map memory. */
-    for (uint64_t at = 0; at < bytes; at += os_page_bytes())
-        ((volatile char *)address)[at] = 0;
-}
-
 void os_memory_small_pages(void *address, uint64_t bytes)
 {
     (void)madvise(address, (size_t)bytes, MADV_NOHUGEPAGE);

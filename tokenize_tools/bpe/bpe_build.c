@@ -25,7 +25,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe_encode.h"
 #include "bpe_merge.h"
 #include "bpe_splits.h"
 #include "common/bytes.h"
@@ -115,18 +114,10 @@ static void joins_find(void *user)
     }
 }
 
-/* What the thread does: it makes memory ready, too. */
-static void joining_run(void *user)
-{
-    const struct joining *joining = user;
-    joins_find(user);
-    bpe_state_prepare(joining->model);
-}
-
 static void joining_start(struct joining *joining)
 {
     if (joining->model->vocabulary < JOINING_LEAST || os_processors() < 2 ||
-        os_thread_start(&joining->thread, "tokmap-joins", joining_run, joining)) {
+        os_thread_start(&joining->thread, "tokmap-joins", joins_find, joining)) {
         joining->thread = NULL;
         joins_find(joining);
     }

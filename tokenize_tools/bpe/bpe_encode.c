@@ -76,16 +76,15 @@ static bool same_key(struct bpe_key a, struct bpe_key b)
 
 /* Adds an entry to its bucket. If both places are taken, one of their entries moves to the neighboring bucket, where
  * only entry_find() looks, and an entry there is lost. */
-static void entry_add(struct bpe_bucket *buckets, uint32_t *victim, uint32_t at, struct bpe_key key,
-                      const uint64_t value[2])
+static void entry_add(struct bpe_state *state, uint32_t at, struct bpe_key key, const uint64_t value[2])
 {
-    struct bpe_bucket *home = &buckets[at], *beside = &buckets[at ^ 1];
+    struct bpe_bucket *home = &state->buckets[at], *beside = &state->buckets[at ^ 1];
     uint32_t way = 0;
     while (way < 2 && home->keys[way].high)
         way++;
     if (way == 2) {
-        way = (*victim)++ & 1;
-        const uint32_t other = !beside->keys[0].high ? 0 : !beside->keys[1].high ? 1 : *victim >> 1 & 1;
+        way = state->victim++ & 1;
+        const uint32_t other = !beside->keys[0].high ? 0 : !beside->keys[1].high ? 1 : state->victim >> 1 & 1;
         entry_swap(home, way, beside, other);
     }
     home->keys[way] = key;
@@ -305,7 +304,7 @@ static void keep_entry(struct bpe_state *state, uint32_t at, struct bpe_key key,
         long_add(state, bpe_short_hash(state->seed, key), (const uint8_t *)&key, key.high >> 56, ids, count);
     const struct bpe_bucket *home = &state->buckets[at];
     if (!same_key(home->keys[0], key) && !same_key(home->keys[1], key)) /* else the second cache had lost its ids */
-        entry_add(state->buckets, &state->victim, at, key, value);
+        entry_add(state, at, key, value);
 }
 
 size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_t to, void *tokens)
@@ -690,77 +689,22 @@ enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piec
     return bpe_state_check(state, state->scratch.bytes, error);
 }
 
-/* The seeds of a first state, which two threads add: each the seeds of its half of the buckets. */
-struct seeding {
-    struct bpe_state *state;
-    uint32_t parts; /* 1 or 2 */
-    uint32_t next;  /* the first part that no thread has taken */
-};
-
-#define SEEDS_SHARED 100000u /* seeds that make a second thread worth its start */
-
-/* Adds the model's seeds to a part of the first cache. Their buckets are scattered, so several are prefetched at once.
- */
-static void part_seed(const struct seeding *seeding, uint32_t part)
+/* Fills the first cache with the model's seeds. Their buckets are scattered, so several are prefetched at once. */
+static void add_seeds(struct bpe_state *state)
 {
     enum { TOGETHER = 64 };
-    const struct bpe_state *state = seeding->state;
     const struct bpe_model *model = state->model;
-    struct bpe_bucket *buckets = state->buckets;
-    const uint32_t shift = seeding->parts == 1 ? BUCKET_BITS : BUCKET_BITS - 1;
-    uint32_t at[TOGETHER], seeds[TOGETHER], victim = 0;
+    uint32_t at[TOGETHER];
     for (uint32_t i = 0; i < model->seed_count; i += TOGETHER) {
-        const uint32_t end = (uint32_t)min64(model->seed_count, (uint64_t)i + TOGETHER);
-        uint32_t count = 0;
-        for (uint32_t k = i; k < end; k++) {
-            at[count] = bpe_bucket_of(state, model->seeds[k].key);
-            seeds[count] = k;
-            count += at[count] >> shift == part;
+        const struct bpe_entry *seeds = model->seeds + i;
+        const uint32_t count = (uint32_t)min64(model->seed_count - i, TOGETHER);
+        for (uint32_t k = 0; k < count; k++) {
+            at[k] = bpe_bucket_of(state, seeds[k].key);
+            __builtin_prefetch(&state->buckets[at[k]], 1);
         }
         for (uint32_t k = 0; k < count; k++)
-            __builtin_prefetch(&buckets[at[k]], 1);
-        for (uint32_t k = 0; k < count; k++)
-            entry_add(buckets, &victim, at[k], model->seeds[seeds[k]].key, model->seeds[seeds[k]].value);
+            entry_add(state, at[k], seeds[k].key, seeds[k].value);
     }
-}
-
-static void seeding_run(void *user, uint32_t number)
-{
-    struct seeding *seeding = user;
-    uint32_t part;
-    while ((part = __atomic_fetch_add(&seeding->next, 1, __ATOMIC_RELAXED)) < seeding->parts)
-        part_seed(seeding, part);
-}
-
-/* first: it is the model's first state, so a processor is likely to be free. */
-static void add_seeds(struct bpe_state *state, bool first)
-{
-    struct seeding seeding = {.state = state, .parts = 1};
-    if (first && state->model->seed_count >= SEEDS_SHARED && os_processors() > 1)
-        seeding.parts = 2;
-    os_threads_share("tokmap-seeds", seeding.parts, seeding_run, &seeding);
-}
-
-/* Tokens of a vocabulary. Fewer are loaded before the memory is ready; more need so much memory while they are loaded
- * that 16 MiB beside it would be too much. */
-#define PREPARED_LEAST 20000u
-#define PREPARED_MOST (1u << 19)
-
-void bpe_state_prepare(struct bpe_model *model)
-{
-    assert(!model->spare);
-    if (model->vocabulary < PREPARED_LEAST || model->vocabulary > PREPARED_MOST)
-        return;
-    struct bpe_spare *spare = malloc(sizeof *spare);
-    if (!spare)
-        return;
-    spare->bytes = BUCKETS_BYTES;
-    if (os_memory_new(spare->bytes, true, &spare->memory)) {
-        free(spare);
-        return;
-    }
-    os_memory_touch(spare->memory, spare->bytes);
-    model->spare = spare;
 }
 
 enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model *model, enum cpu_variant variant,
@@ -776,10 +720,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     state->seed = table_key_new();
     state->merged_room = 4096;
     state->merged = malloc(state->merged_room * sizeof *state->merged);
-    if (model->spare)
-        buckets = __atomic_exchange_n(&model->spare->memory, NULL, __ATOMIC_ACQ_REL);
-    const bool first = buckets != NULL;
-    int failed = first ? 0 : os_memory_new(BUCKETS_BYTES, true, &buckets);
+    int failed = os_memory_new(BUCKETS_BYTES, true, &buckets);
     state->buckets = buckets;
     failed = failed ? failed : os_memory_new(LONGS_BYTES, true, &longs);
     state->longs = longs;
@@ -808,7 +749,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     }
     state->scratch.many = state->merge_many;
 #endif
-    add_seeds(state, first);
+    add_seeds(state);
     *out = state;
     return TOKMAP_OK;
 }

@@ -16,10 +16,6 @@ struct bpe_state;
  * lower ones. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status bpe_state_new(struct bpe_state **state, const struct bpe_model *model, enum cpu_variant variant,
                                  struct tokmap_error *error);
-/* Makes the first cache of the first state, and touches its 16 MiB: for a thread that has nothing to do while the model
- * is built, so that the first text need not wait for it. Nothing happens if memory is lacking, or
- * for a vocabulary that is small or very large. */
-void bpe_state_prepare(struct bpe_model *model);
 /* Frees a state; NULL is ignored. */
 void bpe_state_free(struct bpe_state *state);
 

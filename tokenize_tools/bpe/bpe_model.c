@@ -279,10 +279,6 @@ void bpe_model_clear(struct bpe_model *model)
     text_places_free(&model->unreached);
     free(model->joins);
     free(model->seeds);
-    if (model->spare)
-        os_memory_free(model->spare->memory, model->spare->bytes);
-    free(model->spare);
-    model->spare = NULL;
     model->bytes = NULL;
     model->offsets = model->byte_pairs = model->results = NULL;
     model->joins = NULL;

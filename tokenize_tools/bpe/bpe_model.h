@@ -45,12 +45,6 @@ struct bpe_entry {
     uint64_t value[2];
 };
 
-/* Memory of os_memory_new() that the first state takes (bpe_state_prepare); then `memory` is NULL. */
-struct bpe_spare {
-    void *memory;
-    uint64_t bytes;
-};
-
 struct bpe_model;
 struct bpe_scratch;
 
@@ -95,7 +89,6 @@ struct bpe_model {
 
     struct bpe_entry *seeds; /* what caches begin with: short tokens, each with the ids that merging its bytes gives */
     uint32_t seed_count;
-    struct bpe_spare *spare; /* or NULL; behind a pointer, because states change it and not the model */
 
     struct scanner scanner;
 };

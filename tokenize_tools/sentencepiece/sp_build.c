@@ -10,7 +10,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe/bpe_encode.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
@@ -167,17 +166,9 @@ static void cutting_run(void *user)
     cutting->good = sp_cut_table_build(&cutting->builder->model->cuts, &cutting->builder->relation);
 }
 
-/* What the thread does: it makes memory ready, too. */
-static void cutting_thread(void *user)
-{
-    const struct cutting *cutting = user;
-    cutting_run(user);
-    bpe_state_prepare(&cutting->builder->model->head);
-}
-
 static void cutting_start(struct cutting *cutting)
 {
-    if (os_processors() < 2 || os_thread_start(&cutting->thread, "tokmap-cuts", cutting_thread, cutting)) {
+    if (os_processors() < 2 || os_thread_start(&cutting->thread, "tokmap-cuts", cutting_run, cutting)) {
         cutting->thread = NULL;
         cutting_run(cutting);
     }
