@@ -188,29 +188,42 @@ static uint64_t documents_before(const struct corpus_batch *batch, const struct 
 }
 
 /* A range of a file numbers its lines from its own beginning. Messages have the numbers of the file, so the first one
- * about a record counts the lines before the range. If that fails, the numbers stay. */
-static uint64_t lines_before(struct ordered_workers *workers, const char *path)
+ * about a record counts the lines before the range, which are workers->lines_before after that. */
+static enum tokmap_status lines_count(struct ordered_workers *workers, const char *path, struct tokmap_error *error)
 {
     const struct ordered_workers_options *options = &workers->options;
-    if (options->corpus.range.begin && !workers->lines_counted) {
-        struct tokmap_error unused;
-        workers->lines_counted = true;
-        if (corpus_range_lines(path, options->corpus.range.begin, options->stop, options->user, &workers->lines_before,
-                               &unused))
-            workers->lines_before = 0;
-    }
-    return workers->lines_before;
+    if (!options->corpus.range.begin || workers->lines_counted)
+        return TOKMAP_OK;
+    const enum tokmap_status status = corpus_range_lines(path, options->corpus.range.begin, options->stop,
+                                                         options->user, &workers->lines_before, error);
+    workers->lines_counted = !status;
+    return status;
 }
 
-/* The issue with the numbers of its file. */
-static struct corpus_issue issue_place(struct ordered_workers *workers, const struct corpus_issue *issue)
+/* Gives an issue the numbers of its file. */
+static enum tokmap_status issue_place(struct ordered_workers *workers, struct corpus_issue *issue,
+                                      struct tokmap_error *error)
 {
-    struct corpus_issue placed = *issue;
-    if (issue->line && issue->record != UINT64_MAX && workers->options.corpus.range.begin) {
-        placed.line += lines_before(workers, issue->path);
-        placed.record += workers->lines_before;
-    }
-    return placed;
+    if (!issue->line || issue->record == UINT64_MAX || !workers->options.corpus.range.begin)
+        return TOKMAP_OK;
+    const enum tokmap_status status = lines_count(workers, issue->path, error);
+    if (status)
+        return status;
+    issue->line += workers->lines_before;
+    issue->record += workers->lines_before;
+    return TOKMAP_OK;
+}
+
+/* Gives an error of an item the number of its line in the file, or none if the lines before it cannot be counted. */
+static void error_place(struct ordered_workers *workers, struct queued_item *item)
+{
+    struct tokmap_error unused;
+    if (!item->error.line || !item->base.batch.part_count || !workers->options.corpus.range.begin)
+        return;
+    if (lines_count(workers, item->base.batch.parts[0].path, &unused))
+        item->error.line = 0;
+    else
+        item->error.line += (uint32_t)workers->lines_before;
 }
 
 /* Adds the batch to the accounts and reports its issues. Returns the status of the first issue that ends the work. */
@@ -221,9 +234,13 @@ static enum tokmap_status batch_account(struct ordered_workers *workers, const s
     uint64_t kept = options->counts->documents, from = 0;
     corpus_counts_add(options->counts, &batch->counts);
     for (uint64_t i = 0; i < batch->issue_count; i++) {
-        const struct corpus_issue *issue = &batch->issues[i], placed = issue_place(workers, issue);
+        const struct corpus_issue *issue = &batch->issues[i];
+        struct corpus_issue placed = *issue;
         struct tokmap_error why;
-        const enum tokmap_status status = corpus_issue_to_error(&placed, &options->corpus, &why);
+        enum tokmap_status status = issue_place(workers, &placed, error);
+        if (status)
+            return status;
+        status = corpus_issue_to_error(&placed, &options->corpus, &why);
         const bool skip_encoding =
             issue->kind == CORPUS_ISSUE_ENCODING && options->corpus.invalid == CORPUS_INVALID_SKIP;
         if (issue->fatal || !(options->corpus.skip || skip_encoding || issue->asked)) {
@@ -249,8 +266,8 @@ static enum tokmap_status batch_account(struct ordered_workers *workers, const s
 static enum tokmap_status item_commit(struct ordered_workers *workers, struct queued_item *item)
 {
     const struct ordered_workers_options *options = &workers->options;
-    if (item->status && item->error.line && item->base.batch.part_count && options->corpus.range.begin)
-        item->error.line += (uint32_t)lines_before(workers, item->base.batch.parts[0].path);
+    if (item->status)
+        error_place(workers, item);
     if (!item->status && options->commit)
         item->status = options->commit(options->self, &item->base, &item->error);
     if (!item->status)
