@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import unittest
+from unittest import mock
 
 import tokmap
 from support import TOKMAP, needs, new_folder
@@ -163,6 +164,43 @@ class RayPack(unittest.TestCase):
             self.pack("again", resume=True, shard_documents=SHARD + 1)
         self.check("again", self.pack("again", resume=True))
         self.assertEqual({name: os.stat(self.at(name)).st_ino for name in before}, before)
+
+    def test_replacing_keeps_the_old_set_until_the_new_one_is_complete(self):
+        """An error of a document leaves the old set. Work that ends while shards get their names is continued."""
+        import ray
+        import tokmap.ray
+        options = {"tokenizer": self.tokenizer, "shard_documents": SHARD, "eod": False, "columns": ["n"], "threads": 1}
+        old = [{"text": "ab", "n": i} for i in range(SHARD * 7 + 1)]  # more shards than the new set
+        tokmap.ray.pack(ray.data.from_items(old, override_num_blocks=2), self.at("kept"), **options)
+        wrong = [dict(record) for record in self.records]
+        wrong[SHARD * 5 + 5]["text"] = None
+        with self.assertRaisesRegex(tokmap.InputError, "document 5"):
+            tokmap.ray.pack(ray.data.from_items(wrong, override_num_blocks=3), self.at("kept"), force=True, **options)
+        with tokmap.Dataset(self.at("kept")) as kept:
+            self.assertEqual(kept.info.documents, len(old))
+        with self.assertRaisesRegex(tokmap.ExistsError, "force=True"):
+            self.pack("kept", resume=True)
+        replace, calls = os.replace, []
+
+        def fourth_fails(source, target):
+            calls.append(target)
+            if len(calls) > 3:
+                raise OSError(28, "No space left on device")
+            replace(source, target)
+
+        with mock.patch("os.replace", fourth_fails), self.assertRaises(OSError):
+            self.pack("kept", force=True, resume=True)
+        self.assertFalse(os.path.exists(self.at("kept")))
+        self.check("kept", self.pack("kept", resume=True))
+
+    def test_a_folder_of_other_work(self):
+        os.mkdir(self.at("other.work"))
+        with open(self.at("other.work/journal"), "wb"):
+            pass
+        for force in (False, True):
+            with self.assertRaisesRegex(tokmap.ExistsError, "other.work"):
+                self.pack("other", force=force)
+        self.assertEqual(os.listdir(self.at("other.work")), ["journal"])
 
     def test_wrong_arguments(self):
         import tokmap.ray

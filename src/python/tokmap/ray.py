@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 
 _MOST = 100000  # shards of a set, as for the command
 _NOTE = "ray.json"
+_MOVING = "moving"
 
 
 class _Packer:
@@ -98,18 +99,17 @@ class _Set:
     def shard(self, number: int) -> str:
         return f"{self.name}-{number:05}"
 
-    def taken(self, number: int) -> bool:
-        """Whether a shard has its final names."""
-        return os.path.exists(os.path.join(self.folder, self.shard(number) + ".tmx"))
+    def moving(self) -> bool:
+        """Whether all shards are complete, and some may have their final names. No shard of an older set is left."""
+        return os.path.exists(os.path.join(self.work, _MOVING))
 
     def begin(self, facts: dict[str, Any], force: bool, resume: bool) -> None:
         """Makes the folder of unfinished work, or compares its facts with those of this call."""
         note = os.path.join(self.work, _NOTE)
         if force:
-            self._clear()
-        elif os.path.exists(self.path):
-            raise ExistsError(f"{self.path}: the output already exists; choose another name, or pass force=True",
-                              status="ERROR_EXISTS", path=self.path)
+            self._refuse_others()
+            if not resume and os.path.exists(note):
+                self._remove_work()
         if os.path.exists(note):
             if not resume:
                 raise ExistsError(f"{self.work}: here is the unfinished work of an earlier call; if the documents are "
@@ -124,15 +124,23 @@ class _Set:
                                     f"{before.get(name)!r}, and this one has {facts.get(name)!r}; repeat that call to "
                                     "continue it, or start over with force=True", status="ERROR_MISMATCH",
                                     path=self.work)
-            return
-        taken = [entry for entry in os.listdir(self.folder) if self._is_ours(entry)]
-        if taken or os.path.exists(self.work):
-            raise ExistsError(f"{self.path}: the output already exists, at least "
-                              f"{min(taken, default=self.name + '.work')!r}; choose another name, or pass force=True",
-                              status="ERROR_EXISTS", path=self.path)
-        os.mkdir(self.work)
-        _sync(self.folder)
-        _write(note, json.dumps(facts))
+        if not force and not self.moving():
+            taken = [self.name] if os.path.exists(self.path) else self._ours()
+            if taken:
+                raise ExistsError(f"{self.path}: the output already exists, at least {min(taken)!r}; choose another "
+                                  "name, or pass force=True to replace it; with resume=True, too, unfinished work is "
+                                  "continued", status="ERROR_EXISTS", path=self.path)
+        if not os.path.exists(note):
+            os.makedirs(self.work, exist_ok=True)
+            if set(os.listdir(self.work)) - {_NOTE + ".partial"}:
+                raise ExistsError(f"{self.work}: this folder is not the unfinished work of tokmap.ray.pack(); remove "
+                                  "it, or choose another name", status="ERROR_EXISTS", path=self.work)
+            _sync(self.folder)
+            _write(note, json.dumps(facts))
+
+    def _ours(self) -> list[str]:
+        """The files that have names of this set's shards."""
+        return [entry for entry in os.listdir(self.folder) if self._is_ours(entry)]
 
     def _is_ours(self, entry: str) -> bool:
         """Whether an entry has the name of a shard's file."""
@@ -140,8 +148,8 @@ class _Set:
         return (entry.startswith(self.name + "-") and number.isdigit() and len(number) >= 5 and bool(dot)
                 and ending in ("bin", "tmx", "mask", "bin.zst"))
 
-    def _clear(self) -> None:
-        """Removes a set of this name, the manifest first and the tokens last, and unfinished work."""
+    def _refuse_others(self) -> None:
+        """Refuses to replace what is not a set."""
         if os.path.isdir(self.path):
             raise ExistsError(f"{self.path} is a folder, so it is not replaced; choose another name",
                               status="ERROR_EXISTS", path=self.path)
@@ -150,17 +158,32 @@ class _Set:
                 if file.read(16) != b"tokmap-shards 1\n":
                     raise ExistsError(f"{self.path} is not the manifest of a shard set, so it is not replaced; choose "
                                       "another name", status="ERROR_EXISTS", path=self.path)
+
+    def _clear(self) -> None:
+        """Removes a set of this name, the manifest first and the tokens last."""
+        self._refuse_others()
+        if os.path.exists(self.path):
             os.remove(self.path)
             _sync(self.folder)
-        ours = [entry for entry in os.listdir(self.folder) if self._is_ours(entry)]
-        for entry in sorted(ours, key=lambda entry: not entry.endswith(".tmx")):
+        for entry in sorted(self._ours(), key=lambda entry: not entry.endswith(".tmx")):
             os.remove(os.path.join(self.folder, entry))
-        if os.path.exists(os.path.join(self.work, _NOTE)):
-            shutil.rmtree(self.work)
         _sync(self.folder)
 
-    def finish(self, count: int) -> None:
-        """Gives the shards their names. Each step is on storage before the next; what is done is not done again."""
+    def _remove_work(self) -> None:
+        """The note is removed last, so that what an interrupted call leaves is still known as work."""
+        for entry in os.listdir(self.work):
+            if entry != _NOTE:
+                os.remove(os.path.join(self.work, entry))
+        shutil.rmtree(self.work)
+        _sync(self.folder)
+
+    def finish(self, count: int, force: bool) -> None:
+        """Gives the shards their names. An older set is removed only now, when nothing else can fail but the storage.
+        Each step is on storage before the next; what is done is not done again."""
+        if not self.moving():
+            if force:
+                self._clear()
+            _write(os.path.join(self.work, _MOVING), "")
         for endings in ((".bin", ".mask"), (".tmx",)):
             for number in range(count):
                 for ending in endings:
@@ -170,7 +193,7 @@ class _Set:
             _sync(self.folder)
         front = "./" if self.name[:1] in (" ", "\t", "\r", "#") else ""
         _write(self.path, "tokmap-shards 1\n" + "".join(f"{front}{self.shard(k)}\n" for k in range(count)))
-        shutil.rmtree(self.work)
+        self._remove_work()
 
 
 def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shard_documents: int = 1_000_000,
@@ -183,7 +206,7 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
                documents of each shard but the last. Work on a shard that was not finished is lost if its actor is
                killed; fewer shards than nodes leave nodes idle
     threads    how many encode on a node; None: one for each of its processors
-    force      replaces an existing shard set, and unfinished work
+    force      replaces an existing shard set once all shards are complete, and without resume also unfinished work
     resume     continues the unfinished work of a call that failed or was interrupted: its finished shards are kept. The
                dataset must be the same; only the number of its documents and the options are compared. Without it,
                unfinished work is an ExistsError
@@ -222,7 +245,7 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     names.begin(facts, force, resume)
     options["threads"] = threads
     missing = [k for k in range(count)
-               if not names.taken(k) and not _is_shard(os.path.join(names.work, names.shard(k)))]
+               if not names.moving() and not _is_shard(os.path.join(names.work, names.shard(k)))]
     parts = data.split_at_indices([k * shard_documents for k in range(1, count)]) if count > 1 else [data]
     try:
         _pack_shards(ray, names, tokenizer, options, {k: parts[k] for k in missing})
@@ -230,7 +253,7 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
         if isinstance(error.cause, TokmapError):
             raise error.cause from None
         raise
-    names.finish(count)
+    names.finish(count, force)
     made = _packed(names.path, 0)
     made.skipped = documents - made.documents
     return made
