@@ -16,6 +16,7 @@ printed. Where TEMPLATE has one of these, OUT has what it stands for:
     {{pictures STEP}}               the pictures that the step drew, each under its name
     {{fact NAME}}                   a line of the file facts: date, processor, memory, system, state, commit
     {{missing}}                     a list of the steps without results, each with the reason
+    {{if STEP}}                     the lines from here to the line {{end}} are left out if the step was not measured
 
 A value that was not measured becomes "not measured". With --between MARK, only the lines of OUT between the comments
 <!-- MARK: begin --> and <!-- MARK: end --> are replaced. OUT is replaced at once, so a reader never sees half of it.
@@ -281,6 +282,8 @@ def missing(results):
 
 def fill(results, text):
     """Replaces the references of a page."""
+    text = re.sub(r"^\{\{if ([^{} ]+)\}\}\n(.*?)^\{\{end\}\}\n",
+                  lambda found: found.group(2) if results.rows(found.group(1)) else "", text, flags=re.S | re.M)
     return re.sub(r"\{\{([^{}]+)\}\}", lambda found: cell(results, found.group(1).split()), text)
 
 

@@ -65,6 +65,12 @@ cat >"$TMPDIR/page.template" <<'EOF'
 {{figures nowhere}}
 {{pictures loader}}
 {{pictures nowhere}}
+{{if nowhere}}
+{{nowhere waits}}
+{{end}}
+{{if loader}}
+waits: {{loader waits number}}
+{{end}}
 EOF
 cat >"$TMPDIR/expected" <<'EOF'
 4.78 G tokens/s; 2.82 G tokens/s; 1.70; 3.10 to 3.40 µs
@@ -121,6 +127,7 @@ Not measured.
 
 ![loader tokens](rows/pictures/loader/loader-tokens.svg)
 
+waits: 0
 EOF
 "$python" "$fill" "$rows" "$TMPDIR/page.template" "$TMPDIR/page" 2>"$TMPDIR/said"
 check "references become values with units, three digits, and reasons" diff "$TMPDIR/expected" "$TMPDIR/page"
