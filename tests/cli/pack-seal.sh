@@ -135,6 +135,7 @@ killed()
             plain=$(ls k.work 2>/dev/null | grep -c '\.bin\.unit\.partial$' || true)
             [ "$plain" -le 4 ] || { ls k.work >&2; exit 1; }
         elif [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; then
+            rmdir k.work 2>/dev/null || true # the kill came between the removal of the journal and that of its folder
             break
         fi
         [ $status -eq 137 ] || { cat err >&2; exit 1; }

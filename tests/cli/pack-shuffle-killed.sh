@@ -39,6 +39,7 @@ check()
             continued=$((continued + 1))
         elif [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; then
             late=1
+            rmdir k.work 2>/dev/null || true # the kill came between the removal of the journal and that of its folder
             break
         fi
         [ $status -eq 137 ] || { cat err >&2; exit 1; }
