@@ -28,14 +28,14 @@ static const struct {
     bool apart;                 /* some processes may begin when others have ended */
 } variables[SCHEDULERS] = {
     [SLURM_ARRAY] = {"SLURM_ARRAY_TASK_ID", "SLURM_ARRAY_TASK_COUNT", "SLURM_ARRAY_TASK_ID and _COUNT", true},
-    [SLURM_STEP] = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID and SLURM_STEP_NUM_TASKS"},
-    [OPEN_MPI] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK and _SIZE"},
-    [PMI] = {"PMI_RANK", "PMI_SIZE", "PMI_RANK and PMI_SIZE"},
-    [PMIX] = {"PMIX_RANK", NULL, "PMIX_RANK and " TASKS_VARIABLE},
+    [SLURM_STEP] = {"SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_PROCID and SLURM_STEP_NUM_TASKS", false},
+    [OPEN_MPI] = {"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_RANK and _SIZE", false},
+    [PMI] = {"PMI_RANK", "PMI_SIZE", "PMI_RANK and PMI_SIZE", false},
+    [PMIX] = {"PMIX_RANK", NULL, "PMIX_RANK and " TASKS_VARIABLE, false},
     [KUBERNETES] = {"JOB_COMPLETION_INDEX", NULL, "JOB_COMPLETION_INDEX and " TASKS_VARIABLE, true},
     [AWS_BATCH] = {"AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "AWS_BATCH_JOB_ARRAY_INDEX and _SIZE",
                    true},
-    [TORCH] = {"RANK", "WORLD_SIZE", "RANK and WORLD_SIZE"},
+    [TORCH] = {"RANK", "WORLD_SIZE", "RANK and WORLD_SIZE", false},
 };
 
 struct found {
