@@ -261,7 +261,16 @@ holds err 'this input cannot be divided among tasks: standard input'
 tokmap pack -q $options --task 0/2 -o in/b in
 exits 1 tokmap pack -q $options --task 1/2 -o in/b in 2>err
 holds err 'this input is an output of the same command'
+# The folder of unfinished work names the output, too.
+tokmap pack --json --status in/b >wanted
+holds wanted '"task": 0'
+for folder in in/b.work in/b.work/; do
+    tokmap pack --json --status $folder >report
+    same wanted report
+done
 rm -rf in/b.work
+exits 1 tokmap pack --status in >out 2>err
+holds err "no tasks work on 'in': it has no folder of unfinished work"
 exits 1 tokmap pack --status nothing >out 2>err
 holds err "no tasks work on 'nothing': it has no folder of unfinished work"
 [ ! -e w.work ]

@@ -196,34 +196,57 @@ static void tasks_json(const char *prefix, const struct task_status *tasks, size
     cli_json_end(&json);
 }
 
-int task_status_report(const struct cli_command *command, const char *prefix, bool json)
+/* The length of the prefix in what a user gave: the prefix itself, or the name of its folder of unfinished work. */
+static size_t prefix_length(const char *given)
+{
+    static const char ending[] = ".work";
+    const size_t own = sizeof ending - 1;
+    size_t length = strlen(given);
+    while (length > 1 && given[length - 1] == '/')
+        length--;
+    return length > own && !memcmp(given + length - own, ending, own) ? length - own : strlen(given);
+}
+
+static bool is_file(const char *path)
+{
+    struct os_stat found;
+    return path && !os_stat(path, &found) && found.kind == OS_KIND_FILE;
+}
+
+int task_status_report(const struct cli_command *command, const char *given, bool json)
 {
     struct tokmap_error error;
     struct task_status *tasks = NULL;
-    struct os_stat found;
     size_t count = 0;
     struct sum sum;
-    char *folder = path_join("", 0, prefix, strlen(prefix), ".work");
-    if (!folder) {
+    int result = CLI_FAILED;
+    const size_t length = prefix_length(given);
+    char *prefix = path_join("", 0, given, length, ""), *index = path_join("", 0, given, length, ".tmx"),
+         *folder = path_join("", 0, given, length, ".work");
+    enum tokmap_status status = TOKMAP_ERROR_MEMORY;
+    if (folder && prefix && index)
+        status = task_status_list(folder, true, &tasks, &count, &error);
+    if (!folder || !prefix || !index) {
         cli_output_lost();
-        return cli_finish(command->program, CLI_FAILED);
-    }
-    const enum tokmap_status status = task_status_list(folder, true, &tasks, &count, &error);
-    free(folder);
-    if (status == TOKMAP_ERROR_NOT_FOUND) {
+        result = cli_finish(command->program, CLI_FAILED);
+    } else if (status == TOKMAP_ERROR_NOT_FOUND) {
         cli_say(command->program, "no tasks work on '%s': %s", prefix,
-                os_stat(prefix, &found) ? "it has no folder of unfinished work" : "the output is complete");
-        return CLI_FAILED;
+                is_file(prefix) || is_file(index) ? "the output is complete" : "it has no folder of unfinished work");
+    } else if (status) {
+        result = command_failed(command, &error);
+    } else {
+        sum_make(&sum, tasks, count);
+        if (json)
+            tasks_json(prefix, tasks, count, &sum);
+        else
+            tasks_print(prefix, tasks, count, &sum);
+        result = cli_finish(command->program, CLI_DONE);
     }
-    if (status)
-        return command_failed(command, &error);
-    sum_make(&sum, tasks, count);
-    if (json)
-        tasks_json(prefix, tasks, count, &sum);
-    else
-        tasks_print(prefix, tasks, count, &sum);
     free(tasks);
-    return cli_finish(command->program, CLI_DONE);
+    free(folder);
+    free(index);
+    free(prefix);
+    return result;
 }
 
 /* Says what is missing of a stage, and what to do next. */
