@@ -53,6 +53,52 @@ holds()
     exit 1
 }
 
+# packs_killed MOST OPTION...: packs `ref` with these options, and `k`, which is killed at most MOST times, at places
+# that differ. The last command ends, unless one was killed after the output was complete. Fails the test unless all
+# files are alike. `kills` is how often packs may still be killed; `continued` counts the commands whose work was kept.
+packs_number=0
+continued=0
+packs_killed()
+{
+    packs_most=$1
+    shift
+    tokmap pack -q -o ref --checkpoint-seconds 0 "$@"
+    packs_late=
+    while [ "$packs_most" -gt 0 ] && [ "$kills" -gt 0 ]; do
+        packs_most=$((packs_most - 1))
+        packs_number=$((packs_number + 1))
+        tokmap pack -q -o k --checkpoint-seconds 0.001 --threads $((packs_number % 3 + 1)) "$@" 2>err &
+        packs_id=$!
+        packs_waits=0
+        while [ ! -e k.work/journal ] && [ $packs_waits -lt 100 ] && kill -0 $packs_id 2>/dev/null; do
+            sleep 0.005
+            packs_waits=$((packs_waits + 1))
+        done
+        sleep 0.0$((packs_number * 7 % 10))$((packs_number * 3 % 10))
+        kill -s KILL $packs_id 2>/dev/null || true
+        packs_status=0
+        wait $packs_id 2>/dev/null || packs_status=$?
+        kills=$((kills - 1))
+        if [ -e k.work/journal ]; then
+            continued=$((continued + 1))
+        elif [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; then
+            packs_late=1
+            rmdir k.work 2>/dev/null || true # the kill came between the removal of the journal and that of its folder
+            break
+        fi
+        [ $packs_status -eq 137 ] || { cat err >&2; exit 1; }
+    done
+    [ "$packs_late" ] || tokmap pack -q -o k "$@"
+    for packs_file in ref*; do
+        case $packs_file in
+        *.bin | *.tmx | *.mask | *.dropped) same "k${packs_file#ref}" "$packs_file" ;;
+        *) sed 's/^ref/k/' "$packs_file" >wanted; same "k${packs_file#ref}" wanted ;;
+        esac
+    done
+    [ ! -e k.work ] || { ls k.work >&2; exit 1; }
+    equal "$(echo k*.partial)" 'k*.partial'
+}
+
 # json FILE: fails the test unless each line of the file is JSON. Checks nothing if python3 is not installed.
 json()
 {

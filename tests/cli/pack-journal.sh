@@ -14,48 +14,11 @@ gzip -kc a.jsonl >az.jsonl.gz
 
 # Kills a pack up to 8 times, lets it end, and compares. The last command may also have been killed after the output
 # was complete.
-case_number=0
 check()
 {
-    tokmap pack -q -o ref --checkpoint-seconds 0 "$@"
-    tries=0
-    late=
-    while [ $tries -lt 8 ] && [ $kills -gt 0 ]; do
-        tries=$((tries + 1))
-        case_number=$((case_number + 1))
-        tokmap pack -q -o k --checkpoint-seconds 0.001 --threads $((case_number % 3 + 1)) "$@" 2>err &
-        pid=$!
-        waited=0
-        while [ ! -e k.work/journal ] && [ $waited -lt 40 ] && kill -0 $pid 2>/dev/null; do
-            sleep 0.005
-            waited=$((waited + 1))
-        done
-        sleep 0.0$((case_number * 7 % 10))$((case_number * 3 % 10))
-        kill -s KILL $pid 2>/dev/null || true
-        status=0
-        wait $pid 2>/dev/null || status=$?
-        kills=$((kills - 1))
-        if [ -e k.work/journal ]; then
-            continued=$((continued + 1))
-        elif [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; then
-            late=1
-            rmdir k.work 2>/dev/null || true # the kill came between the removal of the journal and that of its folder
-            break
-        fi
-        [ $status -eq 137 ] || { cat err >&2; exit 1; }
-    done
-    [ "$late" ] || tokmap pack -q -o k "$@"
-    for file in ref*; do
-        case $file in
-        *.bin | *.tmx | *.mask) same "k${file#ref}" "$file" ;;
-        *) sed 's/^ref/k/' "$file" >wanted; same "k${file#ref}" wanted ;;
-        esac
-    done
-    [ ! -e k.work ] || { ls k.work >&2; exit 1; }
-    equal "$(echo k*.partial)" 'k*.partial'
+    packs_killed 8 "$@"
     rm -f ref* k k.* k-*
 }
-continued=0
 rounds=0
 while [ $kills -gt 0 ] && [ $rounds -lt 200 ]; do
     rounds=$((rounds + 1))

@@ -5,6 +5,22 @@
 
 #include "common/error.h"
 
+enum tokmap_status pack_documents_check(const struct pack_result *result, struct tokmap_error *error)
+{
+    const struct corpus_counts *counts = &result->counts;
+    if (!counts->documents && result->dropped.documents)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
+                         result->dropped.documents);
+    if (!counts->documents)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs contain no documents; name inputs that contain text");
+    if (!counts->stream_bytes)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs are empty: no file has a byte; name inputs that contain text");
+    return TOKMAP_OK;
+}
+
 enum tokmap_status pack_accounts_check(const struct pack_options *options, struct shard_set *const *sets,
                                        uint32_t set_count, const struct pack_result *result, struct tokmap_error *error)
 {
@@ -29,17 +45,5 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
                          "%" PRIu64 " documents were read and %" PRIu64
                          " were written; this is a bug in tokmap, please report it",
                          counts->documents, written.documents);
-    if (options->unit) /* pack_tasks.c looks at all units */
-        return TOKMAP_OK;
-    if (counts->documents && !counts->stream_bytes)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs are empty: no file has a byte; name inputs that contain text");
-    if (!counts->documents && result->dropped.documents)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
-                         result->dropped.documents);
-    if (!counts->documents)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs contain no documents; name inputs that contain text");
-    return TOKMAP_OK;
+    return options->unit ? TOKMAP_OK : pack_documents_check(result, error); /* pack_finish.c looks at all units */
 }

@@ -10,4 +10,7 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
                                        uint32_t set_count, const struct pack_result *result,
                                        struct tokmap_error *error);
 
+/* Checks that there are documents, and that not all of them are empty. Statuses: OK, ERROR_INPUT. */
+enum tokmap_status pack_documents_check(const struct pack_result *result, struct tokmap_error *error);
+
 #endif

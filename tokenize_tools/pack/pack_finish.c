@@ -25,6 +25,7 @@
 #include "format/index_reader.h"
 #include "format/origin_shift.h"
 #include "format/partial_file.h"
+#include "pack_accounts.h"
 #include "platform/os.h"
 #include "skipped_items.h"
 #include "task_status.h"
@@ -182,16 +183,9 @@ static enum tokmap_status sum_check(const struct finish *finish, const struct pa
     const struct corpus_counts *counts = &result->counts;
     const struct skip_limit *limit = &finish->options->skip_limit;
     const uint64_t left_out = left_out_count(counts);
-    if (!counts->documents && result->dropped.documents)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
-                         result->dropped.documents);
-    if (!counts->documents)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs contain no documents; name inputs that contain text");
-    if (!counts->stream_bytes)
-        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs are empty: no file has a byte; name inputs that contain text");
+    const enum tokmap_status status = pack_documents_check(result, error);
+    if (status)
+        return status;
     if (skip_limit_passed(limit, left_out, counts->documents, true))
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "files and records left out: %" PRIu64 ", documents kept: %" PRIu64
