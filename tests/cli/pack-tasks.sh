@@ -269,6 +269,11 @@ for folder in in/b.work in/b.work/; do
     same wanted report
 done
 rm -rf in/b.work
+# No unit has a document: each of them may be without any, but not all.
+: >void.jsonl
+exits 1 tokmap pack -q -t bytes --shard-tokens 4K --task 0/1 -o n void.jsonl 2>err
+holds err 'the inputs contain no documents'
+[ ! -e n ]
 exits 1 tokmap pack --status in >out 2>err
 holds err "no tasks work on 'in': it has no folder of unfinished work"
 exits 1 tokmap pack --status nothing >out 2>err
