@@ -14,7 +14,7 @@ tokmap pack --on-error skip -o d most.jsonl bad*.jsonl >out 2>err
 equal "$(grep -c 'skipped: .*) has no field' err)" 20
 equal "$(grep -c 'skipped: most.jsonl' err)" 3
 holds err 'skipped: what follows is only counted'
-holds err 'skipped: 2,160 more; list all of it with --skipped-list FILE'
+holds err 'skipped: 2,160 more; list all with --skipped-list FILE'
 holds out 'left out: 2,180 records ('
 # Most of it was left out: which option may help.
 holds err "warning: more records were left out because of the field than documents were kept; name the field"
@@ -45,7 +45,7 @@ done
 tokmap pack -q -o e3 --include '*.txt' mixed
 # The list has all of it, for every number of threads, and is no input.
 tokmap pack -q --on-error skip --skipped-list list -o l1 -j 1 most.jsonl bad*.jsonl 2>err
-holds err 'skipped: 2,160 more; all of it is in list'
+holds err 'skipped: 2,160 more; all are listed in list'
 tokmap pack -q --on-error skip --skipped-list list3 -o l3 -j 3 most.jsonl bad*.jsonl 2>err
 same list list3
 equal "$(wc -l <list | tr -d ' ')" 2180

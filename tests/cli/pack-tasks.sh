@@ -211,13 +211,13 @@ left=$(wc -l <one.list | tr -d ' ')
 [ "$left" -gt 500 ]
 tokmap pack -q $options $skip --skipped-list l0.list -o l0 $bad 2>err
 same one.list l0.list
-holds err 'more; all of it is in l0.list'
+holds err 'more; all are listed in l0.list'
 cat l0-*.bin >all
 same all lone.bin
 for i in 2 0 1; do
     [ ! -e l3.list ]
     tokmap pack -q $options $skip --skipped-list l3.list --task $i/3 -o l3 $bad 2>err
-    [ $i != 2 ] || holds err 'more; all tasks together list it in l3.list'
+    [ $i != 2 ] || holds err 'more; all tasks together list them in l3.list'
 done
 same one.list l3.list
 exits 1 tokmap pack -q $options $skip --skipped-list l3.list --task 1/3 -o l3 $bad 2>err

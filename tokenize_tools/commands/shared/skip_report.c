@@ -280,12 +280,12 @@ bool skip_report_finish(struct skip_report *skips)
     struct tokmap_error error;
     char a[32];
     const uint64_t wrong = skips->count - skips->chosen;
-    const char *where = skips->later && !skips->joined ? "; all tasks together list it in " : "; all of it is in ";
+    const char *where = skips->later && !skips->joined ? "; all tasks together list them in " : "; all are listed in ";
     if (skips->list >= 0 && skips->resume && !skips->list_failed) /* what a killed process has listed later */
         skips->list_failed = os_truncate(skips->list, skips->list_bytes);
     if (wrong > skips->printed)
         cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(wrong - skips->printed, a),
-                skips->list_path ? where : "; list all of it with --skipped-list FILE",
+                skips->list_path ? where : "; list all with --skipped-list FILE",
                 skips->list_path ? skips->list_path : "");
     if (!skips->list_failed)
         return true;
