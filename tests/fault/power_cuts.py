@@ -303,7 +303,7 @@ def chosen(packs):
         except Failure as wrong:
             failures += 1
             print(f"  {state}: {wrong}")
-    failures += journal_is_last(packs) + list_is_first(packs)
+    failures += journal_is_last(packs) + list_is_first(packs) + shuffle_is_over(packs)
     print("not ok" if failures else "ok", "- chosen power cuts")
     return failures
 
@@ -342,6 +342,45 @@ def list_is_first(packs):
         return 0
     print("  the list of dropped documents can be lost after the note that the set is ready")
     return 1
+
+
+def shuffle_is_over(packs):
+    """Of the end of a shuffle, of which nothing is lost: the power is cut twice, so many calls before the end. And a
+    file of the shuffle comes back after the journal was removed."""
+    failures, where = 0, "chosen_shuffled"
+    log = os.path.abspath("log_chosen")
+
+    def cut(storage, before):
+        recorded = list(calls(log))
+        for call in recorded[:-before]:
+            storage.call(*call)
+        shutil.rmtree(where)
+        storage.put(storage.root, where)
+
+    for case, most in (("shuffled shard", 25), ("shuffled", 0)):
+        try:
+            packs.begin(case, where)
+            packs.run(case, where)
+            wanted = files(where)
+            os.mkdir(os.path.join(where, "k.work"))
+            open(os.path.join(where, "k.work/chunks-0"), "w").close()
+            packs.run(case, where)
+            compare(wanted, where)
+            for before in range(1, most):
+                shutil.rmtree(where)
+                packs.begin(case, where)
+                for _ in range(2):
+                    storage = Storage(where)
+                    packs.run(case, where, log)
+                    cut(storage, before)
+                    os.remove(log)
+                packs.run(case, where)
+                compare(wanted, where)
+        except Failure as wrong:
+            failures += 1
+            print(f"  the end of a shuffle, {case}: {wrong}")
+        shutil.rmtree(where)
+    return failures
 
 
 def computed(tokmap, recorder, inputs, cuts, seed):

@@ -809,6 +809,7 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     if (!pack->writes || !complete || options->unit)
         return;
     /* A power cut may bring back what a process removed at its end, or before it began its journal. */
+    work_folder_sweep(options->prefix, shuffle_is_name);
     if (options->shard_tokens || options->split)
         set_work_clear(options->prefix);
     else

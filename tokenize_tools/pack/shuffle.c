@@ -693,6 +693,8 @@ enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffl
         status = damaged(shuffle, error);
     if (!status)
         status = paths_restore(shuffle, error);
+    shuffle->saved_paths =
+        shuffle->paths.count; /* also after the end of the second pass: they must not be saved twice */
     if (status || state->finished)
         return status;
     hash_state_reset(shuffle->hash);
@@ -714,7 +716,6 @@ enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffl
     shuffle->open.text_bytes = state->open_text;
     shuffle->open.at = state->open_at;
     shuffle->saved_chunks = shuffle->chunks.chunk_count;
-    shuffle->saved_paths = shuffle->paths.count;
     shuffle->synced_chunks = shuffle->saved_chunks;
     shuffle->synced_long = shuffle->long_bytes;
     bytes_free(&shuffle->loaded);

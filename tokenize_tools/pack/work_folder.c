@@ -478,6 +478,31 @@ static void work_clear(struct work_folder *folder)
     (void)os_unlink(folder->journal);
 }
 
+static int entry_look(void *user, const char *entry)
+{
+    struct work_folder *folder = user;
+    folder->found = folder->found || folder->owns(entry);
+    return 0;
+}
+
+void work_folder_sweep(const char *name, bool (*owns)(const char *entry))
+{
+    int fd = -1;
+    struct work_folder folder = {.owns = owns, .path = path_join("", 0, name, strlen(name), ".work")};
+    char *fresh = folder.path ? path_in(folder.path, JOURNAL_NEW) : NULL;
+    if (fresh && !work_folder_exists(name))
+        (void)os_folder_list(folder.path, entry_look, &folder);
+    /* The lock keeps others from beginning here. Whoever has made such files has a journal, and had the lock before. */
+    if (folder.found && !partial_file_open(fresh, NULL, NULL, &fd)) {
+        if (!work_folder_exists(name))
+            (void)os_folder_list(folder.path, entry_remove, &folder);
+        (void)os_unlink(fresh);
+        os_close(fd);
+    }
+    free(fresh);
+    free(folder.path);
+}
+
 void work_folder_settle(const char *name)
 {
     int fd = -1;
