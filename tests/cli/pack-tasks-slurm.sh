@@ -92,6 +92,15 @@ is_whole()
 
 srun -N 4 -n 4 tokmap pack $options --task auto -o e/d in.jsonl
 is_whole e
+# As programs of MPI are started, with the variables of each plugin that works here; on one node, because the plugin of
+# PMIx makes a folder with the same name for each node.
+for mpi in pmi2 pmix; do
+    srun --mpi=$mpi -n 1 sh -c 'env | grep -q "^PMI"' 2>err || continue
+    rm -rf e
+    mkdir e
+    srun --mpi=$mpi -N 1 -n 4 --overcommit tokmap pack $options --task auto -o e/d in.jsonl
+    is_whole e
+done
 
 # Task 2 stops in the middle of its work when it runs for the first time. Then its node dies, with all that runs on it.
 cat >job <<'END'
