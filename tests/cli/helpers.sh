@@ -54,8 +54,9 @@ holds()
 }
 
 # packs_killed MOST OPTION...: packs `ref` with these options, and `k`, which is killed at most MOST times, at places
-# that differ. The last command ends, unless one was killed after the output was complete. Fails the test unless all
-# files are alike. `kills` is how often packs may still be killed; `continued` counts the commands whose work was kept.
+# that differ. The last command ends, or says that the output was complete before the last kill. Fails the test unless
+# all files are alike. `kills` is how often packs may still be killed; `continued` counts the commands whose work was
+# kept.
 packs_number=0
 continued=0
 packs_killed()
@@ -83,12 +84,19 @@ packs_killed()
             continued=$((continued + 1))
         elif [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; then
             packs_late=1
-            rmdir k.work 2>/dev/null || true # the kill came between the removal of the journal and that of its folder
             break
         fi
         [ $packs_status -eq 137 ] || { cat err >&2; exit 1; }
     done
-    [ "$packs_late" ] || tokmap pack -q -o k "$@"
+    packs_status=0
+    tokmap pack -q -o k "$@" 2>err || packs_status=$?
+    if [ "$packs_late" ]; then # it removes what the kill may have left beside the complete output
+        equal $packs_status 1
+        holds err 'already exists'
+    elif [ $packs_status != 0 ]; then
+        cat err >&2
+        exit 1
+    fi
     for packs_file in ref*; do
         case $packs_file in
         *.bin | *.tmx | *.mask | *.dropped) same "k${packs_file#ref}" "$packs_file" ;;

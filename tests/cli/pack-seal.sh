@@ -119,6 +119,7 @@ killed()
     rm -rf ref* k k.* k-*
     tokmap pack -q -o ref --checkpoint-seconds 0 --seal "$@"
     tries=0
+    late=
     while [ $tries -lt 5 ]; do
         tries=$((tries + 1))
         number=$((number + 1))
@@ -135,12 +136,15 @@ killed()
             plain=$(ls k.work 2>/dev/null | grep -c '\.bin\.unit\.partial$' || true)
             [ "$plain" -le 4 ] || { ls k.work >&2; exit 1; }
         elif [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; then
-            rmdir k.work 2>/dev/null || true # the kill came between the removal of the journal and that of its folder
+            late=1
             break
         fi
         [ $status -eq 137 ] || { cat err >&2; exit 1; }
     done
-    if [ -e k.work ] || ! { [ -e k.tmx ] || [ -e k ] || [ -e k.train ]; }; then
+    if [ "$late" ]; then # it removes what the kill may have left beside the complete output
+        exits 1 tokmap pack -q -o k --seal "$@" 2>err
+        holds err 'already exists'
+    else
         tokmap pack -q -o k --seal "$@"
     fi
     for file in ref*; do
