@@ -34,7 +34,7 @@ static uint32_t batches_left; /* until stop() interrupts the pack */
 
 /* One shard; several; several, shuffled, with journals of the first pass; and of the second one. */
 enum layout { ONE, SETS, SHUFFLED, MERGED };
-static const struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
+static struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
 
 /* The outputs of a layout, in the folder out. */
 static const char *const single[] = {"k.bin", "k.tmx", NULL};
@@ -385,13 +385,43 @@ static void hostile_journals_of_a_shuffle(void **state)
     hostile(MERGED);
 }
 
+/* Unfinished work of a shuffle, in either pass, is not continued with another seed, without a shuffle, or with a
+ * changed input. It stays as it is, and more memory may be used to continue it. */
+static void a_changed_shuffle_is_refused(void **state)
+{
+    (void)state;
+    for (enum layout layout = SHUFFLED; layout <= MERGED; layout++) {
+        struct tokmap_error error;
+        enum layout unshuffled = SETS;
+        interrupt_pack(layout);
+        shuffle.seed = 6;
+        assert_int_equal(packed(layout, false, UINT32_MAX, &error), TOKMAP_ERROR_MISMATCH);
+        assert_non_null(strstr(error.message, "another options.shuffle: it had 5, and this one has 6"));
+        shuffle.seed = 5;
+        assert_int_equal(packed(unshuffled, false, UINT32_MAX, &error), TOKMAP_ERROR_MISMATCH);
+        assert_non_null(strstr(error.message, "another options.shuffle: it had 5, and this one has nothing"));
+        size_t count;
+        char *text = file_read("b.txt", &count);
+        text[7] ^= 1;
+        file_write("b.txt", text, count);
+        assert_int_equal(packed(layout, false, UINT32_MAX, &error), TOKMAP_ERROR_MISMATCH);
+        assert_string_equal(error.path, "b.txt");
+        text[7] ^= 1;
+        file_write("b.txt", text, count);
+        free(text);
+        shuffle.memory = 1 << 20;
+        assert_int_equal(packed(layout, false, UINT32_MAX, &error), TOKMAP_OK);
+        shuffle.memory = 65536;
+        assert_true(is_right(layout));
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(torn_journals_continue_earlier),
-        cmocka_unit_test(hostile_journals_of_a_shard),
-        cmocka_unit_test(hostile_journals_of_a_set),
-        cmocka_unit_test(hostile_journals_of_a_shuffle),
+        cmocka_unit_test(torn_journals_continue_earlier), cmocka_unit_test(hostile_journals_of_a_shard),
+        cmocka_unit_test(hostile_journals_of_a_set),      cmocka_unit_test(hostile_journals_of_a_shuffle),
+        cmocka_unit_test(a_changed_shuffle_is_refused),
     };
     return cmocka_run_group_tests(tests, journal_setup, journal_teardown);
 }
