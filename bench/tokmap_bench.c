@@ -49,6 +49,7 @@ static const char details[] =
     "  tokmap-bench train --device 0 data/web\n"
     "  tokmap-bench gpu\n"
     "  tokmap-bench tokenize prose.txt -t gpt2/tokenizer.json\n"
+    "  tokmap-bench tokenize --worst prose.txt -t gpt2/tokenizer.json\n"
     "  tokmap-bench compare data/web\n"
     "  tokmap-bench all --save results --plot pictures\n"
     "  tokmap-bench report -o report.html results\n"
@@ -396,7 +397,7 @@ int main(int argc, char **argv)
         {0, "tokens", CLI_SIZE, &o->tokens, NULL, "N", "size of the dataset that is created (default 1g)", NULL},
         {0, "width", CLI_NUMBER, &o->width, NULL, "2|4", "bytes per token in that dataset (default 2)", NULL},
         {0, "text-bytes", CLI_SIZE, &o->text_bytes, NULL, "SIZE",
-         "pack: size of the text that is created (default 256Mi)", NULL},
+         "pack: size of the text that is created (default 256Mi); tokenize --worst: of each text (at most 16Mi)", NULL},
         {0, "keep", CLI_FLAG, &o->keep, NULL, NULL, "do not remove the files that are created", NULL},
         CLI_HEADING("The case tokenize"),
         {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE", "the tokenizer, as in tokmap encode", NULL},
@@ -404,6 +405,9 @@ int main(int argc, char **argv)
         {0, "special-tokens", CLI_TEXT, &o->special_tokens, NULL, "FILE", "the special tokens of a rank file", NULL},
         {0, "documents", CLI_FLAG, &o->documents, NULL, NULL,
          "measure documents of 4 KB only; some peers cannot encode the whole text in one call", NULL},
+        {0, "worst", CLI_FLAG, &o->worst, NULL, NULL,
+         "measure texts that are made to be slow, from the tokens of the vocabulary, beside FILE, which is prose",
+         NULL},
         {0, "against", CLI_TEXT, &o->against, NULL, "NAMES",
          "also measure these peers (gigatoken, fastokens, tiktoken, tokenizers) and compare their ids", NULL},
         CLI_HEADING("Other systems: compare, faults, and tokenize --against"),

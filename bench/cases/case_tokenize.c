@@ -1,7 +1,7 @@
 /*
  * case_tokenize.c - the rate of a tokenizer on a text: whole and in documents of 4 KB, with a new state and again with
  * the same state, on one thread and on two; the command `tokmap pack` on the same documents; and, interleaved with
- * these, other tokenizers (peers.h). The limit is a loop that reads the text.
+ * these, other tokenizers (peers.h). The limit is a loop that reads the text. With --worst, case_tokenize_worst.c runs.
  *
  * How the time divides into scanner, cache lookups and merges is computed by subtraction, because looking at a clock
  * for each piece would take longer than what it measures. The scanner runs alone over the text. A warm pass consists of
@@ -19,6 +19,7 @@
 #include <string.h>
 
 #include "case_tokenize_pack.h"
+#include "case_tokenize_worst.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/bench_text.h"
@@ -496,6 +497,8 @@ static int run(struct bench *bench)
         cli_say(bench->program, "name a text and a tokenizer: tokmap-bench tokenize FILE -t TOKENIZER");
         return CLI_MISUSED;
     }
+    if (bench->options.worst)
+        return tokenize_worst_run(bench);
     if (child && !strcmp(child, "ready"))
         return child_ready(bench);
     if (child && !strcmp(child, "pack"))

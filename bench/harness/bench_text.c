@@ -76,6 +76,13 @@ int bench_text_open(struct bench *bench, struct bench_text *text)
     return result ? result : text_cut(bench, text);
 }
 
+int bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes)
+{
+    assert(!text->text && !text->documents && bytes);
+    *text = (struct bench_text){.path = bench->options.dataset, .text = content, .bytes = bytes};
+    return text_cut(bench, text);
+}
+
 void bench_text_close(struct bench_text *text)
 {
     free(text->documents);

@@ -126,6 +126,7 @@ static const struct {
     {"work_per_byte", BETTER_LESS},
     {"ratio", BETTER_MORE},
     {"_share", BETTER_MORE},
+    {"_slower", BETTER_LESS},
     {"race_batches", BETTER_MORE},
     {"equal", BETTER_MORE},
     {"kernel", BETTER_MORE},

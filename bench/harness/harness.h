@@ -73,6 +73,7 @@ struct bench_options {
     bool offline;                                     /* compare: install nothing */
     double patience;                                  /* compare: seconds that a script may be silent */
     bool documents;     /* tokenize: measure documents only, not the whole text in one call */
+    bool worst;         /* tokenize: measure texts that are slow to encode, beside the text that is named */
     const char *faults; /* faults: the faults, with commas between them */
     double stall;       /* faults: seconds that a stalled read takes */
     bool no_fuse;       /* faults: inject with a preloaded library even if FUSE works */

@@ -59,6 +59,20 @@ for text in prose code mixed cjk; do
     tokenize_step llama2 llama2/tokenizer.json $text --documents
     tokenize_step gemma gemma/tokenizer.json $text --documents
 done
+# worst_step VOCABULARY FILE
+worst_step() {
+    local name=tokenize-worst-$1 vocabulary=${VOCABULARIES:-}/$2
+    wanted "$name" || return 0
+    if [ -z "${VOCABULARIES:-}" ]; then leave "$name" "VOCABULARIES= names no folder"
+    elif [ ! -e "$vocabulary" ]; then leave "$name" "$vocabulary does not exist"
+    elif [ ! -e "$prose" ]; then leave "$name" "$prose does not exist"
+    else step "$name" tokenize --worst "$prose" -t "$vocabulary" --repeats 3; fi
+}
+worst_step gpt2 gpt2/tokenizer.json
+worst_step o200k openai/o200k_base.tiktoken
+worst_step llama3 llama3/tokenizer.json
+worst_step qwen2.5 qwen2.5/tokenizer.json
+worst_step deepseek_v3 deepseek_v3/tokenizer.json
 if [ -e "$prose" ]; then step parquet parquet "$prose"
 elif wanted parquet; then leave parquet "$prose does not exist"; fi
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then

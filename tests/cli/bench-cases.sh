@@ -64,6 +64,24 @@ json bytes.json
 results bytes.json tokenize doc_cold_mb_s doc_warm_mb_s threads2_ratio start_ms memory_mib
 equal "$(grep -c '"cold_mb_s"' bytes.json || :)" 0
 
+# Slow texts, some of which are made from the tokens of the vocabulary. The byte tokenizer has no tokens for those.
+tokmap-bench tokenize --worst text -t v.tiktoken --pattern gpt2 --repeats 1 --json >worst.json
+json worst.json
+for text in suffixes suffixes_long suffixes_words lines emoji words marks han; do
+    results worst.json tokenize ${text}_cold_mb_s ${text}_warm_mb_s ${text}_cold_slower ${text}_warm_slower
+done
+results worst.json tokenize prose_cold_mb_s prose_warm_mb_s worst_cold_slower worst_warm_slower
+grep '"metric": "worst_cold_slower"' worst.json | grep -q '"better": "less"'
+awk -F'"metric": "' '/_cold_(mb_s|slower)"/ {
+        name = $2; sub(/".*/, "", name); value = $2; sub(/.*"value": /, "", value); found[name] = value + 0 }
+    END { text = found["words_cold_slower"] * found["words_cold_mb_s"] / found["prose_cold_mb_s"]
+          exit !(text > 0.999 && text < 1.001 && found["worst_cold_slower"] >= found["words_cold_slower"]) }' worst.json
+tokmap-bench tokenize --worst text -t bytes --repeats 1 --json >worst.json 2>err
+results worst.json tokenize words_cold_slower
+equal "$(grep -c '"suffixes_cold_mb_s"' worst.json || :)" 0
+exits 2 tokmap-bench tokenize --worst text -t bytes --against gigatoken 2>err
+holds err 'give one of the two'
+
 # The case parquet reads the texts that it has written as Parquet, with the byte tokenizer unless another one is named.
 tokmap-bench parquet text --repeats 2 --json >parquet.json
 json parquet.json

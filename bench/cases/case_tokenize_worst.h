@@ -1,0 +1,10 @@
+/* case_tokenize_worst.h - `tokmap-bench tokenize --worst`: texts that are slow to encode, beside prose. */
+#ifndef TOKMAP_BENCH_CASES_CASE_TOKENIZE_WORST_H
+#define TOKMAP_BENCH_CASES_CASE_TOKENIZE_WORST_H
+
+#include "harness/harness.h"
+
+/* Measures and writes the results. Returns CLI_DONE, or CLI_FAILED or CLI_MISUSED after a message. */
+int tokenize_worst_run(struct bench *bench);
+
+#endif
