@@ -6,7 +6,8 @@
  * How the time divides into scanner, cache lookups and merges is computed by subtraction, because looking at a clock
  * for each piece would take longer than what it measures. The scanner runs alone over the text. A warm pass consists of
  * scanning and lookups. What a cold pass takes longer than a warm one is the cost of misses: merging, and storing the
- * result in the cache.
+ * result in the cache. What a warm pass takes longer than the hot samples, which are encoded again and again until all
+ * they need is in the processor's caches, is the time of waiting for memory.
  */
 #include "cases.h"
 
@@ -29,6 +30,9 @@
 
 #define TOGETHER 64 /* documents in one call, as in a batch of the packer */
 #define THREADS 2   /* the most threads that are measured */
+#define SAMPLES 16  /* of the text, at equal distances, that are encoded again and again */
+#define SAMPLE_DOCUMENTS 16
+#define SAMPLE_REPEATS 20
 
 /* One value with a new state, and one with the same state again. */
 struct rates {
@@ -48,7 +52,7 @@ struct tokenizing {
     struct rates threads_ratio;             /* rate on two threads divided by the rate on one */
     struct rates cpu[THREADS], cpu_ratio;   /* seconds of all processors, by number of threads */
     struct series compute_ratio;
-    struct series read, scan, start, encode, memory, memory_whole, state;
+    struct series read, scan, hot, start, encode, memory, memory_whole, state;
     struct pack_records records;
     struct peers peers;
 };
@@ -196,6 +200,34 @@ static void scan_repeat(struct tokenizing *tokenizing, struct tokenizer_state *s
         series_add(&tokenizing->scan, rate_of(tokenizing, (double)(os_clock_ns() - started) / 1e9));
 }
 
+/* Encodes samples with caches that hold all that they need: those of the state, and those of the processor. */
+static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *state, bool counts)
+{
+    const struct bench_text *text = &tokenizing->text;
+    const uint64_t count = min64(SAMPLE_DOCUMENTS, text->document_count);
+    struct tokmap_error error = {0};
+    uint64_t ends[SAMPLE_DOCUMENTS], bytes = 0, ns = 0;
+    for (uint64_t sample = 0; sample < SAMPLES; sample++) {
+        const struct tokenizer_text *documents = text->documents + (text->document_count - count) * sample / SAMPLES;
+        const struct tokenizer_batch batch = {documents, count, false, false};
+        uint64_t started = 0;
+        for (int again = -2; again < SAMPLE_REPEATS; again++) {
+            struct tokenizer_out out = {
+                .tokens = tokenizing->tokens[0], .capacity = tokenizing->capacity, .ends = ends};
+            if (again == 0)
+                started = os_clock_ns();
+            if (tokenizer_encode(state, &batch, &out, &error))
+                return bench_failed(bench, &error);
+        }
+        ns += os_clock_ns() - started;
+        for (uint64_t i = 0; i < count; i++)
+            bytes += SAMPLE_REPEATS * documents[i].count;
+    }
+    if (counts && bytes)
+        series_add(&tokenizing->hot, (double)bytes * 1e3 / (double)max64(1, ns));
+    return CLI_DONE;
+}
+
 static int documents_cold_and_warm(struct bench *bench, struct tokenizing *tokenizing, uint32_t threads, bool counts)
 {
     struct tokenizer_state *states[THREADS] = {NULL};
@@ -221,6 +253,8 @@ static int documents_cold_and_warm(struct bench *bench, struct tokenizing *token
     }
     if (!result && threads == 1)
         scan_repeat(tokenizing, states[0], counts);
+    if (!result && threads == 1)
+        result = hot_repeat(bench, tokenizing, states[0], counts);
     for (uint32_t i = 0; i < threads; i++)
         tokenizer_state_free(states[i]);
     if (counts && !result) {
@@ -409,6 +443,7 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
     }
     bench_result(bench, "doc_cold_mb_s", "MB/s", &tokenizing->documents.cold, read);
     bench_result(bench, "doc_warm_mb_s", "MB/s", &tokenizing->documents.warm, read);
+    bench_result(bench, "hot_mb_s", "MB/s", &tokenizing->hot, read);
     bench_value(bench, "cold_tokens_per_s", "M/s", series_median(&tokenizing->documents.cold) / bytes_a_token,
                 (double)NAN);
     bench_value(bench, "warm_tokens_per_s", "M/s", series_median(&tokenizing->documents.warm) / bytes_a_token,
