@@ -30,7 +30,8 @@ for sweep in kill system open fstat fsync; do
     stride=$step
     unset INJECT_ONLY
     case $sweep in
-    open | fstat | fsync) # all of them: inputs are opened for several purposes, and a record must not outlive its shards
+    # All of them: inputs are opened for several purposes, and a record must not outlive its shards.
+    open | fstat | fsync)
         kind=system
         stride=1
         export INJECT_ONLY=$sweep

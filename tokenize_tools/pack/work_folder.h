@@ -68,8 +68,8 @@ bool work_folder_found(const struct work_folder *folder);
 /* Returns whether there is a journal of an output of this name, which may be that of a process that runs. */
 bool work_folder_exists(const char *name);
 
-/* Removes the files that `owns` knows (see above) from a folder without a journal: a power cut may bring them back after
- * a process has removed them. Does nothing if another process begins there. */
+/* Removes the files that `owns` knows (see above) from a folder without a journal: a power cut may bring them back
+ * after a process has removed them. Does nothing if another process begins there. */
 void work_folder_sweep(const char *name, bool (*owns)(const char *entry));
 
 /* Removes an empty folder, or one with a journal that was never complete, which a process has left that was killed, or
