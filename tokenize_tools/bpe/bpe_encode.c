@@ -30,6 +30,8 @@
  *   - The piece is in no cache. It is merged and added. With AVX2 it becomes pending instead, and room for its ids
  *     is left in the output. When enough are pending they are merged together (bpe_merge_lanes.h), and the output
  *     after them moves up to close the gaps.
+ *   - The text has few pieces that any cache holds, such as random words. Then a piece is added to the caches when it
+ *     comes up for the second time (keeps()), because adding costs more than merging.
  *   - The piece is a token that merging does not reach (bpe_unreached). It is never in a cache, because a part of a
  *     cut piece with the same bytes has other ids.
  *
@@ -51,6 +53,7 @@
 #define BUCKET_BITS 18 /* 16 MiB */
 _Static_assert(BPE_SEEDS >= UINT32_C(2) << BUCKET_BITS, "a bucket holds two entries");
 #define STORE_UNITS ((uint64_t)1 << 19) /* 2 MiB */
+#define STRANGE 160                     /* of 256 pieces; natural text is far below it, even at its start */
 #define LONGEST_KEPT 2048               /* bytes: web pages have lists without spaces, the same on each page */
 
 #define BUCKETS_BYTES ((uint64_t)sizeof(struct bpe_bucket) << BUCKET_BITS)
@@ -91,15 +94,31 @@ static void entry_add(struct bpe_state *state, uint32_t at, struct bpe_key key, 
     memcpy(home->values[way], value, 2 * sizeof *value);
 }
 
+/* Returns the value of a key that is in its own bucket, or NULL. */
+static uint64_t *entry_at_home(struct bpe_state *state, uint32_t at, struct bpe_key key)
+{
+    struct bpe_bucket *home = &state->buckets[at];
+    for (uint32_t way = 0; way < 2; way++)
+        if (same_key(home->keys[way], key))
+            return home->values[way];
+    return NULL;
+}
+
+/* Returns whether an entry of this bucket may be in the neighboring one. None moves there before its own is full; so
+ * most misses need not read that line. */
+static bool entry_may_be_beside(const struct bpe_state *state, uint32_t at)
+{
+    return state->buckets[at].keys[1].high != 0;
+}
+
 /* Returns the value of a key, or NULL. An entry in the neighboring bucket is swapped into its own. */
 static uint64_t *entry_find(struct bpe_state *state, uint32_t at, struct bpe_key key)
 {
     struct bpe_bucket *home = &state->buckets[at], *beside = &state->buckets[at ^ 1];
-    for (uint32_t way = 0; way < 2; way++)
-        if (same_key(home->keys[way], key))
-            return home->values[way];
-    /* No entry moves to the neighbor before its own bucket is full; so most misses need not read that line. */
-    for (uint32_t way = 0; way < 2 && home->keys[1].high; way++)
+    uint64_t *value = entry_at_home(state, at, key);
+    if (value)
+        return value;
+    for (uint32_t way = 0; way < 2 && entry_may_be_beside(state, at); way++)
         if (same_key(beside->keys[way], key)) {
             const uint32_t into = state->victim++ & 1;
             entry_swap(home, into, beside, way);
@@ -337,7 +356,11 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
 {
     const struct bpe_key key = state->keys[i];
     const uint32_t from = positions[i], to = positions[i + 1], count = to - from;
-    const uint64_t *value = count <= 15 ? entry_find(state, state->batch_buckets[i], key) : NULL;
+    const bool short_one = count <= 15, strange = state->strange >= STRANGE;
+    const uint64_t *value = !short_one ? NULL
+                            : strange  ? entry_at_home(state, state->batch_buckets[i], key)
+                                       : entry_find(state, state->batch_buckets[i], key);
+    const bool beside = short_one && strange && !value && entry_may_be_beside(state, state->batch_buckets[i]);
     const void *ids;
     if (count > BPE_LANE_BYTES || !state->merge_many || (value && value[0] | value[1]) ||
         (count > 15 && long_find(state, key.low, text + from, count, &ids)) ||
@@ -345,9 +368,12 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
         return bpe_miss(state, text, from, to, into);
     if (value)
         __builtin_prefetch(bpe_long_at(state, bpe_short_hash(state->seed, key) ^ 1));
+    if (beside)
+        __builtin_prefetch(&state->buckets[state->batch_buckets[i] ^ 1]);
     struct bpe_pending *piece = &state->pending[state->pending_count++];
     piece->key = key;
     piece->has_entry = value != NULL;
+    piece->beside = beside;
     piece->piece =
         (struct bpe_piece){.bytes = text + from, .count = count, .ids = state->pending_ids + state->pending_ids_count};
     piece->bucket = state->batch_buckets[i];
@@ -404,6 +430,43 @@ static bool recall(struct bpe_state *state, struct bpe_piece *piece, uint64_t ha
     return true;
 }
 
+/* Finds the ids of a pending piece whose entry may be in the neighbor of its bucket. Returns false if they are not
+ * there. */
+static bool found_beside(struct bpe_state *state, struct bpe_pending *pending)
+{
+    const uint64_t *value = entry_find(state, pending->bucket, pending->key);
+    if (!value)
+        return false;
+    pending->has_entry = true;
+    pending->piece.ids_count = inline_ids(value, state->model->wide, pending->piece.ids);
+    return pending->piece.ids_count != 0;
+}
+
+/* ---- strangers ---- */
+
+/* Returns whether a pending piece that has been merged belongs in the caches. Usually it does, since natural text soon
+ * repeats it. Where text does not repeat itself, most pieces are strange, and each that is added pushes out another,
+ * with several cache misses. There a piece is added when it comes up for the second time: the first time leaves only a
+ * tag of its hash. */
+static bool keeps(struct bpe_state *state, const struct bpe_pending *pending)
+{
+    if (state->strange < STRANGE || pending->has_entry)
+        return true;
+    const uint64_t hash = pending->piece.count <= 15 ? bpe_short_hash(state->seed, pending->key) : pending->key.low;
+    uint16_t *door = &state->doors[hash & ((1u << BPE_DOOR_BITS) - 1)];
+    const uint16_t tag = (uint16_t)(hash >> 48);
+    const bool known = *door == tag;
+    *door = tag;
+    return known;
+}
+
+/* Counts `merged` pieces that no cache held. */
+static void strange_count(struct bpe_state *state, uint32_t merged)
+{
+    state->strange = (7 * state->strange + 256 * merged / state->pieces_since) / 8;
+    state->pieces_since = 0;
+}
+
 /* Prefetches the lines of the second cache that pieces of at most 15 bytes are about to get. */
 static void prefetch_lines(const struct bpe_state *state, struct bpe_piece *const *pieces, uint32_t count)
 {
@@ -425,6 +488,8 @@ static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t mad
         struct bpe_pending *pending = &state->pending[i];
         struct bpe_pending **head = &state->heads[pending->bucket % BPE_PENDING_HEADS], *same = *head;
         pending->same = NULL;
+        if (pending->beside && found_beside(state, pending))
+            continue;
         if (pending->has_entry && recall(state, &pending->piece, bpe_short_hash(state->seed, pending->key)))
             continue;
         while (same && !same_piece(same, pending))
@@ -439,15 +504,17 @@ static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t mad
     }
     for (uint32_t size = 0; size < BPE_SIZES; size++) {
         state->merge_many(state->model, state->to_merge[size], counts[size], size);
-        if (!size)
+        if (!size && state->strange < STRANGE)
             prefetch_lines(state, state->to_merge[size], counts[size]);
         for (uint32_t i = 0; i < counts[size]; i++) {
             const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)state->to_merge[size][i];
             state->heads[pending->bucket % BPE_PENDING_HEADS] = NULL;
-            keep_merged(state, pending);
+            if (keeps(state, pending))
+                keep_merged(state, pending);
         }
         state->counts.merged += counts[size];
     }
+    strange_count(state, counts[0] + counts[1] + counts[2]);
     state->counts.missed += state->pending_count;
     made = close_gaps(state, tokens, made);
     state->pending_count = state->pending_ids_count = 0;
@@ -626,6 +693,7 @@ static size_t encode_pieces(struct bpe_state *state, const uint8_t *text, uint32
         for (uint32_t k = pending; k < state->pending_count; k++)
             state->pending[k].at += (uint32_t)made;
         made += few;
+        state->pieces_since += batch;
         if (state->pending_count >= BPE_PENDING || (state->pending_count && i + BPE_BATCH >= count))
             made = merge_pending(state, tokens, made);
     }

@@ -78,6 +78,7 @@ struct bpe_counts {
 #define BPE_SLACK 32         /* tokens that a bpe_pieces_function may write after its result */
 #define BPE_PENDING 64       /* pending pieces are merged when there are as many; one batch may add BPE_BATCH more */
 #define BPE_PENDING_HEADS 64 /* lists of pending pieces, by hash */
+#define BPE_DOOR_BITS 16     /* 2^16 tags of 2 bytes */
 
 /* A piece that waits to be merged together with others. Room for as many ids as it has bytes was left in the output. */
 struct bpe_pending {
@@ -86,6 +87,7 @@ struct bpe_pending {
     uint32_t bucket;
     uint32_t at;               /* where in the output its ids begin */
     bool has_entry;            /* the first cache has its key, and the second one may have its ids */
+    bool beside;               /* its entry may be in the neighbor of its bucket, which has been prefetched */
     struct bpe_pending *same;  /* an earlier one with the same bytes, whose ids it shares; or NULL */
     struct bpe_pending *older; /* the one before it in its list of heads[]; or NULL */
 };
@@ -134,6 +136,9 @@ struct bpe_state {
     uint32_t pending_ids[(BPE_PENDING + BPE_BATCH) * (BPE_LANE_BYTES + 16)];
     struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
     uint32_t pending_count, pending_ids_count;
+    uint64_t pieces_since; /* pieces looked up since pending ones were last merged */
+    uint64_t strange;      /* of 256 pieces, how many no cache held, on average of the last calls of merge_pending() */
+    uint16_t doors[1 << BPE_DOOR_BITS];         /* tags of the hashes of pieces that were not kept */
     uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK]; /* receives a batch where the caller's room has no slack after it */
 };
 

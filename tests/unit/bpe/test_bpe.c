@@ -465,6 +465,18 @@ static void encoding_stops(void **unused)
     free(ids);
 }
 
+/* Fills a text with words of random letters: three in four fit a key of the first cache. */
+static void random_words(uint8_t *text, size_t count)
+{
+    for (size_t at = 0; at + 32 < count;) {
+        const uint32_t bytes = awkward_below(4) ? 5 + awkward_below(6) : 16 + awkward_below(14);
+        text[at++] = ' ';
+        for (uint32_t i = 0; i < bytes; i++)
+            text[at++] = (uint8_t)('a' + awkward_below(26));
+        memset(text + at, ' ', at + 32 < count ? 32 : count - at);
+    }
+}
+
 /* More different pieces than the caches hold: entries are lost, but the ids stay right. */
 static void full_caches(void **unused)
 {
@@ -482,14 +494,9 @@ static void full_caches(void **unused)
     assert_int_equal(bpe_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
     for (uint32_t round = 0; round < (uint32_t)awkward_rounds(24); round++) {
         uint64_t written;
-        for (size_t at = 0; at + 32 < sizeof text;) {
-            const uint32_t bytes = awkward_below(4) ? 5 + awkward_below(6) : 16 + awkward_below(14);
-            text[at++] = ' ';
-            for (uint32_t i = 0; i < bytes; i++)
-                text[at++] = (uint8_t)('a' + awkward_below(26));
-            memset(text + at, ' ', at + 32 < sizeof text ? 32 : sizeof text - at);
-        }
-        assert_int_equal(bpe_encode(state, text, sizeof text, ids, sizeof text, &written, &error), TOKMAP_OK);
+        random_words(text, sizeof text);
+        for (int pass = 0; pass < 2; pass++) /* in the second the words are not strange any more, so they are kept */
+            assert_int_equal(bpe_encode(state, text, sizeof text, ids, sizeof text, &written, &error), TOKMAP_OK);
         size_t back = 0;
         for (uint64_t i = 0; i < written; i++) {
             const uint32_t bytes = model->offsets[ids[i] + 1] - model->offsets[ids[i]];
@@ -503,11 +510,50 @@ static void full_caches(void **unused)
         const size_t at = awkward_below(sizeof text - 400);
         uint64_t written;
         check_encode(state, &v, text + at, 400);
+        check_encode(state, &v, text + at, 400); /* kept now, even if they were strange */
         const uint64_t before = state->counts.merged;
         assert_int_equal(bpe_encode(state, text + at, 400, ids, 400, &written, &error), TOKMAP_OK);
         again += state->counts.merged - before;
     }
     assert_true(again < 50); /* of 13 pieces a time, most of which have too many ids for the first cache */
+    bpe_state_free(state);
+    bpe_model_free(model);
+}
+
+/* Pieces of a text without repetition are kept when they come up again, and not before. The ids are right each time:
+ * merged, merged and kept, and found, some of them in the neighbor of their bucket. */
+static void strange_pieces(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    struct bpe_model *model;
+    struct bpe_state *state;
+    static uint8_t text[1 << 17];
+    static uint16_t first[1 << 17], ids[1 << 17];
+    uint64_t counts[4] = {0}, written[2];
+    awkward_seed(7);
+    make_vocabulary(&v, 600, false, false);
+    v.source.rules = *split_rules_named("gpt2");
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+    assert_int_equal(bpe_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
+    state->bucket_mask = 4095; /* a small cache, so that many entries are in neighbors */
+    random_words(text, sizeof text);
+    for (int pass = 0; pass < 4; pass++) {
+        assert_int_equal(
+            bpe_encode(state, text, sizeof text, pass ? ids : first, sizeof text, &written[pass != 0], &error),
+            TOKMAP_OK);
+        assert_int_equal(written[pass != 0], written[0]);
+        assert_memory_equal(pass ? ids : first, first, written[0] * sizeof *ids);
+        counts[pass] = state->counts.merged;
+    }
+    const uint64_t pieces = state->counts.pieces / 4;
+    assert_true(pieces > 6000 && counts[0] > pieces * 9 / 10);
+    if (state->merge_many) {
+        assert_true(counts[1] - counts[0] > counts[0] / 2); /* hardly any was kept */
+        assert_true(counts[3] - counts[2] < counts[0] / 2); /* now most of those are that the small cache holds */
+    }
+    for (size_t at = 0; at + 400 < sizeof text; at += 4000)
+        check_encode(state, &v, text + at, 400);
     bpe_state_free(state);
     bpe_model_free(model);
 }
@@ -567,6 +613,7 @@ int main(void)
         cmocka_unit_test(far_context),
         cmocka_unit_test(long_runs),
         cmocka_unit_test(full_caches),
+        cmocka_unit_test(strange_pieces),
         cmocka_unit_test(bad_sources),
         cmocka_unit_test(clear_inside_a_struct),
         cmocka_unit_test(encoding_stops),
