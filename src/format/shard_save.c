@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
+#include "shard_pieces.h"
 #include "shard_writer_internal.h"
 
 #define COLUMNS_FROM 64U /* kinds of the columns begin here */
@@ -112,7 +113,7 @@ static int pieces_save(struct shard_writer *writer, const struct state_sink *sin
 enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct state_sink *sink,
                                      struct tokmap_error *error)
 {
-    int system = writer->failed || writer->holes ? ENOTSUP : 0;
+    int system = writer->failed || writer->holes ? ENOTSUP : shard_pieces_wait(writer);
     /* The buffer keeps its bytes: the writer writes whole pieces, and this one again when it is whole. */
     if (!system)
         system = os_pwrite(writer->tokens_fd, writer->buffer, writer->buffered, writer->written);

@@ -1,10 +1,7 @@
 /*
  * shard_writer.c - writes a shard as a stream; shard_writer.h describes the protocol.
  *
- * Tokens are hashed and written in pieces of PIECE_BYTES, while they are in the cache. A piece that is complete in the
- * caller's memory is written from there; otherwise it is collected in a buffer. A block never ends inside a piece, and
- * every write except the last one writes a whole piece. After each few MiB the writer asks the kernel to start writing
- * the pages to storage, so that the fsync at the end has little left to do.
+ * shard_pieces.h hashes and writes the tokens in pieces of PIECE_BYTES.
  *
  * NAME.tmx.partial is both the index under construction and the lock: see partial_file.h. Only the holder of the lock
  * touches NAME.bin.partial and NAME.mask.partial. shard_commit.h gives the files their names.
@@ -24,11 +21,11 @@
 #include "path_table.h"
 #include "platform/os.h"
 #include "shard_commit.h"
+#include "shard_pieces.h"
 #include "shard_writer_internal.h"
 #include "text/path.h"
 
 #define ZERO_BYTES ((size_t)4096)
-#define BEHIND_BYTES ((uint64_t)8 << 20)
 
 static const char *const path_ends[PATHS] = {".bin",         ".tmx",         ".mask",         ".bin.zst",
                                              ".bin.partial", ".tmx.partial", ".mask.partial", ".bin.zst.partial"};
@@ -270,84 +267,6 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     return status;
 }
 
-/* ---- tokens ---- */
-
-static int block_finish(struct shard_writer *writer)
-{
-    uint64_t hash = hash_state_64(writer->block);
-    hash_state_reset(writer->block);
-    writer->block_filled = 0;
-    return spill_add(&writer->block_spill, &hash, sizeof hash);
-}
-
-/* Hashes the pages of bytes that begin with a page. Only the last page of a shard may be shorter. */
-static int hash_pages(struct shard_writer *writer, const uint8_t *bytes, size_t count)
-{
-    uint32_t hashes[64];
-    size_t filled = 0;
-    int system = 0;
-    assert(writer->written % TOKEN_PAGE_BYTES == 0);
-    for (size_t done = 0; done < count && !system; done += TOKEN_PAGE_BYTES) {
-        hashes[filled++] = (uint32_t)hash64(bytes + done, (size_t)min64(count - done, TOKEN_PAGE_BYTES));
-        if (filled == sizeof hashes / sizeof hashes[0] || count - done <= TOKEN_PAGE_BYTES) {
-            system = spill_add(&writer->page_spill, hashes, filled * sizeof hashes[0]);
-            filled = 0;
-        }
-    }
-    return system;
-}
-
-/* Hashes bytes and writes them at the end of the file. */
-static int emit(struct shard_writer *writer, const uint8_t *bytes, size_t count)
-{
-    assert(count <= PIECE_BYTES && writer->block_filled < BLOCK_BYTES && writer->behind <= writer->written);
-    int system = writer->holes ? 0 : hash_pages(writer, bytes, count);
-    for (size_t done = 0; done < count && !system;) {
-        size_t part = (size_t)min64(count - done, BLOCK_BYTES - writer->block_filled);
-        hash_state_add(writer->block, bytes + done, part);
-        writer->block_filled += part;
-        if (writer->block_filled == BLOCK_BYTES)
-            system = block_finish(writer);
-        done += part;
-    }
-    if (!system)
-        system = os_pwrite(writer->tokens_fd, bytes, count, writer->written);
-    writer->written += count;
-    if (!system && writer->options.sync && writer->written - writer->behind >= BEHIND_BYTES) {
-        os_write_behind(writer->tokens_fd, writer->behind, writer->written - writer->behind);
-        writer->behind = writer->written;
-    }
-    return system;
-}
-
-static int emit_buffered(struct shard_writer *writer)
-{
-    size_t count = writer->buffered;
-    writer->buffered = 0;
-    return count ? emit(writer, writer->buffer, count) : 0;
-}
-
-/* Writes only whole pieces until the last flush. The kernel stores aligned pieces in large pages, which takes half
- * the time of writing the same bytes in calls that begin and end anywhere. */
-static int append(struct shard_writer *writer, const uint8_t *bytes, uint64_t count)
-{
-    int system = 0;
-    while (count && !system) {
-        size_t part = (size_t)min64(count, PIECE_BYTES - writer->buffered);
-        if (part == PIECE_BYTES) {
-            system = emit(writer, bytes, part);
-        } else {
-            memcpy(writer->buffer + writer->buffered, bytes, part);
-            writer->buffered += part;
-            if (writer->buffered == PIECE_BYTES)
-                system = emit_buffered(writer);
-        }
-        bytes += part;
-        count -= part;
-    }
-    return system;
-}
-
 /* ---- documents ---- */
 
 /* Finds out whether the index has the file already. */
@@ -468,7 +387,7 @@ enum tokmap_status shard_writer_add(struct shard_writer *writer, const void *tok
     enum tokmap_status status = check_add(writer, count, ends, documents, largest, error);
     if (status)
         return status;
-    int system = append(writer, tokens, count * writer->options.width);
+    int system = shard_pieces_add(writer, tokens, count * writer->options.width);
     if (system) {
         writer->failed = true;
         return system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be written", error);
@@ -487,9 +406,9 @@ static int append_zeros(struct shard_writer *writer, uint64_t count)
 {
     static const uint8_t zeros[ZERO_BYTES];
     int system = 0;
-    while (count && !system) {
+    while (count && !(system = shard_pieces_wait(writer))) {
         if (writer->buffered && !((writer->written + writer->buffered) % BLOCK_BYTES))
-            system = emit_buffered(writer);
+            system = shard_pieces_flush(writer);
         if (!system && !writer->buffered && !writer->block_filled && count >= BLOCK_BYTES) {
             if (!writer->zero_block_hash) {
                 for (size_t done = 0; done < BLOCK_BYTES; done += sizeof zeros)
@@ -505,7 +424,7 @@ static int append_zeros(struct shard_writer *writer, uint64_t count)
         } else if (!system) {
             uint64_t to_block = BLOCK_BYTES - (writer->written + writer->buffered) % BLOCK_BYTES;
             uint64_t part = min64(min64(count, to_block), sizeof zeros);
-            system = append(writer, zeros, part);
+            system = shard_pieces_add(writer, zeros, part);
             count -= part;
         }
     }
@@ -615,9 +534,9 @@ uint64_t shard_writer_documents(const struct shard_writer *writer)
 
 static int finish_tokens(struct shard_writer *writer)
 {
-    int system = emit_buffered(writer);
+    int system = shard_pieces_flush(writer);
     if (!system && writer->block_filled)
-        system = block_finish(writer);
+        system = shard_pieces_end_block(writer);
     if (!system)
         system =
             os_truncate(writer->tokens_fd, writer->written); /* a hole at the end does not extend the file by itself */
@@ -856,6 +775,7 @@ void shard_writer_abort(struct shard_writer *writer)
 {
     if (!writer)
         return;
+    shard_pieces_free(writer);
     if (writer->tokens_made)
         (void)os_unlink(writer->paths[TOKENS_PARTIAL]);
     if (writer->mask_made)

@@ -32,6 +32,9 @@ struct shard_writer_options {
     /* Documents of one file need not follow one another: the index names each file once all the same, for which the
      * writer remembers the paths (path_table.h). If false, the writer remembers only the last path. */
     bool mixed;
+    /* A thread of the writer hashes and writes the tokens, while the caller adds more: for a caller that otherwise uses
+     * one processor of several. The bytes are the same. Takes 2 MiB. A failure is that of a later call. */
+    bool own_thread;
     bool resume; /* continues what a killed writer has left: see shard_save.h. ERROR_NOT_FOUND if it is not there */
     bool unit;   /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
     /* The fields of the documents' records that the index keeps: see shard_writer_values(). At most COLUMNS_MAX names,

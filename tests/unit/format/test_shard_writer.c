@@ -41,17 +41,24 @@ static uint64_t count_files(const char *path)
     return files_in_folder;
 }
 
-static struct shard_writer *open_plain(const char *name, uint32_t width, bool replace)
+static struct shard_writer *open_threaded(const char *name, uint32_t width, bool replace, bool own_thread)
 {
     struct shard_writer_options options = plain_options(width);
     options.replace = replace;
+    options.own_thread = own_thread;
     struct shard_writer *writer;
     MUST(shard_writer_open(&writer, in_folder(folder, name), &options, &error));
     return writer;
 }
 
+static struct shard_writer *open_plain(const char *name, uint32_t width, bool replace)
+{
+    return open_threaded(name, width, replace, false);
+}
+
 /* Adds the same tokens in calls of one token to several blocks, with documents in parts and several documents in a
- * call. The files are the same bytes each time, and verify finds no fault. */
+ * call, by a writer with and without a thread of its own. The files are the same bytes each time, and verify finds no
+ * fault. */
 static void sizes_of_calls_do_not_matter(void **unused)
 {
     (void)unused;
@@ -68,9 +75,10 @@ static void sizes_of_calls_do_not_matter(void **unused)
     }
     uint8_t *expected[2] = {NULL, NULL};
     size_t expected_bytes[2] = {0, 0};
-    for (int round = 0; round < 8; round++) {
-        static const uint64_t largest_call[] = {TOKENS, 40, 5000, 70000, 600000, 1 << 17, 1 << 19, 16385};
-        struct shard_writer *writer = open_plain("calls", 2, true);
+    for (int round = 0; round < 11; round++) {
+        static const uint64_t largest_call[] = {TOKENS,  40,    5000,  70000,   600000, 1 << 17,
+                                                1 << 19, 16385, 70000, 1 << 19, 1 << 20};
+        struct shard_writer *writer = open_threaded("calls", 2, true, round > 7);
         uint64_t at = 0, document = 0;
         while (at < TOKENS) {
             uint64_t count = min64(TOKENS - at, 1 + random_below(&state, largest_call[round]));
@@ -454,33 +462,85 @@ static void bad_arguments_are_refused(void **unused)
     assert_int_equal(count_files(folder), before);
 }
 
-/* A limit on the size of files imitates a full file system. */
+/* A limit on the size of files imitates a full file system. The thread of the writer tells the next call that the
+ * write of an earlier one failed, also if that is the commit. Returns 0 if all of this holds. */
+static int full_check(bool own_thread)
+{
+    static uint32_t tokens[1 << 18]; /* 1 MiB */
+    const struct rlimit limit = {3 << 20, 3 << 20};
+    const uint64_t end = 1 << 18;
+    (void)signal(SIGXFSZ, SIG_IGN); /* the write fails, not the process */
+    int bad = setrlimit(RLIMIT_FSIZE, &limit);
+    struct shard_writer *writer = open_threaded("full", 4, false, own_thread);
+    enum tokmap_status status = TOKMAP_OK;
+    for (int i = 0; i < 10 && !status; i++)
+        status = shard_writer_add(writer, tokens, end, &end, 1, 0, &error);
+    bad |= status != TOKMAP_ERROR_IO || error.system != EFBIG || !strstr(error.path, "full.bin.partial");
+    bad |= shard_writer_add(writer, tokens, 1, NULL, 0, 0, &error) != TOKMAP_ERROR_ARGUMENT;
+    bad |= shard_writer_commit(writer, NULL, 0, NULL, &error) != TOKMAP_ERROR_ARGUMENT;
+    writer = open_threaded("full", 4, false, own_thread);
+    for (int i = 0; i < 3 && !bad; i++)
+        bad |= shard_writer_add(writer, tokens, end, &end, 1, 0, &error) != TOKMAP_OK;
+    const uint64_t last = own_thread ? 1 << 16 : 100; /* a whole piece, or what only the commit writes */
+    bad |= shard_writer_add(writer, tokens, last, &last, 1, 0, &error) != TOKMAP_OK;
+    bad |= shard_writer_commit(writer, NULL, 0, NULL, &error) != TOKMAP_ERROR_IO || error.system != EFBIG ||
+           !strstr(error.path, "full.bin.partial");
+    return bad;
+}
+
 static void a_failed_write_ends_the_writer(void **unused)
 {
     (void)unused;
-    pid_t child = fork();
-    assert_true(child >= 0);
-    if (!child) {
-        struct rlimit limit = {3 << 20, 3 << 20};
-        (void)signal(SIGXFSZ, SIG_IGN); /* the write fails, not the process */
-        int bad = setrlimit(RLIMIT_FSIZE, &limit);
-        struct shard_writer *writer = open_plain("full", 4, false);
-        static uint32_t tokens[1 << 18];
-        uint64_t end = 1 << 18;
-        enum tokmap_status status = TOKMAP_OK;
-        for (int i = 0; i < 10 && !status; i++)
-            status = shard_writer_add(writer, tokens, end, &end, 1, 0, &error);
-        bad |= status != TOKMAP_ERROR_IO || error.system != EFBIG || !strstr(error.path, "full.bin.partial");
-        bad |= shard_writer_add(writer, tokens, 1, NULL, 0, 0, &error) != TOKMAP_ERROR_ARGUMENT;
-        bad |= shard_writer_commit(writer, NULL, 0, NULL, &error) != TOKMAP_ERROR_ARGUMENT;
-        _exit(bad);
+    for (int own_thread = 0; own_thread < 2; own_thread++) {
+        int result;
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (!child)
+            _exit(full_check(own_thread));
+        assert_int_equal(waitpid(child, &result, 0), child);
+        assert_int_equal(result, 0);
+        assert_false(file_exists(in_folder(folder, "full.bin.partial")));
+        assert_false(file_exists(in_folder(folder, "full.tmx.partial")));
+        assert_false(file_exists(in_folder(folder, "full.bin")));
     }
-    int result;
-    assert_int_equal(waitpid(child, &result, 0), child);
-    assert_int_equal(result, 0);
-    assert_false(file_exists(in_folder(folder, "full.bin.partial")));
-    assert_false(file_exists(in_folder(folder, "full.tmx.partial")));
-    assert_false(file_exists(in_folder(folder, "full.bin")));
+}
+
+/* Pieces that the thread of a writer still has are given up with it. */
+static void a_writer_with_a_thread_can_be_given_up(void **unused)
+{
+    (void)unused;
+    static uint32_t tokens[1 << 18];
+    const uint64_t before = count_files(folder), end = 1 << 18;
+    for (uint64_t pieces = 1; pieces < 12; pieces++) {
+        struct shard_writer *writer = open_threaded("given-up", 4, false, true);
+        for (uint64_t i = 0; i < pieces; i++)
+            MUST(shard_writer_add(writer, tokens, end / 4, NULL, 0, 0, &error));
+        shard_writer_abort(writer);
+        assert_int_equal(count_files(folder), before);
+    }
+}
+
+/* Zeros that are holes follow tokens that the thread of the writer has. */
+static void zeros_wait_for_the_thread(void **unused)
+{
+    (void)unused;
+    static uint32_t tokens[1 << 18];
+    const uint64_t end = (1 << 18) - 5;
+    uint8_t content[2][16];
+    for (int own_thread = 0; own_thread < 2; own_thread++) {
+        struct shard_writer *writer = open_threaded("holes", 4, true, own_thread);
+        for (int i = 0; i < 5; i++) {
+            memset(tokens, i, sizeof tokens);
+            MUST(shard_writer_add(writer, tokens, end, &end, 1, 0x04040404, &error));
+            MUST(shard_writer_add_zeros(writer, 5 + (uint64_t)i * 1000000, &error));
+        }
+        MUST(shard_writer_commit(writer, NULL, 0, content[own_thread], &error));
+        struct tokmap_dataset *dataset;
+        MUST(tokmap_dataset_open(&dataset, in_folder(folder, "holes"), NULL, &error));
+        MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+        tokmap_dataset_close(dataset);
+    }
+    assert_memory_equal(content[0], content[1], sizeof content[0]);
 }
 
 int main(void)
@@ -499,6 +559,8 @@ int main(void)
         cmocka_unit_test(racing_writers_leave_complete_shards),
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(a_failed_write_ends_the_writer),
+        cmocka_unit_test(a_writer_with_a_thread_can_be_given_up),
+        cmocka_unit_test(zeros_wait_for_the_thread),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
