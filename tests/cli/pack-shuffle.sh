@@ -137,8 +137,8 @@ sort s.out >got
 sort ordered.out >wanted
 same got wanted
 for threads in 1 2 3 4 5 6 7 8; do
-    for memory in 4096 50k 1M 96Mi; do
-        [ $threads -lt 3 ] || [ $memory = 4096 ] || [ $memory = 96Mi ] || continue
+    for memory in 4096 64Ki 1M 96Mi; do
+        [ $threads -lt 3 ] || [ $memory = 64Ki ] || [ $memory = 96Mi ] || continue
         tokmap pack -q --force --shuffle 1 --shuffle-memory $memory --columns n -j $threads -o m docs.jsonl long.txt \
             one.jsonl
         same s.bin m.bin
@@ -161,7 +161,7 @@ tokmap pack -q --shuffle 1 --columns n --shard-tokens 20k -o set docs.jsonl long
 tokmap verify -q set
 tokmap export -q -o set.out set
 same set.out s.out
-for memory in 4096 300k; do
+for memory in 4096 64Ki 300k; do
     tokmap pack -q --force --shuffle 1 --shuffle-memory $memory --columns n --shard-tokens 20k -j 3 -o set2 docs.jsonl \
         long.txt one.jsonl
     for file in set-*; do

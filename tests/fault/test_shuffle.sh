@@ -88,4 +88,43 @@ for sweep in kill memory pwrite fsync; do
     [ $count -gt 9 ] && [ $saved -gt 2 ] || bad "only $count calls, and $saved with saved work"
     [ $problems = 0 ] && echo "ok - saved, $sweep: $count calls" || echo "not ok - saved, $sweep"
 done
+# Two workers, a thread that writes chunks, and one that writes the shard, whose calls come in any order. Without one of
+# the latter two, which cannot be started, the pack continues. This takes every 5th call, and each pwrite.
+attempt="$TOKMAP pack -q --threads 2 --force --shuffle 3 --shuffle-memory 64Ki -o d/new few.jsonl parts.txt"
+step=5
+[ -z "${FAULT_ALL:-}" ] || step=1
+for sweep in kill system short memory pwrite pthread_create; do
+    kind=$sweep
+    stride=$step
+    unset INJECT_ONLY
+    if [ $sweep = pwrite ] || [ $sweep = pthread_create ]; then
+        kind=system
+        stride=1
+        export INJECT_ONLY=$sweep
+    fi
+    problems=0
+    number=1
+    count=0
+    succeeded=0
+    while [ $problems -lt 5 ]; do
+        begin
+        attempt_fault || break
+        count=$((count + 1))
+        [ $status != 0 ] || succeeded=$((succeeded + 1))
+        found=$(content d/new) || bad "cannot be read: $(cat err2)"
+        [ "$found" = "$new_hash" ] || { [ "$found" = "$old_hash" ] && [ $status != 0 ]; } || bad "the wrong shard"
+        if [ $status != 0 ]; then
+            $attempt >out 2>err || bad "the next command fails"
+            [ "$(content d/new)" = "$new_hash" ] || bad "the next command's shard is wrong"
+        fi
+        case $kind:$status:$(cat report) in
+        system:0:unlink) ;; # the removal of an old file failed
+        *) [ "$(ls -A d | tr '\n' ' ')" = 'new.bin new.tmx ' ] || bad "files are left: $(ls -A d | tr '\n' ' ')" ;;
+        esac
+        number=$((number + stride))
+    done
+    [ $count -gt 2 ] || bad "only $count calls"
+    [ $sweep != pthread_create ] || [ $succeeded -gt 1 ] || bad "the pack needs all threads"
+    [ $problems = 0 ] && echo "ok - two threads, $sweep: $count calls" || echo "not ok - two threads, $sweep"
+done
 rm -rf d

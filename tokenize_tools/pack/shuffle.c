@@ -176,6 +176,7 @@ enum tokmap_status shuffle_open(struct shuffle **shuffle, const struct shuffle_o
     }
     made->chunks.open = chunks_open;
     made->chunks.self = made;
+    made->chunks.own_thread = options->own_thread;
     return TOKMAP_OK;
 }
 

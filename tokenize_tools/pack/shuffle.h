@@ -33,6 +33,7 @@ struct shuffle_options {
     uint32_t columns; /* values of a document */
     uint32_t sets;    /* of documents */
     bool mask;
+    bool own_thread;      /* a thread of its own writes chunks: see shuffle_chunks.h */
     const char *folder;   /* of the unnamed files; copied */
     uint64_t chunk_bytes; /* 0: SHUFFLE_CHUNK_BYTES; at least SHUFFLE_CHUNK_LEAST; no choice changes the order */
     /* For shuffle_finish(); each may be NULL: true ends it with ERROR_INTERRUPTED; and how many tokens of all are

@@ -10,6 +10,12 @@
  * The entries grow towards the front, and the chunk is full when records, entries, and scratch would meet. Example: in
  * a chunk of 96 MiB, documents of 12 tokens of 2 bytes have records of 80 bytes and 32 bytes for sorting, so it is full
  * with 898,779 of them.
+ *
+ * With a thread of its own, the full memory is cut in the middle, once: the records that begin in the first half become
+ * a chunk, which the caller writes, and the others a chunk that the thread writes. From then on each half is like the
+ * picture above, and is written by the thread while the other one is filled. Example: of 96 MiB, records from byte
+ * 50,331,640 on belong to the first half, though they end in the second one, whose records are written before that part
+ * of the memory is used again.
  */
 #include "shuffle_chunks.h"
 
@@ -26,7 +32,8 @@
 #define BUCKETS_MOST ((uint64_t)1 << 20)
 #define BUCKET_USUAL 8
 #define WRITE_BYTES ((size_t)1 << 20)
-#define FILE_MOST ((uint64_t)1 << 40) /* of one unnamed file: file systems limit the size of a file */
+#define APART_LEAST ((uint64_t)64 << 10) /* of the memory: a thread for a smaller chunk costs more than it saves */
+#define FILE_MOST ((uint64_t)1 << 40)    /* of one unnamed file: file systems limit the size of a file */
 
 enum tokmap_status shuffle_chunks_init(struct shuffle_chunks *chunks, uint64_t seed, uint64_t chunk_bytes,
                                        const char *folder, struct tokmap_error *error)
@@ -36,7 +43,7 @@ enum tokmap_status shuffle_chunks_init(struct shuffle_chunks *chunks, uint64_t s
     memset(chunks, 0, sizeof *chunks);
     chunks->seed = seed;
     chunks->folder = folder;
-    chunks->chunk_bytes = chunk_bytes;
+    chunks->chunk_bytes = chunks->end = chunk_bytes;
     chunks->record_most = round_down(min64(chunk_bytes / 8, RECORD_MOST), 8);
     chunks->fd = -1;
     chunks->counts = malloc((BUCKETS_MOST + 1) * sizeof *chunks->counts);
@@ -57,6 +64,7 @@ static void memory_free(struct shuffle_chunks *chunks)
 void shuffle_chunks_free(struct shuffle_chunks *chunks)
 {
     int last = -1;
+    os_thread_join(chunks->writing.thread);
     for (uint64_t i = 0; i < chunks->chunk_count; i++) {
         if (chunks->chunks[i].fd != last)
             os_close(chunks->chunks[i].fd);
@@ -74,7 +82,7 @@ void shuffle_chunks_free(struct shuffle_chunks *chunks)
 
 static struct shuffle_entry *entries_of(const struct shuffle_chunks *chunks)
 {
-    return (struct shuffle_entry *)(void *)(chunks->bytes + chunks->chunk_bytes) - chunks->entries;
+    return (struct shuffle_entry *)(void *)(chunks->bytes + chunks->end) - chunks->entries;
 }
 
 static struct shuffle_place place_at(const struct shuffle_chunks *chunks, const struct shuffle_entry *entry)
@@ -109,11 +117,10 @@ static void bucket_sort(const struct shuffle_chunks *chunks, struct shuffle_entr
         }
 }
 
-/* Sorts the entries. They end where they have been. */
-static void entries_sort(struct shuffle_chunks *chunks)
+/* Sorts entries. They end where they have been. scratch: memory for as many. */
+static void entries_sort(const struct shuffle_chunks *chunks, struct shuffle_entry *entries, uint64_t count,
+                         struct shuffle_entry *scratch)
 {
-    const uint64_t count = chunks->entries;
-    struct shuffle_entry *entries = entries_of(chunks), *scratch = entries - count;
     uint64_t buckets = 1, shift = 64;
     while (buckets < BUCKETS_MOST && buckets * BUCKET_USUAL < count) {
         buckets *= 2;
@@ -171,16 +178,16 @@ enum tokmap_status shuffle_file_append(const char *folder, int fd, uint64_t *fil
 }
 
 /* Writes the sorted records to the file, from where it ends. */
-static enum tokmap_status records_write(struct shuffle_chunks *chunks, struct tokmap_error *error)
+static enum tokmap_status records_write(struct shuffle_chunks *chunks, const struct shuffle_entry *entries,
+                                        uint64_t count, struct tokmap_error *error)
 {
     enum { AHEAD = 8 }; /* records are anywhere in memory: each one is asked for before it is copied */
-    const struct shuffle_entry *entries = entries_of(chunks);
     const size_t room = (size_t)max64(WRITE_BYTES, chunks->record_most);
     uint8_t *buffer = malloc(room);
     uint64_t filled = 0;
     enum tokmap_status status = buffer ? TOKMAP_OK : error_set_memory(error, "a chunk of documents", room);
-    for (uint64_t i = 0; i < chunks->entries && !status; i++) {
-        if (i + AHEAD < chunks->entries)
+    for (uint64_t i = 0; i < count && !status; i++) {
+        if (i + AHEAD < count)
             __builtin_prefetch(chunks->bytes + entries[i + AHEAD].at);
         const uint8_t *record = chunks->bytes + entries[i].at;
         const uint32_t bytes = load32(record + 8);
@@ -224,28 +231,118 @@ static enum tokmap_status file_next(struct shuffle_chunks *chunks, struct tokmap
     return status;
 }
 
-/* Writes the chunk in memory, which is then empty. */
-static enum tokmap_status chunk_write(struct shuffle_chunks *chunks, struct tokmap_error *error)
+static void writing_run(void *user)
 {
+    struct shuffle_writing *writing = user;
+    entries_sort(writing->chunks, writing->entries, writing->count, writing->scratch);
+    writing->status = records_write(writing->chunks, writing->entries, writing->count, &writing->error);
+}
+
+/* Begins to write a chunk. No other one is being written. apart: by a thread of its own, if that can be started. */
+static enum tokmap_status writing_begin(struct shuffle_chunks *chunks, struct shuffle_entry *entries, uint64_t count,
+                                        struct shuffle_entry *scratch, bool apart, struct tokmap_error *error)
+{
+    struct shuffle_writing *writing = &chunks->writing;
+    assert(!writing->count && count);
     enum tokmap_status status = list_grow(chunks, 1, error);
     if (!status)
         status = file_next(chunks, error);
     if (status)
         return status;
-    const uint64_t begin = chunks->file_bytes;
-    entries_sort(chunks);
-    status = records_write(chunks, error);
+    *writing = (struct shuffle_writing){
+        .chunks = chunks, .entries = entries, .scratch = scratch, .count = count, .begin = chunks->file_bytes};
+    if (apart && !os_thread_start(&writing->thread, "tokmap-chunk", writing_run, writing))
+        return TOKMAP_OK;
+    writing->thread = NULL;
+    writing_run(writing);
+    return TOKMAP_OK;
+}
+
+/* Waits until the chunk is written, if one is being written. */
+static enum tokmap_status writing_end(struct shuffle_chunks *chunks, struct tokmap_error *error)
+{
+    struct shuffle_writing *writing = &chunks->writing;
+    if (!writing->count)
+        return TOKMAP_OK;
+    os_thread_join(writing->thread);
+    writing->thread = NULL;
+    writing->count = 0;
+    if (writing->status) {
+        *error = writing->error;
+        return writing->status;
+    }
+    chunks->chunks[chunks->chunk_count++] = (struct shuffle_chunk){
+        .fd = chunks->fd, .file = chunks->files - 1, .begin = writing->begin, .end = chunks->file_bytes};
+    return TOKMAP_OK;
+}
+
+/* Goes on with a part of the memory, which is empty. */
+static void part_begin(struct shuffle_chunks *chunks, uint64_t begin, uint64_t end)
+{
+    chunks->begin = chunks->used = begin;
+    chunks->end = end;
+    chunks->entries = 0;
+}
+
+/* Writes the chunk in memory, which is then empty. */
+static enum tokmap_status chunk_write(struct shuffle_chunks *chunks, struct tokmap_error *error)
+{
+    struct shuffle_entry *entries = entries_of(chunks);
+    enum tokmap_status status =
+        writing_begin(chunks, entries, chunks->entries, entries - chunks->entries, false, error);
+    if (!status)
+        status = writing_end(chunks, error);
+    if (!status)
+        part_begin(chunks, chunks->begin, chunks->end);
+    return status;
+}
+
+/* The memory is full for the first time. Makes two chunks of it: writes the one whose records begin in the first half,
+ * which is then empty, and begins to write the other one. */
+static enum tokmap_status memory_cut(struct shuffle_chunks *chunks, uint64_t half, struct tokmap_error *error)
+{
+    struct shuffle_entry *entries = entries_of(chunks);
+    uint64_t second = 0; /* entries of the second half, which come first */
+    while (entries[second].at >= half)
+        second++;
+    const uint64_t first = chunks->entries - second;
+    assert(first && second);
+    enum tokmap_status status = writing_begin(chunks, entries + second, first, entries - first, false, error);
+    if (!status)
+        status = writing_end(chunks, error);
+    if (!status)
+        status = writing_begin(chunks, entries, second, entries - second, true, error);
+    if (!status)
+        part_begin(chunks, 0, half);
+    return status;
+}
+
+/* Makes room in the part of the memory that is full. */
+static enum tokmap_status part_full(struct shuffle_chunks *chunks, struct tokmap_error *error)
+{
+    const uint64_t half = round_down(chunks->chunk_bytes / 2, 8);
+    struct shuffle_entry *entries = entries_of(chunks);
+    enum tokmap_status status = writing_end(chunks, error);
     if (status)
         return status;
-    chunks->chunks[chunks->chunk_count++] =
-        (struct shuffle_chunk){.fd = chunks->fd, .file = chunks->files - 1, .begin = begin, .end = chunks->file_bytes};
-    chunks->used = chunks->entries = 0;
+    if (!chunks->own_thread || chunks->chunk_bytes < APART_LEAST)
+        return chunk_write(chunks, error);
+    if (chunks->end - chunks->begin == chunks->chunk_bytes)
+        return memory_cut(chunks, half, error);
+    status = writing_begin(chunks, entries, chunks->entries, entries - chunks->entries, true, error);
+    if (status)
+        return status;
+    if (chunks->begin)
+        part_begin(chunks, 0, half);
+    else
+        part_begin(chunks, half, chunks->chunk_bytes);
     return TOKMAP_OK;
 }
 
 enum tokmap_status shuffle_chunks_write(struct shuffle_chunks *chunks, struct tokmap_error *error)
 {
-    return chunks->entries ? chunk_write(chunks, error) : TOKMAP_OK;
+    const enum tokmap_status status = writing_end(chunks, error);
+    return status || !chunks->entries ? status : chunk_write(chunks, error);
 }
 
 enum tokmap_status shuffle_chunks_take(struct shuffle_chunks *chunks, const struct shuffle_chunk *more, uint64_t count,
@@ -261,7 +358,7 @@ uint8_t *shuffle_chunks_room(struct shuffle_chunks *chunks, uint32_t bytes, stru
 {
     const uint64_t sorting = 2 * (chunks->entries + 1) * sizeof(struct shuffle_entry);
     assert(bytes % 8 == 0 && bytes >= sizeof(struct shuffle_head) && bytes <= chunks->record_most);
-    if (chunks->used + bytes + sorting > chunks->chunk_bytes && chunk_write(chunks, error))
+    if (chunks->used + bytes + sorting > chunks->end && part_full(chunks, error))
         return NULL;
     return chunks->bytes + chunks->used;
 }
@@ -280,11 +377,12 @@ void shuffle_chunks_add(struct shuffle_chunks *chunks, uint8_t *record)
 
 enum tokmap_status shuffle_chunks_end(struct shuffle_chunks *chunks, struct tokmap_error *error)
 {
-    if (!chunks->chunk_count) {
-        entries_sort(chunks);
+    struct shuffle_entry *entries = entries_of(chunks);
+    if (!chunks->chunk_count && !chunks->writing.count) {
+        entries_sort(chunks, entries, chunks->entries, entries - chunks->entries);
         return TOKMAP_OK;
     }
-    const enum tokmap_status status = chunks->entries ? chunk_write(chunks, error) : TOKMAP_OK;
+    const enum tokmap_status status = shuffle_chunks_write(chunks, error);
     memory_free(chunks);
     return status;
 }

@@ -5,9 +5,14 @@
  *
  * Memory: chunk_bytes, which hold the records and 32 bytes a document for sorting. Only pages with records are touched.
  * If all documents fit in one chunk, nothing is written.
+ *
+ * With `own_thread`, the memory has two chunks once it was full for the first time: a thread sorts and writes one of
+ * them, while the caller fills the other. Chunks have half the bytes then, and there are twice as many.
  */
 #ifndef TOKMAP_PACK_SHUFFLE_CHUNKS_H
 #define TOKMAP_PACK_SHUFFLE_CHUNKS_H
+
+#include <stdbool.h>
 
 #include "shuffle_record.h"
 #include "tokmap/tokmap.h"
@@ -26,21 +31,35 @@ struct shuffle_entry {
     uint64_t at;   /* in `bytes` */
 };
 
+/* The chunk that is being written, by the caller's thread or by its own. */
+struct shuffle_writing {
+    struct shuffle_chunks *chunks;
+    struct os_thread *thread; /* NULL: the caller's */
+    struct shuffle_entry *entries, *scratch;
+    uint64_t count; /* of the entries; 0: no chunk is being written */
+    uint64_t begin; /* in the file */
+    enum tokmap_status status;
+    struct tokmap_error error;
+};
+
 struct shuffle_chunks {
     uint64_t seed;
     const char *folder; /* of the files; not owned */
     /* Opens file `number`, which is new and empty. NULL: the files have no names. */
     enum tokmap_status (*open)(void *self, uint32_t number, int *fd, struct tokmap_error *error);
     void *self;
+    bool own_thread; /* may be set after shuffle_chunks_init() */
     uint64_t chunk_bytes, record_most;
-    uint8_t *bytes; /* records from the front, entries from the back */
-    uint64_t used, entries;
+    uint8_t *bytes;
+    /* The part of the memory that is being filled: records from `begin` up to `used`, entries down from `end`. */
+    uint64_t begin, end, used, entries;
     uint32_t *counts; /* of the sort */
+    struct shuffle_writing writing;
     struct shuffle_chunk *chunks;
     uint64_t chunk_count, chunk_capacity;
     int fd; /* of the current file, -1 before the first chunk */
     uint32_t files;
-    uint64_t file_bytes; /* of the current file */
+    uint64_t file_bytes; /* of the current file; not while its own thread writes to it */
 };
 
 #define SHUFFLE_CHUNK_LEAST ((uint64_t)4096)
@@ -52,13 +71,13 @@ enum tokmap_status shuffle_chunks_init(struct shuffle_chunks *chunks, uint64_t s
 void shuffle_chunks_free(struct shuffle_chunks *chunks);
 
 /* Returns aligned memory for a record of `bytes` bytes, a multiple of 8 and at most chunks->record_most. To be filled
- * and passed to shuffle_chunks_add() before the next call. NULL: *error has the reason why the full chunk could not be
- * written. */
+ * and passed to shuffle_chunks_add() before the next call. NULL: *error has the reason why this or an earlier chunk
+ * could not be written. */
 uint8_t *shuffle_chunks_room(struct shuffle_chunks *chunks, uint32_t bytes, struct tokmap_error *error);
 /* Adds the record that is in the memory: its head is complete but for the hash. */
 void shuffle_chunks_add(struct shuffle_chunks *chunks, uint8_t *record);
 
-/* Writes the chunk in memory, if it has records. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+/* Writes the chunk in memory, if it has records, and waits for the thread. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status shuffle_chunks_write(struct shuffle_chunks *chunks, struct tokmap_error *error);
 
 /* Adds chunks that another process has written; they have descriptors. Statuses: OK, ERROR_MEMORY. */

@@ -6,7 +6,8 @@
  * end in the buffer, it is completed in memory that all cursors share. So the buffers may be smaller than a record.
  *
  * Example: 100 chunks share 96 MiB, so a buffer has 983,040 bytes, and a chunk of 96 MiB is read in 103 pieces, each of
- * which is asked for when the one before it is read.
+ * which is asked for when the one before it is read. Fewer chunks have buffers of 1 MiB: while a larger one is filled,
+ * the thread of the shard writer would finish what it has, and wait.
  */
 #include "shuffle_merge.h"
 
@@ -18,7 +19,7 @@
 #include "platform/os.h"
 
 #define BUFFER_LEAST ((uint64_t)4096)
-#define BUFFER_MOST ((uint64_t)4 << 20)
+#define BUFFER_MOST ((uint64_t)1 << 20)
 
 struct cursor {
     struct shuffle_place place; /* of its next record */

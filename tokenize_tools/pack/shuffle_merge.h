@@ -3,7 +3,7 @@
  * their records in the order of all of them.
  *
  * Memory: as much as a chunk had, divided among the chunks, but at least 4 KiB for each: with chunks of 96 MiB, more
- * from 24,576 chunks on, which have 2.25 TiB.
+ * from 24,576 chunks on, which have 2.25 TiB, or half of that if a second thread has written them.
  *
  * Each record is checked by its hash, and its place must follow that of the record before it, so what a disk returns
  * wrong, or twice, is an error and never a token.

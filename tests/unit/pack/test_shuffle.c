@@ -8,11 +8,15 @@
 #include <cmocka.h>
 
 #include <dirent.h>
+#include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "common/bytes.h"
@@ -83,8 +87,9 @@ static int place_compare(const void *a, const void *b)
     return shuffle_precedes(a, b) ? -1 : shuffle_precedes(b, a);
 }
 
-/* `count` records of random sizes from several inputs, in chunks of `chunk_bytes`. Returns the number of chunks. */
-static uint64_t order_check(uint64_t chunk_bytes, uint64_t count, uint64_t seed)
+/* `count` records of random sizes from several inputs, in chunks of `chunk_bytes`, or half of that with a thread that
+ * writes them. Returns the number of chunks. */
+static uint64_t order_check_threaded(uint64_t chunk_bytes, uint64_t count, uint64_t seed, bool own_thread)
 {
     struct shuffle_chunks chunks;
     struct shuffle_merge *merge;
@@ -95,6 +100,7 @@ static uint64_t order_check(uint64_t chunk_bytes, uint64_t count, uint64_t seed)
     struct shuffle_place *places = malloc((count + 1) * sizeof *places);
     assert_non_null(places);
     assert_int_equal(shuffle_chunks_init(&chunks, seed, chunk_bytes, ".", &error), TOKMAP_OK);
+    chunks.own_thread = own_thread;
     for (uint64_t i = 0; i < count; i++) {
         const uint64_t most =
             random_below(&random, 50) || chunk_bytes > 1 << 20 ? 64 : chunks.record_most - sizeof head;
@@ -122,6 +128,11 @@ static uint64_t order_check(uint64_t chunk_bytes, uint64_t count, uint64_t seed)
     return chunk_count;
 }
 
+static uint64_t order_check(uint64_t chunk_bytes, uint64_t count, uint64_t seed)
+{
+    return order_check_threaded(chunk_bytes, count, seed, false);
+}
+
 static void test_order(void **state)
 {
     assert_int_equal(order_check(4096, 0, 1), 0);
@@ -135,6 +146,60 @@ static void test_order(void **state)
     /* A chunk of many entries is sorted in buckets; many chunks have buffers that are smaller than a chunk. */
     assert_true(order_check((uint64_t)16 << 20, 300000, 6) > 1);
     assert_true(order_check((uint64_t)256 << 10, 200000, 7) > 60);
+}
+
+/* The same with a thread that writes chunks: of memory that is never full, full once, and often. */
+static void test_order_threaded(void **state)
+{
+    assert_int_equal(order_check_threaded(1 << 20, 0, 1, true), 0);
+    assert_int_equal(order_check_threaded(1 << 20, 300, 2, true), 0);
+    assert_true(order_check_threaded(1 << 20, 2000, 3, true) >= 2);
+    const uint64_t alone = order_check(1 << 20, 50000, 4), both = order_check_threaded(1 << 20, 50000, 4, true);
+    assert_true(alone > 4 && both > alone + alone / 2 && both < 3 * alone);
+    for (uint64_t chunk_bytes = 65536; chunk_bytes < 70000; chunk_bytes += 344)
+        assert_true(order_check_threaded(chunk_bytes, 4000, chunk_bytes, true) > 6);
+    assert_true(order_check_threaded(40000, 3000, 4, true) > 5); /* too small for a thread */
+}
+
+/* Adds records until a limit on the size of files imitates a full file system. Returns 0 if that is reported. */
+static int full_check(void)
+{
+    const struct rlimit limit = {300000, 300000};
+    struct shuffle_chunks chunks;
+    struct tokmap_error error;
+    uint8_t *record;
+    (void)signal(SIGXFSZ, SIG_IGN); /* the write fails, not the process */
+    int bad = setrlimit(RLIMIT_FSIZE, &limit) || shuffle_chunks_init(&chunks, 1, 1 << 18, ".", &error);
+    chunks.own_thread = true;
+    for (uint64_t i = 0; !bad && (record = shuffle_chunks_room(&chunks, 1024, &error)); i++) {
+        const struct shuffle_head head = {.bytes = 1024, .position = i};
+        memset(record, 0, 1024);
+        memcpy(record, &head, sizeof head);
+        shuffle_chunks_add(&chunks, record);
+        bad = i > 2000;
+    }
+    bad = bad || error.status != TOKMAP_ERROR_IO || error.system != EFBIG ||
+          !strstr(error.message, "cannot be written to a temporary file");
+    shuffle_chunks_free(&chunks);
+    /* While a chunk is being written, the memory can be freed. */
+    bad = bad || shuffle_chunks_init(&chunks, 1, 1 << 17, ".", &error);
+    chunks.own_thread = true;
+    for (uint64_t i = 0; i < 140 && !bad; i++)
+        record_add(&chunks, 0, i, 960);
+    bad = bad || !chunks.writing.count;
+    shuffle_chunks_free(&chunks);
+    return bad;
+}
+
+static void test_failed_thread(void **state)
+{
+    const pid_t child = fork();
+    int result;
+    assert_true(child >= 0);
+    if (!child)
+        _exit(full_check());
+    assert_int_equal(waitpid(child, &result, 0), child);
+    assert_int_equal(result, 0);
 }
 
 /* Of few documents, each is equally often at each place, whatever the seed: 16 documents, 4,000 seeds, 225 degrees of
@@ -411,7 +476,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_golden_places),  cmocka_unit_test(test_many_tiny),
-        cmocka_unit_test(test_order),          cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_order),          cmocka_unit_test(test_order_threaded),
+        cmocka_unit_test(test_failed_thread),  cmocka_unit_test(test_uniform),
         cmocka_unit_test(test_damaged_chunks), cmocka_unit_test(test_damaged_while_packing),
         cmocka_unit_test(test_merged_chunks),
     };
