@@ -10,7 +10,7 @@
 #ifndef TOKMAP_FORMAT_SHARD_PIECES_H
 #define TOKMAP_FORMAT_SHARD_PIECES_H
 
-#include "shard_writer_internal.h"
+#include "shard_writing.h"
 
 /* Adds bytes at the end of the tokens. Returns 0, or errno of this or of an earlier call. */
 int shard_pieces_add(struct shard_writer *writer, const uint8_t *bytes, uint64_t count);

@@ -10,7 +10,7 @@
 #include "common/hash.h"
 #include "platform/os.h"
 #include "shard_pieces.h"
-#include "shard_writer_internal.h"
+#include "shard_writing.h"
 
 #define COLUMNS_FROM 64U /* kinds of the columns begin here */
 

@@ -22,7 +22,7 @@
 #include "platform/os.h"
 #include "shard_commit.h"
 #include "shard_pieces.h"
-#include "shard_writer_internal.h"
+#include "shard_writing.h"
 #include "text/path.h"
 
 #define ZERO_BYTES ((size_t)4096)

@@ -1,6 +1,6 @@
-/* shard_writer_internal.h - the state of a shard writer, for shard_writer.c and shard_save.c. */
-#ifndef TOKMAP_FORMAT_SHARD_WRITER_INTERNAL_H
-#define TOKMAP_FORMAT_SHARD_WRITER_INTERNAL_H
+/* shard_writing.h - the state of a shard writer, for shard_writer.c, shard_pieces.c, and shard_save.c. */
+#ifndef TOKMAP_FORMAT_SHARD_WRITING_H
+#define TOKMAP_FORMAT_SHARD_WRITING_H
 
 #include "frames_writer.h"
 #include "index_writer.h"
