@@ -351,6 +351,15 @@ size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_
 
 /* ---- pending pieces ---- */
 
+/* Returns whether a piece that is longer than a lane becomes pending. Its windows keep lanes busy that would wait for
+ * memory if the piece were merged alone, but in natural text such pieces are few and often repeat one character, which
+ * bpe_merge_long() is made for. windows: of the piece. */
+static bool windows_wait(const struct bpe_state *state, uint32_t count, uint32_t windows)
+{
+    return state->strange >= STRANGE / 4 && state->model->merge == bpe_merge && count <= LONGEST_KEPT &&
+           windows <= BPE_PENDING_WINDOWS - state->windows_count;
+}
+
 size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t i, void *into,
                       const void *tokens)
 {
@@ -362,7 +371,8 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
                                        : entry_find(state, state->batch_buckets[i], key);
     const bool beside = short_one && strange && !value && entry_may_be_beside(state, state->batch_buckets[i]);
     const void *ids;
-    if (count > BPE_LANE_BYTES || !state->merge_many || (value && value[0] | value[1]) ||
+    const uint32_t windows = count > BPE_LANE_BYTES ? bpe_windows_of(count) : 0;
+    if (!state->merge_many || (windows && !windows_wait(state, count, windows)) || (value && value[0] | value[1]) ||
         (count > 15 && long_find(state, key.low, text + from, count, &ids)) ||
         bpe_unreached(state->model, text + from, count) != BPE_NONE)
         return bpe_miss(state, text, from, to, into);
@@ -374,11 +384,14 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     piece->key = key;
     piece->has_entry = value != NULL;
     piece->beside = beside;
+    piece->windows = windows;
+    state->windows_count += windows;
     piece->piece =
         (struct bpe_piece){.bytes = text + from, .count = count, .ids = state->pending_ids + state->pending_ids_count};
     piece->bucket = state->batch_buckets[i];
     piece->at = (uint32_t)((size_t)((uint8_t *)into - (const uint8_t *)tokens) / (state->model->wide ? 4 : 2));
     state->pending_ids_count += count + 16;
+    assert(state->pending_ids_count <= BPE_PENDING_IDS);
     return count;
 }
 
@@ -460,10 +473,14 @@ static bool keeps(struct bpe_state *state, const struct bpe_pending *pending)
     return known;
 }
 
-/* Counts `merged` pieces that no cache held. */
-static void strange_count(struct bpe_state *state, uint32_t merged)
+/* Counts the pieces since the last call, and those of them that no cache held. */
+static void strange_count(struct bpe_state *state)
 {
-    state->strange = (7 * state->strange + 256 * merged / state->pieces_since) / 8;
+    if (!state->pieces_since)
+        return;
+    state->strange =
+        (7 * state->strange + 256 * (state->counts.merged - state->merged_before) / state->pieces_since) / 8;
+    state->merged_before = state->counts.merged;
     state->pieces_since = 0;
 }
 
@@ -478,6 +495,45 @@ static void prefetch_lines(const struct bpe_state *state, struct bpe_piece *cons
             __builtin_prefetch(bpe_long_at(state, hash ^ 1), 1);
         }
     }
+}
+
+/* Adds the windows of those pending pieces that are longer than a lane to the `count` pieces that are merged with them.
+ * Returns how many pieces and windows there are. */
+static uint32_t add_windows(struct bpe_state *state, uint32_t count)
+{
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < state->pending_count && state->windows_count; i++) {
+        const struct bpe_pending *pending = &state->pending[i];
+        if (pending->windows && !pending->same)
+            used += bpe_windows_cut(state->windows + used, state->window_ids + used * BPE_WINDOW_IDS,
+                                    pending->piece.bytes, pending->piece.count, pending->windows);
+    }
+    for (uint32_t i = 0; i < used; i++)
+        state->to_merge[BPE_SIZES - 1][count++] = &state->windows[i];
+    return count;
+}
+
+/* Joins the windows of those pieces, which have been merged. Returns how many pieces they are. */
+static uint32_t join_windows(struct bpe_state *state)
+{
+    uint32_t used = 0, pieces = 0, largest = 0;
+    for (uint32_t i = 0; i < state->pending_count && state->windows_count; i++) {
+        struct bpe_pending *pending = &state->pending[i];
+        struct bpe_piece *piece = &pending->piece;
+        if (!pending->windows || pending->same)
+            continue;
+        piece->ids_count = bpe_windows_ids(state->windows + used, pending->windows, piece->ids);
+        if (!piece->ids_count)
+            piece->ids_count = (uint32_t)bpe_merge_long(state->model, &state->scratch, piece->bytes, piece->count,
+                                                        piece->ids, true, &largest);
+        state->lacks_memory |= !piece->ids_count;
+        state->heads[pending->bucket % BPE_PENDING_HEADS] = NULL;
+        if (piece->ids_count && keeps(state, pending))
+            keep_merged(state, pending);
+        used += pending->windows;
+        pieces++;
+    }
+    return pieces;
 }
 
 /* Merges all pending pieces and closes the gaps in tokens[0, made). Returns the number of tokens that are left. */
@@ -500,10 +556,12 @@ static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t mad
         const uint32_t size = bpe_size_class(pending->piece.count);
         pending->older = *head;
         *head = pending;
-        state->to_merge[size][counts[size]++] = &pending->piece;
+        if (!pending->windows)
+            state->to_merge[size][counts[size]++] = &pending->piece;
     }
     for (uint32_t size = 0; size < BPE_SIZES; size++) {
-        state->merge_many(state->model, state->to_merge[size], counts[size], size);
+        const uint32_t together = size + 1 < BPE_SIZES ? counts[size] : add_windows(state, counts[size]);
+        state->merge_many(state->model, state->to_merge[size], together, size);
         if (!size && state->strange < STRANGE)
             prefetch_lines(state, state->to_merge[size], counts[size]);
         for (uint32_t i = 0; i < counts[size]; i++) {
@@ -514,10 +572,11 @@ static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t mad
         }
         state->counts.merged += counts[size];
     }
-    strange_count(state, counts[0] + counts[1] + counts[2]);
+    state->counts.merged += join_windows(state);
+    strange_count(state);
     state->counts.missed += state->pending_count;
     made = close_gaps(state, tokens, made);
-    state->pending_count = state->pending_ids_count = 0;
+    state->pending_count = state->pending_ids_count = state->windows_count = 0;
     return made;
 }
 
@@ -694,9 +753,11 @@ static size_t encode_pieces(struct bpe_state *state, const uint8_t *text, uint32
             state->pending[k].at += (uint32_t)made;
         made += few;
         state->pieces_since += batch;
-        if (state->pending_count >= BPE_PENDING || (state->pending_count && i + BPE_BATCH >= count))
+        if (state->pending_count >= BPE_PENDING || state->windows_count >= BPE_PENDING_WINDOWS / 2 ||
+            (state->pending_count && i + BPE_BATCH >= count))
             made = merge_pending(state, tokens, made);
     }
+    strange_count(state);
     return made;
 }
 

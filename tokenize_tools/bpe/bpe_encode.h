@@ -8,6 +8,7 @@
 #define TOKMAP_BPE_BPE_ENCODE_H
 
 #include "bpe_merge.h"
+#include "bpe_windows.h"
 #include "platform/table_key.h"
 
 struct bpe_state;
@@ -75,10 +76,13 @@ struct bpe_counts {
  * take 12 KiB, which a first-level cache of 32 KiB keeps: with 256 pieces a Zen 3 processor is a fifth slower. With 64
  * the last lines have not arrived when their turn comes. */
 #define BPE_BATCH 128
-#define BPE_SLACK 32         /* tokens that a bpe_pieces_function may write after its result */
-#define BPE_PENDING 64       /* pending pieces are merged when there are as many; one batch may add BPE_BATCH more */
-#define BPE_PENDING_HEADS 64 /* lists of pending pieces, by hash */
-#define BPE_DOOR_BITS 16     /* 2^16 tags of 2 bytes */
+#define BPE_SLACK 32            /* tokens that a bpe_pieces_function may write after its result */
+#define BPE_PENDING 64          /* pending pieces are merged when there are as many; one batch may add BPE_BATCH more */
+#define BPE_PENDING_HEADS 64    /* lists of pending pieces, by hash */
+#define BPE_PENDING_WINDOWS 128 /* windows of pending pieces that are longer than a lane */
+/* Room for their ids. A piece of w windows has at most w times the bytes of one. */
+#define BPE_PENDING_IDS ((BPE_PENDING + BPE_BATCH + BPE_PENDING_WINDOWS) * BPE_WINDOW_IDS)
+#define BPE_DOOR_BITS 16 /* 2^16 tags of 2 bytes */
 
 /* A piece that waits to be merged together with others. Room for as many ids as it has bytes was left in the output. */
 struct bpe_pending {
@@ -88,6 +92,7 @@ struct bpe_pending {
     uint32_t at;               /* where in the output its ids begin */
     bool has_entry;            /* the first cache has its key, and the second one may have its ids */
     bool beside;               /* its entry may be in the neighbor of its bucket, which has been prefetched */
+    uint32_t windows;          /* how many it is cut into; 0: it fits a lane */
     struct bpe_pending *same;  /* an earlier one with the same bytes, whose ids it shares; or NULL */
     struct bpe_pending *older; /* the one before it in its list of heads[]; or NULL */
 };
@@ -131,15 +136,18 @@ struct bpe_state {
     struct bpe_key keys[BPE_BATCH];    /* of the batch; key of more than 15 bytes: the low half is the hash */
     uint32_t batch_buckets[BPE_BATCH]; /* of the batch */
     struct bpe_pending pending[BPE_PENDING + BPE_BATCH];
-    struct bpe_piece
-        *to_merge[BPE_SIZES][BPE_PENDING + BPE_BATCH]; /* pending pieces without those that are the `same` */
-    uint32_t pending_ids[(BPE_PENDING + BPE_BATCH) * (BPE_LANE_BYTES + 16)];
+    /* Pending pieces without those that are the `same`, and after them the windows of longer ones. */
+    struct bpe_piece *to_merge[BPE_SIZES][BPE_PENDING + BPE_BATCH + BPE_PENDING_WINDOWS];
+    uint32_t pending_ids[BPE_PENDING_IDS];
     struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
-    uint32_t pending_count, pending_ids_count;
-    uint64_t pieces_since; /* pieces looked up since pending ones were last merged */
-    uint64_t strange;      /* of 256 pieces, how many no cache held, on average of the last calls of merge_pending() */
-    uint16_t doors[1 << BPE_DOOR_BITS];         /* tags of the hashes of pieces that were not kept */
+    uint32_t pending_count, pending_ids_count, windows_count;
+    uint64_t pieces_since;  /* pieces looked up since pending ones were last merged */
+    uint64_t merged_before; /* counts.merged then */
+    uint64_t strange;       /* of 256 pieces, how many no cache held, on average of the last calls of strange_count() */
     uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK]; /* receives a batch where the caller's room has no slack after it */
+    struct bpe_piece windows[BPE_PENDING_WINDOWS];
+    uint32_t window_ids[BPE_PENDING_WINDOWS * BPE_WINDOW_IDS];
+    uint16_t doors[1 << BPE_DOOR_BITS]; /* tags of the hashes of pieces that were not kept */
 };
 
 /* ---- between bpe_encode.c and its CPU variants ---- */

@@ -183,15 +183,14 @@ static uint32_t accept_ahead(const struct bpe_model *model, bpe_merge_many_funct
     for (;; from = next, i++) {
         const struct bpe_piece *window = &windows.pieces[i];
         struct bpe_window_tokens tokens;
-        const bool joined = i + 1 < windows.count && bpe_windows_join(&windows, i, from, &tokens, &next);
+        const bool joined = i + 1 < windows.count && bpe_windows_join(window, from, &tokens, &next);
         if (!joined) {
             *done = i + 1 == windows.count && window->bytes + window->count == bytes + count;
-            tokens = bpe_windows_last(&windows, i, from, *done);
+            tokens = bpe_windows_last(window, from, *done);
         }
         accept_ids(accepted, window->ids + tokens.from, tokens.to - tokens.from);
         if (tokens.to > tokens.from)
-            last_start =
-                accepted->last_start + (size_t)(window->bytes - bytes) + bpe_windows_start(&windows, i, tokens);
+            last_start = accepted->last_start + (size_t)(window->bytes - bytes) + bpe_windows_start(window, tokens);
         if (!joined)
             break;
     }

@@ -26,10 +26,12 @@
 #define BPE_OVERLAP 16 /* bytes: some tokens, so that windows of text nearly always share one */
 #define BPE_WINDOWS 24 /* windows that are merged together at most; all have BPE_LANE_BYTES bytes */
 
+#define BPE_WINDOW_IDS (BPE_LANE_BYTES + 16) /* room for the ids of one */
+
 struct bpe_windows {
     struct bpe_piece pieces[BPE_WINDOWS];
     uint32_t count;
-    uint32_t ids[BPE_WINDOWS * (BPE_LANE_BYTES + 16)];
+    uint32_t ids[BPE_WINDOWS * BPE_WINDOW_IDS];
 };
 
 /* Some of the tokens of a window, [from, to). The token after them, if any, begins at `end`, a number of bytes. */
@@ -37,21 +39,34 @@ struct bpe_window_tokens {
     uint32_t from, to, end;
 };
 
-/* Merges the first windows of a text, at most `most` (1 to BPE_WINDOWS). count: bytes, at least BPE_LANE_BYTES. If all
- * of the text fits, the last window ends with it. */
+/* The number of windows that a text of `count` bytes has, at least BPE_LANE_BYTES. */
+static inline uint32_t bpe_windows_of(size_t count)
+{
+    const size_t step = BPE_LANE_BYTES - BPE_OVERLAP;
+    return 1 + (uint32_t)((count - BPE_LANE_BYTES + step - 1) / step);
+}
+
+/* Cuts a text into its first windows, at most `most` (at least 1), which have no ids yet. ids: BPE_WINDOW_IDS for each.
+ * count: bytes, at least BPE_LANE_BYTES. Returns how many there are. If all of the text fits, the last window ends with
+ * it. */
+uint32_t bpe_windows_cut(struct bpe_piece *windows, uint32_t *ids, const uint8_t *bytes, size_t count, uint32_t most);
+
+/* The same for at most BPE_WINDOWS windows, which are also merged. */
 void bpe_windows_merge(struct bpe_windows *windows, const struct bpe_model *model, bpe_merge_many_function *many,
                        const uint8_t *bytes, size_t count, uint32_t most);
 
-/* Finds the tokens of window i that belong to the row, and stores in *next the first one of window i + 1 that does.
- * from: the first one of window i. Returns false if the windows share no token from there on. */
-bool bpe_windows_join(const struct bpe_windows *windows, uint32_t i, uint32_t from, struct bpe_window_tokens *tokens,
-                      uint32_t *next);
+/* Finds the tokens of a window that belong to the row, and stores in *next the first one of the window after it that
+ * does. from: the first one of this window. Returns false if the windows share no token from there on. */
+bool bpe_windows_join(const struct bpe_piece *left, uint32_t from, struct bpe_window_tokens *tokens, uint32_t *next);
 
 /* The same for the last window: all tokens, or those that end before its last quarter, which the text after it is
  * likely to change. */
-struct bpe_window_tokens bpe_windows_last(const struct bpe_windows *windows, uint32_t i, uint32_t from, bool all);
+struct bpe_window_tokens bpe_windows_last(const struct bpe_piece *window, uint32_t from, bool all);
 
 /* Returns the first byte of the last of these tokens, which are at least one, in the window. */
-uint32_t bpe_windows_start(const struct bpe_windows *windows, uint32_t i, struct bpe_window_tokens tokens);
+uint32_t bpe_windows_start(const struct bpe_piece *window, struct bpe_window_tokens tokens);
+
+/* Joins all windows of a text. Returns the number of its ids, or 0 if two neighbors share no token. */
+uint32_t bpe_windows_ids(const struct bpe_piece *windows, uint32_t count, uint32_t *ids);
 
 #endif

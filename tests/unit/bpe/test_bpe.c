@@ -558,6 +558,115 @@ static void strange_pieces(void **unused)
     bpe_model_free(model);
 }
 
+/* Fills a text with words of 63 to 2100 letters, which do not fit a lane, with some shorter and some repeated ones. */
+static void long_words(uint8_t *text, size_t count)
+{
+    size_t word = 0, bytes = 0;
+    memset(text, ' ', count);
+    for (size_t at = 1; at + 2200 < count; at += bytes + 1) {
+        if (bytes && !awkward_below(4)) {
+            memcpy(text + at, text + word, bytes);
+            continue;
+        }
+        word = at;
+        bytes = awkward_below(8) ? 20 + awkward_below(160) : 63 + awkward_below(2038);
+        for (size_t i = 0; i < bytes; i++)
+            text[at + i] = (uint8_t)('a' + awkward_below(awkward_below(3) ? 4 : 26));
+    }
+}
+
+/* The ids of a text with the best variant of the CPU are those of the plainest one, the first time and again. */
+static void check_variants(const struct bpe_model *model, const uint8_t *text, size_t count)
+{
+    uint32_t *ids[2] = {malloc(count * sizeof **ids), malloc(count * sizeof **ids)};
+    const size_t width = model->wide ? 4 : 2;
+    struct bpe_state *states[2];
+    struct tokmap_error error;
+    uint64_t written[2] = {0};
+    assert_true(ids[0] && ids[1]);
+    assert_int_equal(bpe_state_new(&states[0], model, CPU_SCALAR, &error), TOKMAP_OK);
+    assert_int_equal(bpe_state_new(&states[1], model, cpu_variant_best(), &error), TOKMAP_OK);
+    for (int i = 0; i < 4; i++) {
+        const int best = i != 0;
+        states[best]->largest = 0;
+        assert_int_equal(bpe_encode(states[best], text, count, ids[best], count, &written[best], &error), TOKMAP_OK);
+        assert_int_equal(written[best], written[0]);
+        assert_memory_equal(ids[best], ids[0], written[0] * width);
+        assert_int_equal(states[best]->largest, states[0]->largest);
+    }
+    if (states[1]->merge_many) /* else this would test nothing */
+        assert_int_equal(states[1]->windows[0].count, BPE_LANE_BYTES);
+    for (int i = 0; i < 2; i++) {
+        bpe_state_free(states[i]);
+        free(ids[i]);
+    }
+}
+
+/* Pieces that are longer than a lane are cut into windows, which are merged together with shorter pieces. */
+static void long_pieces(void **unused)
+{
+    static struct vocabulary v;
+    static uint8_t text[1 << 16];
+    struct tokmap_error error;
+    struct bpe_model *model;
+    struct bpe_state *state;
+    awkward_seed(9);
+    for (int round = 0; round < awkward_rounds(8); round++) {
+        make_vocabulary(&v, 600, round & 1, round & 2);
+        v.source.rules = *split_rules_named("gpt2");
+        assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+        long_words(text, sizeof text);
+        check_variants(model, text, sizeof text);
+        assert_int_equal(bpe_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
+        for (size_t at = 0; at + 700 < sizeof text; at += 9000)
+            check_encode(state, &v, text + at, 700);
+        bpe_state_free(state);
+        bpe_model_free(model);
+    }
+}
+
+/* Symbols of two letters as in far_context(): how a word of consecutive symbols divides is decided at its end, so its
+ * windows never share a token, and it is merged alone after all. */
+static void windows_that_do_not_join(void **unused)
+{
+    enum { SYMBOLS = 26 * 26 };
+    static uint8_t bytes[256 + 6 * SYMBOLS], text[1 << 15];
+    static uint32_t offsets[256 + 2 * SYMBOLS + 1];
+    static struct bpe_merge merges[2 * SYMBOLS];
+    struct bpe_source source = {.path = "test", .bytes = bytes, .offsets = offsets, .merges = merges};
+    struct bpe_model *model;
+    struct tokmap_error error;
+    uint32_t at = 0;
+    for (; source.vocabulary < 256; source.vocabulary++) {
+        bytes[at++] = (uint8_t)source.vocabulary;
+        offsets[source.vocabulary + 1] = at;
+    }
+    for (uint32_t symbol = 0; symbol < SYMBOLS; symbol++) {
+        bytes[at++] = (uint8_t)('A' + symbol / 26);
+        bytes[at++] = (uint8_t)('a' + symbol % 26);
+        merges[symbol] = (struct bpe_merge){'A' + symbol / 26, 'a' + symbol % 26, 256 + symbol};
+        offsets[++source.vocabulary] = at;
+    }
+    source.merge_count = SYMBOLS;
+    for (uint32_t symbol = SYMBOLS - 1; symbol--;) {
+        memcpy(bytes + at, bytes + 256 + 2 * symbol, 4);
+        at += 4;
+        merges[source.merge_count++] = (struct bpe_merge){256 + symbol, 257 + symbol, source.vocabulary};
+        offsets[++source.vocabulary] = at;
+    }
+    source.rules = *split_rules_named("gpt2");
+    assert_int_equal(bpe_model_build(&model, &source, &error), TOKMAP_OK);
+    awkward_seed(10);
+    memset(text, ' ', sizeof text);
+    for (size_t place = 1; place + 2 * SYMBOLS < sizeof text;) {
+        const uint32_t first = awkward_below(SYMBOLS - 40), symbols = 32 + awkward_below(SYMBOLS - first - 32);
+        memcpy(text + place, bytes + 256 + 2 * first, 2 * symbols);
+        place += 2 * symbols + 1;
+    }
+    check_variants(model, text, sizeof text);
+    bpe_model_free(model);
+}
+
 /* Merges whose result has another text, missing bytes, and too many ids are refused. */
 static void bad_sources(void **unused)
 {
@@ -614,6 +723,8 @@ int main(void)
         cmocka_unit_test(long_runs),
         cmocka_unit_test(full_caches),
         cmocka_unit_test(strange_pieces),
+        cmocka_unit_test(long_pieces),
+        cmocka_unit_test(windows_that_do_not_join),
         cmocka_unit_test(bad_sources),
         cmocka_unit_test(clear_inside_a_struct),
         cmocka_unit_test(encoding_stops),
