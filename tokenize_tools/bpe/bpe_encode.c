@@ -624,6 +624,15 @@ static size_t encode_giant(struct bpe_state *state, const uint8_t *text, size_t 
     return made + miss_long(state, text + from, count - from, from != 0, (uint8_t *)tokens + made * size);
 }
 
+/* Prefetches the text that comes one chunk after text[from, to). The scanner reads a chunk faster than memory delivers
+ * it, so each batch asks for its share of the next chunk. After the last chunk that is often the next document; a
+ * prefetch of memory that does not exist has no effect. */
+static inline void prefetch_text(const uint8_t *text, uint32_t from, uint32_t to)
+{
+    for (uint32_t at = from; at < to; at += 64)
+        __builtin_prefetch((const void *)((uintptr_t)text + SCAN_BYTES + at));
+}
+
 /* Writes the ids of the pieces at state->positions, batch by batch. */
 static size_t encode_pieces(struct bpe_state *state, const uint8_t *text, uint32_t count, uint8_t *tokens,
                             uint64_t room)
@@ -635,6 +644,7 @@ static size_t encode_pieces(struct bpe_state *state, const uint8_t *text, uint32
         const uint16_t *positions = state->positions + i;
         const uint64_t bytes = (uint64_t)positions[batch] - positions[0];
         size_t few;
+        prefetch_text(text, positions[0], positions[batch]);
         if (room - made >= bytes + BPE_SLACK) {
             few = state->pieces(state, text, positions, batch, tokens + made * size);
         } else {
