@@ -22,6 +22,7 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "format/layout.h"
+#include "format/shard_save.h"
 #include "platform/os.h"
 
 static uint64_t files_in_folder;
@@ -543,6 +544,64 @@ static void zeros_wait_for_the_thread(void **unused)
     assert_memory_equal(content[0], content[1], sizeof content[0]);
 }
 
+/* The pieces of a saved state. */
+struct kept {
+    uint32_t kind;
+    uint8_t *bytes;
+    size_t count;
+};
+static struct kept kept[64];
+static size_t kept_count;
+
+static int keep(void *user, uint32_t kind, const void *bytes, size_t count)
+{
+    (void)user;
+    assert_true(kept_count < 64);
+    uint8_t *copy = malloc(count + 1);
+    assert_non_null(copy);
+    memcpy(copy, bytes, count);
+    kept[kept_count++] = (struct kept){kind, copy, count};
+    return 0;
+}
+
+/* A writer is saved while its thread has pieces, and then left. The one that continues has all tokens. */
+static void saving_waits_for_the_thread(void **unused)
+{
+    (void)unused;
+    enum { ROUNDS = 10, PARTS = 6, TOKENS = (1 << 18) - 5 };
+    static uint32_t tokens[TOKENS];
+    const struct state_sink sink = {.put = keep};
+    const uint64_t end = TOKENS;
+    uint8_t content[2][16];
+    for (int round = 0; round <= ROUNDS; round++) { /* the first one is not saved */
+        struct shard_writer *writer = open_threaded("saved", 4, true, round != 0);
+        for (uint32_t part = 0; part < PARTS; part++) {
+            for (uint64_t i = 0; i < TOKENS; i++)
+                tokens[i] = part * TOKENS + (uint32_t)i;
+            MUST(shard_writer_add(writer, tokens, end, &end, 1, PARTS * TOKENS - 1, &error));
+        }
+        if (round) {
+            struct shard_writer_options options = plain_options(4);
+            options.replace = options.resume = true;
+            kept_count = 0;
+            MUST(shard_writer_save(writer, &sink, &error));
+            shard_writer_leave(writer);
+            MUST(shard_writer_open(&writer, in_folder(folder, "saved"), &options, &error));
+            for (size_t i = 0; i < kept_count; i++) {
+                MUST(shard_writer_load(writer, kept[i].kind, kept[i].bytes, kept[i].count, &error));
+                free(kept[i].bytes);
+            }
+            MUST(shard_writer_restored(writer, &error));
+        }
+        MUST(shard_writer_commit(writer, NULL, 0, content[round != 0], &error));
+        assert_memory_equal(content[round != 0], content[0], sizeof content[0]);
+        struct tokmap_dataset *dataset;
+        MUST(tokmap_dataset_open(&dataset, in_folder(folder, "saved"), NULL, &error));
+        MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+        tokmap_dataset_close(dataset);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -561,6 +620,7 @@ int main(void)
         cmocka_unit_test(a_failed_write_ends_the_writer),
         cmocka_unit_test(a_writer_with_a_thread_can_be_given_up),
         cmocka_unit_test(zeros_wait_for_the_thread),
+        cmocka_unit_test(saving_waits_for_the_thread),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
