@@ -6,8 +6,9 @@
  * How the time divides into scanner, cache lookups and merges is computed by subtraction, because looking at a clock
  * for each piece would take longer than what it measures. The scanner runs alone over the text. A warm pass consists of
  * scanning and lookups. What a cold pass takes longer than a warm one is the cost of misses: merging, and storing the
- * result in the cache. What a warm pass takes longer than the hot samples, which are encoded again and again until all
- * they need is in the processor's caches, is the time of waiting for memory.
+ * result in the cache. The hot samples are encoded again and again, until the processor's caches hold all that they
+ * need and its branch predictor knows them: a warm pass takes longer by what waiting for memory and wrong predictions
+ * cost.
  */
 #include "cases.h"
 
@@ -200,7 +201,7 @@ static void scan_repeat(struct tokenizing *tokenizing, struct tokenizer_state *s
         series_add(&tokenizing->scan, rate_of(tokenizing, (double)(os_clock_ns() - started) / 1e9));
 }
 
-/* Encodes samples with caches that hold all that they need: those of the state, and those of the processor. */
+/* Encodes samples that the caches of the state and of the processor hold, and the branch predictor knows. */
 static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct tokenizer_state *state, bool counts)
 {
     const struct bench_text *text = &tokenizing->text;
