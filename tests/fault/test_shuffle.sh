@@ -25,6 +25,22 @@ begin() {
     mkdir d
     for file in old.bin old.tmx; do cp "$file" "d/new${file#old}"; done
 }
+# sweep_begin NAME: a sweep of the calls of a kind, every `step`th of them, or of all calls of one function.
+sweep_begin() {
+    kind=$1
+    stride=$step
+    unset INJECT_ONLY
+    case $1 in
+    pwrite | fsync | pthread_create)
+        kind=system
+        stride=1
+        export INJECT_ONLY=$1
+        ;;
+    esac
+    problems=0
+    number=1
+    count=0
+}
 for kind in kill system eintr short memory; do
     problems=0
     begin
@@ -53,17 +69,7 @@ step=11
 [ -z "${FAULT_ALL:-}" ] || step=1
 attempt="$attempt --checkpoint-seconds 0.001"
 for sweep in kill memory pwrite fsync; do
-    kind=$sweep
-    stride=$step
-    unset INJECT_ONLY
-    if [ $sweep = pwrite ] || [ $sweep = fsync ]; then
-        kind=system
-        stride=1
-        export INJECT_ONLY=$sweep
-    fi
-    problems=0
-    number=1
-    count=0
+    sweep_begin $sweep
     saved=0
     ignored=0
     while [ $problems -lt 5 ]; do
@@ -94,17 +100,7 @@ attempt="$TOKMAP pack -q --threads 2 --force --shuffle 3 --shuffle-memory 64Ki -
 step=5
 [ -z "${FAULT_ALL:-}" ] || step=1
 for sweep in kill system short memory pwrite pthread_create; do
-    kind=$sweep
-    stride=$step
-    unset INJECT_ONLY
-    if [ $sweep = pwrite ] || [ $sweep = pthread_create ]; then
-        kind=system
-        stride=1
-        export INJECT_ONLY=$sweep
-    fi
-    problems=0
-    number=1
-    count=0
+    sweep_begin $sweep
     succeeded=0
     while [ $problems -lt 5 ]; do
         begin

@@ -339,6 +339,39 @@ static void a_merge_makes_a_pair_of_lower_rank(void **unused)
     bpe_model_free(model);
 }
 
+/* Builds a model of symbols of two bytes: symbol k is the byte `first` + k / seconds, then the byte `second` + k %
+ * seconds. Each symbol merges with the next one, and the later pairs do so first. The bytes of symbol k are at
+ * bytes[256 + 2 * k]. bytes, offsets, merges: memory for the vocabulary, for as long as the model. */
+static struct bpe_model *symbols_model(uint32_t symbols, uint32_t first, uint32_t second, uint32_t seconds,
+                                       uint8_t *bytes, uint32_t *offsets, struct bpe_merge *merges)
+{
+    struct bpe_source source = {.path = "test", .bytes = bytes, .offsets = offsets, .merges = merges};
+    struct bpe_model *model;
+    struct tokmap_error error;
+    uint32_t at = 0;
+    for (; source.vocabulary < 256; source.vocabulary++) {
+        bytes[at++] = (uint8_t)source.vocabulary;
+        offsets[source.vocabulary + 1] = at;
+    }
+    for (uint32_t symbol = 0; symbol < symbols; symbol++) {
+        const uint32_t left = first + symbol / seconds, right = second + symbol % seconds;
+        bytes[at++] = (uint8_t)left;
+        bytes[at++] = (uint8_t)right;
+        merges[symbol] = (struct bpe_merge){left, right, 256 + symbol};
+        offsets[++source.vocabulary] = at;
+    }
+    source.merge_count = symbols;
+    for (uint32_t symbol = symbols - 1; symbol--;) {
+        memcpy(bytes + at, bytes + 256 + 2 * symbol, 4);
+        at += 4;
+        merges[source.merge_count++] = (struct bpe_merge){256 + symbol, 257 + symbol, source.vocabulary};
+        offsets[++source.vocabulary] = at;
+    }
+    source.rules = *split_rules_named("gpt2");
+    assert_int_equal(bpe_model_build(&model, &source, &error), TOKMAP_OK);
+    return model;
+}
+
 /* Symbols of two bytes, each of which merges with the next symbol, and the later pairs first. How a text of consecutive
  * symbols divides is decided at its end, however far that is. So windows fail, become longer, and at last reach the
  * end. */
@@ -348,30 +381,8 @@ static void far_context(void **unused)
     static uint8_t bytes[256 + 6 * SYMBOLS], text[2 * SYMBOLS];
     static uint32_t offsets[256 + 2 * SYMBOLS + 1], ids[2 * SYMBOLS];
     static struct bpe_merge merges[2 * SYMBOLS];
-    struct bpe_source source = {.path = "test", .bytes = bytes, .offsets = offsets, .merges = merges};
     struct bpe_scratch scratch = {.memory = NULL};
-    struct bpe_model *model;
-    struct tokmap_error error;
-    uint32_t at = 0;
-    for (; source.vocabulary < 256; source.vocabulary++) {
-        bytes[at++] = (uint8_t)source.vocabulary;
-        offsets[source.vocabulary + 1] = at;
-    }
-    for (uint32_t symbol = 0; symbol < SYMBOLS; symbol++) {
-        bytes[at++] = (uint8_t)(symbol / 100);
-        bytes[at++] = (uint8_t)(100 + symbol % 100);
-        merges[symbol] = (struct bpe_merge){symbol / 100, 100 + symbol % 100, 256 + symbol};
-        offsets[++source.vocabulary] = at;
-    }
-    source.merge_count = SYMBOLS;
-    for (uint32_t symbol = SYMBOLS - 1; symbol--;) {
-        memcpy(bytes + at, bytes + 256 + 2 * symbol, 4);
-        at += 4;
-        merges[source.merge_count++] = (struct bpe_merge){256 + symbol, 257 + symbol, source.vocabulary};
-        offsets[++source.vocabulary] = at;
-    }
-    source.rules = *split_rules_named("gpt2");
-    assert_int_equal(bpe_model_build(&model, &source, &error), TOKMAP_OK);
+    struct bpe_model *model = symbols_model(SYMBOLS, 0, 100, 100, bytes, offsets, merges);
     awkward_seed(8);
     for (int round = 0; round < awkward_rounds(40); round++) {
         const uint32_t first = awkward_below(SYMBOLS - 40), symbols = 40 + awkward_below(SYMBOLS - first - 39);
@@ -633,29 +644,7 @@ static void windows_that_do_not_join(void **unused)
     static uint8_t bytes[256 + 6 * SYMBOLS], text[1 << 15];
     static uint32_t offsets[256 + 2 * SYMBOLS + 1];
     static struct bpe_merge merges[2 * SYMBOLS];
-    struct bpe_source source = {.path = "test", .bytes = bytes, .offsets = offsets, .merges = merges};
-    struct bpe_model *model;
-    struct tokmap_error error;
-    uint32_t at = 0;
-    for (; source.vocabulary < 256; source.vocabulary++) {
-        bytes[at++] = (uint8_t)source.vocabulary;
-        offsets[source.vocabulary + 1] = at;
-    }
-    for (uint32_t symbol = 0; symbol < SYMBOLS; symbol++) {
-        bytes[at++] = (uint8_t)('A' + symbol / 26);
-        bytes[at++] = (uint8_t)('a' + symbol % 26);
-        merges[symbol] = (struct bpe_merge){'A' + symbol / 26, 'a' + symbol % 26, 256 + symbol};
-        offsets[++source.vocabulary] = at;
-    }
-    source.merge_count = SYMBOLS;
-    for (uint32_t symbol = SYMBOLS - 1; symbol--;) {
-        memcpy(bytes + at, bytes + 256 + 2 * symbol, 4);
-        at += 4;
-        merges[source.merge_count++] = (struct bpe_merge){256 + symbol, 257 + symbol, source.vocabulary};
-        offsets[++source.vocabulary] = at;
-    }
-    source.rules = *split_rules_named("gpt2");
-    assert_int_equal(bpe_model_build(&model, &source, &error), TOKMAP_OK);
+    struct bpe_model *model = symbols_model(SYMBOLS, 'A', 'a', 26, bytes, offsets, merges);
     awkward_seed(10);
     memset(text, ' ', sizeof text);
     for (size_t place = 1; place + 2 * SYMBOLS < sizeof text;) {
