@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "pack/work_folder.h"
+#include "platform/os.h"
 #include "support/scratch_folder.h"
 
 static const char *operands[] = {"a.txt", "b.txt"};
@@ -349,6 +350,33 @@ static void test_start_over_damaged(void **unused)
     work_folder_close(opened(true));
 }
 
+/* Files that a power cut has brought back are removed, but not those of others, and not while a process begins or
+ * works.
+ */
+static void test_sweep(void **unused)
+{
+    (void)unused;
+    int fd;
+    begin();
+    work_folder_sweep("out", owns); /* there is no folder */
+    assert_int_equal(mkdir("out.work", 0777), 0);
+    file_write_text("out.work/part-1", "came back");
+    file_write_text("out.work/journal.new", "");
+    assert_int_equal(os_open("out.work/journal.new", OS_WRITE_OLD, &fd), 0);
+    assert_int_equal(os_lock(fd), 0);
+    work_folder_sweep("out", owns);
+    assert_true(file_exists("out.work/part-1"));
+    os_close(fd);
+    file_write_text("out.work/journal", "of a process that works");
+    work_folder_sweep("out", owns);
+    assert_true(file_exists("out.work/part-1") && file_exists("out.work/journal.new"));
+    assert_int_equal(unlink("out.work/journal"), 0);
+    file_write_text("out.work/other", "of somebody else");
+    work_folder_sweep("out", owns);
+    assert_true(file_exists("out.work/other"));
+    assert_false(file_exists("out.work/part-1") || file_exists("out.work/journal.new"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -357,7 +385,7 @@ int main(void)
         cmocka_unit_test(test_torn_tail),          cmocka_unit_test(test_moved_record),
         cmocka_unit_test(test_damaged_facts),      cmocka_unit_test(test_hostile),
         cmocka_unit_test(test_one_process),        cmocka_unit_test(test_start_over),
-        cmocka_unit_test(test_start_over_damaged),
+        cmocka_unit_test(test_start_over_damaged), cmocka_unit_test(test_sweep),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
