@@ -26,6 +26,7 @@
 #include "common/bytes.h"
 #include "harness/bench_text.h"
 #include "harness/child.h"
+#include "harness/two_threads.h"
 #include "peers/peers.h"
 #include "platform/os.h"
 
@@ -34,6 +35,19 @@
 #define SAMPLES 16  /* of the text, at equal distances, that are encoded again and again */
 #define SAMPLE_DOCUMENTS 16
 #define SAMPLE_REPEATS 20
+
+/* The tables of the loop that looks up: from one that a processor's own cache holds to one as large as a thread's
+ * state. */
+static const struct {
+    const char *metric;
+    uint64_t bytes;
+} tables[] = {
+    {"lookup2_1mib_ratio", 1 << 20},
+    {"lookup2_8mib_ratio", 8 << 20},
+    {"lookup2_16mib_ratio", 16 << 20},
+    {"lookup2_32mib_ratio", 32 << 20},
+};
+#define TABLES 4
 
 /* One value with a new state, and one with the same state again. */
 struct rates {
@@ -52,7 +66,7 @@ struct tokenizing {
     struct rates whole, documents, threads; /* MB/s; threads: of the documents on two threads */
     struct rates threads_ratio;             /* rate on two threads divided by the rate on one */
     struct rates cpu[THREADS], cpu_ratio;   /* seconds of all processors, by number of threads */
-    struct series compute_ratio;
+    struct series compute_ratio, lookup_ratio[TABLES];
     struct series read, scan, hot, start, encode, memory, memory_whole, state;
     struct pack_records records;
     struct peers peers;
@@ -277,37 +291,19 @@ static void read_repeat(struct tokenizing *tokenizing, bool counts)
 
 /* ---- the gain from a second thread on this machine ---- */
 
-#define COMPUTE_ROUNDS 40000000 /* about 50 ms */
-
-/* Computes in registers only, without memory. */
-static void compute(void *user)
+/* Measures what a second thread adds to loops that share nothing. No tokenizer can expect more. */
+static int machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
-    uint64_t a = 1, b = 2;
-    for (uint64_t i = 0; i < COMPUTE_ROUNDS; i++) {
-        a = a * 6364136223846793005u + i;
-        b = b * 2862933555777941757u + i;
+    double ratio = 0;
+    int system = two_threads_compute(&ratio);
+    if (counts && !system)
+        series_add(&tokenizing->compute_ratio, ratio);
+    for (int i = 0; i < TABLES && !system; i++) {
+        system = two_threads_look_up(tables[i].bytes, &ratio);
+        if (counts && !system)
+            series_add(&tokenizing->lookup_ratio[i], ratio);
     }
-    keep_value(a ^ b);
-}
-
-/* Measures how much more two threads compute than one. The ratio is below 2 if other programs run or if both threads
- * share a core, and no tokenizer can exceed it. */
-static int compute_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
-{
-    struct os_thread *other = NULL;
-    uint64_t times[3];
-    times[0] = os_clock_ns();
-    compute(NULL);
-    times[1] = os_clock_ns();
-    const int system = os_thread_start(&other, "compute", compute, NULL);
-    if (system)
-        return bench_failed_system(bench, system, NULL, "A thread cannot be started.");
-    compute(NULL);
-    os_thread_join(other);
-    times[2] = os_clock_ns();
-    if (counts)
-        series_add(&tokenizing->compute_ratio, 2 * (double)(times[1] - times[0]) / (double)(times[2] - times[1]));
-    return CLI_DONE;
+    return system ? bench_failed_system(bench, system, NULL, "Two threads cannot be measured.") : CLI_DONE;
 }
 
 /* ---- copies of this program ---- */
@@ -457,6 +453,8 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
     bench_result(bench, "threads2_cpu_ratio", "x", &tokenizing->cpu_ratio.cold, NULL);
     bench_result(bench, "threads2_cpu_warm_ratio", "x", &tokenizing->cpu_ratio.warm, NULL);
     bench_result(bench, "compute2_ratio", "x", &tokenizing->compute_ratio, NULL);
+    for (int i = 0; i < TABLES; i++)
+        bench_result(bench, tables[i].metric, "x", &tokenizing->lookup_ratio[i], NULL);
     share_results(bench, tokenizing);
     /* The limit of packing is encoding alone on as many threads: with vocabulary and states ready, and including them.
      */
@@ -505,7 +503,7 @@ static int all_repeat(struct bench *bench, struct tokenizing *tokenizing, bool c
     if (!result)
         result = documents_cold_and_warm(bench, tokenizing, 2, counts);
     if (!result)
-        result = compute_repeat(bench, tokenizing, counts);
+        result = machine_repeat(bench, tokenizing, counts);
     if (!result)
         result = copies_repeat(bench, tokenizing, counts);
     if (!result)

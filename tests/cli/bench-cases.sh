@@ -56,7 +56,8 @@ done >text
 tokmap-bench tokenize text -t v.tiktoken --pattern gpt2 --repeats 2 --json >tokenize.json
 json tokenize.json
 results tokenize.json tokenize cold_mb_s warm_mb_s doc_cold_mb_s doc_warm_mb_s hot_mb_s cold_tokens_per_s \
-    warm_tokens_per_s threads2_ratio threads2_cpu_ratio compute2_ratio scan_mb_s cold_piece_ns warm_piece_ns \
+    warm_tokens_per_s threads2_ratio threads2_cpu_ratio compute2_ratio lookup2_1mib_ratio lookup2_8mib_ratio \
+    lookup2_16mib_ratio lookup2_32mib_ratio scan_mb_s cold_piece_ns warm_piece_ns \
     hit_percent cold_scan_percent cold_probe_percent cold_merge_percent pack_mb_s pack_loading_mb_s pack_peak_mib \
     start_ms memory_mib
 tokmap-bench tokenize text -t bytes --documents --repeats 2 --json >bytes.json
