@@ -224,9 +224,6 @@ static int tasks_check(const struct cli_command *command, struct packing *packin
         return status;
     if (!packing->shard_given)
         return cli_misused(command, "%s is about shard sets: give the size of shards with --shard-tokens", option);
-    if (packing->shuffled)
-        return cli_misused(command, "%s does not go with --shuffle yet, for which one process reads all inputs",
-                           option);
     if (asked->given && packing->dry_run)
         return cli_misused(command, "%s writes files and cannot be used with --dry-run", option);
     if (asked->given && packing->start_over)
@@ -421,12 +418,14 @@ static int tokenizer_open(struct packing *packing)
 
 static int tokenizer_pack(struct packing *packing, const char **operands, size_t operand_count)
 {
-    const bool is_bytes = !strcmp(packing->asked.spec, "bytes");    /* the built-in tokenizer, which has no file */
-    const bool is_cut = packing->shard_given && !packing->shuffled; /* into units of work */
+    const bool is_bytes = !strcmp(packing->asked.spec, "bytes"); /* the built-in tokenizer, which has no file */
+    const struct task_arguments *tasks = &packing->tasks.asked;
+    /* Into units of work. One process alone shuffles without them, in fewer steps. */
+    const bool is_cut = packing->shard_given && (!packing->shuffled || tasks->given || tasks->unit_given);
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,
-                                   .unit_bytes = is_cut ? packing->tasks.asked.unit_bytes : 0,
+                                   .unit_bytes = is_cut ? tasks->unit_bytes : 0,
                                    .split = packing->split_text ? &packing->split : NULL,
                                    .shuffle = packing->shuffled ? &packing->shuffle : NULL,
                                    .shuffled = shuffle_report,

@@ -25,9 +25,10 @@
 #include "pack_accounts.h"
 #include "pack_finish.h"
 #include "pack_journal.h"
-#include "shard_about.h"
+#include "pack_output.h"
 #include "shard_set.h"
 #include "shuffle.h"
+#include "sorted_units.h"
 #include "text/path.h"
 #include "work_folder.h"
 
@@ -78,8 +79,10 @@ struct set_of {
 struct pack {
     const struct pack_options *options;
     struct ordered_workers *workers;
-    struct set_work *work;    /* NULL for a single shard */
-    bool writes;              /* false for a dry run */
+    struct set_work *work; /* NULL for a single shard */
+    bool writes;           /* false for a dry run */
+    bool sorts;            /* a unit of a shuffle: its documents are sorted, and shards are made later */
+    struct shuffle_sorted sorted;
     struct drop_filter *drop; /* NULL without options.drop */
     struct shard_set *sets[SPLIT_SETS_MOST];
     struct set_of set_of[SPLIT_SETS_MOST];
@@ -460,30 +463,7 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
 {
     const struct set_of *set_of = self;
     const struct pack *pack = set_of->pack;
-    const struct pack_options *options = pack->options;
-    const struct shard_about about = {.tokenizer = options->tokenizer,
-                                      .tokenizer_options = options->tokenizer_options,
-                                      .tokenizer_path = options->tokenizer_path,
-                                      .corpus = &options->corpus,
-                                      .eod_id = options->eod_id,
-                                      .bos_id = options->bos_id,
-                                      .counts = &pack->result->counts,
-                                      .tokens = pack->result->tokens,
-                                      .chat_template = options->chat ? chat_template_name(options->chat) : NULL,
-                                      .min_tokens = options->min_tokens,
-                                      .max_tokens = options->max_tokens,
-                                      .dedup = options->drop && options->drop->duplicates,
-                                      .minhash = options->drop ? options->drop->minhash : NULL,
-                                      .ngrams = options->drop ? options->drop->ngrams : NULL,
-                                      .has_mask = pack->result->has_mask,
-                                      .counted_tokens = pack->result->counted_tokens,
-                                      .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
-                                      .shard_tokens = options->shard_tokens,
-                                      .unit_bytes = options->unit_bytes,
-                                      .shard = pack->work ? shard : NULL,
-                                      .split = options->split,
-                                      .set = set_of->number};
-    return shard_about_text(&about, bytes);
+    return pack_output_about(pack->options, pack->result, set_of->number, pack->work ? shard : NULL, bytes);
 }
 
 /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
@@ -534,9 +514,10 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
         (void)snprintf(endings[i], sizeof endings[i], ".%s", options->split->sets[i].name);
         list[i] = endings[i];
     }
-    pack->set_count = options->split ? options->split->count : 1;
+    const uint32_t sets = pack_output_sets(options);
+    pack->set_count = pack->sorts ? 0 : sets;
     const struct set_work_options work = {.endings = list,
-                                          .sets = pack->set_count,
+                                          .sets = sets,
                                           .sealed = options->seal != NULL,
                                           .replace = options->replace,
                                           .sync = options->sync,
@@ -545,11 +526,14 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                                    : TOKMAP_OK;
 }
 
-/* Files of the shuffle have names if another process can go on. */
+/* Files of the shuffle have names if another process goes on, or can. */
 static enum tokmap_status shuffle_place(void *owner, const char **folder, struct tokmap_error *error)
 {
     const struct pack *pack = owner;
-    return pack->journal ? pack_journal_begin(pack->journal, folder, error) : TOKMAP_OK;
+    const enum tokmap_status status = pack->journal ? pack_journal_begin(pack->journal, folder, error) : TOKMAP_OK;
+    if (!status && !*folder && pack->sorts)
+        *folder = set_work_folder(pack->work);
+    return status;
 }
 
 /* Makes a checkpoint from time to time, while documents are merged. */
@@ -568,9 +552,11 @@ static enum tokmap_status shuffle_make(struct pack *pack, struct tokmap_error *e
     const struct shuffle_options shuffle = {.seed = options->shuffle->seed,
                                             .width = pack->tokenizer.width,
                                             .columns = (uint32_t)options->corpus.column_count,
-                                            .sets = pack->set_count,
+                                            .sets = pack_output_sets(options),
                                             .mask = pack->result->has_mask,
                                             .own_thread = options->threads > 1,
+                                            .keyed = pack->sorts,
+                                            .first_input = pack->sorts ? options->unit->first_input : 0,
                                             .folder = folder,
                                             .chunk_bytes = round_down(options->shuffle->memory, 4096),
                                             .stop = options->stop,
@@ -589,24 +575,13 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
 {
     const struct pack_options *options = pack->options;
     enum tokmap_status status = work_open(pack, error);
-    struct shard_set_options set = {.shard = {.width = pack->tokenizer.width,
-                                              .vocabulary = pack->tokenizer.vocabulary,
-                                              .eod_id = options->eod_id,
-                                              .bos_id = options->bos_id,
-                                              .replace = options->replace,
-                                              .mask = pack->result->has_mask,
-                                              .mixed = options->shuffle != NULL,
-                                              .own_thread = options->shuffle && options->threads > 1,
-                                              .seal = options->seal,
-                                              .sync = options->sync,
-                                              .columns = options->corpus.columns,
-                                              .column_count = (uint32_t)options->corpus.column_count},
-                                    .work = pack->work,
-                                    .prefix = options->prefix,
-                                    .shard_tokens = options->shard_tokens ? options->shard_tokens : UINT64_MAX,
-                                    .about = about_make};
-    memcpy(set.shard.tokenizer, pack->tokenizer.fingerprint, sizeof set.shard.tokenizer);
+    const struct shard_set_options common = {.shard = pack_output_shard(options),
+                                             .work = pack->work,
+                                             .prefix = options->prefix,
+                                             .shard_tokens = options->shard_tokens ? options->shard_tokens : UINT64_MAX,
+                                             .about = about_make};
     for (uint32_t i = 0; i < pack->set_count && !status; i++) {
+        struct shard_set_options set = common;
         pack->set_of[i] = (struct set_of){pack, i};
         set.number = i;
         set.user = &pack->set_of[i];
@@ -709,6 +684,8 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     }
     if (!status && pack->options->unit)
         status = pack->options->unit->committed(pack->options->unit->user, result, error);
+    if (!status && pack->sorts)
+        status = sorted_unit_write(pack->options->unit->sorted, &pack->sorted, result, pack->options->sync, error);
     if (!status && pack->options->unit) {
         set_work_tidy(pack->work);
         set_work_leave(pack->work);
@@ -742,10 +719,7 @@ static void rules_make(struct pack *pack)
 {
     const struct pack_options *options = pack->options;
     const struct corpus_options *corpus = &options->corpus;
-    pack->tokenizer.vocabulary = options->vocabulary;
-    pack->tokenizer.width = pack_width(options->vocabulary);
-    if (options->tokenizer)
-        tokenizer_info(options->tokenizer, &pack->tokenizer);
+    pack_output_tokenizer(options, &pack->tokenizer);
     pack->one_by_one =
         corpus->content != CORPUS_CONTENT_TEXT || options->min_tokens || options->max_tokens || options->split;
     pack->result->has_mask = document_is_masked(corpus);
@@ -784,14 +758,25 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
     return status;
 }
 
-/* Writes the shuffled documents, and makes the last checkpoint. */
+/* Writes the shuffled or sorted documents, and makes the last checkpoint. */
 static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack->shuffle ? shuffle_finish(pack->shuffle, pack->sets, error) : TOKMAP_OK;
+    enum tokmap_status status = TOKMAP_OK;
+    if (pack->sorts)
+        status = shuffle_sort(pack->shuffle, &pack->sorted, error);
+    else if (pack->shuffle)
+        status = shuffle_finish(pack->shuffle, pack->sets, error);
+    if (pack->sorts) /* a checkpoint may have had them */
+        memset(pack->result->sets, 0, sizeof pack->result->sets);
+    for (uint64_t i = 0; i < pack->sorted.count; i++) {
+        struct shard_set_result *set = &pack->result->sets[pack->sorted.chunks[i].set];
+        set->documents += pack->sorted.chunks[i].keys;
+        set->tokens += pack->sorted.chunks[i].tokens;
+    }
     if (!status && pack->journal && !pack->finished)
         status = pack_journal_finish(pack->journal, &parts, error);
-    if (!status && pack->shuffle)
+    if (!status && pack->shuffle && !pack->sorts)
         shuffle_remove(pack->shuffle);
     return status;
 }
@@ -822,7 +807,8 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
                             struct pack_result *result, struct tokmap_error *error)
 {
     struct tokmap_error unused;
-    struct pack pack = {.options = options, .result = result, .writes = !options->dry_run};
+    struct pack pack = {
+        .options = options, .result = result, .writes = !options->dry_run, .sorts = options->unit && options->shuffle};
     struct ordered_workers_options workers = {.name = "tokmap-pack",
                                               .threads = options->threads,
                                               .corpus = options->corpus,
@@ -867,7 +853,8 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status)
         status = work_finish(&pack, error);
     histogram_free(&pack.lengths);
-    shuffle_free(pack.shuffle);
+    if (!pack.sorts)
+        shuffle_free(pack.shuffle);
     if (!pack.one_by_one) {
         result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
         result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
@@ -880,6 +867,8 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         status = options->before_commit(options->user, error);
     if (!status && pack.writes && !pack.finished)
         status = commit(&pack, error);
+    if (pack.sorts)
+        shuffle_free(pack.shuffle);
     output_close(&pack, status);
     ordered_workers_free(pack.workers);
     return status;

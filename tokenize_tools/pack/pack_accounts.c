@@ -38,6 +38,10 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
         written.tokens += set.tokens;
         written.documents += set.documents;
     }
+    for (uint32_t i = 0; options->unit && options->shuffle && i < SPLIT_SETS_MOST; i++) { /* they are sorted */
+        written.tokens += result->sets[i].tokens;
+        written.documents += result->sets[i].documents;
+    }
     if (options->dry_run)
         written = (struct shard_set_result){.tokens = result->tokens, .documents = counts->documents};
     if (written.tokens != result->tokens || written.documents != counts->documents)

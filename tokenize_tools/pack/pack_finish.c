@@ -26,6 +26,7 @@
 #include "format/origin_shift.h"
 #include "format/partial_file.h"
 #include "pack_accounts.h"
+#include "pack_output.h"
 #include "platform/os.h"
 #include "skipped_items.h"
 #include "task_status.h"
@@ -36,6 +37,7 @@ struct finish {
     const struct pack_options *options;
     const struct pack_units *units;
     const char *folder;
+    const struct pack_found *found;
     struct set_work *work;
     struct pack_result *record;       /* of the unit that was read last */
     uint64_t shards[SPLIT_SETS_MOST]; /* of each set, so far */
@@ -45,11 +47,6 @@ struct finish {
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
     return error_set_memory(error, "the end of the work", 0);
-}
-
-static uint32_t set_count(const struct pack_options *options)
-{
-    return options->split ? options->split->count : 1;
 }
 
 void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2])
@@ -79,7 +76,7 @@ enum tokmap_status pack_names_check(const struct pack_options *options, bool *in
     if (ready < 0 || naming < 0)
         return no_memory(error);
     *incomplete = ready || naming;
-    for (uint32_t set = 0; set < set_count(options) && !*incomplete && !options->replace; set++) {
+    for (uint32_t set = 0; set < pack_output_sets(options) && !*incomplete && !options->replace; set++) {
         char ending[SPLIT_NAME_MOST + 2];
         pack_set_ending(options, set, ending);
         for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
@@ -224,25 +221,33 @@ static enum tokmap_status file_move(const char *from, const char *into, uint64_t
                   : TOKMAP_OK;
 }
 
-/* Moves one shard of a unit, which becomes the next one of its set, and reads its content id. */
+/* The path of a file of a shard: of one that a unit has, or of one that is merged. */
+static char *shard_path(const struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard, const char *file)
+{
+    char ending[SPLIT_NAME_MOST + 2];
+    pack_set_ending(finish->options, set, ending);
+    return finish->options->shuffle ? merged_shard_path(finish->folder, shard, file)
+                                    : unit_shard_path(finish->folder, unit, ending, shard, file);
+}
+
+/* Moves one shard, which becomes the next one of its set, and reads its content id. shard: of the unit, or of all that
+ * are merged. */
 static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
-                                     uint64_t records, struct tokmap_error *error)
+                                     uint64_t records, bool has_mask, struct tokmap_error *error)
 {
     const char *const files[] = {finish->options->seal ? ".bin.zst.unit" : ".bin.unit", ".mask.unit", ".tmx.unit"};
     const uint64_t number = finish->shards[set];
-    char ending[SPLIT_NAME_MOST + 2];
     struct index index;
     if (number == SET_SHARDS_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the documents need more than %d shards; choose larger ones with options.shard_tokens",
                          SET_SHARDS_MOST);
-    pack_set_ending(finish->options, set, ending);
     char *prefix = set_work_unit(finish->work, set, number);
     enum tokmap_status status = prefix ? TOKMAP_OK : no_memory(error);
     for (int i = 0; i < 3 && !status; i++) {
-        if (i == 1 && !finish->record->has_mask)
+        if (i == 1 && !has_mask)
             continue;
-        char *from = unit_shard_path(finish->folder, unit, ending, shard, files[i]);
+        char *from = shard_path(finish, unit, set, shard, files[i]);
         char *into = path_join("", 0, prefix, strlen(prefix), files[i]);
         status = file_move(from, into, i == 2 ? records : 0, finish->options->sync, error);
         if (!status && i == 2)
@@ -260,11 +265,11 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
     return status;
 }
 
-/* Syncs the folder of a unit whose shards were moved: a power cut must not bring one back, since a folder with shards
- * is taken for work that is not finished. */
+/* Syncs the folder of a unit, or of a merged shard, whose shards were moved: a power cut must not bring one back, since
+ * a folder with shards is taken for work that is not finished. */
 static enum tokmap_status unit_sync(const struct finish *finish, uint64_t unit, struct tokmap_error *error)
 {
-    char *path = finish->options->sync ? unit_shard_path(finish->folder, unit, "", 0, ".tmx.unit") : NULL;
+    char *path = finish->options->sync ? shard_path(finish, unit, 0, unit, ".tmx.unit") : NULL;
     if (!path)
         return finish->options->sync ? no_memory(error) : TOKMAP_OK;
     const int system = os_sync_folder(path);
@@ -308,7 +313,7 @@ static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool emp
         const struct shard_set_result *found = &finish->record->sets[set];
         const uint64_t shards = found->documents || wanted ? found->shards : 0;
         for (uint64_t k = 0; k < shards && !status; k++)
-            status = shard_move(finish, i, set, k, records, error);
+            status = shard_move(finish, i, set, k, records, finish->record->has_mask, error);
         for (uint64_t k = shards; k < found->shards && !status; k++)
             status = empty_remove(finish, i, set, k, error);
         if (!status && found->shards)
@@ -324,17 +329,58 @@ static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool emp
     return status;
 }
 
+/* Moves the merged shards of a set, which begin with number `first` of all. */
+static enum tokmap_status merged_move(struct finish *finish, uint32_t set, uint64_t first, struct pack_result *result,
+                                      struct tokmap_error *error)
+{
+    const struct pack_found *found = finish->found;
+    const uint64_t shards = found->cuts.sets[set].shards;
+    struct shard_set_result *sum = &result->sets[set];
+    struct merged_shard shard = {0};
+    uint64_t documents = 0, tokens = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t k = 0; k < shards && !status; k++) {
+        const struct stage_id id = stage_merged_id(finish->folder, found->key, first + k);
+        status = merged_shard_read(&shard, &id, error);
+        if (!status && (shard.set != set || shard.shard != k))
+            status = stage_corrupt(&id, error);
+        if (!status)
+            status = shard_move(finish, 0, set, first + k, 0, result->has_mask, error);
+        if (!status && memcmp(finish->record->sets[set].content, shard.content, sizeof shard.content) != 0)
+            status = stage_corrupt(&id, error);
+        if (!status)
+            status = unit_sync(finish, first + k, error);
+        documents += shard.documents;
+        tokens += shard.tokens;
+        sum->sealed_bytes += shard.sealed_bytes;
+    }
+    if (!status && (documents != sum->documents || tokens != sum->tokens))
+        return error_set(error, TOKMAP_ERROR_CORRUPT, finish->folder, TOKMAP_NO_OFFSET,
+                         "the shards have %" PRIu64 " documents with %" PRIu64 " tokens, and the units %" PRIu64
+                         " with %" PRIu64 "; remove the folder, and run all tasks again",
+                         documents, tokens, sum->documents, sum->tokens);
+    if (!status && shards == 1)
+        memcpy(sum->content, shard.content, sizeof sum->content);
+    else if (!status)
+        hash128_store(hash_state_128(finish->contents[set]), sum->content);
+    sum->shards = finish->shards[set];
+    sum->oversized = found->cuts.sets[set].oversized;
+    result->shards += finish->shards[set];
+    result->oversized += sum->oversized;
+    return status;
+}
+
 static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *error)
 {
     const struct pack_options *options = finish->options;
     char endings[SPLIT_SETS_MOST][SPLIT_NAME_MOST + 2];
     const char *list[SPLIT_SETS_MOST];
-    for (uint32_t i = 0; i < set_count(options); i++) {
+    for (uint32_t i = 0; i < pack_output_sets(options); i++) {
         pack_set_ending(options, i, endings[i]);
         list[i] = endings[i];
     }
     const struct set_work_options work = {.endings = list,
-                                          .sets = set_count(options),
+                                          .sets = pack_output_sets(options),
                                           .sealed = options->seal != NULL,
                                           .replace = options->replace,
                                           .sync = options->sync,
@@ -345,11 +391,17 @@ static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *
 static enum tokmap_status sets_finish(struct finish *finish, struct pack_result *result, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
+    uint64_t merged = 0;
     result->shards = 0;
-    for (uint32_t i = 0; i < set_count(finish->options) && !status; i++) {
+    for (uint32_t i = 0; i < pack_output_sets(finish->options) && !status; i++) {
         finish->contents[i] = hash_state_new();
-        status =
-            finish->contents[i] ? set_move(finish, i, !result->sets[i].documents, result, error) : no_memory(error);
+        if (!finish->contents[i])
+            status = no_memory(error);
+        else if (finish->options->shuffle)
+            status = merged_move(finish, i, merged, result, error);
+        else
+            status = set_move(finish, i, !result->sets[i].documents, result, error);
+        merged += finish->shards[i];
         if (!status && !finish->shards[i])
             status = error_set(error, TOKMAP_ERROR_CORRUPT, finish->folder, TOKMAP_NO_OFFSET,
                                "no unit has a shard of this set; remove the folder, and run all tasks again");
@@ -376,10 +428,10 @@ static enum tokmap_status skipped_list(const struct finish *finish, struct tokma
 }
 
 enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
-                               const struct all_scans *scans, struct pack_result *result, struct tokmap_error *error)
+                               const struct pack_found *found, struct pack_result *result, struct tokmap_error *error)
 {
     struct dropped_writer *dropped = NULL;
-    struct finish finish = {.options = options, .units = units, .folder = folder};
+    struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);
     if (!status && !finish.record)
@@ -390,8 +442,8 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = skipped_list(&finish, error);
     if (!status)
         status = sets_finish(&finish, result, error);
-    if (!status && scans)
-        status = drop_finish(&dropped, options, units, scans, error);
+    if (!status && options->drop)
+        status = drop_finish(&dropped, options, units, &found->scans, error);
     else if (!status && options->replace)
         status = dropped_remove(options->prefix, error);
     /* The list is there before the shards, so that no shard is without one. */

@@ -10,7 +10,7 @@
 #ifndef TOKMAP_PACK_PACK_FINISH_H
 #define TOKMAP_PACK_PACK_FINISH_H
 
-#include "drop_resolve.h"
+#include "pack_stages.h"
 #include "pack_units.h"
 #include "packing_options.h"
 
@@ -31,13 +31,12 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
                                   const char *folder, struct pack_result *result, uint64_t *missing, uint64_t capacity,
                                   uint64_t *missing_count, struct tokmap_error *error);
 
-/* Names the shards of all units, which are finished, writes the list of dropped documents from *scans (NULL: none are
- * dropped), passes on what was left out, and removes the folder of unfinished work. *result: that of
- * pack_units_sum(), whose shards and content ids are set. Statuses: OK, those of set_work_open() and set_work_commit(),
- * ERROR_INPUT (there are no documents), ERROR_LIMIT (too much was left out, or too many shards), ERROR_CORRUPT (a file
- * of a unit is missing). */
+/* Names the shards of all units, or the shuffled ones, which are finished, writes the list of dropped documents, passes
+ * on what was left out, and removes the folder of unfinished work. *result: that of pack_units_sum(), whose shards and
+ * content ids are set. Statuses: OK, those of set_work_open() and set_work_commit(), ERROR_INPUT (there are no
+ * documents), ERROR_LIMIT (too much was left out, or too many shards), ERROR_CORRUPT (a file of a unit is missing). */
 enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
-                               const struct all_scans *scans, struct pack_result *result, struct tokmap_error *error);
+                               const struct pack_found *found, struct pack_result *result, struct tokmap_error *error);
 
 /* Removes the unfinished work of a unit, so that it begins again. */
 void pack_unit_clear(const char *folder, uint64_t unit);

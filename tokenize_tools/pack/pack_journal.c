@@ -67,7 +67,7 @@ static enum tokmap_status damaged(const struct pack_journal *journal, struct tok
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {4,
+    const uint64_t sizes[] = {5,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),

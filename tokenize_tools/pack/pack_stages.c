@@ -2,8 +2,8 @@
  * pack_stages.c - see pack_stages.h.
  *
  * Waiting cannot last forever: a task that waits says so in its status file (task_status.h), and only tasks that do not
- * wait are waited for. If all of them wait for the file of a task that was killed, all end. But a comparison is short:
- * the task with the lowest number makes the portions that are missing, and the others wait.
+ * wait are waited for. If all of them wait for the file of a task that was killed, all end. But a comparison is short,
+ * and so is a cut: the task with the lowest number makes what is missing of them, and the others wait.
  *
  * Waiting costs little: the pauses grow to 5 seconds, and a look is one listing of the folder and, as long as one other
  * task works, one status file.
@@ -25,8 +25,7 @@
 
 struct stages {
     const struct pack_stages_options *options;
-    struct all_scans *scans;
-    uint64_t key;
+    struct pack_found *found;
 };
 
 static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
@@ -34,12 +33,95 @@ static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
     return error_set_memory(error, "the files of a stage", bytes);
 }
 
-static struct stage_id id_of(const struct stages *stages, enum pack_stage stage, uint64_t number)
+/* ---- what each stage makes ---- */
+
+static struct stage_id scan_id(const struct stages *stages, uint64_t number)
 {
-    return stage == PACK_STAGE_SCAN
-               ? stage_scan_id(stages->options->folder, stages->key, number)
-               : stage_drops_id(stages->options->folder, stages->key, number, stages->options->units);
+    return stage_scan_id(stages->options->folder, stages->found->key, number);
 }
+
+static struct stage_id drops_id(const struct stages *stages, uint64_t number)
+{
+    return stage_drops_id(stages->options->folder, stages->found->key, number, stages->options->inputs->count);
+}
+
+static struct stage_id sorted_id(const struct stages *stages, uint64_t number)
+{
+    return stage_sorted_id(stages->options->folder, stages->found->key, number);
+}
+
+static struct stage_id cuts_id(const struct stages *stages, uint64_t number)
+{
+    (void)number;
+    return shuffle_cut_id(&stages->found->units, stages->found->key);
+}
+
+static struct stage_id merged_id(const struct stages *stages, uint64_t number)
+{
+    return stage_merged_id(stages->options->folder, stages->found->key, number);
+}
+
+static enum tokmap_status scan_make(const struct stages *stages, const struct stage_id *id, struct tokmap_error *error)
+{
+    return stages->options->scan(stages->options->self, id->number, id, error);
+}
+
+static enum tokmap_status drops_make(const struct stages *stages, const struct stage_id *id, struct tokmap_error *error)
+{
+    const struct pack_options *pack = stages->options->pack;
+    return pack->drop->minhash ? near_resolve_run(&stages->found->scans, pack, error)
+                               : drop_portion_run(&stages->found->scans, pack, id->number, error);
+}
+
+static enum tokmap_status sorted_make(const struct stages *stages, const struct stage_id *id,
+                                      struct tokmap_error *error)
+{
+    return stages->options->sort(stages->options->self, id->number, id, error);
+}
+
+static enum tokmap_status cuts_make(const struct stages *stages, const struct stage_id *id, struct tokmap_error *error)
+{
+    const struct pack_options *pack = stages->options->pack;
+    const struct shuffle_cut_options cut = {.units = &stages->found->units,
+                                            .shard_tokens = pack->shard_tokens,
+                                            .memory =
+                                                pack->shuffle->memory ? pack->shuffle->memory : SHUFFLE_CHUNK_BYTES,
+                                            .sync = pack->sync,
+                                            .stop = pack->stop,
+                                            .stop_user = pack->user,
+                                            .progress = stages->options->progress,
+                                            .user = stages->options->self};
+    return shuffle_cut_run(&cut, id, error);
+}
+
+static enum tokmap_status merged_make(const struct stages *stages, const struct stage_id *id,
+                                      struct tokmap_error *error)
+{
+    const struct shard_merge_options merge = {.pack = stages->options->pack,
+                                              .units = &stages->found->units,
+                                              .cuts = &stages->found->cuts,
+                                              .cut = cuts_id(stages, 0),
+                                              .progress = stages->options->progress,
+                                              .user = stages->options->self};
+    return shard_merge_run(&merge, id, error);
+}
+
+/* The stages, but `pack`, which has no row. alone: one process makes all that is missing, since the work is short. */
+static const struct stage_row {
+    enum stage_kind kind;
+    enum task_stage task;
+    bool alone, last;
+    struct stage_id (*id)(const struct stages *stages, uint64_t number);
+    enum tokmap_status (*make)(const struct stages *stages, const struct stage_id *id, struct tokmap_error *error);
+} rows[] = {
+    [PACK_STAGE_SCAN] = {STAGE_SCAN, TASK_SCANS, false, false, scan_id, scan_make},
+    [PACK_STAGE_COMPARE] = {STAGE_DROPS, TASK_COMPARES, true, false, drops_id, drops_make},
+    [PACK_STAGE_SORT] = {STAGE_SORTED, TASK_SORTS, false, false, sorted_id, sorted_make},
+    [PACK_STAGE_CUT] = {STAGE_CUTS, TASK_CUTS, true, false, cuts_id, cuts_make},
+    [PACK_STAGE_MERGE] = {STAGE_MERGED, TASK_MERGES, false, true, merged_id, merged_make},
+};
+
+/* ---- files ---- */
 
 static enum tokmap_status stop_check(const struct stages *stages, struct tokmap_error *error)
 {
@@ -54,14 +136,14 @@ static enum tokmap_status stop_check(const struct stages *stages, struct tokmap_
 static enum tokmap_status stage_look(const struct stages *stages, bool *there, struct pack_stage_left *left,
                                      struct tokmap_error *error)
 {
-    const enum stage_kind kind = left->stage == PACK_STAGE_SCAN ? STAGE_SCAN : STAGE_DROPS;
+    const struct stage_row *row = &rows[left->stage];
     bool *listed = calloc((size_t)left->count + 1, sizeof *listed);
-    enum tokmap_status status =
-        listed ? stage_list(stages->options->folder, kind, left->count, listed, error) : no_memory(left->count, error);
+    enum tokmap_status status = listed ? stage_list(stages->options->folder, row->kind, left->count, listed, error)
+                                       : no_memory(left->count, error);
     left->missing = 0;
     for (uint64_t i = 0; i < left->count && !status; i++) {
         if (!there[i] && listed[i]) {
-            const struct stage_id id = id_of(stages, left->stage, i);
+            const struct stage_id id = row->id(stages, i);
             status = stage_find(&id, error);
             there[i] = !status;
             if (status == TOKMAP_ERROR_NOT_FOUND)
@@ -79,11 +161,8 @@ static enum tokmap_status file_make(const struct stages *stages, enum pack_stage
                                     struct tokmap_error *error)
 {
     const struct pack_stages_options *options = stages->options;
-    const struct stage_id id = id_of(stages, stage, number);
-    const enum tokmap_status status = stage == PACK_STAGE_SCAN ? options->scan(options->self, number, &id, error)
-                                      : options->pack->drop->minhash
-                                          ? near_resolve_run(stages->scans, options->pack, error)
-                                          : drop_portion_run(stages->scans, options->pack, number, error);
+    const struct stage_id id = rows[stage].id(stages, number);
+    const enum tokmap_status status = rows[stage].make(stages, &id, error);
     if (!status)
         options->made(options->self, number);
     return status;
@@ -103,23 +182,23 @@ static enum tokmap_status share_make(const struct stages *stages, enum pack_stag
     if (!there)
         return no_memory(end - first, error);
     for (uint64_t i = first; i < end && !status; i++) {
-        const struct stage_id id = id_of(stages, stage, i);
+        const struct stage_id id = rows[stage].id(stages, i);
         status = stage_find(&id, error);
         there[i - first] = !status;
         if (status == TOKMAP_ERROR_NOT_FOUND)
             status = TOKMAP_OK;
     }
     if (!status)
-        options->begins(options->self, stage, first, end, there);
+        status = options->begins(options->self, stage, first, end, there, error);
     for (uint64_t i = first; i < end && !status; i++)
         if (!there[i - first])
             status = file_make(stages, stage, i, error);
     free(there);
-    /* Another task makes what was missing of the comparison: its files are waited for. */
-    return stage == PACK_STAGE_COMPARE && status == TOKMAP_ERROR_BUSY ? TOKMAP_OK : status;
+    /* Another task makes what was missing: its files are waited for. */
+    return rows[stage].alone && status == TOKMAP_ERROR_BUSY ? TOKMAP_OK : status;
 }
 
-/* Makes those files of the comparison that are missing, whoever has them. *made: no other task does the same. */
+/* Makes those files of a stage that are missing, whoever has them. *made: no other task does the same. */
 static enum tokmap_status rest_make(const struct stages *stages, const bool *there, const struct pack_stage_left *left,
                                     bool *made, struct tokmap_error *error)
 {
@@ -145,21 +224,22 @@ static enum tokmap_status stage_wait(const struct stages *stages, bool *there, s
                                      struct tokmap_error *error)
 {
     const struct pack_stages_options *options = stages->options;
-    const bool compares = left->stage == PACK_STAGE_COMPARE && !options->finish;
+    const struct stage_row *row = &rows[left->stage];
+    const bool makes = row->alone && !options->finish;
     struct task_watch watch = {.count = 0};
     uint64_t pause = WAIT_LEAST_NS, last = os_clock_ns();
     bool waits = false, made = false;
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
         /* Before the look, which then sees what they have made. */
-        const enum task_others others = options->finish ? TASK_OTHERS_NONE
-                                                        : task_watch_look(&watch, options->folder, options->task,
-                                                                          compares ? TASK_COMPARES : TASK_SCANS);
-        const bool alone = others == TASK_OTHERS_NONE || (!compares && others == TASK_OTHERS_WAIT);
+        const enum task_others others = options->finish || row->last
+                                            ? TASK_OTHERS_NONE
+                                            : task_watch_look(&watch, options->folder, options->task, row->task);
+        const bool alone = others == TASK_OTHERS_NONE || (!makes && others == TASK_OTHERS_WAIT);
         status = stage_look(stages, there, left, error);
         if (status || !left->missing)
             break;
-        if (compares && alone) {
+        if (makes && alone) {
             if (waits)
                 options->waits(options->self, false);
             waits = false;
@@ -168,7 +248,7 @@ static enum tokmap_status stage_wait(const struct stages *stages, bool *there, s
                 continue;
         }
         last = alone ? last : os_clock_ns();
-        if (options->finish || options->at_once || (alone && os_clock_ns() - last >= options->wait_ns))
+        if (options->finish || options->at_once || row->last || (alone && os_clock_ns() - last >= options->wait_ns))
             break;
         if (!waits)
             options->waits(options->self, true);
@@ -194,25 +274,49 @@ static enum tokmap_status stage_do(const struct stages *stages, struct pack_stag
     return status;
 }
 
-enum tokmap_status pack_stages_run(const struct pack_stages_options *options, struct all_scans *scans,
+/* Goes on to a stage with so many files. Returns whether that and all before it are complete. */
+static bool stage_goes(const struct stages *stages, enum pack_stage stage, uint64_t count, struct pack_stage_left *left,
+                       enum tokmap_status *status, struct tokmap_error *error)
+{
+    if (*status || left->missing)
+        return false;
+    *left = (struct pack_stage_left){.stage = stage, .count = count};
+    *status = stage_do(stages, left, error);
+    return !*status && !left->missing;
+}
+
+enum tokmap_status pack_stages_run(const struct pack_stages_options *options, struct pack_found *found,
                                    struct pack_stage_left *left, struct tokmap_error *error)
 {
-    struct stages stages = {.options = options, .scans = scans};
-    *scans = (struct all_scans){.units = 0};
-    *left = (struct pack_stage_left){.stage = PACK_STAGE_SCAN, .count = options->units};
-    if (!unit_record_key(options->pack, &stages.key))
+    const struct stages stages = {.options = options, .found = found};
+    const struct pack_options *pack = options->pack;
+    const uint64_t units = options->inputs->count;
+    enum tokmap_status status = TOKMAP_OK;
+    *found = (struct pack_found){.key = 0};
+    *left = (struct pack_stage_left){.stage = PACK_STAGE_PACK};
+    if (!unit_record_key(pack, &found->key))
         return error_set_memory(error, "the stages", 0);
-    enum tokmap_status status = stage_do(&stages, left, error);
-    if (status || left->missing)
-        return status;
-    status = all_scans_read(scans, options->pack, options->folder, stages.key, options->units, error);
-    scans->progress = options->progress;
-    scans->user = options->self;
-    if (!status) {
-        *left = (struct pack_stage_left){.stage = PACK_STAGE_COMPARE, .count = scans->portions};
-        status = stage_do(&stages, left, error);
+    if (pack->drop && stage_goes(&stages, PACK_STAGE_SCAN, units, left, &status, error)) {
+        status = all_scans_read(&found->scans, pack, options->folder, found->key, units, error);
+        found->scans.progress = options->progress;
+        found->scans.user = options->self;
+        (void)stage_goes(&stages, PACK_STAGE_COMPARE, found->scans.portions, left, &status, error);
+    }
+    if (pack->shuffle && stage_goes(&stages, PACK_STAGE_SORT, units, left, &status, error)) {
+        status = sorted_units_read(&found->units, pack, options->inputs, options->folder, found->key, error);
+        if (stage_goes(&stages, PACK_STAGE_CUT, 1, left, &status, error)) {
+            const struct stage_id cut = cuts_id(&stages, 0);
+            status = shuffle_cuts_read(&found->cuts, &found->units, &cut, error);
+        }
+        (void)stage_goes(&stages, PACK_STAGE_MERGE, shard_merge_count(&found->cuts), left, &status, error);
     }
     if (!status && !left->missing)
         left->stage = PACK_STAGE_PACK;
     return status;
+}
+
+void pack_found_free(struct pack_found *found)
+{
+    all_scans_free(&found->scans);
+    sorted_units_free(&found->units);
 }

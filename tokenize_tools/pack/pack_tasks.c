@@ -13,6 +13,7 @@
 #include "pack.h"
 #include "pack_facts.h"
 #include "pack_finish.h"
+#include "pack_output.h"
 #include "platform/os.h"
 #include "skipped_items.h"
 #include "task_status.h"
@@ -29,12 +30,14 @@ struct tasks {
     struct pack_tasks_outcome *outcome;
     char *folder;
     struct task_claim *claim;
-    struct task_work work;  /* of the finished units */
-    struct all_scans scans; /* with dropped documents: what the stages before have found */
+    struct task_work work;   /* of the finished units */
+    struct pack_found found; /* with dropped or shuffled documents: what other stages have found */
     /* The unit that is being made. */
     uint64_t unit;
-    uint64_t scanned;       /* stored bytes of the units that this process has scanned */
-    struct task_work stage; /* of the stages before packing */
+    uint64_t scanned;              /* stored bytes of the units that this process has scanned */
+    const struct stage_id *sorted; /* the file of the unit, with a shuffle */
+    enum pack_stage doing;
+    struct task_work stage; /* of other stages than packing and sorting */
     struct pack_result *now;
     struct histogram lengths;
     struct skipped_items *skipped; /* of the unit, where a list of them is wanted */
@@ -194,7 +197,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     const struct pack_tasks_options *options = tasks->options;
     const struct pack_units *units = options->units;
     const struct unit *unit = &units->list[tasks->unit];
-    const struct all_scans *scans = &tasks->scans;
+    const struct all_scans *scans = &tasks->found.scans;
     const struct drop_source drops = {.folder = tasks->folder,
                                       .key = scans->key,
                                       .unit = tasks->unit,
@@ -203,6 +206,8 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
                                       .places = scans->list ? &scans->list[tasks->unit].places : NULL};
     const struct pack_unit kind = {.lengths = &tasks->lengths,
                                    .drops = options->pack->drop ? &drops : NULL,
+                                   .sorted = tasks->sorted,
+                                   .first_input = unit->first,
                                    .committed = unit_committed,
                                    .user = tasks};
     struct pack_options pack = *options->pack;
@@ -211,8 +216,11 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     if (unit->end)
         status = range_find(tasks, &pack.corpus.range, error);
     if (!status && unit->end && pack.corpus.range.begin == pack.corpus.range.end) { /* in the middle of a long line */
+        const struct shuffle_sorted none = {.count = 0};
         memset(tasks->now, 0, sizeof *tasks->now);
-        return unit_committed(tasks, tasks->now, error);
+        status = unit_committed(tasks, tasks->now, error);
+        return status || !tasks->sorted ? status
+                                        : sorted_unit_write(tasks->sorted, &none, tasks->now, pack.sync, error);
     }
     char *prefix = unit_path(tasks->folder, tasks->unit, "");
     if (!prefix)
@@ -242,7 +250,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     return status;
 }
 
-/* ---- stages before packing ---- */
+/* ---- other stages ---- */
 
 static void scan_progress(void *user, uint64_t stored_bytes)
 {
@@ -255,43 +263,84 @@ static void scan_progress(void *user, uint64_t stored_bytes)
         pack->compared(pack->user, tasks->scanned + stored_bytes);
 }
 
-/* The bytes of a unit, or about those of a portion. */
-static uint64_t stage_bytes(const struct tasks *tasks, enum pack_stage stage, uint64_t number)
+/* The bytes of a unit, or about those of another file of a stage. */
+static uint64_t stage_bytes(const struct tasks *tasks, uint64_t number)
 {
-    return stage == PACK_STAGE_SCAN ? tasks->options->units->list[number].bytes
-                                    : all_scans_portion_bytes(&tasks->scans, tasks->options->pack);
+    const struct pack_options *pack = tasks->options->pack;
+    const struct pack_found *found = &tasks->found;
+    uint64_t documents = 0;
+    if (tasks->doing == PACK_STAGE_SCAN || tasks->doing == PACK_STAGE_SORT)
+        return tasks->options->units->list[number].bytes;
+    if (tasks->doing == PACK_STAGE_COMPARE)
+        return all_scans_portion_bytes(&found->scans, pack);
+    if (tasks->doing == PACK_STAGE_MERGE)
+        return shard_merge_tokens(&found->cuts) * pack_output_shard(pack).width;
+    for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++)
+        documents += found->units.all.sets[set].documents;
+    return documents * sizeof(struct shuffle_key);
 }
 
-static void stage_begins(void *self, enum pack_stage stage, uint64_t first, uint64_t end, const bool *there)
+/* Adds the units of the share that are finished, so that the rate is that of this process. */
+static enum tokmap_status units_begin(struct tasks *tasks, uint64_t first, uint64_t end, const bool *there,
+                                      struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    tasks->work.stage = TASK_SORTS;
+    tasks->work.units = end - first;
+    for (uint64_t i = first; i < end && !status; i++) {
+        tasks->work.bytes_all += tasks->options->units->list[i].bytes;
+        if (!there[i - first])
+            continue;
+        tasks->unit = i;
+        status = unit_record_read(tasks->options->pack, tasks->folder, i, tasks->now, NULL, error);
+        tasks->outcome->done_before += !status;
+        if (!status)
+            work_add(tasks, tasks->now);
+    }
+    tasks->work.bytes_before = tasks->work.bytes;
+    return status;
+}
+
+static enum tokmap_status stage_begins(void *self, enum pack_stage stage, uint64_t first, uint64_t end,
+                                       const bool *there, struct tokmap_error *error)
 {
     struct tasks *tasks = self;
-    tasks->stage = (struct task_work){.stage = stage == PACK_STAGE_SCAN ? TASK_SCANS : TASK_COMPARES};
-    tasks->stage.units = end - first;
+    tasks->doing = stage;
+    if (stage == PACK_STAGE_SORT)
+        return units_begin(tasks, first, end, there, error);
+    tasks->stage = (struct task_work){.stage = (enum task_stage)stage, .units = end - first};
     for (uint64_t i = first; i < end; i++) {
-        const uint64_t bytes = stage_bytes(tasks, stage, i);
+        const uint64_t bytes = stage_bytes(tasks, i);
         tasks->stage.bytes_all += bytes;
         tasks->stage.units_done += there[i - first];
         tasks->stage.bytes += there[i - first] ? bytes : 0;
     }
     tasks->stage.bytes_before = tasks->stage.bytes;
     task_claim_report(tasks->claim, &tasks->stage);
+    return TOKMAP_OK;
 }
 
 static void stage_made(void *self, uint64_t number)
 {
     struct tasks *tasks = self;
-    const enum pack_stage stage = tasks->stage.stage == TASK_SCANS ? PACK_STAGE_SCAN : PACK_STAGE_COMPARE;
+    if (tasks->doing == PACK_STAGE_SORT) /* work_add() has counted it */
+        return;
     tasks->stage.units_done++;
-    tasks->stage.bytes += stage_bytes(tasks, stage, number);
+    tasks->stage.bytes += stage_bytes(tasks, number);
     task_claim_report(tasks->claim, &tasks->stage);
 }
 
-static void compare_progress(void *self, uint64_t done, uint64_t all)
+static void stage_progress(void *self, uint64_t done, uint64_t all)
 {
     const struct tasks *tasks = self;
+    const struct pack_options *pack = tasks->options->pack;
     struct task_work work = tasks->stage;
-    work.bytes += (uint64_t)((unsigned __int128)stage_bytes(tasks, PACK_STAGE_COMPARE, 0) * done / all);
+    work.bytes += (uint64_t)((unsigned __int128)stage_bytes(tasks, 0) * done / max64(all, 1));
     task_claim_report(tasks->claim, &work);
+    if (pack->shuffled && tasks->doing == PACK_STAGE_MERGE) {
+        const uint64_t width = pack_output_shard(pack).width;
+        pack->shuffled(pack->user, min64(work.bytes, work.bytes_all) / width, work.bytes_all / width);
+    }
 }
 
 static enum tokmap_status unit_scan(void *self, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
@@ -323,41 +372,84 @@ static void waits_report(void *self, bool waits)
     task_claim_wait(tasks->claim, waits);
 }
 
-/* Does what must be known before documents are packed. */
+/* Makes a unit. */
+static enum tokmap_status unit_make(struct tasks *tasks, struct tokmap_error *error)
+{
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    enum tokmap_status status = TOKMAP_OK;
+    if (!histogram_new(&tasks->lengths))
+        return no_memory(error);
+    if (tasks->options->pack->skipped_taker)
+        status = skipped_items_open(&tasks->skipped, tasks->folder, tasks->key, tasks->unit, error);
+    if (!status)
+        status = unit_pack(tasks, error);
+    skipped_items_free(tasks->skipped);
+    tasks->skipped = NULL;
+    histogram_free(&tasks->lengths);
+    outcome->text_now += tasks->now->counts.text_bytes - tasks->now->text_before;
+    outcome->stream_now += tasks->now->counts.stream_bytes - tasks->now->stream_before;
+    if (!status)
+        work_add(tasks, tasks->now);
+    return status;
+}
+
+static enum tokmap_status unit_sort(void *self, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
+{
+    struct tasks *tasks = self;
+    tasks->unit = number;
+    tasks->sorted = id;
+    return unit_make(tasks, error);
+}
+
+/* Says what is missing of a stage. */
+static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap_error *error)
+{
+    static const char *const what[] = {[PACK_STAGE_SCAN] = "scans of units",
+                                       [PACK_STAGE_COMPARE] = "portions of the comparison",
+                                       [PACK_STAGE_SORT] = "sorted units",
+                                       [PACK_STAGE_CUT] = "cuts between shards",
+                                       [PACK_STAGE_MERGE] = "shards"};
+    const struct pack_stage_left *left = &tasks->outcome->left;
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
+                     "%" PRIu64 " of %" PRIu64 " %s are missing, at least number %" PRIu64
+                     " (counted from 0)%s; run the tasks again",
+                     left->missing, left->count, what[left->stage], left->first,
+                     left->stage == PACK_STAGE_MERGE ? ""
+                     : tasks->options->pack->shuffle ? ", and no shard is made before"
+                                                     : ", and no unit is packed before");
+}
+
+/* Does all stages but packing. */
 static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
     struct pack_options pack = *options->pack;
     const struct pack_stages_options stages = {.pack = &pack,
+                                               .inputs = options->units,
                                                .folder = tasks->folder,
-                                               .units = options->units->count,
                                                .task = options->task,
                                                .tasks = options->tasks,
                                                .finish = options->finish,
                                                .wait_ns = options->wait_ns,
                                                .at_once = options->at_once,
                                                .scan = unit_scan,
+                                               .sort = unit_sort,
                                                .begins = stage_begins,
                                                .made = stage_made,
-                                               .progress = compare_progress,
+                                               .progress = stage_progress,
                                                .waits = waits_report,
                                                .self = tasks};
     struct pack_stage_left *left = &tasks->outcome->left;
-    if (!pack.drop)
+    if (!pack.drop && !pack.shuffle)
         return TOKMAP_OK;
     pack.stop = unit_stop;
     pack.user = tasks;
-    enum tokmap_status status = pack_stages_run(&stages, &tasks->scans, left, error);
+    enum tokmap_status status = pack_stages_run(&stages, &tasks->found, left, error);
+    tasks->outcome->documents = tasks->work.documents;
+    tasks->outcome->tokens = tasks->work.tokens;
     if (status && tasks->claim && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
-    if (!status && left->missing && options->finish)
-        status =
-            error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
-                      "%" PRIu64 " of %" PRIu64 " %s are missing, at least number %" PRIu64
-                      " (counted from 0), and no unit is packed before; run the tasks again",
-                      left->missing, left->count,
-                      left->stage == PACK_STAGE_SCAN ? "scans of units" : "portions of the comparison", left->first);
-    return status;
+    return !status && left->missing && options->finish ? stage_missing(tasks, error) : status;
 }
 
 /* Makes the units of the share that are not finished. */
@@ -384,25 +476,9 @@ static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *e
             status = TOKMAP_OK;
     }
     tasks->work.bytes_before = tasks->work.bytes;
-    for (tasks->unit = outcome->first; tasks->unit < outcome->end && !status; tasks->unit++) {
-        if (done[tasks->unit - outcome->first])
-            continue;
-        if (!histogram_new(&tasks->lengths)) {
-            status = no_memory(error);
-            break;
-        }
-        if (tasks->options->pack->skipped_taker)
-            status = skipped_items_open(&tasks->skipped, tasks->folder, tasks->key, tasks->unit, error);
-        if (!status)
-            status = unit_pack(tasks, error);
-        skipped_items_free(tasks->skipped);
-        tasks->skipped = NULL;
-        histogram_free(&tasks->lengths);
-        outcome->text_now += tasks->now->counts.text_bytes - tasks->now->text_before;
-        outcome->stream_now += tasks->now->counts.stream_bytes - tasks->now->stream_before;
-        if (!status)
-            work_add(tasks, tasks->now);
-    }
+    for (tasks->unit = outcome->first; tasks->unit < outcome->end && !status; tasks->unit++)
+        if (!done[tasks->unit - outcome->first])
+            status = unit_make(tasks, error);
     outcome->documents = tasks->work.documents;
     outcome->tokens = tasks->work.tokens;
     free(done);
@@ -498,6 +574,11 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
         outcome->missing = 0;
         return TOKMAP_OK;
     }
+    if (!status && outcome->missing && pack->shuffle)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, tasks->folder, TOKMAP_NO_OFFSET,
+                         "the record of unit %" PRIu64 ", unit-%06" PRIu64 ".done, is missing; remove sorted-%06" PRIu64
+                         " and cuts-000000 in this folder, and run all tasks again",
+                         missing[0], missing[0], missing[0]);
     if (!status && outcome->missing)
         return options->finish ? units_missing(tasks, missing, outcome->missing, error) : TOKMAP_OK;
     if (!status)
@@ -505,7 +586,7 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
     if (!status && pack->before_commit)
         status = pack->before_commit(pack->user, error);
     if (!status)
-        status = pack_finish(pack, options->units, tasks->folder, pack->drop ? &tasks->scans : NULL, result, error);
+        status = pack_finish(pack, options->units, tasks->folder, &tasks->found, result, error);
     outcome->finished = !status;
     if (status == TOKMAP_ERROR_BUSY && !options->finish) { /* another process has seen the same */
         outcome->by_other = true;
@@ -537,7 +618,7 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     if (!status)
         status = stages_run(tasks, error);
     const bool early = !status && tasks->outcome->left.missing;
-    if (!status && !options->finish && !early)
+    if (!status && !options->finish && !early && !options->pack->shuffle)
         status = share_pack(tasks, error);
     const bool shared = !status;
     if (tasks->claim) /* before the folder is removed */
@@ -552,7 +633,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     struct tokmap_error unused;
     const struct pack_options *pack = options->pack;
     struct tasks tasks = {.options = options, .outcome = outcome};
-    assert(pack->shard_tokens && pack->unit_bytes && !pack->shuffle && !pack->dry_run);
+    assert(pack->shard_tokens && pack->unit_bytes && !pack->dry_run);
     assert(options->units->count && options->tasks && options->task < options->tasks);
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
@@ -571,7 +652,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     result->kept = status != TOKMAP_OK && work_folder_exists(pack->prefix);
     result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);
     result->stream_before = result->counts.stream_bytes - min64(outcome->stream_now, result->counts.stream_bytes);
-    all_scans_free(&tasks.scans);
+    pack_found_free(&tasks.found);
     free(tasks.folder);
     free(tasks.now);
     return status;

@@ -6,7 +6,8 @@
  * (pack_finish.h), which is the last one, or one that is started for this. The bytes are a function of inputs and
  * options alone: which process makes a unit, when, and how often it was killed does not matter.
  *
- * Where documents are dropped, other stages precede (pack_stages.h).
+ * Where documents are dropped, other stages precede, and where they are shuffled, units are sorted, and other stages
+ * make the shards (pack_stages.h).
  *
  * NAME.work/journal (work_folder.h) has the options and the inputs. The first process makes it; each later one compares
  * its own with it, and of its share of the inputs also the contents.
@@ -19,7 +20,7 @@
 #include "packing_options.h"
 
 struct pack_tasks_options {
-    const struct pack_options *pack; /* with shard_tokens and unit_bytes, without shuffle and dry_run */
+    const struct pack_options *pack; /* with shard_tokens and unit_bytes, without dry_run */
     const char *const *operands;     /* of inputs.h */
     size_t operand_count;
     const struct pack_units *units; /* those of the operands */
@@ -36,7 +37,7 @@ struct pack_tasks_outcome {
     uint64_t documents, tokens;    /* of the share */
     uint64_t text_now, stream_now; /* bytes of text, and of input, that this process has packed */
     uint64_t missing;              /* units of all shares that are not finished */
-    struct pack_stage_left left;   /* a stage before packing that is not complete */
+    struct pack_stage_left left;   /* a stage that is not complete */
     bool finished;                 /* the shards have their names */
     bool by_other;                 /* another process names, or has named, them: there is no result */
 };

@@ -32,8 +32,8 @@
 
 #define PIECE_BYTES ((uint64_t)256 << 10) /* of a long document that is read again */
 #define CURSORS 4096                      /* in a piece that is saved */
-#define CHUNKS "chunks"                   /* names of files */
-#define LONG "long"
+#define CHUNKS SHUFFLE_CHUNKS_NAME
+#define LONG SHUFFLE_LONG_NAME
 
 enum { SAVED_CHUNK, SAVED_PATHS, SAVED_CURSORS }; /* kinds of pieces */
 #define PAYLOAD_MOST ((uint64_t)1 << 62)
@@ -78,7 +78,14 @@ struct shuffle {
 /* What is saved of a chunk. */
 struct saved_chunk {
     uint64_t file, begin, end;
+    uint64_t set, keys, tokens, keys_hash;
 };
+
+/* Where the next chunk begins in the file. */
+static uint64_t chunk_after(const struct saved_chunk *chunk)
+{
+    return chunk->end + chunk->keys * sizeof(struct shuffle_key);
+}
 
 /* ---- files ---- */
 
@@ -177,6 +184,7 @@ enum tokmap_status shuffle_open(struct shuffle **shuffle, const struct shuffle_o
     made->chunks.open = chunks_open;
     made->chunks.self = made;
     made->chunks.own_thread = options->own_thread;
+    made->chunks.sets = options->keyed ? options->sets : 0;
     return TOKMAP_OK;
 }
 
@@ -339,8 +347,10 @@ static enum tokmap_status part_add(struct shuffle *shuffle, uint32_t set, const 
     if (status || !ends)
         return status;
     status = values_add(shuffle, &run->from[i], error);
-    struct shuffle_head head = {
-        .set = set, .input = run->input, .position = run->from[i].position, .record = run->from[i].record};
+    struct shuffle_head head = {.set = set,
+                                .input = shuffle->options.first_input + run->input,
+                                .position = run->from[i].position,
+                                .record = run->from[i].record};
     return status ? status : document_end(shuffle, &head, error);
 }
 
@@ -353,7 +363,7 @@ static enum tokmap_status document_add(struct shuffle *shuffle, uint32_t set, co
         bytes > shuffle->chunks.record_most - sizeof(struct shuffle_head))
         return part_add(shuffle, set, run, i, at, end, true, error);
     struct shuffle_head head = {.set = set,
-                                .input = run->input,
+                                .input = shuffle->options.first_input + run->input,
                                 .position = run->from[i].position,
                                 .record = run->from[i].record,
                                 .text_bytes = run->text_bytes[i],
@@ -366,7 +376,8 @@ enum tokmap_status shuffle_add(struct shuffle *shuffle, uint32_t set, const stru
 {
     uint64_t at = 0;
     assert(run->unfinished || (run->documents && run->ends[run->documents - 1] == run->count));
-    enum tokmap_status status = path_keep(shuffle, run->input, run->path, error);
+    /* Whoever merges keyed chunks has the paths of all inputs. */
+    enum tokmap_status status = shuffle->options.keyed ? TOKMAP_OK : path_keep(shuffle, run->input, run->path, error);
     for (uint64_t i = 0; i < run->documents && !status; at = run->ends[i++])
         status = document_add(shuffle, set, run, i, at, run->ends[i], error);
     if (!status && run->unfinished)
@@ -449,6 +460,24 @@ enum tokmap_status shuffle_finish(struct shuffle *shuffle, struct shard_set *con
     return status == TOKMAP_END ? TOKMAP_OK : status;
 }
 
+enum tokmap_status shuffle_sort(struct shuffle *shuffle, struct shuffle_sorted *sorted, struct tokmap_error *error)
+{
+    assert(shuffle->options.keyed && !shuffle->open.begun);
+    enum tokmap_status status = files_place(shuffle, error);
+    assert(status || shuffle->named);
+    if (!status)
+        status = shuffle_chunks_write(&shuffle->chunks, error);
+    if (!status)
+        status = shuffle_chunks_end(&shuffle->chunks, error);
+    if (!status)
+        status = shuffle_sync(shuffle, error);
+    *sorted = (struct shuffle_sorted){.chunks = shuffle->chunks.chunks,
+                                      .count = shuffle->chunks.chunk_count,
+                                      .files = shuffle->chunks.files,
+                                      .long_bytes = shuffle->long_bytes};
+    return status;
+}
+
 /* ---- saving ---- */
 
 bool shuffle_can_save(const struct shuffle *shuffle)
@@ -463,7 +492,13 @@ static int chunks_save(struct shuffle *shuffle, const struct state_sink *sink)
     int failed = 0;
     for (; shuffle->saved_chunks < shuffle->chunks.chunk_count && !failed; shuffle->saved_chunks++) {
         const struct shuffle_chunk *chunk = &shuffle->chunks.chunks[shuffle->saved_chunks];
-        const struct saved_chunk saved = {chunk->file, chunk->begin, chunk->end};
+        const struct saved_chunk saved = {.file = chunk->file,
+                                          .begin = chunk->begin,
+                                          .end = chunk->end,
+                                          .set = chunk->set,
+                                          .keys = chunk->keys,
+                                          .tokens = chunk->tokens,
+                                          .keys_hash = chunk->keys_hash};
         failed = sink->put(sink->user, SAVED_CHUNK, &saved, sizeof saved);
     }
     return failed;
@@ -620,16 +655,23 @@ static enum tokmap_status chunks_restore(struct shuffle *shuffle, const struct s
         struct saved_chunk saved;
         memcpy(&saved, shuffle->loaded.bytes + i * sizeof saved, sizeof saved);
         const bool next = !i || saved.file != last.file;
-        if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : last.end) ||
-            saved.end < saved.begin || saved.file >= state->files)
+        if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : chunk_after(&last)) ||
+            saved.end < saved.begin || saved.file >= state->files || saved.keys > saved.end - saved.begin ||
+            saved.end > UINT64_MAX / 64)
             return damaged(shuffle, error);
         last = saved;
         const bool newest = saved.file + 1 == state->files;
         if (next)
-            status =
-                file_reopen(shuffle, CHUNKS, saved.file, newest ? state->file_bytes : saved.end, newest, &fd, error);
-        const struct shuffle_chunk chunk = {
-            .fd = fd, .file = (uint32_t)saved.file, .begin = saved.begin, .end = saved.end};
+            status = file_reopen(shuffle, CHUNKS, saved.file, newest ? state->file_bytes : chunk_after(&saved), newest,
+                                 &fd, error);
+        const struct shuffle_chunk chunk = {.fd = fd,
+                                            .file = (uint32_t)saved.file,
+                                            .begin = saved.begin,
+                                            .end = saved.end,
+                                            .set = saved.set,
+                                            .keys = saved.keys,
+                                            .tokens = saved.tokens,
+                                            .keys_hash = saved.keys_hash};
         if (next && !status && (status = shuffle_chunks_take(chunks, &chunk, 1, error)))
             os_close(fd);
         else if (!next && !status)
@@ -638,7 +680,7 @@ static enum tokmap_status chunks_restore(struct shuffle *shuffle, const struct s
     chunks->fd = status ? -1 : fd;
     chunks->files = (uint32_t)state->files;
     chunks->file_bytes = state->file_bytes;
-    return status || (state->chunks && (last.end != state->file_bytes || last.file + 1 != state->files))
+    return status || (state->chunks && (chunk_after(&last) != state->file_bytes || last.file + 1 != state->files))
                ? (status ? status : damaged(shuffle, error))
                : TOKMAP_OK;
 }

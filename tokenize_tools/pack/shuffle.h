@@ -22,6 +22,7 @@
 #include <stdbool.h>
 
 #include "shard_set.h"
+#include "shuffle_chunks.h"
 
 #define SHUFFLE_CHUNK_BYTES ((uint64_t)96 << 20)
 
@@ -34,6 +35,8 @@ struct shuffle_options {
     uint32_t sets;    /* of documents */
     bool mask;
     bool own_thread;      /* a thread of its own writes chunks: see shuffle_chunks.h */
+    bool keyed;           /* chunks are of one set each, and have keys; shuffle_sort() ends the work */
+    uint64_t first_input; /* the number, among those of all processes, of the first input */
     const char *folder;   /* of the unnamed files; copied */
     uint64_t chunk_bytes; /* 0: SHUFFLE_CHUNK_BYTES; at least SHUFFLE_CHUNK_LEAST; no choice changes the order */
     /* For shuffle_finish(); each may be NULL: true ends it with ERROR_INTERRUPTED; and how many tokens of all are
@@ -61,6 +64,18 @@ enum tokmap_status shuffle_add(struct shuffle *shuffle, uint32_t set, const stru
 /* Adds all documents to the shard sets, in their order. Statuses: OK, ERROR_CORRUPT (an unnamed file is not what was
  * written), ERROR_IO, ERROR_MEMORY, ERROR_INTERRUPTED, those of shard_set_add(). */
 enum tokmap_status shuffle_finish(struct shuffle *shuffle, struct shard_set *const *sets, struct tokmap_error *error);
+
+/* With options.keyed, and in place of shuffle_finish(): writes all documents to chunks in files with names, and syncs
+ * them. *sorted is valid as long as the shuffle. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+struct shuffle_sorted {
+    const struct shuffle_chunk *chunks; /* those of a file follow each other, with their keys */
+    uint64_t count, files, long_bytes;
+};
+enum tokmap_status shuffle_sort(struct shuffle *shuffle, struct shuffle_sorted *sorted, struct tokmap_error *error);
+
+/* The names of these files in their folder: "chunks-0" and so on, and "long-0". */
+#define SHUFFLE_CHUNKS_NAME "chunks"
+#define SHUFFLE_LONG_NAME "long"
 
 /* Leaves files with names. Accepts NULL. */
 void shuffle_free(struct shuffle *shuffle);

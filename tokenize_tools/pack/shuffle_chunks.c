@@ -21,17 +21,20 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "platform/os.h"
 
-#define RECORD_MOST ((uint64_t)1 << 20)
 #define BUCKETS_MOST ((uint64_t)1 << 20)
 #define BUCKET_USUAL 8
 #define WRITE_BYTES ((size_t)1 << 20)
+#define AHEAD 8 /* records are anywhere in memory: each one is asked for before it is copied */
+#define KEYS 8192
 #define APART_LEAST ((uint64_t)64 << 10) /* of the memory: a thread for a smaller chunk costs more than it saves */
 #define FILE_MOST ((uint64_t)1 << 40)    /* of one unnamed file: file systems limit the size of a file */
 
@@ -44,7 +47,7 @@ enum tokmap_status shuffle_chunks_init(struct shuffle_chunks *chunks, uint64_t s
     chunks->seed = seed;
     chunks->folder = folder;
     chunks->chunk_bytes = chunks->end = chunk_bytes;
-    chunks->record_most = round_down(min64(chunk_bytes / 8, RECORD_MOST), 8);
+    chunks->record_most = round_down(min64(chunk_bytes / 8, SHUFFLE_RECORD_MOST), 8);
     chunks->fd = -1;
     chunks->counts = malloc((BUCKETS_MOST + 1) * sizeof *chunks->counts);
     if (!chunks->counts || os_memory_new(chunk_bytes, true, &memory))
@@ -177,11 +180,16 @@ enum tokmap_status shuffle_file_append(const char *folder, int fd, uint64_t *fil
     return TOKMAP_OK;
 }
 
-/* Writes the sorted records to the file, from where it ends. */
-static enum tokmap_status records_write(struct shuffle_chunks *chunks, const struct shuffle_entry *entries,
-                                        uint64_t count, struct tokmap_error *error)
+/* Whether a record belongs to a chunk of `set`; all do in a chunk of all sets. */
+static bool is_of(const struct shuffle_chunks *chunks, const uint8_t *record, uint32_t set)
 {
-    enum { AHEAD = 8 }; /* records are anywhere in memory: each one is asked for before it is copied */
+    return !chunks->sets || (load32(record + offsetof(struct shuffle_head, set)) & ~SHUFFLE_LONG) == set;
+}
+
+/* Writes the sorted records of a set to the file, from where it ends. */
+static enum tokmap_status records_write(struct shuffle_chunks *chunks, const struct shuffle_entry *entries,
+                                        uint64_t count, uint32_t set, struct tokmap_error *error)
+{
     const size_t room = (size_t)max64(WRITE_BYTES, chunks->record_most);
     uint8_t *buffer = malloc(room);
     uint64_t filled = 0;
@@ -191,6 +199,8 @@ static enum tokmap_status records_write(struct shuffle_chunks *chunks, const str
             __builtin_prefetch(chunks->bytes + entries[i + AHEAD].at);
         const uint8_t *record = chunks->bytes + entries[i].at;
         const uint32_t bytes = load32(record + 8);
+        if (!is_of(chunks, record, set))
+            continue;
         if (room - filled < bytes) {
             status = shuffle_file_append(chunks->folder, chunks->fd, &chunks->file_bytes, buffer, filled, error);
             filled = 0;
@@ -201,6 +211,45 @@ static enum tokmap_status records_write(struct shuffle_chunks *chunks, const str
     if (!status)
         status = shuffle_file_append(chunks->folder, chunks->fd, &chunks->file_bytes, buffer, filled, error);
     free(buffer);
+    return status;
+}
+
+/* Writes the keys of the same documents, and describes them. */
+static enum tokmap_status keys_write(struct shuffle_chunks *chunks, const struct shuffle_entry *entries, uint64_t count,
+                                     struct shuffle_chunk *chunk, struct tokmap_error *error)
+{
+    struct shuffle_key *keys = malloc(KEYS * sizeof *keys);
+    struct hash_state *hash = hash_state_new();
+    uint64_t filled = 0;
+    enum tokmap_status status =
+        keys && hash ? TOKMAP_OK : error_set_memory(error, "the keys of documents", KEYS * sizeof *keys);
+    for (uint64_t i = 0; i <= count && !status; i++) {
+        if (filled == KEYS || i == count) {
+            hash_state_add(hash, keys, (size_t)filled * sizeof *keys);
+            status = shuffle_file_append(chunks->folder, chunks->fd, &chunks->file_bytes, keys, filled * sizeof *keys,
+                                         error);
+            chunk->keys += filled;
+            filled = 0;
+        }
+        if (i == count)
+            break;
+        if (i + AHEAD < count)
+            __builtin_prefetch(chunks->bytes + entries[i + AHEAD].at);
+        struct shuffle_head head;
+        memcpy(&head, chunks->bytes + entries[i].at, sizeof head);
+        if ((head.set & ~SHUFFLE_LONG) != chunk->set)
+            continue;
+        keys[filled++] = (struct shuffle_key){.high = entries[i].high,
+                                              .position = head.position,
+                                              .input = (uint32_t)head.input,
+                                              .bytes = head.bytes,
+                                              .tokens = head.tokens};
+        chunk->tokens += head.tokens;
+    }
+    if (!status)
+        chunk->keys_hash = hash_state_64(hash);
+    hash_state_free(hash);
+    free(keys);
     return status;
 }
 
@@ -234,8 +283,19 @@ static enum tokmap_status file_next(struct shuffle_chunks *chunks, struct tokmap
 static void writing_run(void *user)
 {
     struct shuffle_writing *writing = user;
-    entries_sort(writing->chunks, writing->entries, writing->count, writing->scratch);
-    writing->status = records_write(writing->chunks, writing->entries, writing->count, &writing->error);
+    struct shuffle_chunks *chunks = writing->chunks;
+    const uint64_t count = writing->count;
+    entries_sort(chunks, writing->entries, count, writing->scratch);
+    for (uint32_t set = 0; set < max64(chunks->sets, 1) && !writing->status; set++) {
+        struct shuffle_chunk made = {
+            .fd = chunks->fd, .file = chunks->files - 1, .begin = chunks->file_bytes, .set = set};
+        writing->status = records_write(chunks, writing->entries, count, set, &writing->error);
+        made.end = chunks->file_bytes;
+        if (!writing->status && chunks->sets && made.end != made.begin)
+            writing->status = keys_write(chunks, writing->entries, count, &made, &writing->error);
+        if (made.end != made.begin)
+            writing->made[writing->made_count++] = made;
+    }
 }
 
 /* Begins to write a chunk. No other one is being written. apart: by a thread of its own, if that can be started. */
@@ -244,13 +304,12 @@ static enum tokmap_status writing_begin(struct shuffle_chunks *chunks, struct sh
 {
     struct shuffle_writing *writing = &chunks->writing;
     assert(!writing->count && count);
-    enum tokmap_status status = list_grow(chunks, 1, error);
+    enum tokmap_status status = list_grow(chunks, max64(chunks->sets, 1), error);
     if (!status)
         status = file_next(chunks, error);
     if (status)
         return status;
-    *writing = (struct shuffle_writing){
-        .chunks = chunks, .entries = entries, .scratch = scratch, .count = count, .begin = chunks->file_bytes};
+    *writing = (struct shuffle_writing){.chunks = chunks, .entries = entries, .scratch = scratch, .count = count};
     if (apart && !os_thread_start(&writing->thread, "tokmap-chunk", writing_run, writing))
         return TOKMAP_OK;
     writing->thread = NULL;
@@ -271,8 +330,8 @@ static enum tokmap_status writing_end(struct shuffle_chunks *chunks, struct tokm
         *error = writing->error;
         return writing->status;
     }
-    chunks->chunks[chunks->chunk_count++] = (struct shuffle_chunk){
-        .fd = chunks->fd, .file = chunks->files - 1, .begin = writing->begin, .end = chunks->file_bytes};
+    for (uint32_t i = 0; i < writing->made_count; i++)
+        chunks->chunks[chunks->chunk_count++] = writing->made[i];
     return TOKMAP_OK;
 }
 

@@ -8,6 +8,10 @@
  *
  * With `own_thread`, the memory has two chunks once it was full for the first time: a thread sorts and writes one of
  * them, while the caller fills the other. Chunks have half the bytes then, and there are twice as many.
+ *
+ * With `sets`, for processes that merge only a part of the order (sorted_units.h), what would be one chunk is one for
+ * each set of the split, without documents of the other sets; and the keys of its documents follow each chunk, so that
+ * the order can be looked through without the records.
  */
 #ifndef TOKMAP_PACK_SHUFFLE_CHUNKS_H
 #define TOKMAP_PACK_SHUFFLE_CHUNKS_H
@@ -15,14 +19,28 @@
 #include <stdbool.h>
 
 #include "shuffle_record.h"
+#include "split.h"
 #include "tokmap/tokmap.h"
+
+#define SHUFFLE_RECORD_MOST ((uint64_t)1 << 20) /* bytes of a record */
 
 /* A chunk in a file: records in their order, from `begin` up to `end`. */
 struct shuffle_chunk {
     int fd;
     uint32_t file; /* its number */
     uint64_t begin, end;
+    /* With shuffle_chunks.sets: the set of all documents, how many there are, their tokens, and XXH3-64 of their keys,
+     * which begin at `end`. Else 0. */
+    uint64_t set, keys, tokens, keys_hash;
 };
+
+/* What must be known of a document to find its place in the order, and where its record ends. */
+struct shuffle_key {
+    uint64_t high, position;
+    uint32_t input, bytes; /* bytes: of the record */
+    uint64_t tokens;
+};
+_Static_assert(sizeof(struct shuffle_key) == 32, "as in FORMAT.md");
 
 /* Where a record of the chunk in memory is. Sorted by it, and in the one case in 2^64 in which that does not suffice,
  * by the rest of its place. */
@@ -37,7 +55,8 @@ struct shuffle_writing {
     struct os_thread *thread; /* NULL: the caller's */
     struct shuffle_entry *entries, *scratch;
     uint64_t count; /* of the entries; 0: no chunk is being written */
-    uint64_t begin; /* in the file */
+    struct shuffle_chunk made[SPLIT_SETS_MOST];
+    uint32_t made_count;
     enum tokmap_status status;
     struct tokmap_error error;
 };
@@ -49,6 +68,7 @@ struct shuffle_chunks {
     enum tokmap_status (*open)(void *self, uint32_t number, int *fd, struct tokmap_error *error);
     void *self;
     bool own_thread; /* may be set after shuffle_chunks_init() */
+    uint32_t sets;   /* also: each chunk is of one set, and has keys; 0: no chunk has */
     uint64_t chunk_bytes, record_most;
     uint8_t *bytes;
     /* The part of the memory that is being filled: records from `begin` up to `used`, entries down from `end`. */
@@ -60,6 +80,11 @@ struct shuffle_chunks {
     int fd; /* of the current file, -1 before the first chunk */
     uint32_t files;
     uint64_t file_bytes; /* of the current file; not while its own thread writes to it */
+    /* For a merge of files that are not all open: gives file `number`, until the next call. NULL: chunks have theirs.
+     */
+    enum tokmap_status (*reopen)(void *self, uint32_t number, int *fd, struct tokmap_error *error);
+    /* The error of a file that has other bytes than were written. NULL: shuffle_file_damaged(). */
+    enum tokmap_status (*damaged)(void *self, uint32_t number, uint64_t offset, struct tokmap_error *error);
 };
 
 #define SHUFFLE_CHUNK_LEAST ((uint64_t)4096)

@@ -28,7 +28,7 @@ struct cursor {
     uint64_t at, filled; /* in the buffer: the next record, and the end of what was read */
     uint64_t offset;     /* in the file, of the byte after those in the buffer */
     uint64_t end;        /* of the chunk in the file */
-    int fd;
+    const struct shuffle_chunk *chunk;
 };
 
 struct shuffle_merge {
@@ -66,6 +66,30 @@ enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uin
 
 /* ---- cursors ---- */
 
+/* The status of a record that is not what was written. */
+static enum tokmap_status damaged(const struct shuffle_merge *merge, const struct cursor *cursor, uint64_t offset,
+                                  struct tokmap_error *error)
+{
+    const struct shuffle_chunks *chunks = merge->chunks;
+    return chunks->damaged ? chunks->damaged(chunks->self, cursor->chunk->file, offset, error)
+                           : shuffle_file_damaged(chunks->folder, offset, error);
+}
+
+static enum tokmap_status cursor_read(const struct shuffle_merge *merge, const struct cursor *cursor, void *into,
+                                      uint64_t bytes, struct tokmap_error *error)
+{
+    const struct shuffle_chunks *chunks = merge->chunks;
+    const uint64_t ahead = cursor->end - cursor->offset - bytes;
+    int fd = cursor->chunk->fd;
+    enum tokmap_status status =
+        chunks->reopen ? chunks->reopen(chunks->self, cursor->chunk->file, &fd, error) : TOKMAP_OK;
+    if (!status)
+        status = shuffle_file_read(chunks->folder, fd, into, bytes, cursor->offset, error);
+    if (!status && ahead)
+        os_read_ahead(fd, cursor->offset + bytes, min64(merge->buffer_bytes, ahead));
+    return status == TOKMAP_ERROR_CORRUPT ? damaged(merge, cursor, cursor->offset, error) : status;
+}
+
 /* Fills the buffer from the next record on. */
 static enum tokmap_status cursor_fill(const struct shuffle_merge *merge, struct cursor *cursor,
                                       struct tokmap_error *error)
@@ -75,14 +99,11 @@ static enum tokmap_status cursor_fill(const struct shuffle_merge *merge, struct 
     memmove(cursor->buffer, cursor->buffer + cursor->at, (size_t)kept);
     cursor->at = 0;
     cursor->filled = kept;
-    const enum tokmap_status status =
-        shuffle_file_read(merge->chunks->folder, cursor->fd, cursor->buffer + kept, more, cursor->offset, error);
+    const enum tokmap_status status = cursor_read(merge, cursor, cursor->buffer + kept, more, error);
     if (status)
         return status;
     cursor->filled += more;
     cursor->offset += more;
-    if (cursor->offset < cursor->end)
-        os_read_ahead(cursor->fd, cursor->offset, min64(merge->buffer_bytes, cursor->end - cursor->offset));
     return TOKMAP_OK;
 }
 
@@ -103,7 +124,7 @@ static enum tokmap_status cursor_look(const struct shuffle_merge *merge, struct 
         memcpy(head, cursor->buffer + cursor->at, sizeof *head);
     if (left < sizeof *head || head->bytes < sizeof *head || head->bytes % 8 || head->bytes > left ||
         head->bytes > merge->chunks->record_most)
-        return shuffle_file_damaged(merge->chunks->folder, cursor->end - left, error);
+        return damaged(merge, cursor, cursor->end - left, error);
     cursor->place = shuffle_place_of(merge->chunks->seed, head->input, head->position);
     return TOKMAP_OK;
 }
@@ -119,14 +140,12 @@ static enum tokmap_status cursor_take(const struct shuffle_merge *merge, struct 
     if (have < bytes) {
         memcpy(merge->whole, *record, (size_t)have);
         *record = merge->whole;
-        const enum tokmap_status status = shuffle_file_read(merge->chunks->folder, cursor->fd, merge->whole + have,
-                                                            bytes - have, cursor->offset, error);
+        const enum tokmap_status status = cursor_read(merge, cursor, merge->whole + have, bytes - have, error);
         if (status)
             return status;
         cursor->offset += bytes - have;
     }
-    return shuffle_record_sound(*record, &cursor->head) ? TOKMAP_OK
-                                                        : shuffle_file_damaged(merge->chunks->folder, begin, error);
+    return shuffle_record_sound(*record, &cursor->head) ? TOKMAP_OK : damaged(merge, cursor, begin, error);
 }
 
 /* ---- the heap ---- */
@@ -182,7 +201,7 @@ static enum tokmap_status cursors_open(struct shuffle_merge *merge, struct tokma
     for (; merge->cursor_count < count && !status; merge->cursor_count++) {
         const struct shuffle_chunk *chunk = &chunks->chunks[merge->cursor_count];
         struct cursor *cursor = &merge->cursors[merge->cursor_count];
-        *cursor = (struct cursor){.fd = chunk->fd, .offset = chunk->begin, .end = chunk->end};
+        *cursor = (struct cursor){.chunk = chunk, .offset = chunk->begin, .end = chunk->end};
         cursor->buffer = malloc((size_t)merge->buffer_bytes);
         if (!cursor->buffer)
             return error_set_memory(error, "the chunks", count * merge->buffer_bytes);
@@ -242,7 +261,7 @@ enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffl
     struct cursor *first = &merge->cursors[merge->heap[0]];
     const uint64_t begin = first->offset - (first->filled - first->at);
     if (merge->any && !shuffle_precedes(&merge->last, &first->place))
-        return shuffle_file_damaged(merge->chunks->folder, begin, error);
+        return damaged(merge, first, begin, error);
     status = cursor_take(merge, first, record, error);
     *head = first->head;
     merge->last = first->place;
@@ -254,4 +273,9 @@ uint64_t shuffle_merge_at(const struct shuffle_merge *merge, uint64_t number)
 {
     const struct cursor *cursor = &merge->cursors[number];
     return cursor->offset - (cursor->filled - cursor->at);
+}
+
+const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge)
+{
+    return merge->cursors[merge->heap[0]].chunk;
 }

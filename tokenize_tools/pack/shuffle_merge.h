@@ -25,6 +25,9 @@ void shuffle_merge_close(struct shuffle_merge *merge); /* accepts NULL */
 enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffle_head *head, const uint8_t **record,
                                       struct tokmap_error *error);
 
+/* The chunk of the record that was returned last, which is in a file. */
+const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge);
+
 /* Where the next record of chunk `number` begins, after the record that was returned last. */
 uint64_t shuffle_merge_at(const struct shuffle_merge *merge, uint64_t number);
 

@@ -56,7 +56,7 @@ struct stage_writer {
     struct hash_state *hash;
 };
 
-static const char *const names[STAGE_KINDS] = {"scan-", "drops-"};
+static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "sorted-", "cuts-", "merged-"};
 
 struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit)
 {
@@ -67,6 +67,22 @@ struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit)
 struct stage_id stage_drops_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units)
 {
     return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_DROPS, .number = portion, .sections = units};
+}
+
+struct stage_id stage_sorted_id(const char *folder, uint64_t key, uint64_t unit)
+{
+    return (struct stage_id){
+        .folder = folder, .key = key, .kind = STAGE_SORTED, .number = unit, .sections = SORTED_SECTIONS};
+}
+
+struct stage_id stage_cuts_id(const char *folder, uint64_t key)
+{
+    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_CUTS, .number = 0, .sections = CUTS_SECTIONS};
+}
+
+struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard)
+{
+    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_MERGED, .number = shard, .sections = 1};
 }
 
 bool stage_is_name(const char *entry)
@@ -112,6 +128,11 @@ static char *path_of(const struct stage_id *id, const char *ending)
     char name[64];
     (void)snprintf(name, sizeof name, "%s%0*" PRIu64, names[id->kind], DIGITS, id->number);
     return path_join(id->folder, strlen(id->folder), name, strlen(name), ending);
+}
+
+char *stage_path(const struct stage_id *id)
+{
+    return path_of(id, "");
 }
 
 static uint64_t kind_number(const struct stage_id *id)

@@ -2,8 +2,11 @@
  * stage_file.h - files in the folder NAME.work that pass what one stage of the work has found to the next stage, which
  * may run in other processes (pack_stages.h). FORMAT.md specifies them.
  *
- *     scan-000012     what the scan of unit 12 has found
- *     drops-000003    what portion 3 of the comparison has found
+ *     scan-000012      what the scan of unit 12 has found
+ *     drops-000003     what portion 3 of the comparison has found
+ *     sorted-000012    where the sorted documents of unit 12 are (sorted_units.h)
+ *     cuts-000000      where the shuffled shards begin in them (shuffle_cut.h)
+ *     merged-000007    shuffled shard 7 is finished (shard_merge.h)
  *
  * A file has a fixed number of sections, each with records of one size. It is complete as soon as it has its name. The
  * header has a key, the hash of version and options (unit_record.h), so that a file of other work is refused. Each
@@ -16,9 +19,10 @@
 #include <stdint.h>
 
 #include "common/bytes_buffer.h"
+#include "split.h"
 #include "tokmap/tokmap.h"
 
-enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_KINDS };
+enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_SORTED, STAGE_CUTS, STAGE_MERGED, STAGE_KINDS };
 
 /* Which file. */
 struct stage_id {
@@ -36,6 +40,14 @@ enum { SCAN_TOTALS, SCAN_PATHS, SCAN_EXCLUDED, SCAN_PLACES, SCAN_FIRST, SCAN_SEC
 struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit);
 /* A portion has a section for each of `units`. */
 struct stage_id stage_drops_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units);
+
+/* Files of the shuffle: a sorted unit has SORTED_SECTIONS sections, the cuts CUTS_SECTIONS, a merged shard one. */
+enum { SORTED_TOTALS, SORTED_CHUNKS, SORTED_SECTIONS };
+#define CUTS_TOTALS SPLIT_SETS_MOST /* the sections before it are of the sets */
+#define CUTS_SECTIONS (SPLIT_SETS_MOST + 1)
+struct stage_id stage_sorted_id(const char *folder, uint64_t key, uint64_t unit);
+struct stage_id stage_cuts_id(const char *folder, uint64_t key);
+struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard);
 
 /* Whether an entry of the folder is the name of such a file, or of one that is being written. */
 bool stage_is_name(const char *entry);
@@ -105,6 +117,9 @@ enum tokmap_status stage_bytes_from(const struct stage_id *id, uint64_t section,
  * those of stage_reader_open(). */
 enum tokmap_status stage_record_read(const struct stage_id *id, uint64_t section, uint64_t number, void *record,
                                      uint32_t record_bytes, struct tokmap_error *error);
+
+/* The path of the file; the caller frees it. NULL without memory. */
+char *stage_path(const struct stage_id *id);
 
 /* The error of a file that has other contents than it must have. */
 enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error);

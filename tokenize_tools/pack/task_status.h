@@ -11,9 +11,10 @@
  *     nonce 1234              a random number of the process
  *     state 0                 enum task_state
  *     stage 2                 enum task_stage; the lines that follow are about it alone
- *     units 5 3               its units, and how many of them are done; while comparing: its portions
+ *     units 5 3               its units, and how many of them are done; while comparing: its portions; while merging:
+ *                             its shards
  *     work 120 9000 700 100   documents, tokens, and stored bytes that are done, and the stored bytes of its units;
- *                             while comparing: bytes of keys
+ *                             while comparing or cutting: bytes of keys; while merging: bytes of tokens
  *     before 200              the bytes that were done when the process began with the stage
  *     time 12345              milliseconds since then
  *     hash 0123456789abcdef   XXH3-64 of the lines before
@@ -39,7 +40,8 @@
 
 enum task_state { TASK_WORKING, TASK_DONE, TASK_FAILED, TASK_WAITING, TASK_STATES };
 
-enum task_stage { TASK_SCANS, TASK_COMPARES, TASK_PACKS, TASK_STAGES };
+/* As enum pack_stage. */
+enum task_stage { TASK_SCANS, TASK_COMPARES, TASK_PACKS, TASK_SORTS, TASK_CUTS, TASK_MERGES, TASK_STAGES };
 
 /* What a process reports of its work in a stage. */
 struct task_work {

@@ -19,6 +19,7 @@
 #define PAIRS 4096
 #define RECORD_MOST ((uint64_t)16 << 20)
 #define NAME "unit-"
+#define MERGED "shard-"
 #define DIGITS 6
 
 struct head {
@@ -44,12 +45,28 @@ char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending,
     return path_join(folder, strlen(folder), name, strlen(name), ending);
 }
 
+char *merged_path(const char *folder, uint64_t number, const char *ending)
+{
+    char name[64];
+    (void)snprintf(name, sizeof name, MERGED "%0*" PRIu64, DIGITS, number);
+    return path_join(folder, strlen(folder), name, strlen(name), ending);
+}
+
+char *merged_shard_path(const char *folder, uint64_t number, const char *ending)
+{
+    char name[128];
+    (void)snprintf(name, sizeof name, MERGED "%0*" PRIu64 ".work/" MERGED "%0*" PRIu64 "-00000", DIGITS, number, DIGITS,
+                   number);
+    return path_join(folder, strlen(folder), name, strlen(name), ending);
+}
+
 bool unit_is_name(const char *entry, bool *is_folder)
 {
     static const char *const ends[] = {".work", ".partial", ".done", ".done.partial", ".skipped"};
-    if (strncmp(entry, NAME, strlen(NAME)) != 0)
+    const bool is_merged = !strncmp(entry, MERGED, strlen(MERGED));
+    if (!is_merged && strncmp(entry, NAME, strlen(NAME)) != 0)
         return false;
-    const char *rest = entry + strlen(NAME);
+    const char *rest = entry + strlen(is_merged ? MERGED : NAME);
     if (strspn(rest, "0123456789") < DIGITS)
         return false;
     rest += strspn(rest, "0123456789");
@@ -62,7 +79,7 @@ bool unit_is_name(const char *entry, bool *is_folder)
 
 uint64_t unit_record_layout(void)
 {
-    const uint64_t sizes[] = {1, sizeof(struct head), sizeof(struct pack_result), sizeof(struct corpus_counts)};
+    const uint64_t sizes[] = {2, sizeof(struct head), sizeof(struct pack_result), sizeof(struct corpus_counts)};
     return hash64(sizes, sizeof sizes);
 }
 

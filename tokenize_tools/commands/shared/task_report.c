@@ -10,7 +10,7 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack"};
+static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack", "sort", "cut", "merge"};
 
 /* All tasks together. No task begins a stage before the stages before it are complete, so the last one that any task
  * has begun is the one that all are in, and units to bytes_all are those of the tasks that have begun it. */

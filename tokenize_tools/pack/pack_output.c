@@ -1,0 +1,71 @@
+/* pack_output.c - see pack_output.h. */
+#include "pack_output.h"
+
+#include <string.h>
+
+#include "document_encode.h"
+#include "pack.h"
+#include "shard_about.h"
+
+void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_info *info)
+{
+    *info = (struct tokenizer_info){.vocabulary = options->vocabulary, .width = pack_width(options->vocabulary)};
+    if (options->tokenizer)
+        tokenizer_info(options->tokenizer, info);
+}
+
+uint32_t pack_output_sets(const struct pack_options *options)
+{
+    return options->split ? options->split->count : 1;
+}
+
+struct shard_writer_options pack_output_shard(const struct pack_options *options)
+{
+    struct tokenizer_info info;
+    pack_output_tokenizer(options, &info);
+    struct shard_writer_options shard = {.width = info.width,
+                                         .vocabulary = info.vocabulary,
+                                         .eod_id = options->eod_id,
+                                         .bos_id = options->bos_id,
+                                         .replace = options->replace,
+                                         .mask = document_is_masked(&options->corpus),
+                                         .mixed = options->shuffle != NULL,
+                                         .own_thread = options->shuffle && options->threads > 1,
+                                         .seal = options->seal,
+                                         .sync = options->sync,
+                                         .columns = options->corpus.columns,
+                                         .column_count = (uint32_t)options->corpus.column_count};
+    memcpy(shard.tokenizer, info.fingerprint, sizeof shard.tokenizer);
+    return shard;
+}
+
+char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
+                        const struct shard_totals *shard, uint64_t *bytes)
+{
+    const struct shard_about about = {
+        .tokenizer = options->tokenizer,
+        .tokenizer_options = options->tokenizer_options,
+        .tokenizer_path = options->tokenizer_path,
+        .corpus = &options->corpus,
+        .eod_id = options->eod_id,
+        .bos_id = options->bos_id,
+        .counts = &result->counts,
+        .tokens = result->tokens,
+        .chat_template = options->chat ? chat_template_name(options->chat) : NULL,
+        .min_tokens = options->min_tokens,
+        .max_tokens = options->max_tokens,
+        .dedup = options->drop && options->drop->duplicates,
+        .minhash = options->drop ? options->drop->minhash : NULL,
+        .ngrams = options->drop ? options->drop->ngrams : NULL,
+        .has_mask = result->has_mask,
+        .counted_tokens = result->counted_tokens,
+        .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
+        .shard_tokens = options->shard_tokens,
+        /* Shuffled shards are not cut where units are. */
+        .unit_bytes = options->shuffle ? 0 : options->unit_bytes,
+        .shard = shard,
+        .split = options->split,
+        .set = set,
+    };
+    return shard_about_text(&about, bytes);
+}

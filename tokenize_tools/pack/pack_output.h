@@ -1,0 +1,24 @@
+/*
+ * pack_output.h - what decides the bytes of a packed shard beside its documents, in one place for whoever writes one:
+ * pack.c, and shard_merge.c.
+ */
+#ifndef TOKMAP_PACK_PACK_OUTPUT_H
+#define TOKMAP_PACK_PACK_OUTPUT_H
+
+#include "packing_options.h"
+
+/* The tokenizer, or, without one, the width and the vocabulary. */
+void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_info *info);
+
+/* How many sets the output has. */
+uint32_t pack_output_sets(const struct pack_options *options);
+
+/* How its shards are written. The result points into the options. */
+struct shard_writer_options pack_output_shard(const struct pack_options *options);
+
+/* Makes the about section of a shard, which the caller frees; NULL without memory. shard: what a shard of a set has;
+ * NULL for a single shard, whose totals are those of the result. */
+char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
+                        const struct shard_totals *shard, uint64_t *bytes);
+
+#endif

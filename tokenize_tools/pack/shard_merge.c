@@ -1,0 +1,248 @@
+/* shard_merge.c - see shard_merge.h. */
+#include "shard_merge.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "pack_output.h"
+#include "shuffle_hand.h"
+#include "shuffle_merge.h"
+#include "unit_record.h"
+
+struct shard_merging {
+    const struct shard_merge_options *options;
+    struct merged_shard made;
+    struct shard_cut cut;
+    struct shuffle_chunks chunks; /* those with records of the shard, cut there */
+    struct shuffle_merge *merge;
+    struct shuffle_hand *hand;
+    struct set_work *work;
+    struct shard_set *set;
+    struct pack_result nothing; /* a shard of a set has its own totals */
+};
+
+static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
+{
+    return error_set_memory(error, "a shard of sorted documents", bytes);
+}
+
+uint64_t shard_merge_count(const struct shuffle_cuts *cuts)
+{
+    uint64_t count = 0;
+    for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++)
+        count += cuts->sets[set].shards;
+    return count;
+}
+
+uint64_t shard_merge_tokens(const struct shuffle_cuts *cuts)
+{
+    uint64_t tokens = 0;
+    for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++)
+        tokens += cuts->sets[set].tokens;
+    return div_ceil(tokens, max64(shard_merge_count(cuts), 1));
+}
+
+static char *about_make(void *self, const struct shard_totals *shard, uint64_t *bytes)
+{
+    const struct shard_merging *merging = self;
+    return pack_output_about(merging->options->pack, &merging->nothing, (uint32_t)merging->made.set, shard, bytes);
+}
+
+/* Lists the parts of chunks that belong to the shard. */
+static enum tokmap_status chunks_list(struct shard_merging *merging, struct tokmap_error *error)
+{
+    const struct shard_merge_options *options = merging->options;
+    struct sorted_units *units = options->units;
+    const uint64_t first = units->set_begins[merging->made.set];
+    const uint64_t count = units->set_begins[merging->made.set + 1] - first;
+    const uint64_t memory = options->pack->shuffle->memory;
+    struct shuffle_chunks *chunks = &merging->chunks;
+    *chunks = (struct shuffle_chunks){.seed = units->seed,
+                                      .folder = units->folder,
+                                      .chunk_bytes = memory ? memory : SHUFFLE_CHUNK_BYTES,
+                                      .record_most = SHUFFLE_RECORD_MOST,
+                                      .fd = -1,
+                                      .self = units,
+                                      .reopen = sorted_units_open,
+                                      .damaged = sorted_units_damaged};
+    chunks->chunks = malloc((size_t)(count + 1) * sizeof *chunks->chunks);
+    if (!chunks->chunks)
+        return no_memory(count * sizeof *chunks->chunks, error);
+    for (uint64_t i = 0; i < count; i++) {
+        if (merging->cut.begins[i] == merging->cut.ends[i])
+            continue;
+        struct shuffle_chunk *chunk = &chunks->chunks[chunks->chunk_count++];
+        *chunk = units->chunks[first + i];
+        chunk->begin = merging->cut.begins[i];
+        chunk->end = merging->cut.ends[i];
+    }
+    return TOKMAP_OK;
+}
+
+/* Opens the shard, in a folder of its own. */
+static enum tokmap_status output_open(struct shard_merging *merging, uint64_t number, struct tokmap_error *error)
+{
+    static const char *const endings[] = {""};
+    const struct shard_merge_options *options = merging->options;
+    const struct pack_options *pack = options->pack;
+    const struct set_work_options work = {
+        .endings = endings, .sets = 1, .sealed = pack->seal != NULL, .sync = pack->sync};
+    char *prefix = merged_path(options->units->folder, number, "");
+    enum tokmap_status status = prefix ? set_work_open(&merging->work, prefix, &work, error) : no_memory(0, error);
+    struct shard_set_options set = {.shard = pack_output_shard(pack),
+                                    .work = merging->work,
+                                    .shard_tokens = pack->shard_tokens,
+                                    .about = about_make,
+                                    .user = merging};
+    set.shard.replace = false;
+    if (!status)
+        status = shard_set_open(&merging->set, &set, error);
+    free(prefix);
+    return status;
+}
+
+static bool stop_ask(void *user)
+{
+    const struct pack_options *pack = ((const struct shard_merge_options *)user)->pack;
+    return pack->stop && pack->stop(pack->user);
+}
+
+static void progress_tell(void *user, uint64_t tokens, uint64_t all)
+{
+    const struct shard_merge_options *options = user;
+    if (options->progress)
+        options->progress(options->user, tokens, all);
+}
+
+static enum tokmap_status hand_open(struct shard_merging *merging, struct tokmap_error *error)
+{
+    const struct shard_merge_options *options = merging->options;
+    const struct shard_writer_options shard = pack_output_shard(options->pack);
+    const struct shuffle_hand_options hand = {.width = shard.width,
+                                              .columns = shard.column_count,
+                                              .mask = shard.mask,
+                                              .folder = options->units->folder,
+                                              .tokens = merging->cut.tokens,
+                                              .stop = stop_ask,
+                                              .progress = progress_tell,
+                                              .user = (void *)(uintptr_t)options};
+    return shuffle_hand_new(&merging->hand, &hand, 0, error);
+}
+
+/* Adds the next document to the shard. END: there is none. */
+static enum tokmap_status document_add(struct shard_merging *merging, struct tokmap_error *error)
+{
+    struct sorted_units *units = merging->options->units;
+    struct shuffle_head head;
+    const uint8_t *record;
+    bool due;
+    enum tokmap_status status = shuffle_hand_check(merging->hand, &due, error);
+    if (!status)
+        status = shuffle_merge_next(merging->merge, &head, &record, error);
+    if (status)
+        return status;
+    const uint32_t file = shuffle_merge_from(merging->merge)->file;
+    const uint64_t number = sorted_units_of(units, file);
+    const struct sorted_unit *unit = &units->list[number];
+    const struct unit *inputs = &units->inputs->list[number];
+    if ((head.set & ~SHUFFLE_LONG) != merging->made.set || head.input < inputs->first ||
+        head.input - inputs->first >= inputs->count)
+        return sorted_units_damaged(units, file, TOKMAP_NO_OFFSET, error);
+    const struct shuffle_source source = {.paths = (const char *const *)units->inputs->paths,
+                                          .inputs = units->inputs->file_count,
+                                          /* Only its first file can be the rest of one. */
+                                          .records_before = head.input == inputs->first ? unit->records_before : 0,
+                                          .long_fd = -1,
+                                          .long_path = unit->long_path,
+                                          .long_bytes = unit->totals.long_bytes};
+    status = shuffle_hand_record(merging->hand, merging->set, &source, &head, record, error);
+    if (status == TOKMAP_ERROR_CORRUPT)
+        return sorted_units_damaged(units, file, TOKMAP_NO_OFFSET, error);
+    merging->made.documents += !status;
+    merging->made.tokens += status ? 0 : head.tokens;
+    return status;
+}
+
+/* Commits the shard, which must be the one that was cut. */
+static enum tokmap_status output_commit(struct shard_merging *merging, struct tokmap_error *error)
+{
+    const struct shard_merge_options *options = merging->options;
+    struct shard_set_result result = {0};
+    struct shard_set *set = merging->set;
+    if (merging->made.documents != merging->cut.documents || merging->made.tokens != merging->cut.tokens)
+        return stage_corrupt(&options->cut, error);
+    merging->set = NULL;
+    const enum tokmap_status status = shard_set_commit(set, &result, error);
+    if (status)
+        return status;
+    if (result.shards != 1 || result.documents != merging->made.documents || result.tokens != merging->made.tokens)
+        return stage_corrupt(&options->cut, error);
+    merging->made.sealed_bytes = result.sealed_bytes;
+    memcpy(merging->made.content, result.content, sizeof result.content);
+    set_work_tidy(merging->work);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status file_write(const struct shard_merging *merging, const struct stage_id *id,
+                                     struct tokmap_error *error)
+{
+    struct stage_writer *writer;
+    enum tokmap_status status = stage_writer_open(&writer, id, error);
+    if (!status)
+        status = stage_writer_add(writer, &merging->made, sizeof merging->made, error);
+    if (!status)
+        status = stage_writer_commit(writer, merging->options->pack->sync, error);
+    stage_writer_free(writer);
+    return status;
+}
+
+enum tokmap_status shard_merge_run(const struct shard_merge_options *options, const struct stage_id *id,
+                                   struct tokmap_error *error)
+{
+    struct shard_merging *merging = calloc(1, sizeof *merging);
+    if (!merging)
+        return no_memory(sizeof *merging, error);
+    merging->options = options;
+    merging->made.shard = id->number;
+    while (merging->made.shard >= options->cuts->sets[merging->made.set].shards)
+        merging->made.shard -= options->cuts->sets[merging->made.set++].shards;
+    enum tokmap_status status = shuffle_cut_read(&merging->cut, options->units, &options->cut,
+                                                 (uint32_t)merging->made.set, merging->made.shard, error);
+    if (!status)
+        status = chunks_list(merging, error);
+    if (!status)
+        status = output_open(merging, id->number, error);
+    if (!status)
+        status = hand_open(merging, error);
+    if (!status)
+        status = shuffle_merge_open(&merging->merge, &merging->chunks, error);
+    while (!status)
+        status = document_add(merging, error);
+    if (status == TOKMAP_END)
+        status = output_commit(merging, error);
+    if (!status)
+        status = file_write(merging, id, error);
+    shard_set_abandon(merging->set);
+    (status ? set_work_abandon : set_work_leave)(merging->work);
+    shuffle_merge_close(merging->merge);
+    shuffle_hand_free(merging->hand);
+    free(merging->chunks.chunks);
+    free(merging->cut.begins);
+    free(merging->cut.ends);
+    free(merging);
+    return status;
+}
+
+enum tokmap_status merged_shard_read(struct merged_shard *shard, const struct stage_id *id, struct tokmap_error *error)
+{
+    struct bytes_buffer bytes = {0};
+    enum tokmap_status status = stage_section_load(&bytes, id, 0, sizeof *shard, error);
+    if (!status && bytes.count != sizeof *shard)
+        status = stage_corrupt(id, error);
+    if (!status)
+        memcpy(shard, bytes.bytes, sizeof *shard);
+    bytes_free(&bytes);
+    return status;
+}

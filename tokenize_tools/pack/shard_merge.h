@@ -1,0 +1,48 @@
+/*
+ * shard_merge.h - the third stage of a shuffle by tasks: merges what the sorted units (sorted_units.h) have of one
+ * shard, from where the cut (shuffle_cut.h) says it begins up to where the next one begins.
+ *
+ *     shard-000007.work/shard-000007-00000.bin.unit    the shard, and its other files
+ *     shard-000007.partial                             the lock of the process that writes it
+ *     merged-000007                                    a stage file (stage_file.h): the shard is finished
+ *
+ * Shards are numbered over all sets: those of the first set, then those of the second, and so on.
+ *
+ * Memory: that of the shuffle, but at least 4 KiB for each chunk with records of the shard. Few files are open.
+ */
+#ifndef TOKMAP_PACK_SHARD_MERGE_H
+#define TOKMAP_PACK_SHARD_MERGE_H
+
+#include "shuffle_cut.h"
+
+/* What a finished shard has, as in its file. */
+struct merged_shard {
+    uint64_t set, shard; /* shard: of the set */
+    uint64_t documents, tokens, sealed_bytes;
+    uint8_t content[16];
+};
+
+struct shard_merge_options {
+    const struct pack_options *pack; /* its stop() and user are used */
+    struct sorted_units *units;
+    const struct shuffle_cuts *cuts;
+    struct stage_id cut; /* the file of the cuts */
+    /* How many tokens of the shard are written. May be NULL. */
+    void (*progress)(void *user, uint64_t tokens, uint64_t all);
+    void *user;
+};
+
+/* How many shards all sets have. */
+uint64_t shard_merge_count(const struct shuffle_cuts *cuts);
+/* About how many tokens each of them has. */
+uint64_t shard_merge_tokens(const struct shuffle_cuts *cuts);
+
+/* Makes shard id->number. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_BUSY, ERROR_MEMORY, ERROR_INTERRUPTED, those of
+ * shard_set_add() and stage_writer_commit(). */
+enum tokmap_status shard_merge_run(const struct shard_merge_options *options, const struct stage_id *id,
+                                   struct tokmap_error *error);
+
+/* Reads what a finished shard has. Statuses: those of stage_section_load(). */
+enum tokmap_status merged_shard_read(struct merged_shard *shard, const struct stage_id *id, struct tokmap_error *error);
+
+#endif

@@ -1,0 +1,63 @@
+/*
+ * shuffle_cut.h - where the shards of a shuffle begin: the second stage of a shuffle by tasks.
+ *
+ * The keys of all documents (shuffle_chunks.h) are merged, so each set's documents pass in their order with their
+ * numbers of tokens, and are cut as shard_set.h cuts them. For each shard, a row is written to cuts-000000: of each
+ * chunk, where its first record of this shard or a later one begins. So whoever makes a shard reads exactly its
+ * records, and one process is enough for the cut: it reads 32 bytes a document.
+ *
+ *     section s           a row for each shard of set s, and one for the end
+ *     section CUTS_TOTALS struct shuffle_cuts
+ *
+ * A row has u64 of each chunk of the set, in the order of struct sorted_units; then documents and tokens of the shard
+ * before, which are 0 in the first row; and XXH3-64 of all these, with the number of the row as the seed.
+ *
+ * Example, with shard_tokens 10: two chunks have documents of 4, 2 and of 5, 12 tokens, whose order is 4, 5, 2, 12.
+ * The shards have 4 + 5, 2, and 12. If each record has 64 bytes, the rows are 0 0, 64 64, 128 64, and 128 128.
+ */
+#ifndef TOKMAP_PACK_SHUFFLE_CUT_H
+#define TOKMAP_PACK_SHUFFLE_CUT_H
+
+#include "sorted_units.h"
+
+/* What the cut has found. */
+struct shuffle_cuts {
+    struct {
+        uint64_t shards, documents, tokens, oversized;
+    } sets[SPLIT_SETS_MOST];
+};
+
+struct shuffle_cut_options {
+    struct sorted_units *units;
+    uint64_t shard_tokens;
+    uint64_t memory; /* for the keys that are read */
+    bool sync;
+    /* Either may be NULL: true ends the cut with ERROR_INTERRUPTED; and how many of all documents are cut. */
+    bool (*stop)(void *user);
+    void *stop_user;
+    void (*progress)(void *user, uint64_t done, uint64_t all);
+    void *user;
+};
+
+/* Which file has the cuts of these units. */
+struct stage_id shuffle_cut_id(const struct sorted_units *units, uint64_t key);
+
+/* Statuses: OK, ERROR_CORRUPT (a file is not what was written), ERROR_LIMIT (too many shards), ERROR_INTERRUPTED, those
+ * of stage_writer_open() and stage_writer_commit(), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status shuffle_cut_run(const struct shuffle_cut_options *options, const struct stage_id *id,
+                                   struct tokmap_error *error);
+
+/* Reads what the cut has found. Statuses: those of stage_section_load(). */
+enum tokmap_status shuffle_cuts_read(struct shuffle_cuts *cuts, const struct sorted_units *units,
+                                     const struct stage_id *id, struct tokmap_error *error);
+
+/* Reads where a shard is in the chunks of its set: `begins` and `ends` have room for all of them. Statuses: those of
+ * stage_record_read(). */
+struct shard_cut {
+    uint64_t *begins, *ends; /* in the file of each chunk; the caller frees both */
+    uint64_t documents, tokens;
+};
+enum tokmap_status shuffle_cut_read(struct shard_cut *cut, const struct sorted_units *units, const struct stage_id *id,
+                                    uint32_t set, uint64_t shard, struct tokmap_error *error);
+
+#endif

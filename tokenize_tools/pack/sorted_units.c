@@ -1,0 +1,280 @@
+/* sorted_units.c - see sorted_units.h. */
+#include "sorted_units.h"
+
+#include <assert.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "pack_output.h"
+#include "platform/os.h"
+#include "text/path.h"
+#include "unit_record.h"
+
+#define CHUNKS_MOST ((uint64_t)1 << 24) /* of a unit; a chunk of the least size has 4 KiB */
+#define OFFSET_MOST ((uint64_t)1 << 62)
+#define READ_BYTES ((uint32_t)1 << 16)
+
+static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
+{
+    return error_set_memory(error, "the sorted units", bytes);
+}
+
+/* ---- write ---- */
+
+enum tokmap_status sorted_unit_write(const struct stage_id *id, const struct shuffle_sorted *sorted,
+                                     const struct pack_result *result, bool sync, struct tokmap_error *error)
+{
+    struct sorted_totals totals = {.chunks = sorted->count,
+                                   .files = sorted->files,
+                                   .long_bytes = sorted->long_bytes,
+                                   .lines = result->counts.lines};
+    struct stage_writer *writer;
+    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {
+        totals.sets[i].documents = result->sets[i].documents;
+        totals.sets[i].tokens = result->sets[i].tokens;
+    }
+    enum tokmap_status status = stage_writer_open(&writer, id, error);
+    if (!status)
+        status = stage_writer_add(writer, &totals, sizeof totals, error);
+    if (!status)
+        status = stage_writer_next(writer, error);
+    for (uint64_t i = 0; i < sorted->count && !status; i++) {
+        const struct shuffle_chunk *chunk = &sorted->chunks[i];
+        const struct sorted_chunk kept = {.file = chunk->file,
+                                          .begin = chunk->begin,
+                                          .end = chunk->end,
+                                          .set = chunk->set,
+                                          .keys = chunk->keys,
+                                          .tokens = chunk->tokens,
+                                          .keys_hash = chunk->keys_hash};
+        status = stage_writer_add(writer, &kept, sizeof kept, error);
+    }
+    if (!status)
+        status = stage_writer_commit(writer, sync, error);
+    stage_writer_free(writer);
+    return status;
+}
+
+/* ---- read ---- */
+
+/* Reads the totals of a unit, and counts its chunks. */
+static enum tokmap_status totals_read(struct sorted_units *units, const struct stage_id *id, struct bytes_buffer *bytes,
+                                      struct tokmap_error *error)
+{
+    struct sorted_unit *unit = &units->list[id->number];
+    uint64_t listed = 0;
+    enum tokmap_status status = stage_section_load(bytes, id, SORTED_TOTALS, sizeof unit->totals, error);
+    if (!status && bytes->count != sizeof unit->totals)
+        status = stage_corrupt(id, error);
+    if (!status)
+        status = stage_section_count(id, SORTED_CHUNKS, sizeof(struct sorted_chunk), &listed, error);
+    if (status)
+        return status;
+    memcpy(&unit->totals, bytes->bytes, sizeof unit->totals);
+    const struct sorted_totals *totals = &unit->totals;
+    if (totals->chunks != listed || listed > CHUNKS_MOST || totals->files > listed ||
+        totals->long_bytes > OFFSET_MOST || totals->lines > OFFSET_MOST)
+        return stage_corrupt(id, error);
+    unit->first_chunk = units->chunk_count;
+    unit->first_file = units->all.files;
+    units->chunk_count += listed;
+    units->all.files += totals->files;
+    units->digest = hash64_seeded(totals, sizeof *totals, units->digest);
+    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {
+        if (totals->sets[i].documents > OFFSET_MOST || totals->sets[i].tokens > OFFSET_MOST)
+            return stage_corrupt(id, error);
+        units->all.sets[i].documents += totals->sets[i].documents;
+        units->all.sets[i].tokens += totals->sets[i].tokens;
+    }
+    return units->all.files <= UINT32_MAX ? TOKMAP_OK : stage_corrupt(id, error);
+}
+
+/* Whether a chunk can follow `last` in the files of a unit; NULL: it is the first one. */
+static bool chunk_is_good(const struct sorted_chunk *chunk, const struct sorted_chunk *last)
+{
+    const bool next = !last || chunk->file != last->file;
+    const uint64_t file = last ? last->file + next : 0;
+    const uint64_t begin = next ? 0 : last->end + last->keys * sizeof(struct shuffle_key);
+    return chunk->file == file && chunk->begin == begin && chunk->end > begin && chunk->end < OFFSET_MOST &&
+           chunk->set < SPLIT_SETS_MOST && chunk->keys &&
+           chunk->keys <= (chunk->end - begin) / sizeof(struct shuffle_head);
+}
+
+/* Reads the chunks of a unit into its places of the list. */
+static enum tokmap_status chunks_read(struct sorted_units *units, const struct stage_id *id, struct tokmap_error *error)
+{
+    const struct sorted_unit *unit = &units->list[id->number];
+    struct sorted_totals sum = {.chunks = 0};
+    struct sorted_chunk last = {.file = 0};
+    struct stage_reader reader;
+    const void *record = NULL;
+    enum tokmap_status status =
+        stage_reader_open(&reader, id, SORTED_CHUNKS, sizeof(struct sorted_chunk), READ_BYTES, error);
+    while (!status) {
+        struct sorted_chunk chunk;
+        status = stage_reader_next(&reader, &record, error);
+        if (status || !record)
+            break;
+        memcpy(&chunk, record, sizeof chunk);
+        if (sum.chunks == unit->totals.chunks || chunk.set >= units->sets ||
+            !chunk_is_good(&chunk, sum.chunks ? &last : NULL)) {
+            status = stage_corrupt(id, error);
+            break;
+        }
+        units->chunks[unit->first_chunk + sum.chunks++] =
+            (struct shuffle_chunk){.fd = -1,
+                                   .file = (uint32_t)(unit->first_file + chunk.file),
+                                   .begin = chunk.begin,
+                                   .end = chunk.end,
+                                   .set = chunk.set,
+                                   .keys = chunk.keys,
+                                   .tokens = chunk.tokens,
+                                   .keys_hash = chunk.keys_hash};
+        units->digest = hash64_seeded(&chunk, sizeof chunk, units->digest);
+        sum.files = chunk.file + 1;
+        sum.sets[chunk.set].documents += chunk.keys;
+        sum.sets[chunk.set].tokens += chunk.tokens;
+        last = chunk;
+    }
+    stage_reader_free(&reader);
+    sum.long_bytes = unit->totals.long_bytes;
+    sum.lines = unit->totals.lines;
+    return !status && memcmp(&sum, &unit->totals, sizeof sum) != 0 ? stage_corrupt(id, error) : status;
+}
+
+/* Puts the chunks in order of sets, and keeps that of units. */
+static enum tokmap_status sets_order(struct sorted_units *units, struct tokmap_error *error)
+{
+    const uint64_t bytes = (units->chunk_count + 1) * sizeof *units->chunks;
+    struct shuffle_chunk *ordered = malloc((size_t)bytes);
+    uint64_t filled = 0;
+    if (!ordered)
+        return no_memory(bytes, error);
+    for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++) {
+        units->set_begins[set] = filled;
+        for (uint64_t i = 0; i < units->chunk_count; i++)
+            if (units->chunks[i].set == set)
+                ordered[filled++] = units->chunks[i];
+    }
+    units->set_begins[SPLIT_SETS_MOST] = filled;
+    free(units->chunks);
+    units->chunks = ordered;
+    return TOKMAP_OK;
+}
+
+enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pack_options *options,
+                                     const struct pack_units *inputs, const char *folder, uint64_t key,
+                                     struct tokmap_error *error)
+{
+    struct bytes_buffer bytes = {0};
+    enum tokmap_status status = TOKMAP_OK;
+    *units = (struct sorted_units){.folder = folder,
+                                   .inputs = inputs,
+                                   .seed = options->shuffle->seed,
+                                   .count = inputs->count,
+                                   .sets = pack_output_sets(options)};
+    units->list = calloc((size_t)inputs->count + 1, sizeof *units->list);
+    if (!units->list)
+        return no_memory(inputs->count * sizeof *units->list, error);
+    for (uint64_t i = 0, records = 0; i < inputs->count && !status; i++) {
+        const struct stage_id id = stage_sorted_id(folder, key, i);
+        status = totals_read(units, &id, &bytes, error);
+        records = inputs->list[i].begin ? records : 0;
+        units->list[i].records_before = records;
+        units->list[i].long_path = unit_path(folder, i, ".work/" SHUFFLE_LONG_NAME "-0");
+        if (!status && !units->list[i].long_path)
+            status = no_memory(0, error);
+        records += units->list[i].totals.lines;
+    }
+    bytes_free(&bytes);
+    if (!status && !(units->chunks = calloc((size_t)units->chunk_count + 1, sizeof *units->chunks)))
+        status = no_memory(units->chunk_count * sizeof *units->chunks, error);
+    for (uint64_t i = 0; i < inputs->count && !status; i++) {
+        const struct stage_id id = stage_sorted_id(folder, key, i);
+        status = chunks_read(units, &id, error);
+    }
+    return status ? status : sets_order(units, error);
+}
+
+void sorted_units_free(struct sorted_units *units)
+{
+    for (uint64_t i = 0; units->list && i < units->count; i++)
+        free(units->list[i].long_path);
+    for (size_t i = 0; i < SORTED_OPEN; i++)
+        if (units->files[i].open)
+            os_close(units->files[i].fd);
+    free(units->list);
+    free(units->chunks);
+    *units = (struct sorted_units){.count = 0};
+}
+
+/* ---- files ---- */
+
+uint64_t sorted_units_of(const struct sorted_units *units, uint32_t file)
+{
+    uint64_t low = 0, high = units->count;
+    while (low + 1 < high) { /* the last unit whose first file is not after this one, and that has files */
+        const uint64_t middle = low + (high - low) / 2;
+        if (units->list[middle].first_file <= file)
+            low = middle;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+static char *file_path(const struct sorted_units *units, uint32_t file)
+{
+    char name[64];
+    const uint64_t unit = sorted_units_of(units, file);
+    (void)snprintf(name, sizeof name, ".work/" SHUFFLE_CHUNKS_NAME "-%" PRIu64, file - units->list[unit].first_file);
+    return unit_path(units->folder, unit, name);
+}
+
+enum tokmap_status sorted_units_open(void *self, uint32_t file, int *fd, struct tokmap_error *error)
+{
+    struct sorted_units *units = self;
+    const size_t slot = file % SORTED_OPEN;
+    *fd = units->files[slot].fd;
+    if (units->files[slot].open && units->files[slot].file == file)
+        return TOKMAP_OK;
+    char *path = file_path(units, file);
+    if (!path)
+        return no_memory(0, error);
+    const int system = os_open(path, OS_READ_NOW, fd);
+    if (!system && units->files[slot].open)
+        os_close(units->files[slot].fd);
+    if (!system) {
+        units->files[slot].file = file;
+        units->files[slot].fd = *fd;
+        units->files[slot].open = true;
+    }
+    const enum tokmap_status status =
+        system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                  "the sorted documents of unit %" PRIu64
+                                  " cannot be read; if they are lost, remove the files sorted-%06" PRIu64
+                                  " and cuts-000000 in the folder above this one's, and run all tasks again",
+                                  sorted_units_of(units, file), sorted_units_of(units, file))
+               : TOKMAP_OK;
+    free(path);
+    return status;
+}
+
+enum tokmap_status sorted_units_damaged(void *self, uint32_t file, uint64_t offset, struct tokmap_error *error)
+{
+    const struct sorted_units *units = self;
+    const uint64_t unit = sorted_units_of(units, file);
+    char *path = file_path(units, file);
+    const enum tokmap_status status =
+        path ? error_set(error, TOKMAP_ERROR_CORRUPT, path, offset,
+                         "the sorted documents of unit %" PRIu64 " are damaged; remove the files sorted-%06" PRIu64
+                         " and cuts-000000 in the folder above this one's, and run all tasks again",
+                         unit, unit)
+             : no_memory(0, error);
+    free(path);
+    return status;
+}
