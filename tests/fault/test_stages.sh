@@ -1,8 +1,9 @@
 #!/bin/sh
 # test_stages.sh: kill -9 in place of calls of `tokmap pack --task` with duplicates and excluded texts left out, and
 # calls failing once. The next process with the same command ends with the bytes of undisturbed work, or finds that the
-# output is complete. It takes every 97th call, and every fourth fsync and rename; the last sweep is that of
-# near-duplicates, with every 194th call. FAULT_ALL=1 takes all calls. common.sh prepares the inputs.
+# output is complete. It takes every 97th call, and every fourth fsync and rename; two sweeps are those of
+# near-duplicates, with every 194th call, and four those of a shuffle without documents left out, whose bytes must be
+# those of no tasks. FAULT_ALL=1 takes all calls. common.sh prepares the inputs.
 . tests/fault/common.sh
 
 step=97
@@ -13,13 +14,14 @@ head -n 9 docs.jsonl >less.jsonl
 echo 'document 4 é with' >words.txt
 options="-q --threads 1 --unit-bytes 500 --shard-tokens 400 --dedup exact --exclude-ngrams words.txt --exclude-words 3"
 near="-q --threads 1 --unit-bytes 500 --shard-tokens 400 --dedup minhash --minhash-ngram 2 --minhash-bands 2"
+shuffle="-q --threads 1 --shard-tokens 400 --shuffle 5 --shuffle-memory 4096 --split a=0.7,b=0.3"
 inputs="few.jsonl less.jsonl"
 prepare() {
     rm -rf ref
     mkdir ref
     "$TOKMAP" pack $1 -o ref/new $inputs 2>err || cat err
     wanted=$(ls ref)
-    attempt="$TOKMAP pack $1 --task 0/1 -o d/new $inputs"
+    attempt="$TOKMAP pack $1 ${2:-} --task 0/1 -o d/new $inputs"
 }
 prepare "$options"
 [ "$("$TOKMAP" show -q --dropped ref/new | wc -l)" -eq 10 ] || echo "not ok - other documents are dropped"
@@ -27,15 +29,22 @@ whole() {
     [ -z "${1:-}" ] || [ "$(ls d)" = "$wanted" ] || return 1
     for file in ref/*; do cmp -s "$file" "d/${file#ref/}" || return 1; done
 }
-for sweep in kill system fsync rename near; do
-    kind=$sweep
+for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-fsync shuffle-rename; do
+    kind=${sweep#shuffle-}
     stride=$step
     unset INJECT_ONLY
-    if [ $sweep = fsync ] || [ $sweep = rename ]; then
+    if [ $kind = fsync ] || [ $kind = rename ]; then
+        export INJECT_ONLY=$kind
         kind=system
         stride=$few
-        export INJECT_ONLY=$sweep
     fi
+    listed=d/new.dropped
+    case $sweep in
+    shuffle-*)
+        prepare "$shuffle" "--unit-bytes 500"
+        listed=.
+        ;;
+    esac
     if [ $sweep = near ]; then
         prepare "$near"
         [ "$("$TOKMAP" show -q --dropped ref/new | wc -l)" -gt 8 ] || echo "not ok - other documents are near-duplicates"
@@ -52,7 +61,7 @@ for sweep in kill system fsync rename near; do
         attempt_fault || break
         count=$((count + 1))
         [ $status != 0 ] || whole || bad "exit 0, but the output is wrong"
-        [ ! -e d/new ] || [ -e d/new.dropped ] || bad "shards without their list"
+        [ ! -e d/new ] || [ -e $listed ] || bad "shards without their list"
         again=0
         $attempt >out 2>err || again=$?
         case $again in

@@ -364,13 +364,19 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     }
     const double seconds = (double)(os_clock_ns() - started) * 1e-9;
     if (task_pack_is_part(&packing->tasks)) {
-        const struct task_end end = {packing->prefix, &packing->tasks.asked, &packing->tasks.outcome,
-                                     packing->tasks.units, seconds};
+        const struct pack_stage_left *left = &packing->tasks.outcome.left;
+        const struct task_end end = {.prefix = packing->prefix,
+                                     .arguments = &packing->tasks.asked,
+                                     .outcome = &packing->tasks.outcome,
+                                     .units = packing->tasks.units,
+                                     .drops = options->drop != NULL,
+                                     .shuffles = options->shuffle != NULL,
+                                     .seconds = seconds};
         if (packing->json)
             task_end_json(&end);
         else if (!packing->quiet)
             task_end_print(&end);
-        const int done = packing->tasks.outcome.left.missing ? CLI_AGAIN : CLI_DONE;
+        const int done = left->missing && left->stage != PACK_STAGE_MERGE ? CLI_AGAIN : CLI_DONE;
         return cli_finish(program, listed ? done : CLI_FAILED);
     }
     const struct pack_report report = {.prefix = packing->prefix,

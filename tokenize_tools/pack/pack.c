@@ -522,6 +522,8 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                           .replace = options->replace,
                                           .sync = options->sync,
                                           .keep = resumes(pack)};
+    if (pack->sorts && !resumes(pack)) /* a killed process may have left chunks, which are no shards */
+        work_folder_sweep(options->prefix, shuffle_is_name);
     return options->shard_tokens || options->split ? set_work_open(&pack->work, options->prefix, &work, error)
                                                    : TOKMAP_OK;
 }

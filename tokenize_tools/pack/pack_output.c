@@ -57,7 +57,7 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         .dedup = options->drop && options->drop->duplicates,
         .minhash = options->drop ? options->drop->minhash : NULL,
         .ngrams = options->drop ? options->drop->ngrams : NULL,
-        .has_mask = result->has_mask,
+        .has_mask = document_is_masked(&options->corpus),
         .counted_tokens = result->counted_tokens,
         .shuffle = options->shuffle ? &options->shuffle->seed : NULL,
         .shard_tokens = options->shard_tokens,

@@ -20,7 +20,7 @@
 #include "shuffle.h"
 #include "stage_file.h"
 
-#define SORTED_OPEN 64
+#define SORTED_OPEN 32
 
 /* What a unit has, as in its file. */
 struct sorted_totals {

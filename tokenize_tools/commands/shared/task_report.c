@@ -93,6 +93,15 @@ static const char *time_text(double left, char text[32])
     return left < 0 ? "?" : cli_duration(left, text);
 }
 
+/* What a stage makes, and what follows it. */
+static const char *const files[TASK_STAGES] = {"units", "portions of the keys", "units", "units", "cuts", "shards"};
+static const char *const next[TASK_STAGES] = {"the keys are compared, and then the units packed or sorted,",
+                                              "the units are packed or sorted",
+                                              NULL,
+                                              "the shards are cut, and then merged,",
+                                              "the shards are merged",
+                                              NULL};
+
 static void tasks_print(const char *prefix, const struct task_status *tasks, size_t count, const struct sum *sum)
 {
     static const bool right[] = {false, false, false, true, true, true, true, true, true, false};
@@ -126,17 +135,13 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
               "%" PRIu64 " not begun\n",
               prefix, sum->working, sum->done, sum->failed, sum->stopped, sum->absent);
     cli_print("%s: %" PRIu64 " of %" PRIu64 " %s%s, ", stages[sum->stage], sum->units_done, sum->units,
-              sum->stage == TASK_COMPARES ? "portions of the keys" : "units",
-              sum->absent || sum->behind ? " of the tasks that have begun" : "");
-    if (sum->stage == TASK_PACKS)
+              files[sum->stage], sum->absent || sum->behind ? " of the tasks that have begun" : "");
+    if (sum->stage == TASK_PACKS || sum->stage == TASK_SORTS)
         cli_print("%s documents, %s tokens, ", cli_count(sum->documents, a), cli_count(sum->tokens, b));
     cli_print("%s of %s, %s a second, time left%s: %s\n", cli_bytes(sum->bytes, c), cli_bytes(sum->bytes_all, d),
-              cli_bytes((uint64_t)sum->rate, e), sum->stage == TASK_PACKS ? "" : " in this stage",
-              time_text(sum->left, name));
-    if (sum->stage != TASK_PACKS)
-        cli_print("%s when all tasks have done their share of this stage\n",
-                  sum->stage == TASK_SCANS ? "the keys are compared, and then the units packed,"
-                                           : "the units are packed");
+              cli_bytes((uint64_t)sum->rate, e), next[sum->stage] ? " in this stage" : "", time_text(sum->left, name));
+    if (next[sum->stage])
+        cli_print("%s when all tasks have done their share of this stage\n", next[sum->stage]);
     if (sum->stopped || sum->failed)
         cli_print("run the tasks again that failed or stopped: what they have finished is kept\n");
 }
@@ -249,19 +254,47 @@ int task_status_report(const struct cli_command *command, const char *given, boo
     return result;
 }
 
+/* The stages of work of some kind, in order. */
+static const enum pack_stage *stages_of(bool drops, bool shuffles, size_t *count)
+{
+    static const enum pack_stage all[] = {PACK_STAGE_SCAN, PACK_STAGE_COMPARE, PACK_STAGE_SORT, PACK_STAGE_CUT,
+                                          PACK_STAGE_MERGE};
+    static const enum pack_stage drop[] = {PACK_STAGE_SCAN, PACK_STAGE_COMPARE, PACK_STAGE_PACK};
+    *count = shuffles && !drops ? 3 : shuffles ? 5 : 3;
+    return shuffles && !drops ? all + 2 : shuffles ? all : drop;
+}
+
 /* Says what is missing of a stage, and what to do next. */
 static void left_print(const struct task_end *end)
 {
+    static const char *const what[] = {
+        [PACK_STAGE_SCAN] = "scans of units are missing, without which no unit can be",
+        [PACK_STAGE_COMPARE] = "portions of the comparison are missing, without which no unit can be",
+        [PACK_STAGE_SORT] = "sorted units are missing, without which no shard can be made",
+        [PACK_STAGE_CUT] = "cuts are missing, without which no shard can be made"};
     const struct pack_stage_left *left = &end->outcome->left;
     const uint64_t tasks = end->arguments->tasks;
-    const bool scans = left->stage == PACK_STAGE_SCAN;
-    cli_print("%" PRIu64 " of %" PRIu64 " %s are missing, without which no unit can be packed; run this command again "
-              "when the other tasks have ended (the first one missing is number %" PRIu64 ", of task %" PRIu64
-              " of %" PRIu64 ")\n",
-              left->missing, left->count, scans ? "scans of units" : "portions of the comparison", left->first,
+    const char *rest = left->stage > PACK_STAGE_PACK ? "" : end->shuffles ? " sorted" : " packed";
+    size_t count = 0, at = 0;
+    const enum pack_stage *list = stages_of(end->drops, end->shuffles, &count);
+    cli_print("%" PRIu64 " of %" PRIu64 " %s%s; run this command again when the other tasks have ended (the first one "
+              "missing is number %" PRIu64 ", of task %" PRIu64 " of %" PRIu64 ")\n",
+              left->missing, left->count, what[left->stage], rest, left->first,
               pack_units_task_of(left->count, left->first, tasks), tasks);
-    cli_print("stage %s; what follows: %s (exit status %d)\n", scans ? "1 of 3, scan" : "2 of 3, compare",
-              scans ? "compare, pack" : "pack", CLI_AGAIN);
+    while (at + 1 < count && list[at] != left->stage)
+        at++;
+    cli_print("stage %zu of %zu, %s; what follows: ", at + 1, count, stages[left->stage]);
+    for (size_t i = at + 1; i < count; i++)
+        cli_print("%s%s", stages[list[i]], i + 1 < count ? ", " : "");
+    cli_print(" (exit status %d)\n", CLI_AGAIN);
+}
+
+/* What the share was of, whose stage is not complete. */
+static const char *share_name(const struct pack_stage_left *left)
+{
+    return left->stage == PACK_STAGE_SORT  ? "sorting"
+           : left->stage == PACK_STAGE_CUT ? "cutting into shards"
+                                           : "search for duplicates and excluded texts";
 }
 
 void task_end_print(const struct task_end *end)
@@ -269,10 +302,10 @@ void task_end_print(const struct task_end *end)
     const struct pack_tasks_outcome *outcome = end->outcome;
     const struct task_arguments *arguments = end->arguments;
     char a[32], b[32], c[32];
-    if (arguments->task_text && outcome->left.missing)
-        cli_print("task %" PRIu64 " of %" PRIu64 ": its share of the search for duplicates and excluded texts is done "
-                  "in %s\n",
-                  arguments->task, arguments->tasks, cli_seconds(end->seconds, a));
+    const bool is_last = outcome->left.stage == PACK_STAGE_MERGE;
+    if (arguments->task_text && outcome->left.missing && !is_last)
+        cli_print("task %" PRIu64 " of %" PRIu64 ": its share of the %s is done in %s\n", arguments->task,
+                  arguments->tasks, share_name(&outcome->left), cli_seconds(end->seconds, a));
     else if (arguments->task_text)
         cli_print("task %" PRIu64 " of %" PRIu64 "%s%s%s: %" PRIu64 " of all %" PRIu64 " units are done in %s (%s "
                   "documents, %s tokens; %" PRIu64 " units were done before)\n",
@@ -280,7 +313,11 @@ void task_end_print(const struct task_end *end)
                   arguments->variables ? arguments->variables : "", arguments->variables ? ")" : "",
                   outcome->end - outcome->first, end->units, cli_seconds(end->seconds, a),
                   cli_count(outcome->documents, b), cli_count(outcome->tokens, c), outcome->done_before);
-    if (outcome->left.missing)
+    if (outcome->left.missing && is_last)
+        cli_print("%" PRIu64 " of %" PRIu64 " shards, of other tasks, are missing; the task that finishes last names "
+                  "the shards of %s\n",
+                  outcome->left.missing, outcome->left.count, end->prefix);
+    else if (outcome->left.missing)
         left_print(end);
     else if (outcome->finished)
         cli_print("%s is complete: another process has named the shards\n", end->prefix);
@@ -306,7 +343,10 @@ void task_end_json(const struct task_end *end)
     cli_json_number(&json, "units_done_before", outcome->done_before);
     cli_json_number(&json, "units_all", end->units);
     cli_json_number(&json, "units_missing", outcome->missing);
-    cli_json_text(&json, "stage", stages[outcome->left.missing ? outcome->left.stage : PACK_STAGE_PACK]);
+    cli_json_text(&json, "stage",
+                  stages[outcome->left.missing ? outcome->left.stage
+                         : end->shuffles       ? PACK_STAGE_MERGE
+                                               : PACK_STAGE_PACK]);
     cli_json_number(&json, "stage_missing", outcome->left.missing ? outcome->left.missing : outcome->missing);
     cli_json_number(&json, "documents", outcome->documents);
     cli_json_number(&json, "tokens", outcome->tokens);

@@ -14,7 +14,8 @@ struct task_end {
     const char *prefix;
     const struct task_arguments *arguments;
     const struct pack_tasks_outcome *outcome;
-    uint64_t units; /* of all tasks */
+    uint64_t units;       /* of all tasks */
+    bool drops, shuffles; /* documents are left out, or shuffled: there are more stages */
     double seconds;
 };
 void task_end_print(const struct task_end *end);
