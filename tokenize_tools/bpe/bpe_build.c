@@ -71,7 +71,7 @@ static void add_joins(struct bpe_model *model, const uint8_t *token, uint32_t co
             continue; /* the character before does not have three bytes */
         const uint32_t right = min64(count - at, 3);
         if (left + whole_left < 3 || right == 1) {
-            model->edge_joins[token[at - 1] & 63] |= (uint64_t)1 << (token[at] & 63);
+            model->edge_joins[token[at] / 8 % 4][token[at - 1] & 63] |= (uint8_t)(1u << (token[at] % 8));
             continue;
         }
         uint64_t six = 0;

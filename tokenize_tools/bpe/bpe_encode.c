@@ -7,9 +7,9 @@
  * that no processor can predict. Here the usual case reads one cache line, and its only branch is taken where a piece
  * is not found:
  *
- *   1. scan_chunk() cuts up to SCAN_BYTES of text into pieces and reports their starts as a bitmap. cut() adds
- *      starts inside pieces: borders of two characters of three bytes that no token crosses. Chinese and Japanese text
- *      has few spaces, so without this its pieces would be whole clauses, which seldom repeat.
+ *   1. scan_chunk() cuts up to SCAN_BYTES of text into pieces and reports their starts as a bitmap. bpe_cut.h
+ *      adds starts inside pieces: borders of two characters of three bytes that no token crosses. Chinese and Japanese
+ * text has few spaces, so without this its pieces would be whole clauses, which seldom repeat.
  *   2. The bitmap becomes a list of positions, handled in batches of BPE_BATCH pieces.
  *   3. For each piece of the batch a key of 16 bytes is made: up to 15 bytes of text, then zeros, and the length in
  *      the last byte. Its hash selects a bucket, one cache line with two keys and their two values, and the line is
@@ -262,7 +262,7 @@ static size_t merge_giant(struct bpe_state *state, const uint8_t *bytes, size_t 
     return made;
 }
 
-/* Returns whether text[from, to) of the chunk is a part of a piece, cut by cut(). */
+/* Returns whether text[from, to) of the chunk is a part of a piece, cut by state->cut(). */
 static bool is_part(const struct bpe_state *state, size_t from, size_t to)
 {
     return (state->cuts[from / 64] >> (from % 64) & 1) || (state->cuts[to / 64] >> (to % 64) & 1);
@@ -582,34 +582,7 @@ static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t mad
 
 /* ---- from text to pieces ---- */
 
-/* Adds starts at borders of two characters of three bytes (the second may have four) that no token crosses. words:
- * of the bitmaps; done: bytes that were scanned. */
-static void cut(struct bpe_state *state, const uint8_t *text, size_t words, size_t done)
-{
-    const struct scan_masks *masks = &state->chunk.masks;
-    const uint64_t *tall = SCAN_ROW(masks->tall);
-    uint64_t *starts = state->chunk.starts;
-    for (size_t i = 0; i < words; i++) {
-        uint64_t found = tall[i] & ~starts[i] & (tall[i] << 3 | tall[(ptrdiff_t)i - 1] >> 61), cuts = 0;
-        if (64 * (i + 1) > done)
-            found &= done > 64 * i ? ((uint64_t)1 << (done - 64 * i)) - 1 : 0;
-        for (; found; found &= found - 1) {
-            const uint32_t at = (uint32_t)__builtin_ctzll(found);
-            const uint8_t *pair = text + 64 * i + at - 3;
-            uint64_t six = 0;
-            if (state->text_end - pair >= 8)
-                six = load64(pair);
-            else
-                memcpy(&six, pair, (size_t)(state->text_end - pair));
-            cuts |= (uint64_t)!bpe_may_join(state->model, six) << at;
-        }
-        starts[i] |= cuts;
-        state->cuts[i] = cuts;
-    }
-    state->cuts[words] = 0;
-}
-
-/* Writes the ids of a piece that is longer than a chunk, cut as in cut(). */
+/* Writes the ids of a piece that is longer than a chunk, cut as in bpe_cut.h. */
 static size_t encode_giant(struct bpe_state *state, const uint8_t *text, size_t count, void *tokens)
 {
     const size_t size = state->model->wide ? 4 : 2;
@@ -696,7 +669,7 @@ enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint
         if (done > SCAN_BYTES) {
             made += encode_giant(state, text, done, into + made * size);
         } else {
-            cut(state, text, (done + 63) / 64, done);
+            state->cut(&(struct bpe_cutting){state->model, &state->chunk, state->cuts, state->text_end}, text, done);
             made += bpe_encode_starts(state, text, done, into + made * size, room - made);
         }
         text += done;
@@ -765,6 +738,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     state->pieces = bpe_pieces_scalar;
     state->find_positions = bpe_positions_scalar;
     state->hash = bpe_hash_scalar;
+    state->cut = bpe_cut_scalar;
 #if defined(__x86_64__)
     const bool lanes = model->merge == bpe_merge && model->vocabulary < BPE_IDS;
     if (variant >= CPU_AVX2) {
@@ -776,6 +750,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     if (variant == CPU_VBMI) {
         state->pieces = bpe_pieces_vbmi;
         state->find_positions = bpe_positions_vbmi;
+        state->cut = bpe_cut_vbmi;
         state->merge_many = lanes ? bpe_merge_many_vbmi : NULL;
     }
     state->scratch.many = state->merge_many;

@@ -7,6 +7,7 @@
 #ifndef TOKMAP_BPE_BPE_ENCODE_H
 #define TOKMAP_BPE_BPE_ENCODE_H
 
+#include "bpe_cut.h"
 #include "bpe_merge.h"
 #include "bpe_windows.h"
 #include "platform/table_key.h"
@@ -129,6 +130,7 @@ struct bpe_state {
     bpe_pieces_function *pieces;
     bpe_positions_function *find_positions;
     bpe_hash_function *hash;
+    bpe_cut_function *cut;
     bpe_merge_many_function *merge_many; /* NULL: pieces that no cache holds are merged at once */
     struct scan_chunk chunk;
     uint64_t cuts[SCAN_WORDS + 1]; /* those of chunk.starts that are cuts inside a piece */

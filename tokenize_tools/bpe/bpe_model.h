@@ -82,10 +82,11 @@ struct bpe_model {
 
     /* Which pairs of characters of three bytes are side by side in some token: a filter of 2^BPE_JOIN_BITS bits by
      * the hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the
-     * last byte of the left one (row) and the first byte of the right one (bit), both modulo 64. Where neither bit
-     * is set, no merge can cross, so the piece is cut there and its parts are looked up on their own. */
+     * first byte of the right one, which is at least 0xE0 (row: its bits 3 and 4; bit: its lowest three), and the last
+     * byte of the left one (column, modulo 64). Where neither bit is set, no merge can cross, so the piece is cut there
+     * and its parts are looked up on their own. */
     uint64_t *joins;
-    uint64_t edge_joins[64];
+    uint8_t edge_joins[4][64];
 
     struct bpe_entry *seeds; /* what caches begin with: short tokens, each with the ids that merging its bytes gives */
     uint32_t seed_count;
@@ -227,19 +228,20 @@ static inline uint32_t bpe_result(const struct bpe_model *model, uint32_t rank)
 /* ---- joins of characters of three bytes ---- */
 
 #define BPE_JOIN_BITS 20
+#define BPE_JOIN_FACTOR 0x9E3779B97F4A7C15u
 
 /* The bit of model->joins for two characters of three bytes (if the second has four, its first three). */
 static inline uint32_t bpe_join_hash(uint64_t six_bytes)
 {
-    return (uint32_t)((six_bytes & 0xFFFFFFFFFFFFu) * 0x9E3779B97F4A7C15u >> (64 - BPE_JOIN_BITS));
+    return (uint32_t)((six_bytes & 0xFFFFFFFFFFFFu) * BPE_JOIN_FACTOR >> (64 - BPE_JOIN_BITS));
 }
 
 /* Returns whether a merge may cross the border in the middle of the six bytes. May be true although none does. */
 static inline bool bpe_may_join(const struct bpe_model *model, uint64_t six_bytes)
 {
     const uint32_t at = bpe_join_hash(six_bytes);
-    const uint32_t last = six_bytes >> 16 & 63, first = six_bytes >> 24 & 63;
-    return (model->joins[at / 64] >> (at % 64) & 1) | (model->edge_joins[last] >> first & 1);
+    const uint32_t last = six_bytes >> 16 & 63, first = six_bytes >> 24 & 31;
+    return (model->joins[at / 64] >> (at % 64) & 1) | (model->edge_joins[first / 8][last] >> (first % 8) & 1);
 }
 
 #endif
