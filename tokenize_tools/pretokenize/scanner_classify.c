@@ -8,6 +8,10 @@
 
 #include "scanner_classify.h"
 
+const uint8_t scan_pair_leads[SCAN_PAIRS] = {0xE4, 0xE9, 0xEA, 0xED};
+const uint8_t scan_row_bytes[SCAN_ROWS][2] = {{0xE2, 0x80}, {0xE3, 0x80}, {0xE3, 0x81},
+                                              {0xE3, 0x82}, {0xE3, 0x83}, {0xEF, 0xBC}};
+
 /* Collects bit number `bit` of each of the 8 bytes into one byte. */
 static uint64_t gather(uint64_t bytes, uint32_t bit)
 {
@@ -117,6 +121,22 @@ static uint8_t lead_bits(const struct scan_tables *tables, uint32_t lead)
     return 128 | bits;
 }
 
+/* The row of the characters of three bytes that begin with these two. */
+static const uint8_t *row_of(const struct scan_tables *tables, uint32_t lead, uint32_t second)
+{
+    return tables->blocks[class_first[(lead & 63) << 6 | (second & 63)]];
+}
+
+/* 128 | classes if all characters that begin with these two bytes have the same classes; otherwise 0. */
+static uint8_t pair_bits(const struct scan_tables *tables, uint32_t lead, uint32_t second)
+{
+    const uint8_t *row = row_of(tables, lead, second);
+    for (uint32_t last = 1; last < 64; last++)
+        if (row[last] != row[0])
+            return 0;
+    return 128 | row[0];
+}
+
 void scan_tables_init(struct scan_tables *tables, const struct split_rules *rules)
 {
     for (uint32_t i = 0; i < 128; i++)
@@ -131,6 +151,11 @@ void scan_tables_init(struct scan_tables *tables, const struct split_rules *rule
             tables->two[i][k] = tables->blocks[class_first[i << 6 | k]][0];
     for (uint32_t i = 0; i < 64; i++)
         tables->leads[i] = lead_bits(tables, 0xC0 | i);
+    for (uint32_t i = 0; i < SCAN_PAIRS; i++)
+        for (uint32_t k = 0; k < 64; k++)
+            tables->pairs[i][k] = pair_bits(tables, scan_pair_leads[i], k);
+    for (uint32_t i = 0; i < SCAN_ROWS; i++)
+        memcpy(tables->rows[i], row_of(tables, scan_row_bytes[i][0], scan_row_bytes[i][1]), sizeof tables->rows[i]);
 }
 
 scan_classify_function *scan_classify_choose(enum cpu_variant variant)

@@ -51,12 +51,23 @@ struct scan_masks {
     uint64_t any_quote;                       /* not 0 if the chunk contains an apostrophe */
 };
 
+/* First bytes with which most characters are Chinese (E4, E9) or Korean, but not all characters have the same class. */
+#define SCAN_PAIRS 4
+extern const uint8_t scan_pair_leads[SCAN_PAIRS];
+/* The first two bytes of most other characters in Chinese and Japanese text: its punctuation and kana. */
+#define SCAN_ROWS 6
+extern const uint8_t scan_row_bytes[SCAN_ROWS][2];
+
 /* Lookup tables that map characters to classes under certain rules. */
 struct scan_tables {
     uint8_t ascii[128];
     uint8_t leads[64]; /* by first byte & 63: 128 | classes if all characters with this first byte agree; otherwise 0 */
     uint8_t two[32][64];              /* classes of characters of two bytes, by first byte & 31 and second byte & 63 */
     uint8_t blocks[CLASS_BLOCKS][64]; /* indexed like class_blocks of classes.h */
+    /* For scanner_classify_vbmi.c, of scripts that are written without spaces: */
+    uint8_t pairs[SCAN_PAIRS][64]; /* by second byte & 63: 128 | classes if all characters with the first byte
+                                      scan_pair_leads[] and this second byte agree; otherwise 0 */
+    uint8_t rows[SCAN_ROWS][64];   /* by third byte & 63: classes of the characters that begin with scan_row_bytes[] */
 };
 
 /* Fills the tables for these rules. */

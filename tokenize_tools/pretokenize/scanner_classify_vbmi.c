@@ -36,13 +36,39 @@ static inline uint64_t look_up(const struct scan_tables *tables, const struct bl
     return same;
 }
 
-/* Adds the classes of characters of several bytes, whose first bytes are at the set bits of `rest`, to `found`. A text
- * of one script has few groups that differ in their last bytes only. Two groups are looked up in each step, because
- * the next step waits for what they leave. */
+/* Adds the classes of characters that are common in Chinese, Japanese, and Korean text to *found. Returns the bits of
+ * `rest` that are left. Each step is a comparison and a permutation that waits for no other, and there is no branch:
+ * look_up() would find the same groups, but one or two at a time, and how many there are cannot be predicted. */
+static inline uint64_t look_up_common(const struct scan_tables *tables, const struct block *block, uint64_t rest,
+                                      __m512i *found)
+{
+    uint64_t done = 0;
+#pragma GCC unroll 4
+    for (int i = 0; i < SCAN_PAIRS; i++) {
+        const uint64_t same =
+            _mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)scan_pair_leads[i]));
+        *found = _mm512_mask_permutexvar_epi8(*found, same, block->second, _mm512_loadu_si512(tables->pairs[i]));
+    }
+    rest &= ~(uint64_t)_mm512_movepi8_mask(*found);
+#pragma GCC unroll 6
+    for (int i = 0; i < SCAN_ROWS; i++) {
+        uint64_t same = _mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)scan_row_bytes[i][0]));
+        same = _mm512_mask_cmpeq_epi8_mask(same, block->second, _mm512_set1_epi8((char)scan_row_bytes[i][1]));
+        *found = _mm512_mask_permutexvar_epi8(*found, same, block->third, _mm512_loadu_si512(tables->rows[i]));
+        done |= same;
+    }
+    return rest & ~done;
+}
+
+/* Adds the classes of characters of several bytes, whose first bytes are at the set bits of `rest`, to `found`. Of the
+ * characters that are left after look_up_common(), a text of one script has few groups that differ in their last bytes
+ * only. Two groups are looked up in each step, because the next step waits for what they leave. */
 static inline __m512i look_up_all(const struct scan_tables *tables, const uint8_t *text, __m512i bytes, uint64_t rest,
                                   __m512i found)
 {
     const struct block block = {text, bytes, _mm512_loadu_si512(text + 1), _mm512_loadu_si512(text + 2)};
+    if (_mm512_mask_cmpge_epu8_mask(rest, bytes, _mm512_set1_epi8((char)0xE3)))
+        rest = look_up_common(tables, &block, rest, &found);
     while (rest) {
         const uint64_t one = look_up(tables, &block, _tzcnt_u64(rest), rest, &found);
         rest &= ~(one | look_up(tables, &block, 63 - _lzcnt_u64(rest), rest, &found));
@@ -52,10 +78,11 @@ static inline __m512i look_up_all(const struct scan_tables *tables, const uint8_
 
 /* Returns the classes of the bytes of characters that have more than one byte. If all characters with a first byte have
  * the same classes (most scripts), a table of first bytes gives them for the whole block at once, and shifted copies
- * spread them to the following bytes. The other characters are looked up by groups. *carry holds the classes of
- * the character that began in the previous block, and afterwards of the last character of this one. */
+ * spread them to the following bytes. The other characters are looked up by groups. Each byte of *carry
+ * holds the classes of the character that began in the previous block, and afterwards of the last character of this
+ * one. */
 static inline __m512i wide_bits(const struct scan_tables *tables, const uint8_t *block, __m512i bytes, uint64_t wide,
-                                uint64_t start, uint8_t *carry)
+                                uint64_t start, __m512i *carry)
 {
     static const uint8_t before[64] __attribute__((aligned(64))) = {
         63, 0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20,
@@ -70,15 +97,12 @@ static inline __m512i wide_bits(const struct scan_tables *tables, const uint8_t 
     const __m512i one = _mm512_permutexvar_epi8(back, found), two = _mm512_permutexvar_epi8(back, one);
     const uint64_t second = leads << 1 & ~start, third = leads << 2 & ~start & ~(leads << 1);
     const uint64_t fourth = leads << 3 & ~start & ~(leads << 1) & ~(leads << 2);
-    __m512i bits = _mm512_mask_mov_epi8(_mm512_set1_epi8((char)*carry), leads, found);
+    __m512i bits = _mm512_mask_mov_epi8(*carry, leads, found);
     bits = _mm512_mask_mov_epi8(bits, second, one);
     bits = _mm512_mask_mov_epi8(bits, third, two);
     bits = _mm512_mask_mov_epi8(bits, fourth, _mm512_permutexvar_epi8(back, two));
-    if (leads >> 61) {
-        uint8_t all[64];
-        _mm512_storeu_si512(all, bits);
-        *carry = all[63 - _lzcnt_u64(leads)] & 127;
-    }
+    if (leads >> 61)
+        *carry = _mm512_permutexvar_epi8(_mm512_set1_epi8((char)(63 - _lzcnt_u64(leads))), found);
     return _mm512_and_si512(bits, _mm512_set1_epi8(127));
 }
 
@@ -86,9 +110,8 @@ void scan_classify_vbmi(struct scan_masks *masks, const struct scan_tables *tabl
                         size_t readable)
 {
     const __m512i low = _mm512_loadu_si512(tables->ascii), high = _mm512_loadu_si512(tables->ascii + 64);
-    __m512i all = _mm512_setzero_si512();
+    __m512i all = _mm512_setzero_si512(), carry = all;
     uint64_t all_quotes = 0;
-    uint8_t carry = 0;
     for (size_t at = 0, word = 0; at < count; at += 64, word++) {
         uint8_t padded[64 + 4];
         const uint8_t *block = text + at;
