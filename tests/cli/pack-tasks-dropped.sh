@@ -206,7 +206,7 @@ equal "$(field status bytes_all)" "$(wc -c <bad.jsonl | tr -d ' ')"
 tokmap pack --status s/out >status
 holds status '0 of 1  failed  scan     1/2'
 holds status 'scan: 1 of 2 units, '
-holds status 'the keys are compared, and then the units packed, when all tasks have done their share'
+holds status 'the keys are compared, and then the units packed or sorted, when all tasks have done their share'
 rm -r s/out.work
 sed '$d' bad.jsonl >good.jsonl
 mv good.jsonl bad.jsonl
