@@ -86,12 +86,17 @@ options="-q -j 1 --shard-tokens 5k --unit-bytes 9000"
 tokmap pack $options -o ref/d in.jsonl
 is_whole()
 {
-    for file in ref/*; do same "$file" "$1/${file#ref/}"; done
-    equal "$(ls $1 | wc -l)" "$(ls ref | wc -l)" files:
+    for file in "${2:-ref}"/*; do same "$file" "$1/${file##*/}"; done
+    equal "$(ls $1 | wc -l)" "$(ls "${2:-ref}" | wc -l)" files:
 }
 
 srun -N 4 -n 4 tokmap pack $options --task auto -o e/d in.jsonl
 is_whole e
+# In stages, in which each task waits for the others.
+mkdir shuffled f
+tokmap pack $options --dedup exact --shuffle 3 -o shuffled/d in.jsonl
+srun -N 4 -n 4 tokmap pack $options --dedup exact --shuffle 3 --task auto -o f/d in.jsonl
+is_whole f shuffled
 # As programs of MPI are started, with the variables of each plugin that works here; on one node, because the plugin of
 # PMIx makes a folder with the same name for each node.
 for mpi in pmi2 pmix; do
