@@ -114,6 +114,11 @@ with socket.socket() as unused:
     refused = 'http://127.0.0.1:%d/x' % unused.getsockname()[1]
 done = pack(refused)
 assert done.returncode == 1 and refused in done.stderr and 'attempt 4' in done.stderr, done.stderr
+
+# A name that no name server knows is tried again as well: libcurl keeps a buffer of the first attempt. This name has a
+# part of more than 63 bytes, so no name server is asked.
+done = pack('http://' + 64 * 'a' + '.invalid/a.txt')
+assert done.returncode == 1 and 'resolve host' in done.stderr and 'attempt 4' in done.stderr, done.stderr
 for bad in ('http:///x', 'https://', 'http://127.0.0.1/a b'):
     done = pack(bad)
     assert done.returncode == 1, (bad, done.stderr)

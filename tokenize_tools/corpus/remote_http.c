@@ -414,7 +414,8 @@ static bool options_set(struct http *http, const struct http_request *request)
     SET(CURLOPT_HEADERDATA, http);
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, http);
-    SET(CURLOPT_BUFFERSIZE, 256L << 10);
+    /* A wish: libcurl 7.88 keeps the buffer of a request whose host was not found, and then refuses another size. */
+    (void)curl.easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
     SET(CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
     SET(CURLOPT_NOBODY, request->head ? 1L : 0L);
     SET(CURLOPT_FOLLOWLOCATION, request->keep_host ? 0L : 1L);
