@@ -28,6 +28,10 @@ misused --seq-len 0 --batch 4 $a:rest
 misused --seq-len 2 --batch 0 $a:rest
 misused --seq-len 2 --seed 4 $a:rest
 misused --max-epochs 0 $a:rest
+misused --tokens 1K data/web:80
+holds err "such as 'data/web:80%'"
+misused --tokens 1K data/web:101
+holds err "such as 'data/web:101:rest'"
 misused --tokens 1K web
 holds err "'web' does not say how much of the source is wanted; end it with a colon and one of rest, 20%, epochs=3, or "
 for how in '' resty 0% 101% -1% 1e3% 0.0000001% epochs= epochs=0 epochs=x tokens=0 tokens=B tokens=1.5 tokens=99999999T; do
@@ -48,16 +52,19 @@ holds err "cannot have the name 'natural'"
 failed --tokens 1K nothing:rest
 holds err 'nothing: there is no dataset of this name'
 failed $a:rest
-holds err "'rest' needs the tokens of the run; give them with --tokens"
+holds err "'rest' needs the length of the run; give it with --tokens"
 failed $a:20% $b:30%
 holds err 'percentages alone do not say how much is read'
+holds err 'or with --steps'
+failed --seq-len 10 --batch 10 --steps 10 $a:20% $b:30%
+holds err "end one of them with ':rest', or raise the percentages to 100% together"
 failed $a:epochs=1 $b:100%
 failed --tokens 1K $a:60% $b:41%
 holds err 'the percentages sum to 101%, more than 100%; lower some'
 failed --tokens 1K $a:60% $b:epochs=1
 holds err 'the sources need 1101 tokens (501 in epochs and tokens, 60% of the run), but the run has 1000'
 failed --tokens 2K $a:epochs=1 $b:40%
-holds err 'the sources sum to 1801 of 2000 tokens, and nothing fills the rest'
+holds err "the sources sum to 1801 of 2000 tokens, and nothing fills the rest; end one of them with ':rest', or leave out --tokens and --steps"
 failed --tokens 1001 $a:epochs=1 $b:rest
 holds err "nothing is left for 'rest'"
 failed --tokens 10 $a:1% $b:rest

@@ -6,6 +6,8 @@ holds out "tokens              14,761"
 holds out "a token stands for  1.00 bytes of text"
 holds out "end of document     id 256, 18 times (0.12% of the tokens)"
 holds out "p50 58"
+equal "$(sed -n '/^lengths of/,/^  mean/p' out | wc -l)" 4 # the percentiles are two lines
+holds out "  mean 820.1"
 holds out "     16 to 31          5  27.78         0.82  ##############################"
 holds out "input files: 4 files, the largest first"
 holds out "in/b/long.txt          1  13,391  90.72"

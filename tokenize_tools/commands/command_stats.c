@@ -193,8 +193,8 @@ static void head_print(const struct stats *stats)
     row_add(table, "a token stands for", text);
     if (stats->with_ids && info->eod_id != TOKMAP_NO_ID) {
         const uint64_t ends = token_counts_of(&stats->counts, info->eod_id);
-        (void)snprintf(text, sizeof text, "id %" PRIu64 ", %s times (%.2f%% of the tokens)", info->eod_id,
-                       cli_count(ends, a), percent(ends, stats->counts.tokens));
+        (void)snprintf(text, sizeof text, "id %" PRIu64 ", %s time%s (%.2f%% of the tokens)", info->eod_id,
+                       cli_count(ends, a), ends == 1 ? "" : "s", percent(ends, stats->counts.tokens));
         row_add(table, "end of document", text);
     } else {
         (void)snprintf(text, sizeof text, "id %" PRIu64, info->eod_id);

@@ -156,18 +156,28 @@ static double percent(uint64_t part, uint64_t whole)
     return whole ? 100.0 * (double)part / (double)whole : 0.0;
 }
 
+/* The mean has one decimal. It is at most the largest length, which fits in 64 bits. */
+static const char *mean_text(double mean, char text[32])
+{
+    char count[32];
+    const uint64_t whole = (uint64_t)mean;
+    const unsigned tenths = (unsigned)((mean - (double)whole) * 10 + 0.5); /* 10: rounded up to a whole */
+    (void)snprintf(text, 32, "%s.%u", cli_count(whole + tenths / 10, count), tenths % 10);
+    return text;
+}
+
 static void percentiles_print(const struct histogram *lengths, uint64_t smallest)
 {
     char a[32], b[32];
-    const double mean = (double)lengths->sum / (double)lengths->count;
     cli_print("  min %s", cli_count(smallest, a));
     for (size_t i = 0; i < PERCENTILES; i++) {
         /* Two lines: the quartiles and what is below them, and the long end. */
-        const char *gap = percentiles[i].per_thousand == 750 ? "\n  " : ", ";
-        cli_print("%s%s %s", gap, percentiles[i].name,
+        cli_print(percentiles[i].per_thousand == 750 ? "\n  " : ", ");
+        cli_print("%s %s", percentiles[i].name,
                   cli_count(histogram_percentile(lengths, percentiles[i].per_thousand), b));
     }
-    cli_print(", max %s\n  mean %.1f\n", cli_count(lengths->largest, a), mean);
+    cli_print(", max %s\n  mean %s\n", cli_count(lengths->largest, a),
+              mean_text((double)lengths->sum / (double)lengths->count, b));
 }
 
 /* Writes a bar of the length that `part` has beside `most`, which has BAR characters. What is not 0 has at least one.
@@ -328,12 +338,9 @@ const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT])
     char a[32], b[32], c[32], d[32], e[32];
     if (!lengths->documents)
         return memcpy(text, "none", sizeof "none");
-    /* The mean has one decimal. It is at most the largest length, which fits in 64 bits. */
-    const uint64_t whole = (uint64_t)lengths->mean;
-    const unsigned tenths = (unsigned)((lengths->mean - (double)whole) * 10 + 0.5); /* 10: rounded up to a whole */
-    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %s.%u", cli_count(lengths->p50, a),
+    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %s", cli_count(lengths->p50, a),
                    cli_count(lengths->p90, b), cli_count(lengths->p99, c), cli_count(lengths->largest, d),
-                   cli_count(whole + tenths / 10, e), tenths % 10);
+                   mean_text(lengths->mean, e));
     return text;
 }
 

@@ -80,6 +80,13 @@ static bool parse_what(struct mix_part *part, const char *text)
            part->amount <= HUNDRED_PERCENT;
 }
 
+/* Returns whether the text would be a percentage with a percent sign, as 80 in web:80. */
+static bool lacks_percent(const char *text)
+{
+    uint64_t amount;
+    return *text && parse_scaled(text, strlen(text), &amount) && amount <= HUNDRED_PERCENT;
+}
+
 /* The name of a source that has none is that of its dataset, without folders, a slash at its end, and a part. */
 static bool name_of_data(struct mix_part *part)
 {
@@ -112,8 +119,9 @@ bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *e
     if (!colon || !parse_what(part, colon + 1))
         return wrong(error,
                      "'%.200s' does not say how much of the source is wanted; end it with a colon and one of %s, such "
-                     "as '%.64s:rest'",
-                     text, FORMS, part->name[0] || !*rest ? "code" : rest);
+                     "as '%.64s%s'",
+                     text, FORMS, part->name[0] || !*rest ? "code" : rest,
+                     colon && !part->name[0] && lacks_percent(colon + 1) ? "%" : ":rest");
     if (colon == rest)
         return wrong(error, "'%.200s' names no dataset; write NAME:HOW_MUCH or NAME=DATASET:HOW_MUCH", text);
     part->data = strndup(rest, (size_t)(colon - rest));
@@ -197,10 +205,12 @@ bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct mix
         return wrong(error, "the percentages sum to %g%%, more than 100%%; lower some", (double)percent / SCALE);
     if (*total == 0) {
         if (rests)
-            return wrong(error, "'rest' needs the tokens of the run; give them with --tokens, such as --tokens 1T");
+            return wrong(error,
+                         "'rest' needs the length of the run; give it with --tokens, such as --tokens 1T, or with "
+                         "--steps");
         if (fixed == 0 || percent == HUNDRED_PERCENT)
-            return wrong(error, "percentages alone do not say how much is read; give the tokens of the run with "
-                                "--tokens, such as --tokens 1T");
+            return wrong(error, "percentages alone do not say how much is read; give the length of the run with "
+                                "--tokens, such as --tokens 1T, or with --steps");
         const unsigned __int128 all = fixed * HUNDRED_PERCENT / (HUNDRED_PERCENT - (uint64_t)percent);
         if (fixed > TOKENS_MOST || all > TOKENS_MOST)
             return wrong(error, "the sources have 2^63 tokens or more together; lower their epochs or tokens");
@@ -217,13 +227,13 @@ bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct mix
     if (used > *total)
         return wrong(error,
                      "the sources need %.4g tokens (%.4g in epochs and tokens, %g%% of the run), but the run has "
-                     "%" PRIu64 "; raise --tokens, or lower some",
+                     "%" PRIu64 "; raise --tokens or --steps, or lower some",
                      (double)used, (double)fixed, (double)percent / SCALE, *total);
     const uint64_t left = *total - (uint64_t)used;
     if (rests && left == 0)
         return wrong(error,
                      "the other sources take all %" PRIu64 " tokens, so nothing is left for 'rest'; raise "
-                     "--tokens, or lower some",
+                     "--tokens or --steps, or lower some",
                      *total);
     if (rests)
         divide(parts, count, left);
@@ -232,7 +242,8 @@ bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct mix
     else if (left)
         return wrong(error,
                      "the sources sum to %" PRIu64 " of %" PRIu64 " tokens, and nothing fills the rest; end one of "
-                     "them with ':rest', or leave out --tokens",
-                     (uint64_t)used, *total);
+                     "them with ':rest', or %s",
+                     (uint64_t)used, *total,
+                     fixed ? "leave out --tokens and --steps" : "raise the percentages to 100% together");
     return no_source_is_empty(parts, count, error);
 }
