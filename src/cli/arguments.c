@@ -394,6 +394,17 @@ int cli_parse(const struct cli_command *command, int argc, char **argv, const ch
     return environment_check(command);
 }
 
+void cli_maybe_hint(const struct cli_command *command, const char *operand)
+{
+    for (size_t i = 0; i < command->option_count; i++) {
+        const struct cli_option *option = &command->options[i];
+        const bool present = option->kind == CLI_MAYBE && option->given && *option->given;
+        if (present && !**(const char *const *)option->into)
+            cli_say(command->program, "if '%.100s' is the value of --%s, write --%s=%.100s", operand, option->name,
+                    option->name, operand);
+    }
+}
+
 int cli_run(const struct cli_command *command, int argc, char **argv,
             int (*body)(const struct cli_command *command, const char **operands, size_t count, void *user), void *user)
 {

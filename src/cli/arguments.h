@@ -24,6 +24,10 @@ int cli_run(const struct cli_command *command, int argc, char **argv,
 /* Prints "PROGRAM: " and the message on standard error, then "Try 'PROGRAM --help'."; returns CLI_MISUSED. */
 int cli_misused(const struct cli_command *command, const char *format, ...) __attribute__((format(printf, 2, 3)));
 
+/* Says how a value is written if an option of the command line takes one only after an equals sign and had none, so
+ * that `operand`, which names no file, may be its value: "--seal 9". */
+void cli_maybe_hint(const struct cli_command *command, const char *operand);
+
 /* For "did you mean": the word that is nearest to the one that was typed, or NULL if none of them is near. Words are
  * near if they differ in up to 2 bytes (1 if the typed word has fewer than 4), or if a word begins with the typed one.
  */

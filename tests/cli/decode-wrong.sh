@@ -24,6 +24,9 @@ wrong '[72\n' 'standard input:1: the array is not closed'
 wrong '[72]\n[[1]]' 'standard input:2: this is not an array of ids'
 wrong '[72] [73]\n' 'standard input:1: this is not an array of ids'
 wrong '[7.5]\n' 'standard input:1: this is not an array of ids'
+exits 1 tokmap decode 72 105 2>err
+holds err "72: the input cannot be opened"
+holds err "to decode ids themselves, write --ids '15496 995'"
 exits 1 tokmap decode nowhere 2>err
 exits 1 tokmap decode '' 2>err
 holds err 'the input cannot be opened'

@@ -28,3 +28,6 @@ ask '[97]' '{"text": "a"}'
 ask '[]' '{"text": ""}'
 exec 3>&- 4<&-
 wait $pid
+# A text where a file is expected.
+exits 1 tokmap encode 'Hello world' 2>err
+holds err 'to encode a text itself, write --text TEXT'

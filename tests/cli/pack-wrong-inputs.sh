@@ -49,6 +49,9 @@ if tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&
 fi
 wrong 'hollow: the folder contains no regular files' in hollow
 wrong 'nowhere: the input cannot be opened: No such file' in nowhere
+wrong "if '9' is the value of --seal, write --seal=9" --seal 9 in
+wrong "if 'x' is the value of --eod, write --eod=x" in --eod x
+! grep -q 'write --bos' err
 wrong 'none*: no file matches this pattern' in 'none*'
 wrong 'the inputs contain no documents' blank.jsonl
 wrong "gpt2.json: there is no file or folder of this name; name a vocabulary file" -t gpt2.json in

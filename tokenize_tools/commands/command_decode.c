@@ -278,7 +278,12 @@ static int files_decode(struct decoding *decoding, const char **operands, size_t
     free(buffer);
     free(decoding->ids);
     free(decoding->text.bytes);
-    return cli_finish(program, status ? command_failed(decoding->command, &error) : CLI_DONE);
+    if (!status)
+        return cli_finish(program, CLI_DONE);
+    const int failed = command_failed(decoding->command, &error);
+    if (status == TOKMAP_ERROR_NOT_FOUND)
+        cli_say(program, "an argument is the name of a file; to decode ids themselves, write --ids '15496 995'");
+    return cli_finish(program, failed);
 }
 
 static int decode(const struct cli_command *command, const char **operands, size_t operand_count, void *user)

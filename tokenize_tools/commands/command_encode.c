@@ -245,7 +245,15 @@ static int inputs_encode(struct encoding *encoding, const char **operands, size_
     corpus_close(corpus);
     tokenizer_state_free(encoding->state);
     free(encoding->out.tokens);
-    return cli_finish(program, status && status != TOKMAP_END ? command_failed(encoding->command, &error) : CLI_DONE);
+    if (!status || status == TOKMAP_END)
+        return cli_finish(program, CLI_DONE);
+    const int failed = command_failed(encoding->command, &error);
+    for (size_t i = 0; i < operand_count && status == TOKMAP_ERROR_NOT_FOUND; i++)
+        if (!strcmp(error.path, operands[i])) {
+            cli_say(program, "an argument is the name of a file; to encode a text itself, write --text TEXT");
+            cli_maybe_hint(encoding->command, operands[i]);
+        }
+    return cli_finish(program, failed);
 }
 
 static int eod_bos_choose(const struct cli_command *command, struct encoding *encoding)
@@ -316,7 +324,8 @@ int command_encode(int argc, char **argv)
         {0, "json", CLI_FLAG, &encoding.json, NULL, NULL, "the same as --output-format jsonl", NULL},
         {0, "pieces", CLI_FLAG, &encoding.pieces, NULL, NULL,
          "print each token with its text: one per line, and an empty line after each document; as JSONL, objects with "
-         "id and text", NULL},
+         "id and text",
+         NULL},
     };
     const struct cli_command command = {
         .program = program,

@@ -353,6 +353,9 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
         skip_report_advise(&packing->skips, &packing->result.counts);
         const int failed = command_failed(packing->command, &error);
         skip_report_hint(&packing->skips, &packing->result.counts, operands, operand_count, &error);
+        for (size_t i = 0; i < operand_count; i++)
+            if (error.status == TOKMAP_ERROR_NOT_FOUND && !strcmp(error.path, operands[i]))
+                cli_maybe_hint(packing->command, operands[i]);
         if (packing->result.kept && packing->tasks.asked.given)
             cli_say(program, "the work so far is kept in %s.work", packing->prefix);
         else if (packing->result.kept)
