@@ -76,6 +76,8 @@ same whole.bin parts.bin
 printf '{"ids": [1, 2, 9]}\n{"ids": [1, 2, 3]}\n' >e.jsonl
 tokmap pack -q --ids-field ids --vocab-size 10 --eod=9 --max-tokens 2 -o e e.jsonl
 equal "$(bytes 2 e.bin)" ' 1 2 9 '
+exits 1 tokmap pack -q --min-tokens 400000 -o none texts 2>err
+holds err "no document is left to pack: 6 of the inputs' documents have fewer tokens than --min-tokens or more than --max-tokens"
 exits 1 tokmap pack -q --min-tokens 100 -o none e.jsonl --field ids 2>err
 
 # The same bytes for each number of threads.

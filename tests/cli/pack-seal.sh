@@ -179,5 +179,5 @@ if [ -e lev.work/journal ]; then
     exits 1 tokmap pack -q -o lev --seal=2 a.jsonl a.jsonl a.jsonl 2>err
     holds err 'another --seal: it had 1, and this one has 2'
     exits 1 tokmap pack -q -o lev a.jsonl a.jsonl a.jsonl 2>err
-    holds err 'another --seal: it had 1, and this one has nothing'
+    holds err 'another --seal: it had 1, and this one has none'
 fi

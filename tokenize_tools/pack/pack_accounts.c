@@ -8,10 +8,16 @@
 enum tokmap_status pack_documents_check(const struct pack_result *result, struct tokmap_error *error)
 {
     const struct corpus_counts *counts = &result->counts;
+    const struct corpus_left_out *by_length = &counts->left_out[CORPUS_REASON_LENGTH];
     if (!counts->documents && result->dropped.documents)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "all %" PRIu64 " documents contain words of the excluded texts, so nothing is packed",
                          result->dropped.documents);
+    if (!counts->documents && by_length->files + by_length->records)
+        return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
+                         "no document is left to pack: %" PRIu64 " of the inputs' documents have fewer tokens than "
+                         "options.min_tokens or more than options.max_tokens",
+                         by_length->files + by_length->records);
     if (!counts->documents)
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs contain no documents; name inputs that contain text");

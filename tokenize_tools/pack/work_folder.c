@@ -207,12 +207,12 @@ static enum tokmap_status differs(const struct work_folder *folder, const char *
                                   size_t before_bytes, const char *now, struct tokmap_error *error)
 {
     char old[SHOWN + 16];
-    (void)snprintf(old, sizeof old, "%s%.*s%s", before_bytes ? "" : "nothing", (int)min64(before_bytes, SHOWN), before,
+    (void)snprintf(old, sizeof old, "%s%.*s%s", before_bytes ? "" : "none", (int)min64(before_bytes, SHOWN), before,
                    before_bytes > SHOWN ? "..." : "");
     return error_set(error, TOKMAP_ERROR_MISMATCH, folder->path, TOKMAP_NO_OFFSET,
                      "here is the unfinished work of a command with another %s: it had %s, and this one has %.*s; "
                      "repeat that command to continue it, or start over with options.start_over",
-                     name, old, SHOWN, *now ? now : "nothing");
+                     name, old, SHOWN, *now ? now : "none");
 }
 
 /* Writes a fact, or compares it. */
@@ -314,7 +314,7 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
     if (status)
         return status;
     if (record.type == FACTS_END)
-        return differs(folder, "list of inputs", "ended", 5, shown, error);
+        return differs(folder, "list of inputs", "no more", 7, shown, error);
     if (record.type != INPUT)
         return damaged(folder, error);
     const struct input_fact before = {load64(record.payload), load64(record.payload + 8)};
@@ -386,7 +386,8 @@ static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_e
     if (status)
         return status;
     if (record.type == INPUT)
-        return differs(folder, "list of inputs", (const char *)record.payload + 16, record.bytes - 16, "ended", error);
+        return differs(folder, "list of inputs", (const char *)record.payload + 16, record.bytes - 16, "no more",
+                       error);
     if (record.type == FACT)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder->journal, TOKMAP_NO_OFFSET,
                          "here is the unfinished work of another version of tokmap; start over with "

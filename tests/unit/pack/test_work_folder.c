@@ -132,10 +132,10 @@ static void test_what_differs_is_named(void **unused)
     facts[0].value = "2000";
     refused(TOKMAP_ERROR_MISMATCH, "another --shard-tokens: it had 1000, and this one has 2000");
     facts[0].value = "";
-    refused(TOKMAP_ERROR_MISMATCH, "it had 1000, and this one has nothing");
+    refused(TOKMAP_ERROR_MISMATCH, "it had 1000, and this one has none");
     facts[0].value = "1000";
     facts[1].value = "url";
-    refused(TOKMAP_ERROR_MISMATCH, "another --columns: it had nothing, and this one has url");
+    refused(TOKMAP_ERROR_MISMATCH, "another --columns: it had none, and this one has url");
     facts[1].value = "";
     file_write_text("a.txt", "first text, longer");
     refused(TOKMAP_ERROR_MISMATCH, "had 10 bytes when this work began, and now it has 18");
@@ -162,12 +162,12 @@ static void test_list_of_inputs(void **unused)
     struct work_folder_options options = options_of();
     options.operand_count = 1;
     assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
-    assert_non_null(strstr(error.message, "it had b.txt, and this one has ended"));
+    assert_non_null(strstr(error.message, "it had b.txt, and this one has no more"));
     const char *three[] = {"a.txt", "b.txt", "b.txt"};
     options.operands = three;
     options.operand_count = 3;
     assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
-    assert_non_null(strstr(error.message, "it had ended, and this one has b.txt"));
+    assert_non_null(strstr(error.message, "it had no more, and this one has b.txt"));
     const char *standard[] = {"-"};
     options.operands = standard;
     options.operand_count = 1;
