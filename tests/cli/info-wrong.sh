@@ -61,3 +61,9 @@ holds err "did you mean 'batch'?"
 if grep 'probably not' err; then exit 1; fi
 [ -w /dev/full ] && exits 1 tokmap info small >/dev/full 2>err
 exit 0
+# A dataset that is not complete yet.
+mkdir later.work
+exits 1 tokmap info later 2>err
+holds err 'later: there is no dataset of this name yet, only the unfinished work of a `tokmap pack` (later.work); repeat'
+exits 1 tokmap show later --document 0 2>err
+holds err 'only the unfinished work'

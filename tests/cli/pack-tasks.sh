@@ -275,6 +275,9 @@ holds err 'the inputs contain no documents'
 [ ! -e n ]
 exits 1 tokmap pack --status in >out 2>err
 holds err "no tasks work on 'in': it has no folder of unfinished work"
+mkdir bare.work
+tokmap pack --status bare >out
+equal "$(cat out)" 'bare: no task has reported yet: bare.work is the work of a command without --task, or of tasks that have just begun'
 exits 1 tokmap pack --status nothing >out 2>err
 holds err "no tasks work on 'nothing': it has no folder of unfinished work"
 [ ! -e w.work ]

@@ -1,6 +1,7 @@
 /* target.c - see target.h. */
 #include "target.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "common/error.h"
@@ -38,7 +39,16 @@ static const char *run_option_given(const struct run_arguments *arguments)
 static void missing_name(const char *name, struct tokmap_error *error)
 {
     struct os_stat found;
-    if (!strcmp(error->path, name) && os_stat(name, &found))
+    char work[4096];
+    if (strcmp(error->path, name) != 0 || !os_stat(name, &found))
+        return;
+    const int length = snprintf(work, sizeof work, "%s.work", name);
+    if (length > 0 && (size_t)length < sizeof work && !os_stat(work, &found))
+        (void)error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
+                        "there is no dataset of this name yet, only the unfinished work of a `tokmap pack` (%.200s); "
+                        "repeat that command to complete it",
+                        work);
+    else
         (void)error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
                         "there is no run file and no dataset of this name (no file has this name, or this name with "
                         ".tmx added); check the path");

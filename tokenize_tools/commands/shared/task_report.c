@@ -107,6 +107,13 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
     static const bool right[] = {false, false, false, true, true, true, true, true, true, false};
     static const char *const head[] = {"task",   "state", "stage",    "units", "documents",
                                        "tokens", "bytes", "a second", "left",  "process"};
+    if (!count) {
+        cli_print(
+            "%s: no task has reported yet: %s.work is the work of a command without --task, or of tasks that have "
+            "just begun\n",
+            prefix, prefix);
+        return;
+    }
     struct cli_table *table = cli_table_new(10);
     char a[32], b[32], c[32], d[32], e[32], name[64], units[64], process[TASK_HOST_MOST + 32];
     cli_table_row(table, head);
