@@ -358,8 +358,10 @@ static enum tokmap_status check_manifest_head(const char *path, const char *text
             error, TOKMAP_ERROR_FORMAT, path, TOKMAP_NO_OFFSET,
             "this is not a shard, a folder, or a manifest (a manifest begins with the line \"" MANIFEST_HEAD
             "1\"), and it does not begin like a token file of Megatron, llm.c, or NumPy; tokmap does not assume that a "
-            "file without a .tmx contains tokens: `tokmap pack` makes both files, and " FOREIGN_RAW_FORM
-            " names tokens without a header");
+            "file without a .tmx contains tokens: `tokmap pack` makes both files, and %s",
+            ends_in(path, strlen(path), ".ds")    ? "datatrove:PATH names a file of datatrove"
+            : ends_in(path, strlen(path), ".npy") ? "olmo:PATH,width=2,eod=50256 names a file of OLMo-core"
+                                                  : FOREIGN_RAW_FORM " names tokens without a header");
     while (bytes > head && is_blank(text[bytes - 1]))
         bytes--;
     if (bytes == head + 1 && text[head] == '1')

@@ -53,6 +53,12 @@ refuses l.bin "l.bin: the file is 1032 bytes long, but its header counts 5 token
 make e.bin 'struct.pack("<3i", 20240522, 1, 5) + bytes(1012) + bytes(8)'
 refuses llmc:e.bin "this is an evaluation file of llm.c"
 make d.ds 'bytes(10)'
+exits 1 tokmap info d.ds 2>err
+holds err 'datatrove:PATH names a file of datatrove'
+make o.npy 'bytes(10)'
+exits 1 tokmap info o.npy 2>err
+holds err 'olmo:PATH,width=2,eod=50256 names a file of OLMo-core'
+refuses olmo:o.npy "olmo files have no header that says how wide their tokens are; add the word width"
 refuses datatrove:d.ds "no .metadata beside it that says how wide its tokens are"
 make d.ds.metadata 'b"gpt2|2\n6\n6 T"'
 refuses datatrove:d.ds "the file has 5 tokens of 2 bytes, but its .metadata counts 6"

@@ -30,7 +30,7 @@ enum tokmap_status raw_parse(struct foreign_layout *layout, enum foreign_kind ki
     const char *name = foreign_kind_name(kind), *other = words->offset ? NULL : other_format(head, bytes);
     if (!words->width)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
-                         "a %s file has no header that says how wide its tokens are; add the word width, for example "
+                         "%s files have no header that says how wide their tokens are; add the word width, for example "
                          "%s:PATH,width=2,eod=50256",
                          name, name);
     if (other)
