@@ -122,7 +122,8 @@ static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_e
                          "another process is writing this output; wait for it, or choose another name");
     if (system == EACCES || system == EPERM)
         return system_failed(writer, system, INDEX_PARTIAL,
-                             "the output cannot be created; another user may be writing it, or may have left this file",
+                             "the output cannot be created; its folder may not be writable for you, or the file may "
+                             "belong to another user",
                              error);
     if (system)
         return system_failed(writer, system, INDEX_PARTIAL,

@@ -268,9 +268,10 @@ static enum tokmap_status cannot_create(int system, const char *path, struct tok
     if (system == EWOULDBLOCK)
         return error_set(error, TOKMAP_ERROR_BUSY, path, TOKMAP_NO_OFFSET,
                          "another process is writing this output; wait for it, or choose another name");
-    return error_set_system(
-        error, system, path, TOKMAP_NO_OFFSET, "the output cannot be created%s",
-        system == EACCES || system == EPERM ? "; another user may be writing it, or may have left this file" : "");
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output cannot be created%s",
+                            system == EACCES || system == EPERM
+                                ? "; its folder may not be writable for you, or the file may belong to another user"
+                                : "");
 }
 
 /* Creates the partial files and locks them, that of the last file first: whoever has it may look at the others. Without

@@ -52,9 +52,10 @@ static enum tokmap_status part_open(struct output_part *part, struct tokmap_erro
         return error_set(error, TOKMAP_ERROR_BUSY, part->partial, TOKMAP_NO_OFFSET,
                          "another process is writing this output; wait for it, or choose another name");
     if (system)
-        return error_set_system(
-            error, system, part->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
-            system == EACCES || system == EPERM ? "; another user may be writing it, or may have left this file" : "");
+        return error_set_system(error, system, part->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
+                                system == EACCES || system == EPERM
+                                    ? "; its folder may not be writable for you, or the file may belong to another user"
+                                    : "");
     part->made = true;
     return TOKMAP_OK;
 }

@@ -35,10 +35,11 @@ static enum tokmap_status partial_open(struct output_file *file, struct tokmap_e
     if (system == EWOULDBLOCK)
         return error_set(error, TOKMAP_ERROR_BUSY, file->partial, TOKMAP_NO_OFFSET,
                          "another process is writing this output; wait for it, or choose another name");
-    return system ? error_set_system(error, system, file->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
-                                     system == EACCES || system == EPERM
-                                         ? "; another user may be writing it, or may have left this file"
-                                         : "")
+    return system ? error_set_system(
+                        error, system, file->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
+                        system == EACCES || system == EPERM
+                            ? "; its folder may not be writable for you, or the file may belong to another user"
+                            : "")
                   : TOKMAP_OK;
 }
 
