@@ -197,7 +197,7 @@ part 2 1 d
 rm -r $work/shard-*.work
 ls $work | grep merged- >merged
 exits 1 tokmap pack -q -o d/out $all --unit-bytes 40K --task 0/2 $inputs 2>err
-holds err 'a finished shard'
+holds err 'a finished shard cannot be found; remove the file merged- with its number'
 [ ! -e d/out ]
 (cd $work && rm $(cat ../../merged))
 tasks 2 d

@@ -83,6 +83,7 @@ struct pack {
     bool writes;           /* false for a dry run */
     bool sorts;            /* a unit of a shuffle: its documents are sorted, and shards are made later */
     struct shuffle_sorted sorted;
+    bool is_sorted;           /* the unit's file may have its name, also after an error */
     struct drop_filter *drop; /* NULL without options.drop */
     struct shard_set *sets[SPLIT_SETS_MOST];
     struct set_of set_of[SPLIT_SETS_MOST];
@@ -686,7 +687,8 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     }
     if (!status && pack->options->unit)
         status = pack->options->unit->committed(pack->options->unit->user, result, error);
-    if (!status && pack->sorts)
+    pack->is_sorted = !status && pack->sorts;
+    if (pack->is_sorted)
         status = sorted_unit_write(pack->options->unit->sorted, &pack->sorted, result, pack->options->sync, error);
     if (!status && pack->options->unit) {
         set_work_tidy(pack->work);
@@ -766,7 +768,7 @@ static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *er
     const struct pack_parts parts = parts_of(pack);
     enum tokmap_status status = TOKMAP_OK;
     if (pack->sorts)
-        status = shuffle_sort(pack->shuffle, &pack->sorted, error);
+        status = shuffle_sort(pack->shuffle, pack->options->sync, &pack->sorted, error);
     else if (pack->shuffle)
         status = shuffle_finish(pack->shuffle, pack->sets, error);
     if (pack->sorts) /* a checkpoint may have had them */
@@ -869,9 +871,11 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         status = options->before_commit(options->user, error);
     if (!status && pack.writes && !pack.finished)
         status = commit(&pack, error);
+    output_close(&pack, status);
+    if (pack.sorts && pack.shuffle && status && !result->kept && !pack.is_sorted)
+        shuffle_remove(pack.shuffle);
     if (pack.sorts)
         shuffle_free(pack.shuffle);
-    output_close(&pack, status);
     ordered_workers_free(pack.workers);
     return status;
 }

@@ -195,9 +195,10 @@ static enum tokmap_status sum_check(const struct finish *finish, const struct pa
 
 /* Moves a file of a unit to its place in the folder of the set. One that is there was moved by a process that was
  * killed. */
-static enum tokmap_status file_move(const char *from, const char *into, uint64_t records, bool sync,
+static enum tokmap_status file_move(const struct finish *finish, const char *from, const char *into, uint64_t records,
                                     struct tokmap_error *error)
 {
+    const bool sync = finish->options->sync;
     struct os_stat found;
     if (!from || !into)
         return no_memory(error);
@@ -206,8 +207,11 @@ static enum tokmap_status file_move(const char *from, const char *into, uint64_t
         return TOKMAP_OK;
     if (system)
         return error_set_system(error, system, from, TOKMAP_NO_OFFSET,
-                                "a finished shard of a unit cannot be found; remove the unit's file that ends in "
-                                ".done, and run its task again");
+                                finish->options->shuffle
+                                    ? "a finished shard cannot be found; remove the file merged- with its number, and "
+                                      "run its task again"
+                                    : "a finished shard of a unit cannot be found; remove the unit's file that ends in "
+                                      ".done, and run its task again");
     if (records) {
         const enum tokmap_status status = origin_shift(from, into, records, sync, error);
         /* The name of the new index is on storage before that of the old one goes. */
@@ -249,7 +253,7 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
             continue;
         char *from = shard_path(finish, unit, set, shard, files[i]);
         char *into = path_join("", 0, prefix, strlen(prefix), files[i]);
-        status = file_move(from, into, i == 2 ? records : 0, finish->options->sync, error);
+        status = file_move(finish, from, into, i == 2 ? records : 0, error);
         if (!status && i == 2)
             status = index_open(&index, into, error);
         if (!status && i == 2) {

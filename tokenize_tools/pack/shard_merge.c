@@ -222,10 +222,11 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
         status = document_add(merging, error);
     if (status == TOKMAP_END)
         status = output_commit(merging, error);
+    const bool committed = !status; /* also if the file may have its name, and could not be synced */
     if (!status)
         status = file_write(merging, id, error);
     shard_set_abandon(merging->set);
-    (status ? set_work_abandon : set_work_leave)(merging->work);
+    (committed ? set_work_leave : set_work_abandon)(merging->work);
     shuffle_merge_close(merging->merge);
     shuffle_hand_free(merging->hand);
     free(merging->chunks.chunks);

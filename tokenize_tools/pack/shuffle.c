@@ -460,7 +460,8 @@ enum tokmap_status shuffle_finish(struct shuffle *shuffle, struct shard_set *con
     return status == TOKMAP_END ? TOKMAP_OK : status;
 }
 
-enum tokmap_status shuffle_sort(struct shuffle *shuffle, struct shuffle_sorted *sorted, struct tokmap_error *error)
+enum tokmap_status shuffle_sort(struct shuffle *shuffle, bool sync, struct shuffle_sorted *sorted,
+                                struct tokmap_error *error)
 {
     assert(shuffle->options.keyed && !shuffle->open.begun);
     enum tokmap_status status = files_place(shuffle, error);
@@ -469,7 +470,7 @@ enum tokmap_status shuffle_sort(struct shuffle *shuffle, struct shuffle_sorted *
         status = shuffle_chunks_write(&shuffle->chunks, error);
     if (!status)
         status = shuffle_chunks_end(&shuffle->chunks, error);
-    if (!status)
+    if (!status && sync)
         status = shuffle_sync(shuffle, error);
     *sorted = (struct shuffle_sorted){.chunks = shuffle->chunks.chunks,
                                       .count = shuffle->chunks.chunk_count,

@@ -65,13 +65,14 @@ enum tokmap_status shuffle_add(struct shuffle *shuffle, uint32_t set, const stru
  * written), ERROR_IO, ERROR_MEMORY, ERROR_INTERRUPTED, those of shard_set_add(). */
 enum tokmap_status shuffle_finish(struct shuffle *shuffle, struct shard_set *const *sets, struct tokmap_error *error);
 
-/* With options.keyed, and in place of shuffle_finish(): writes all documents to chunks in files with names, and syncs
- * them. *sorted is valid as long as the shuffle. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+/* With options.keyed, and in place of shuffle_finish(): writes all documents to chunks in files with names. sync: they
+ * must survive a crash. *sorted is valid as long as the shuffle. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 struct shuffle_sorted {
     const struct shuffle_chunk *chunks; /* those of a file follow each other, with their keys */
     uint64_t count, files, long_bytes;
 };
-enum tokmap_status shuffle_sort(struct shuffle *shuffle, struct shuffle_sorted *sorted, struct tokmap_error *error);
+enum tokmap_status shuffle_sort(struct shuffle *shuffle, bool sync, struct shuffle_sorted *sorted,
+                                struct tokmap_error *error);
 
 /* The names of these files in their folder: "chunks-0" and so on, and "long-0". */
 #define SHUFFLE_CHUNKS_NAME "chunks"

@@ -304,9 +304,15 @@ enum tokmap_status shuffle_cuts_read(struct shuffle_cuts *cuts, const struct sor
     if (!status)
         memcpy(cuts, bytes.bytes, sizeof *cuts);
     bytes_free(&bytes);
-    for (uint32_t set = 0; set < units->sets && !status; set++) {
+    for (uint32_t set = 0; set < SPLIT_SETS_MOST && !status; set++) {
         const uint64_t row = row_bytes(units, set);
         uint64_t rows = 0;
+        if (set >= units->sets) {
+            status = stage_section_count(id, set, 1, &rows, error);
+            if (!status && (rows || cuts->sets[set].shards))
+                status = stage_corrupt(id, error);
+            continue;
+        }
         if (row > UINT32_MAX)
             return no_memory(row, error);
         status = stage_section_count(id, set, (uint32_t)row, &rows, error);

@@ -23,6 +23,24 @@ static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
     return error_set_memory(error, "the sorted units", bytes);
 }
 
+/* The files of a unit cannot be read, or are not what was written. */
+static enum tokmap_status lost(const char *path, int system, uint64_t unit, struct tokmap_error *error)
+{
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                            "the sorted documents of unit %" PRIu64
+                            " cannot be read; if they are lost, remove the files sorted-%06" PRIu64
+                            " and cuts-000000 in the folder above this one's, and run all tasks again",
+                            unit, unit);
+}
+
+static enum tokmap_status damaged(const char *path, uint64_t offset, uint64_t unit, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_CORRUPT, path, offset,
+                     "the sorted documents of unit %" PRIu64 " are damaged; remove the files sorted-%06" PRIu64
+                     " and cuts-000000 in the folder above this one's, and run all tasks again",
+                     unit, unit);
+}
+
 /* ---- write ---- */
 
 enum tokmap_status sorted_unit_write(const struct stage_id *id, const struct shuffle_sorted *sorted,
@@ -91,6 +109,24 @@ static enum tokmap_status totals_read(struct sorted_units *units, const struct s
         units->all.sets[i].tokens += totals->sets[i].tokens;
     }
     return units->all.files <= UINT32_MAX ? TOKMAP_OK : stage_corrupt(id, error);
+}
+
+/* Whether the documents that are too long for a record are there. */
+static enum tokmap_status long_check(const struct sorted_units *units, const struct stage_id *id,
+                                     struct tokmap_error *error)
+{
+    struct sorted_unit *unit = &units->list[id->number];
+    struct os_stat found = {0};
+    unit->long_path = unit_path(units->folder, id->number, ".work/" SHUFFLE_LONG_NAME "-0");
+    if (!unit->long_path)
+        return no_memory(0, error);
+    if (!unit->totals.long_bytes)
+        return TOKMAP_OK;
+    const int system = os_stat(unit->long_path, &found);
+    return system ? lost(unit->long_path, system, id->number, error)
+           : found.kind != OS_KIND_FILE || found.bytes < unit->totals.long_bytes
+               ? damaged(unit->long_path, TOKMAP_NO_OFFSET, id->number, error)
+               : TOKMAP_OK;
 }
 
 /* Whether a chunk can follow `last` in the files of a unit; NULL: it is the first one. */
@@ -185,9 +221,8 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
         status = totals_read(units, &id, &bytes, error);
         records = inputs->list[i].begin ? records : 0;
         units->list[i].records_before = records;
-        units->list[i].long_path = unit_path(folder, i, ".work/" SHUFFLE_LONG_NAME "-0");
-        if (!status && !units->list[i].long_path)
-            status = no_memory(0, error);
+        if (!status)
+            status = long_check(units, &id, error);
         records += units->list[i].totals.lines;
     }
     bytes_free(&bytes);
@@ -253,13 +288,7 @@ enum tokmap_status sorted_units_open(void *self, uint32_t file, int *fd, struct 
         units->files[slot].fd = *fd;
         units->files[slot].open = true;
     }
-    const enum tokmap_status status =
-        system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET,
-                                  "the sorted documents of unit %" PRIu64
-                                  " cannot be read; if they are lost, remove the files sorted-%06" PRIu64
-                                  " and cuts-000000 in the folder above this one's, and run all tasks again",
-                                  sorted_units_of(units, file), sorted_units_of(units, file))
-               : TOKMAP_OK;
+    const enum tokmap_status status = system ? lost(path, system, sorted_units_of(units, file), error) : TOKMAP_OK;
     free(path);
     return status;
 }
@@ -267,14 +296,9 @@ enum tokmap_status sorted_units_open(void *self, uint32_t file, int *fd, struct 
 enum tokmap_status sorted_units_damaged(void *self, uint32_t file, uint64_t offset, struct tokmap_error *error)
 {
     const struct sorted_units *units = self;
-    const uint64_t unit = sorted_units_of(units, file);
     char *path = file_path(units, file);
     const enum tokmap_status status =
-        path ? error_set(error, TOKMAP_ERROR_CORRUPT, path, offset,
-                         "the sorted documents of unit %" PRIu64 " are damaged; remove the files sorted-%06" PRIu64
-                         " and cuts-000000 in the folder above this one's, and run all tasks again",
-                         unit, unit)
-             : no_memory(0, error);
+        path ? damaged(path, offset, sorted_units_of(units, file), error) : no_memory(0, error);
     free(path);
     return status;
 }
