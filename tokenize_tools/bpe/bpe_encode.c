@@ -57,7 +57,7 @@ _Static_assert(BPE_SEEDS >= UINT32_C(2) << BUCKET_BITS, "a bucket holds two entr
 #define LONGEST_KEPT 2048               /* bytes: web pages have lists without spaces, the same on each page */
 
 #define BUCKETS_BYTES ((uint64_t)sizeof(struct bpe_bucket) << BUCKET_BITS)
-#define LONGS_BYTES ((uint64_t)sizeof(struct bpe_long) << BPE_LONG_BITS)
+#define LONGS_BYTES ((uint64_t)sizeof(struct bpe_long) * BPE_LONGS)
 #define STORE_BYTES (STORE_UNITS * 4)
 
 /* ---- the first cache ---- */

@@ -50,7 +50,7 @@ struct bpe_bucket {
     uint64_t values[2][2];
 };
 
-#define BPE_LONG_BITS 17 /* the second cache has 2^17 lines of 64 bytes: 8 MiB */
+#define BPE_LONGS (UINT32_C(3) << 16) /* lines of 64 bytes of the second cache: 12 MiB */
 
 /* A line of the second cache: a piece that is longer than a key, or has more ids than fit a value of the first
  * cache. */
@@ -207,10 +207,12 @@ static inline uint32_t bpe_long_tag(uint64_t hash)
     return (uint32_t)(hash >> 32) | 1;
 }
 
-/* The line where a piece is looked for first. */
+/* The line where a piece is looked for first. Lines are neighbors in pairs: hash ^ 1 selects the other one of its pair.
+ */
 static inline struct bpe_long *bpe_long_at(const struct bpe_state *state, uint64_t hash)
 {
-    return &state->longs[hash & ((1u << BPE_LONG_BITS) - 1)];
+    const uint64_t pair = ((uint32_t)hash >> 1) * (uint64_t)(BPE_LONGS / 2) >> 31;
+    return &state->longs[2 * pair + (hash & 1)];
 }
 
 #endif
