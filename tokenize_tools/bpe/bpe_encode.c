@@ -50,15 +50,15 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define BUCKET_BITS 18 /* 16 MiB */
-_Static_assert(BPE_SEEDS >= UINT32_C(2) << BUCKET_BITS, "a bucket holds two entries");
-#define STORE_UNITS ((uint64_t)1 << 19) /* 2 MiB */
-#define STRANGE 160                     /* of 256 pieces; natural text is far below it, even at its start */
-#define LONGEST_KEPT 2048               /* bytes: web pages have lists without spaces, the same on each page */
+_Static_assert(BPE_SEEDS >= UINT32_C(2) << BPE_BUCKET_BITS, "a bucket holds two entries");
+#define STRANGE 160       /* of 256 pieces; natural text is far below it, even at its start */
+#define LONGEST_KEPT 2048 /* bytes: web pages have lists without spaces, the same on each page */
 
-#define BUCKETS_BYTES ((uint64_t)sizeof(struct bpe_bucket) << BUCKET_BITS)
+#define BUCKETS_BYTES ((uint64_t)sizeof(struct bpe_bucket) << BPE_BUCKET_BITS)
 #define LONGS_BYTES ((uint64_t)sizeof(struct bpe_long) * BPE_LONGS)
-#define STORE_BYTES (STORE_UNITS * 4)
+#define STORE_BYTES (BPE_COPIES * (uint64_t)sizeof(struct bpe_bucket) - BUCKETS_BYTES - LONGS_BYTES)
+#define STORE_UNITS (STORE_BYTES / 4) /* just below 2 MiB */
+#define CACHES_BYTES (((uint64_t)BPE_COPIES + BPE_BATCH) * sizeof(struct bpe_bucket))
 
 /* ---- the first cache ---- */
 
@@ -204,6 +204,7 @@ static void long_add(struct bpe_state *state, uint64_t hash, const uint8_t *byte
 const struct bpe_long *bpe_long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes, uint32_t count)
 {
     state->keys[i].low = bpe_long_hash(state->seed, bytes, count);
+    state->batch_longs[state->batch_long_count++] = (uint8_t)i;
     return bpe_long_at(state, state->keys[i].low);
 }
 
@@ -714,7 +715,7 @@ static void add_seeds(struct bpe_state *state)
 enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model *model, enum cpu_variant variant,
                                  struct tokmap_error *error)
 {
-    void *buckets = NULL, *longs = NULL, *store = NULL;
+    void *caches = NULL;
     struct bpe_state *state = calloc(1, sizeof *state);
     assert(variant <= cpu_variant_best());
     *out = NULL;
@@ -724,17 +725,15 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     state->seed = table_key_new();
     state->merged_room = 4096;
     state->merged = malloc(state->merged_room * sizeof *state->merged);
-    int failed = os_memory_new(BUCKETS_BYTES, true, &buckets);
-    state->buckets = buckets;
-    failed = failed ? failed : os_memory_new(LONGS_BYTES, true, &longs);
-    state->longs = longs;
-    failed = failed ? failed : os_memory_new(STORE_BYTES, true, &store);
-    state->store = store;
+    const int failed = os_memory_new(CACHES_BYTES, true, &caches);
+    state->buckets = caches;
     if (failed || !state->merged) {
         bpe_state_free(state);
-        return error_set_memory(error, "the state of a tokenizer", BUCKETS_BYTES + LONGS_BYTES + STORE_BYTES);
+        return error_set_memory(error, "the state of a tokenizer", CACHES_BYTES);
     }
-    state->bucket_mask = (1u << BUCKET_BITS) - 1;
+    state->longs = (struct bpe_long *)(void *)((uint8_t *)caches + BUCKETS_BYTES);
+    state->store = (uint32_t *)(void *)((uint8_t *)caches + BUCKETS_BYTES + LONGS_BYTES);
+    state->bucket_mask = (1u << BPE_BUCKET_BITS) - 1;
     state->pieces = bpe_pieces_scalar;
     state->find_positions = bpe_positions_scalar;
     state->hash = bpe_hash_scalar;
@@ -764,9 +763,7 @@ void bpe_state_free(struct bpe_state *state)
 {
     if (!state)
         return;
-    os_memory_free(state->buckets, BUCKETS_BYTES);
-    os_memory_free(state->longs, LONGS_BYTES);
-    os_memory_free(state->store, STORE_BYTES);
+    os_memory_free(state->buckets, CACHES_BYTES);
     free(state->scratch.memory);
     free(state->merged);
     free(state);

@@ -71,6 +71,11 @@ struct bpe_counts {
     uint64_t stores_emptied; /* times that the second cache was full and lost everything */
 };
 
+/* The caches are one piece of memory: buckets, lines, a store for ids and bytes of longer pieces that do not fit a
+ * line, and as many buckets as a batch has pieces. All of it is reached from `buckets` by a number. */
+#define BPE_BUCKET_BITS 18 /* 16 MiB */
+#define BPE_COPIES ((UINT32_C(1) << BPE_BUCKET_BITS) + BPE_LONGS + (UINT32_C(1) << 15) - BPE_BATCH)
+
 /* ---- the state ---- */
 
 /* Pieces whose keys are made, and cache lines prefetched, before the first is looked up. Lines and keys of 128 pieces
@@ -113,7 +118,7 @@ typedef uint32_t bpe_hash_function(struct table_key seed, struct bpe_key key);
 struct bpe_state {
     const struct bpe_model *model;
     struct table_key seed;      /* of the hashes of both caches */
-    struct bpe_bucket *buckets; /* the first cache */
+    struct bpe_bucket *buckets; /* the first cache; bucket BPE_COPIES + i is a copy (bpe_encode_x86.h) of piece i */
     uint32_t bucket_mask;
     uint32_t victim;        /* counts up; its low bits say which entry is replaced next */
     struct bpe_long *longs; /* the second cache */
@@ -137,6 +142,8 @@ struct bpe_state {
     uint16_t positions[SCAN_BYTES + 64];
     struct bpe_key keys[BPE_BATCH];    /* of the batch; key of more than 15 bytes: the low half is the hash */
     uint32_t batch_buckets[BPE_BATCH]; /* of the batch */
+    uint8_t batch_longs[BPE_BATCH];    /* the numbers of its pieces of more than 15 bytes */
+    uint32_t batch_long_count;
     struct bpe_pending pending[BPE_PENDING + BPE_BATCH];
     /* Pending pieces without those that are the `same`, and after them the windows of longer ones. */
     struct bpe_piece *to_merge[BPE_SIZES][BPE_PENDING + BPE_BATCH + BPE_PENDING_WINDOWS];
@@ -193,7 +200,8 @@ static inline uint64_t bpe_long_hash(struct table_key seed, const uint8_t *bytes
     return table_mix(seed, a ^ hash, b ^ hash);
 }
 
-/* Stores the hash of piece i of the batch, of more than 15 bytes, in its key. Returns its line of the second cache. */
+/* Stores the hash of piece i of the batch, of more than 15 bytes, in its key, and i in batch_longs. Returns its line of
+ * the second cache. */
 const struct bpe_long *bpe_long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes, uint32_t count);
 
 /* The hash of a piece of at most 15 bytes, for the second cache. */

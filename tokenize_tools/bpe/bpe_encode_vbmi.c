@@ -94,6 +94,31 @@ static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state
     return i;
 }
 
+/* See bpe_encode_x86.h. A line is read as long_ids() reads it, but where it does not hold the piece nothing is compared
+ * (the mask is empty), so that the only branch is one that is almost always taken. */
+static inline void copy_longs(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, bool wide)
+{
+    const uint32_t most = bpe_inline_ids(wide);
+    for (uint32_t n = 0; n < state->batch_long_count; n++) {
+        const uint32_t i = state->batch_longs[n], count = (uint32_t)(positions[i + 1] - positions[i]);
+        const uint64_t hash = state->keys[i].low;
+        const struct bpe_long *line = bpe_long_at(state, hash);
+        const uint32_t ids = line->ids, ids_bytes = ids * (wide ? 4u : 2u);
+        const bool fits = (line->tag == bpe_long_tag(hash)) & (line->bytes == count) & (ids <= most) &
+                          (ids_bytes + count <= sizeof line->rest);
+        const __mmask64 used = _bzhi_u64(fits ? ~(uint64_t)0 : 0, count);
+        const __m512i kept = _mm512_maskz_loadu_epi8(used, line->rest + (fits ? ids_bytes : 0));
+        const bool same = !_mm512_mask_cmpneq_epu8_mask(used, _mm512_maskz_loadu_epi8(used, text + positions[i]), kept);
+        const __m128i number = wide ? _mm_cvtsi32_si128((int)(ids << 28)) : _mm_set_epi32((int)(ids << 16), 0, 0, 0);
+        const __m128i found = _mm_maskz_loadu_epi8((__mmask16)_bzhi_u32(0xFFFF, ids_bytes), line->rest);
+        struct bpe_bucket *copy = &state->buckets[BPE_COPIES + i];
+        copy->keys[0] = state->keys[i];
+        _mm_store_si128((__m128i *)(void *)copy->values[0], _mm_or_si128(found, number));
+        state->batch_buckets[i] = fits & same ? BPE_COPIES + i : state->batch_buckets[i];
+        state->counts.long_found += fits & same;
+    }
+}
+
 #include "bpe_encode_x86.h"
 
 uint32_t bpe_positions_vbmi(uint16_t *positions, const uint64_t *words, size_t count)

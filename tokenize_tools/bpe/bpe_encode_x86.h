@@ -13,6 +13,12 @@
  *     uint32_t many_keys(state, text, positions, count)
  *
  * does step 3 for the first pieces, many at once, and returns for how many: 0 if it cannot.
+ *
+ *     void copy_longs(state, text, positions, wide)
+ *
+ * makes step 4 find pieces of state->batch_longs without a branch of their own, or does nothing. Where a line of the
+ * second cache holds a piece, and few ids, it puts key and ids into bucket BPE_COPIES + i, and has piece i looked up
+ * there. Which pieces are long cannot be predicted, and a wrong prediction costs as much as three lookups.
  */
 #ifndef TOKMAP_BPE_BPE_ENCODE_X86_H
 #define TOKMAP_BPE_BPE_ENCODE_X86_H
@@ -139,7 +145,10 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
 static inline size_t pieces(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t count,
                             void *tokens)
 {
+    state->batch_long_count = 0;
     make_keys(state, text, positions, count);
+    if (state->batch_long_count)
+        copy_longs(state, text, positions, state->model->wide);
     return state->model->wide ? look_up(state, text, positions, count, tokens, true)
                               : look_up(state, text, positions, count, tokens, false);
 }
