@@ -114,8 +114,9 @@ static inline void copy_longs(struct bpe_state *state, const uint8_t *text, cons
         struct bpe_bucket *copy = &state->buckets[BPE_COPIES + i];
         copy->keys[0] = state->keys[i];
         _mm_store_si128((__m128i *)(void *)copy->values[0], _mm_or_si128(found, number));
-        state->batch_buckets[i] = fits & same ? BPE_COPIES + i : state->batch_buckets[i];
-        state->counts.long_found += fits & same;
+        const bool holds = fits & same;
+        state->batch_buckets[i] = holds ? BPE_COPIES + i : state->batch_buckets[i];
+        state->counts.long_found += holds;
     }
 }
 
