@@ -77,6 +77,24 @@ int partial_file_reopen(const char *path, int *fd)
     return system;
 }
 
+int partial_file_take(const char *path, int *fd)
+{
+    for (int try = 0; try < TRIES; try++) {
+        bool stale = false;
+        int system = partial_file_reopen(path, fd);
+        if (system)
+            return system;
+        system = lock_named(*fd, path, &stale);
+        if (!system && !stale)
+            return 0;
+        os_close(*fd);
+        *fd = -1;
+        if (system)
+            return system;
+    }
+    return EWOULDBLOCK; /* other processes keep creating and removing the file */
+}
+
 int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd)
 {
     for (int try = 0; try < TRIES; try++) {

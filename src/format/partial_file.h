@@ -17,4 +17,7 @@ int partial_file_open(const char *path, int (*leftover)(void *user), void *user,
  * regular file; ELOOP: the name is a symbolic link. */
 int partial_file_reopen(const char *path, int *fd);
 
+/* The same with a lock, as that of partial_file_open(): EWOULDBLOCK if another process has locked the file. */
+int partial_file_take(const char *path, int *fd);
+
 #endif

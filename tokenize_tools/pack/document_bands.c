@@ -79,7 +79,7 @@ uint32_t cluster_first(uint32_t *first, uint32_t document)
     return document;
 }
 
-void clusters_join(uint32_t *first, uint32_t a, uint32_t b)
+bool clusters_join(uint32_t *first, uint32_t a, uint32_t b)
 {
     a = cluster_first(first, a);
     b = cluster_first(first, b);
@@ -87,4 +87,5 @@ void clusters_join(uint32_t *first, uint32_t a, uint32_t b)
         first[b] = a;
     else
         first[a] = b;
+    return a != b;
 }

@@ -49,6 +49,7 @@ enum tokmap_status document_bands_add(const struct band_signer *signer, struct d
 /* The clusters of documents: the first document of the one that `document` belongs to, where first[] has an earlier one
  * of its cluster for each document, or itself. */
 uint32_t cluster_first(uint32_t *first, uint32_t document);
-void clusters_join(uint32_t *first, uint32_t a, uint32_t b);
+/* Joins the clusters of two documents. Returns whether they were different. */
+bool clusters_join(uint32_t *first, uint32_t a, uint32_t b);
 
 #endif

@@ -205,7 +205,7 @@ static enum tokmap_status pass_join(struct near_duplicates *near, struct key_tab
         const struct document_place place = {.record = record.document};
         switch (key_table_find(table, key, &place, &found)) {
         case KEY_FOUND:
-            clusters_join(near->first, (uint32_t)found.record, record.document);
+            (void)clusters_join(near->first, (uint32_t)found.record, record.document);
             break;
         case KEY_ADDED:
             break;

@@ -4,6 +4,16 @@
  * The bands of a partition are compared in passes: 1, or if the table has no room for so many different ones, 2, 4, and
  * so on, each for those bands whose lowest bits are its number. Documents that were joined before stay joined, so a
  * partition can begin again at any time.
+ *
+ * After a pass, if it is time for it, the joins since the last time become a part of the file (stage_parts.h), whose
+ * state says which pass comes next: at most as many joins as documents, 8 bytes each. A process that continues makes
+ * the joins of all parts again, in any order, since the first document of a cluster does not depend on that. Then the
+ * file is written from its beginning to its end, and kept from time to time, so that another process can continue it
+ * after the last document that it lists.
+ *
+ * Example: pass 5 joins 7 to 2, and 9 to 7, whose first document is 2 then: the joins are (2, 7) and (2, 9). The
+ * process is killed in pass 8, when the last part has all until pass 6. The next one joins 7 and 9 to 2 without a look
+ * at their bands, and begins with pass 7.
  */
 #include "near_resolve.h"
 
@@ -14,10 +24,29 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "document_bands.h"
+#include "platform/os.h"
+#include "stage_parts.h"
 
 #define TABLE_LEAST ((uint64_t)256 << 20)
+#define TABLE_MOST ((uint64_t)512 << 20) /* with more of it, a pass would last longer than what may be lost */
 #define READ_BYTES ((uint32_t)64 << 10)
 #define PASSES_MOST ((uint64_t)1 << 20) /* 256 bands of each of 2^32 documents need 2^10 */
+
+#define KEEP_DOCUMENTS 1024
+#define JOINS_HELD ((size_t)1 << 20) /* bytes of joins, before they are written */
+
+/* The sections of a part. */
+enum { PART_JOINS, PART_STATE, PART_SECTIONS };
+
+/* Two documents whose clusters became one. */
+struct join {
+    uint32_t a, b;
+};
+
+/* Which pass comes next; partition SCAN_PARTITIONS: none. */
+struct join_state {
+    uint64_t partition, passes, pass;
+};
 
 struct joining {
     const struct all_scans *scans;
@@ -26,6 +55,14 @@ struct joining {
     uint32_t *first;
     struct key_table table;
     uint64_t done;
+    struct stage_id id;
+    struct stage_writer *file;
+    struct stage_parts parts;
+    struct stage_writer *part; /* the open one; NULL: all of its joins are in the memory */
+    struct bytes_buffer joins; /* that are not written yet */
+    struct join_state state;
+    bool saved;      /* the parts have all joins */
+    uint64_t cut_ns; /* when all was on storage the last time */
 };
 
 static enum tokmap_status stop_check(struct joining *joining, struct tokmap_error *error)
@@ -34,6 +71,92 @@ static enum tokmap_status stop_check(struct joining *joining, struct tokmap_erro
     return ++joining->done % 65536 == 0 && options->stop && options->stop(options->user)
                ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
                : TOKMAP_OK;
+}
+
+/* ---- parts ---- */
+
+/* Whether it is time to save what was found. */
+static bool is_due(const struct joining *joining, uint64_t every)
+{
+    return every && os_clock_ns() - joining->cut_ns >= every;
+}
+
+static enum tokmap_status joins_write(struct joining *joining, struct tokmap_error *error)
+{
+    enum tokmap_status status = joining->part ? TOKMAP_OK : stage_part_open(&joining->parts, &joining->part, error);
+    if (!status)
+        status = stage_writer_add(joining->part, joining->joins.bytes, joining->joins.count, error);
+    joining->joins.count = 0;
+    return status;
+}
+
+static enum tokmap_status part_cut(struct joining *joining, struct tokmap_error *error)
+{
+    enum tokmap_status status = joins_write(joining, error);
+    if (status)
+        return status;
+    struct stage_writer *part = joining->part;
+    joining->part = NULL;
+    status = stage_part_commit(&joining->parts, part, true, &joining->state, sizeof joining->state,
+                               joining->options->sync, error);
+    joining->saved = joining->state.partition == SCAN_PARTITIONS;
+    joining->cut_ns = os_clock_ns();
+    return status;
+}
+
+/* Joins two documents. */
+static enum tokmap_status documents_join(struct joining *joining, uint32_t a, uint32_t b, struct tokmap_error *error)
+{
+    const struct join join = {a, b};
+    if (!clusters_join(joining->first, a, b) || !joining->options->checkpoint_ns)
+        return TOKMAP_OK;
+    if (!bytes_append(&joining->joins, &join, sizeof join))
+        return error_set_memory(error, "the clusters of documents", joining->joins.count);
+    return joining->joins.count >= JOINS_HELD ? joins_write(joining, error) : TOKMAP_OK;
+}
+
+/* Makes the joins of a part again. */
+static enum tokmap_status part_replay(struct joining *joining, uint64_t part, struct tokmap_error *error)
+{
+    const struct stage_id id = stage_part_id(&joining->parts, part);
+    struct stage_reader reader;
+    const void *next = NULL;
+    enum tokmap_status status = stage_reader_open(&reader, &id, PART_JOINS, sizeof(struct join), READ_BYTES, error);
+    while (!status) {
+        struct join join;
+        status = stage_reader_next(&reader, &next, error);
+        if (status || !next)
+            break;
+        memcpy(&join, next, sizeof join);
+        if (join.a >= joining->scans->documents || join.b >= joining->scans->documents)
+            status = stage_corrupt(&id, error);
+        if (!status)
+            status = stop_check(joining, error);
+        if (!status)
+            (void)clusters_join(joining->first, join.a, join.b);
+    }
+    stage_reader_free(&reader);
+    return status;
+}
+
+/* Takes what killed processes have found. */
+static enum tokmap_status parts_take(struct joining *joining, struct tokmap_error *error)
+{
+    struct join_state *state = &joining->state;
+    *state = (struct join_state){.passes = 1};
+    enum tokmap_status status =
+        stage_parts_find(&joining->parts, &joining->id, PART_SECTIONS, state, sizeof *state, error);
+    const bool good = state->partition <= SCAN_PARTITIONS && state->passes && state->passes <= PASSES_MOST &&
+                      !(state->passes & (state->passes - 1)) && state->pass < state->passes;
+    if (!status && !good) {
+        const struct stage_id id = stage_part_id(&joining->parts, joining->parts.count - 1);
+        status = stage_corrupt(&id, error);
+    }
+    for (uint64_t part = 0; part < joining->parts.count && !status; part++)
+        status = part_replay(joining, part, error);
+    joining->saved = joining->parts.count && state->partition == SCAN_PARTITIONS;
+    joining->cut_ns = os_clock_ns();
+    return status;
 }
 
 /* ---- clusters ---- */
@@ -65,7 +188,7 @@ static enum tokmap_status unit_join(struct joining *joining, uint64_t unit, uint
         const struct document_place place = {.record = joining->documents[unit] + band.document};
         switch (key_table_find(&joining->table, key, &place, &found)) {
         case KEY_FOUND:
-            clusters_join(joining->first, (uint32_t)found.record, (uint32_t)place.record);
+            status = documents_join(joining, (uint32_t)found.record, (uint32_t)place.record, error);
             break;
         case KEY_ADDED:
             break;
@@ -80,22 +203,40 @@ static enum tokmap_status unit_join(struct joining *joining, uint64_t unit, uint
     return status;
 }
 
-static enum tokmap_status partition_join(struct joining *joining, uint32_t partition, struct tokmap_error *error)
+/* Makes the next pass. *full: the table has no room for it. */
+static enum tokmap_status pass_join(struct joining *joining, bool *full, struct tokmap_error *error)
 {
+    struct join_state *state = &joining->state;
     enum tokmap_status status = TOKMAP_OK;
-    bool full = false;
-    for (uint64_t passes = 1; !status && passes; passes = full ? passes * 2 : 0) {
-        full = false;
-        for (uint64_t pass = 0; pass < passes && !status && !full; pass++) {
-            for (uint64_t i = 0; i < joining->scans->units && !status && !full; i++)
-                status = unit_join(joining, i, partition, pass, passes, &full, error);
-            key_table_free(&joining->table);
-        }
-        if (!status && full && passes == PASSES_MOST)
+    for (uint64_t i = 0; i < joining->scans->units && !status && !*full; i++)
+        status = unit_join(joining, i, (uint32_t)state->partition, state->pass, state->passes, full, error);
+    key_table_free(&joining->table);
+    if (!status && !*full)
+        state->pass++;
+    return status;
+}
+
+/* Makes all passes that are left of a partition. A pass takes some time, too: half of what may be lost is for it. */
+static enum tokmap_status partition_join(struct joining *joining, struct tokmap_error *error)
+{
+    struct join_state *state = &joining->state;
+    enum tokmap_status status = TOKMAP_OK;
+    while (state->pass < state->passes && !status) {
+        bool full = false;
+        status = pass_join(joining, &full, error);
+        if (!status && full && state->passes == PASSES_MOST)
             status = error_set(error, TOKMAP_ERROR_CORRUPT, joining->scans->folder, TOKMAP_NO_OFFSET,
-                               "the bands of the scans are damaged: too many of partition %" PRIu32
+                               "the bands of the scans are damaged: too many of partition %" PRIu64
                                " end in the same bits; remove this folder, and run all tasks again",
-                               partition);
+                               state->partition);
+        if (!status && full)
+            *state = (struct join_state){state->partition, 2 * state->passes, 0};
+        else if (!status && state->pass == state->passes)
+            *state = (struct join_state){state->partition + 1, 1, 0};
+        if (!status && is_due(joining, (joining->options->checkpoint_ns + 1) / 2))
+            status = part_cut(joining, error);
+        if (!full && !state->pass)
+            break;
     }
     return status;
 }
@@ -103,8 +244,8 @@ static enum tokmap_status partition_join(struct joining *joining, uint32_t parti
 /* ---- the file ---- */
 
 /* Writes that a document is dropped, because of the first one of its cluster. */
-static enum tokmap_status document_write(const struct joining *joining, struct stage_writer *writer,
-                                         const struct scan_place *place, uint32_t kept, struct tokmap_error *error)
+static enum tokmap_status document_write(const struct joining *joining, const struct scan_place *place, uint32_t kept,
+                                         struct tokmap_error *error)
 {
     const struct all_scans *scans = joining->scans;
     struct scan_place of_kept;
@@ -123,10 +264,25 @@ static enum tokmap_status document_write(const struct joining *joining, struct s
                                          .input = place->input,
                                          .first = of_kept.record,
                                          .second = scans->inputs[low] + of_kept.input};
-    return status ? status : stage_writer_add(writer, &dropped, sizeof dropped, error);
+    return status ? status : stage_writer_add(joining->file, &dropped, sizeof dropped, error);
 }
 
-static enum tokmap_status unit_write(struct joining *joining, struct stage_writer *writer, uint64_t unit,
+/* Makes sure from time to time that another process can continue. */
+static enum tokmap_status file_keep(struct joining *joining, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    if (!is_due(joining, joining->options->checkpoint_ns))
+        return TOKMAP_OK;
+    if (!joining->saved)
+        status = part_cut(joining, error);
+    if (!status)
+        status = stage_writer_keep(joining->file, joining->parts.token, joining->options->sync, error);
+    joining->cut_ns = os_clock_ns();
+    return status;
+}
+
+/* Lists the dropped documents of a unit: those after *last, unless that is NULL. */
+static enum tokmap_status unit_write(struct joining *joining, uint64_t unit, const struct stage_record *last,
                                      struct tokmap_error *error)
 {
     const struct all_scans *scans = joining->scans;
@@ -146,32 +302,43 @@ static enum tokmap_status unit_write(struct joining *joining, struct stage_write
             status = stage_corrupt(&id, error);
         if (!status)
             status = stop_check(joining, error);
+        if (!status && number % KEEP_DOCUMENTS == 0)
+            status = file_keep(joining, error);
         if (status)
             break;
+        if (last) {
+            last = last->record == place.record && last->input == place.input ? NULL : last;
+            continue;
+        }
         const uint32_t document = (uint32_t)(joining->documents[unit] + number);
         const uint32_t kept = cluster_first(joining->first, document);
         if (kept != document)
-            status = document_write(joining, writer, &place, kept, error);
+            status = document_write(joining, &place, kept, error);
     }
     stage_reader_free(&reader);
-    return !status && number != scans->list[unit].places.documents ? stage_corrupt(&id, error) : status;
+    return !status && (last || number != scans->list[unit].places.documents) ? stage_corrupt(&id, error) : status;
 }
 
 static enum tokmap_status file_write(struct joining *joining, struct tokmap_error *error)
 {
     const struct all_scans *scans = joining->scans;
-    const struct stage_id id = stage_drops_id(scans->folder, scans->key, 0, scans->units);
-    struct stage_writer *writer;
-    enum tokmap_status status = stage_writer_open(&writer, &id, error);
-    for (uint64_t i = 0; i < scans->units && !status; i++) {
-        if (i)
-            status = stage_writer_next(writer, error);
+    struct stage_record last;
+    uint64_t unit, bytes;
+    enum tokmap_status status = stage_writer_resume(joining->file, joining->parts.token, &unit, &bytes, error);
+    if (!status && bytes % sizeof last)
+        status = stage_corrupt(&joining->id, error);
+    if (!status && bytes)
+        status = stage_writer_last(joining->file, &last, sizeof last, error);
+    for (uint64_t i = unit; i < scans->units && !status; i++) {
+        if (i > unit)
+            status = stage_writer_next(joining->file, error);
         if (!status)
-            status = unit_write(joining, writer, i, error);
+            status = unit_write(joining, i, i == unit && bytes ? &last : NULL, error);
     }
     if (!status)
-        status = stage_writer_commit(writer, joining->options->sync, error);
-    stage_writer_free(writer);
+        status = stage_writer_commit(joining->file, joining->options->sync, error);
+    if (!status)
+        stage_parts_remove(&joining->parts);
     return status;
 }
 
@@ -197,29 +364,45 @@ static enum tokmap_status documents_count(struct joining *joining, struct tokmap
     return TOKMAP_OK;
 }
 
+/* Joins all documents that have a band in common. */
+static enum tokmap_status all_join(struct joining *joining, struct tokmap_error *error)
+{
+    const struct all_scans *scans = joining->scans;
+    enum tokmap_status status = parts_take(joining, error);
+    key_table_init(&joining->table, min64(max64(joining->options->drop->memory, TABLE_LEAST), TABLE_MOST));
+    while (joining->state.partition < SCAN_PARTITIONS && !status) {
+        status = partition_join(joining, error);
+        if (!status && scans->progress)
+            scans->progress(scans->user, joining->state.partition, SCAN_PARTITIONS);
+    }
+    key_table_free(&joining->table);
+    return status;
+}
+
 enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct pack_options *options,
                                     struct tokmap_error *error)
 {
-    struct joining joining = {.scans = scans, .options = options};
+    struct joining joining = {
+        .scans = scans, .options = options, .id = stage_drops_id(scans->folder, scans->key, 0, scans->units)};
     if (scans->documents >= UINT32_MAX - 1)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "there are more than 2^32 documents; search fewer for near-duplicates at once");
     enum tokmap_status status = documents_count(&joining, error);
+    if (!status)
+        status = stage_writer_reopen(&joining.file, &joining.id, error);
     if (!status)
         joining.first = malloc((size_t)max64(scans->documents, 1) * sizeof *joining.first);
     if (!status && !joining.first)
         status = error_set_memory(error, "the clusters of documents", scans->documents * sizeof *joining.first);
     for (uint32_t i = 0; i < scans->documents && !status; i++)
         joining.first[i] = i;
-    key_table_init(&joining.table, max64(options->drop->memory, TABLE_LEAST));
-    for (uint32_t i = 0; i < SCAN_PARTITIONS && !status; i++) {
-        status = partition_join(&joining, i, error);
-        if (!status && scans->progress)
-            scans->progress(scans->user, i + 1, SCAN_PARTITIONS);
-    }
+    if (!status)
+        status = all_join(&joining, error);
     if (!status)
         status = file_write(&joining, error);
-    key_table_free(&joining.table);
+    stage_writer_free(joining.part);
+    stage_writer_free(joining.file);
+    bytes_free(&joining.joins);
     free(joining.documents);
     free(joining.first);
     return status;

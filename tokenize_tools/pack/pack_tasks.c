@@ -35,6 +35,7 @@ struct tasks {
     /* The unit that is being made. */
     uint64_t unit;
     uint64_t scanned;              /* stored bytes of the units that this process has scanned */
+    uint64_t scan_before;          /* of the open one, those that killed processes have scanned */
     const struct stage_id *sorted; /* the file of the unit, with a shuffle */
     enum pack_stage doing;
     struct task_work stage; /* of other stages than packing and sorting */
@@ -256,8 +257,10 @@ static void scan_progress(void *user, uint64_t stored_bytes)
 {
     const struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
+    const uint64_t all = tasks->options->units->list[tasks->unit].bytes;
     struct task_work work = tasks->stage;
-    work.bytes += min64(stored_bytes, tasks->options->units->list[tasks->unit].bytes);
+    work.bytes += min64(stored_bytes, all);
+    work.bytes_before += min64(tasks->scan_before, all);
     task_claim_report(tasks->claim, &work);
     if (pack->compared)
         pack->compared(pack->user, tasks->scanned + stored_bytes);
@@ -360,9 +363,11 @@ static enum tokmap_status unit_scan(void *self, uint64_t number, const struct st
     pack.stop = unit_stop;
     pack.user = tasks;
     if (!status)
-        status =
-            unit_scan_run(&pack, (const char *const *)(units->paths + unit->first), none ? 0 : unit->count, id, error);
+        status = unit_scan_run(&pack, (const char *const *)(units->paths + unit->first), none ? 0 : unit->count, id,
+                               &tasks->scan_before, error);
     tasks->scanned += unit->bytes;
+    tasks->stage.bytes_before += min64(tasks->scan_before, unit->bytes);
+    tasks->scan_before = 0;
     return status;
 }
 

@@ -1,12 +1,16 @@
 /*
  * stage_file.c - see stage_file.h.
  *
- *     header      64 bytes: magic, key, kind and number, sections, bytes of the file, XXH3-64 of the bytes before
+ *     header      64 bytes: magic, key, kind and number, sections, bytes of the file, part, XXH3-64 of the bytes before
  *     sections    32 bytes each: offset, bytes, XXH3-64 of them, XXH3-64 of the three numbers seeded with key + section
  *     bodies      of the sections, in order
  *
  * An entry of a section has a hash of its own, so that a reader of one section of a file with a million reads 96 bytes
  * before it.
+ *
+ * An unfinished file that another process may continue has no header yet, but a table: its entries have another hash,
+ * which has the token of stage_writer_keep(), and the entry of the open section describes the bytes that it has. They
+ * are written after the bodies were synced, so an entry that can be read is one whose bytes are on storage.
  */
 #include "stage_file.h"
 
@@ -29,12 +33,13 @@
 #define MAGIC "tokmap-stage 1\n"
 #define BUFFER ((size_t)256 << 10)
 #define DIGITS 6
+#define PART ".part-"
 
 struct header {
     char magic[16];
     uint64_t key;
     uint64_t kind_number; /* kind << 56 | number */
-    uint64_t sections, file_bytes, zero;
+    uint64_t sections, file_bytes, part;
     uint64_t hash;
 };
 _Static_assert(sizeof(struct header) == 64, "as in FORMAT.md");
@@ -47,13 +52,15 @@ struct stage_writer {
     struct stage_id id;
     char *path, *partial;
     int fd;
-    bool named;
+    bool named, kept;
     struct section *sections;
     uint64_t section; /* the open one */
     uint8_t *buffer;
     size_t used;
     uint64_t stored; /* bytes of the file */
     struct hash_state *hash;
+    uint64_t found;          /* bytes that another process has left */
+    uint64_t token, kept_to; /* of stage_writer_keep(): its entries before that section need not be written again */
 };
 
 static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "sorted-", "cuts-", "merged-"};
@@ -85,12 +92,21 @@ struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard
     return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_MERGED, .number = shard, .sections = 1};
 }
 
+/* Where a prefix and a number end that an entry begins with, or NULL. */
+static const char *number_end(const char *entry, const char *prefix)
+{
+    const size_t begin = strlen(prefix);
+    const size_t digits = strncmp(entry, prefix, begin) != 0 ? 0 : strspn(entry + begin, "0123456789");
+    return digits >= DIGITS ? entry + begin + digits : NULL;
+}
+
 bool stage_is_name(const char *entry)
 {
     for (int i = 0; i < STAGE_KINDS; i++) {
-        const size_t begin = strlen(names[i]);
-        const size_t digits = strncmp(entry, names[i], begin) != 0 ? 0 : strspn(entry + begin, "0123456789");
-        if (digits >= DIGITS && (!entry[begin + digits] || !strcmp(entry + begin + digits, ".partial")))
+        const char *end = number_end(entry, names[i]);
+        const char *part = end ? number_end(end, PART) : NULL;
+        end = part ? part : end;
+        if (end && (!*end || !strcmp(end, ".partial")))
             return true;
     }
     return false;
@@ -125,8 +141,10 @@ enum tokmap_status stage_list(const char *folder, enum stage_kind kind, uint64_t
 
 static char *path_of(const struct stage_id *id, const char *ending)
 {
-    char name[64];
-    (void)snprintf(name, sizeof name, "%s%0*" PRIu64, names[id->kind], DIGITS, id->number);
+    char name[96];
+    const int used = snprintf(name, sizeof name, "%s%0*" PRIu64, names[id->kind], DIGITS, id->number);
+    if (id->part)
+        (void)snprintf(name + used, sizeof name - (size_t)used, PART "%0*" PRIu64, DIGITS, id->part - 1);
     return path_join(id->folder, strlen(id->folder), name, strlen(name), ending);
 }
 
@@ -193,7 +211,8 @@ static enum tokmap_status header_check(const struct stage_id *id, const char *pa
         return read_failed(path, system, error);
     const bool good = got == sizeof header && !memcmp(header.magic, MAGIC, sizeof MAGIC) && header.key == id->key &&
                       header.kind_number == kind_number(id) && header.sections == id->sections &&
-                      header.file_bytes == found.bytes && header.hash == hash64(&header, offsetof(struct header, hash));
+                      header.part == id->part && header.file_bytes == found.bytes &&
+                      header.hash == hash64(&header, offsetof(struct header, hash));
     *bytes = found.bytes;
     return good ? TOKMAP_OK : corrupt(path, error);
 }
@@ -310,6 +329,57 @@ enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct st
     return status;
 }
 
+enum tokmap_status stage_section_copy(struct stage_writer *into, const struct stage_id *id, uint64_t section,
+                                      struct tokmap_error *error)
+{
+    struct stage_reader reader;
+    const void *byte = NULL;
+    enum tokmap_status status = stage_reader_open(&reader, id, section, 1, (uint32_t)BUFFER, error);
+    while (!status) {
+        status = stage_reader_next(&reader, &byte, error);
+        if (status || !byte)
+            break;
+        status = stage_writer_add(into, byte, reader.filled - reader.at + 1, error); /* with the byte itself */
+        reader.at = reader.filled;
+    }
+    stage_reader_free(&reader);
+    return status;
+}
+
+enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, struct tokmap_error *error)
+{
+    char *path = path_of(id, "");
+    const size_t count = (size_t)id->sections * sizeof(struct section);
+    struct section *table = malloc(count);
+    int fd = -1, system = 0;
+    size_t got = 0;
+    uint64_t bytes;
+    enum tokmap_status status = path && table ? header_check(id, path, &fd, &bytes, error) : no_memory(error);
+    if (!status)
+        system = os_pread(fd, table, count, sizeof(struct header), &got);
+    if (fd >= 0)
+        os_close(fd);
+    if (!status && system)
+        status = read_failed(path, system, error);
+    bool good = got == count;
+    for (uint64_t i = 0; i < id->sections && good && !status; i++)
+        good = table[i].entry_hash == entry_hash(id, &table[i], i);
+    if (!status && !good)
+        status = corrupt(path, error);
+    *digest = status ? 0 : hash64_seeded(table, count, id->key);
+    free(table);
+    free(path);
+    return status;
+}
+
+void stage_remove(const struct stage_id *id)
+{
+    char *path = path_of(id, "");
+    if (path)
+        (void)os_unlink(path);
+    free(path);
+}
+
 enum tokmap_status stage_section_count(const struct stage_id *id, uint64_t section, uint32_t record_bytes,
                                        uint64_t *count, struct tokmap_error *error)
 {
@@ -371,8 +441,9 @@ static enum tokmap_status write_failed(const struct stage_writer *writer, int sy
                             system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
 }
 
-enum tokmap_status stage_writer_open(struct stage_writer **writer, const struct stage_id *id,
-                                     struct tokmap_error *error)
+/* Makes a writer without a file. */
+static enum tokmap_status writer_make(struct stage_writer **writer, const struct stage_id *id,
+                                      struct tokmap_error *error)
 {
     struct stage_writer *made = *writer = calloc(1, sizeof *made);
     if (!made)
@@ -388,11 +459,114 @@ enum tokmap_status stage_writer_open(struct stage_writer **writer, const struct 
         return no_memory(error);
     made->stored = sizeof(struct header) + id->sections * sizeof *made->sections;
     made->sections[0].offset = made->stored;
-    const int system = partial_file_open(made->partial, NULL, NULL, &made->fd);
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status open_failed(const struct stage_writer *writer, int system, struct tokmap_error *error)
+{
     if (system == EWOULDBLOCK)
-        return error_set(error, TOKMAP_ERROR_BUSY, made->partial, TOKMAP_NO_OFFSET,
+        return error_set(error, TOKMAP_ERROR_BUSY, writer->partial, TOKMAP_NO_OFFSET,
                          "another process is writing this file; wait for it");
-    return system ? write_failed(made, system, error) : TOKMAP_OK;
+    return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status stage_writer_open(struct stage_writer **writer, const struct stage_id *id,
+                                     struct tokmap_error *error)
+{
+    const enum tokmap_status status = writer_make(writer, id, error);
+    return status ? status
+                  : open_failed(*writer, partial_file_open((*writer)->partial, NULL, NULL, &(*writer)->fd), error);
+}
+
+enum tokmap_status stage_writer_reopen(struct stage_writer **writer, const struct stage_id *id,
+                                       struct tokmap_error *error)
+{
+    struct os_stat found = {.bytes = 0};
+    const enum tokmap_status status = writer_make(writer, id, error);
+    if (status)
+        return status;
+    struct stage_writer *made = *writer;
+    int system = partial_file_take(made->partial, &made->fd);
+    if (!system)
+        system = os_fstat(made->fd, &found);
+    else if (system != EWOULDBLOCK) /* there is none, or one that must not be filled */
+        system = partial_file_open(made->partial, NULL, NULL, &made->fd);
+    made->found = found.bytes;
+    made->kept = made->found != 0;
+    return open_failed(made, system, error);
+}
+
+/* The hash of an entry of an unfinished file. */
+static uint64_t kept_hash(const struct stage_writer *writer, uint64_t token, const struct section *section,
+                          uint64_t number, bool open)
+{
+    return hash64_seeded(section, offsetof(struct section, entry_hash), ~(writer->id.key ^ token) + 2 * number + open);
+}
+
+/* Reads the bytes of the section that was open into its hash. *good: they are those that it had. */
+static int section_rehash(struct stage_writer *writer, const struct section *section, bool *good)
+{
+    uint64_t done = 0;
+    int system = 0;
+    while (done < section->bytes && !system) {
+        size_t got = 0;
+        const size_t wanted = (size_t)min64(section->bytes - done, BUFFER);
+        system = os_pread(writer->fd, writer->buffer, wanted, section->offset + done, &got);
+        hash_state_add(writer->hash, writer->buffer, got);
+        done += got;
+        if (got != wanted)
+            break;
+    }
+    *good = !system && done == section->bytes && hash_state_64(writer->hash) == section->hash;
+    if (!*good)
+        hash_state_reset(writer->hash);
+    return system;
+}
+
+enum tokmap_status stage_writer_resume(struct stage_writer *writer, uint64_t token, uint64_t *section, uint64_t *bytes,
+                                       struct tokmap_error *error)
+{
+    const uint64_t sections = writer->id.sections, table = sections * sizeof *writer->sections;
+    const uint64_t begin = sizeof(struct header) + table;
+    uint64_t end = begin, at = 0;
+    size_t got = 0;
+    int system = 0;
+    bool open = false;
+    *section = *bytes = 0;
+    if (writer->found >= begin)
+        system = os_pread(writer->fd, writer->sections, (size_t)table, sizeof(struct header), &got);
+    for (; at + 1 < sections && got == table; at++) {
+        struct section *entry = &writer->sections[at];
+        if (entry->entry_hash != kept_hash(writer, token, entry, at, false) || entry->offset != end ||
+            entry->bytes > writer->found - end)
+            break;
+        end += entry->bytes;
+        entry->entry_hash = entry_hash(&writer->id, entry, at);
+    }
+    struct section *last = &writer->sections[at];
+    if (!system && got == table && last->entry_hash == kept_hash(writer, token, last, at, true) &&
+        last->offset == end && last->bytes <= writer->found - end)
+        system = section_rehash(writer, last, &open);
+    *section = at;
+    *bytes = open ? last->bytes : 0;
+    *last = (struct section){.offset = end};
+    writer->section = at;
+    writer->stored = end + *bytes;
+    writer->token = token;
+    writer->kept_to = at;
+    writer->kept = at || open;
+    if (!system && writer->found)
+        system = os_truncate(writer->fd, writer->kept ? writer->stored : 0);
+    return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status stage_writer_last(const struct stage_writer *writer, void *record, uint32_t record_bytes,
+                                     struct tokmap_error *error)
+{
+    size_t got = 0;
+    assert(!writer->used && writer->stored - writer->sections[writer->section].offset >= record_bytes);
+    const int system = os_pread(writer->fd, record, record_bytes, writer->stored - record_bytes, &got);
+    return system || got != record_bytes ? write_failed(writer, system ? system : EIO, error) : TOKMAP_OK;
 }
 
 static enum tokmap_status buffer_write(struct stage_writer *writer, struct tokmap_error *error)
@@ -422,6 +596,31 @@ enum tokmap_status stage_writer_add(struct stage_writer *writer, const void *byt
     return TOKMAP_OK;
 }
 
+enum tokmap_status stage_writer_keep(struct stage_writer *writer, uint64_t token, bool sync, struct tokmap_error *error)
+{
+    const uint64_t from = token == writer->token ? writer->kept_to : 0, to = writer->section;
+    const size_t count = (size_t)(to + 1 - from) * sizeof *writer->sections;
+    const enum tokmap_status status = buffer_write(writer, error);
+    int system = !status && sync ? os_sync(writer->fd) : 0;
+    if (status || system)
+        return status ? status : write_failed(writer, system, error);
+    struct section *table = malloc(count);
+    if (!table)
+        return no_memory(error);
+    memcpy(table, writer->sections + from, count);
+    struct section *open = &table[to - from];
+    open->bytes = writer->stored - open->offset;
+    open->hash = hash_state_64(writer->hash);
+    for (uint64_t i = from; i <= to; i++)
+        table[i - from].entry_hash = kept_hash(writer, token, &table[i - from], i, i == to);
+    system = os_pwrite(writer->fd, table, count, sizeof(struct header) + from * sizeof *table);
+    free(table);
+    writer->token = token;
+    writer->kept_to = to;
+    writer->kept = writer->kept || !system;
+    return system ? write_failed(writer, system, error) : TOKMAP_OK;
+}
+
 /* Describes the open section. */
 static enum tokmap_status section_end(struct stage_writer *writer, struct tokmap_error *error)
 {
@@ -444,8 +643,10 @@ enum tokmap_status stage_writer_next(struct stage_writer *writer, struct tokmap_
 
 enum tokmap_status stage_writer_commit(struct stage_writer *writer, bool sync, struct tokmap_error *error)
 {
-    struct header header = {
-        .key = writer->id.key, .kind_number = kind_number(&writer->id), .sections = writer->id.sections};
+    struct header header = {.key = writer->id.key,
+                            .kind_number = kind_number(&writer->id),
+                            .sections = writer->id.sections,
+                            .part = writer->id.part};
     assert(writer->section + 1 == writer->id.sections);
     const enum tokmap_status status = section_end(writer, error);
     if (status)
@@ -471,7 +672,7 @@ void stage_writer_free(struct stage_writer *writer)
 {
     if (!writer)
         return;
-    if (writer->fd >= 0 && !writer->named)
+    if (writer->fd >= 0 && !writer->named && !writer->kept)
         (void)os_unlink(writer->partial);
     os_close(writer->fd);
     hash_state_free(writer->hash);

@@ -11,6 +11,10 @@
  * A file has a fixed number of sections, each with records of one size. It is complete as soon as it has its name. The
  * header has a key, the hash of version and options (unit_record.h), so that a file of other work is refused. Each
  * section has a hash, which is compared when its last record is read: until then a reader must expect any bytes.
+ *
+ * A file whose making takes long has parts (stage_parts.h), which are files of the same kind:
+ *
+ *     scan-000012.part-000003     what the scan of unit 12 has found between two moments
  */
 #ifndef TOKMAP_PACK_STAGE_FILE_H
 #define TOKMAP_PACK_STAGE_FILE_H
@@ -31,6 +35,7 @@ struct stage_id {
     enum stage_kind kind;
     uint64_t number;
     uint64_t sections; /* that it must have */
+    uint64_t part;     /* 0: the file; else 1 + the number of its part */
 };
 
 /* The sections of a scan; unit_scan.h says what they have. */
@@ -75,7 +80,24 @@ enum tokmap_status stage_writer_add(struct stage_writer *writer, const void *byt
 enum tokmap_status stage_writer_next(struct stage_writer *writer, struct tokmap_error *error);
 /* Ends the last section, writes the header, syncs, and names the file. Statuses: OK, ERROR_IO. */
 enum tokmap_status stage_writer_commit(struct stage_writer *writer, bool sync, struct tokmap_error *error);
-void stage_writer_free(struct stage_writer *writer); /* removes an unfinished file; accepts NULL */
+/* Removes an unfinished file, unless stage_writer_keep() has been called. Accepts NULL. */
+void stage_writer_free(struct stage_writer *writer);
+
+/* The same as stage_writer_open(), but what a killed process has left is not removed. stage_writer_resume() follows,
+ * and then stage_writer_add(). In between, no other process writes this file. */
+enum tokmap_status stage_writer_reopen(struct stage_writer **writer, const struct stage_id *id,
+                                       struct tokmap_error *error);
+/* Continues where the last stage_writer_keep() with this token was: *section is the open section, which has *bytes.
+ * Both are 0 if there is nothing to continue. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status stage_writer_resume(struct stage_writer *writer, uint64_t token, uint64_t *section, uint64_t *bytes,
+                                       struct tokmap_error *error);
+/* Lets another process continue here, if this one is killed. token: of what was read to make the file so far; with
+ * another one, nothing is continued. Statuses: OK, ERROR_IO. */
+enum tokmap_status stage_writer_keep(struct stage_writer *writer, uint64_t token, bool sync,
+                                     struct tokmap_error *error);
+/* Reads the last bytes of the open section, which has so many, after stage_writer_resume(). Statuses: OK, ERROR_IO. */
+enum tokmap_status stage_writer_last(const struct stage_writer *writer, void *record, uint32_t record_bytes,
+                                     struct tokmap_error *error);
 
 /* ---- read ---- */
 
@@ -103,6 +125,17 @@ void stage_reader_free(struct stage_reader *reader);
  * ERROR_MEMORY. */
 enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct stage_id *id, uint64_t section,
                                       uint64_t most, struct tokmap_error *error);
+
+/* Appends a whole section to the open section of a writer. Statuses: those of stage_reader_next() and
+ * stage_writer_add(). */
+enum tokmap_status stage_section_copy(struct stage_writer *into, const struct stage_id *id, uint64_t section,
+                                      struct tokmap_error *error);
+
+/* Sets *digest to a number that depends on all bytes of a file. Statuses: those of stage_find(). */
+enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, struct tokmap_error *error);
+
+/* Removes a file. It need not exist. */
+void stage_remove(const struct stage_id *id);
 
 /* Counts the records of a section from its size, so that a number elsewhere can be compared with it before memory is
  * allocated. Statuses: those of stage_reader_open(). */

@@ -9,7 +9,8 @@
  *     section 4 on  SCAN_PARTITIONS of them, by the first bits of a hash. --dedup exact: struct stage_record with the
  *                   key of each document that is not excluded; --dedup minhash: struct band_record
  *
- * All are in the order of the input.
+ * All are in the order of the input. A scan that takes long has parts (stage_parts.h), which have the sections from the
+ * second one on.
  */
 #ifndef TOKMAP_PACK_UNIT_SCAN_H
 #define TOKMAP_PACK_UNIT_SCAN_H
@@ -31,10 +32,13 @@ struct unit_scan {
     uint64_t lines;              /* of the part of a file that the unit has */
 };
 
-/* Scans a unit. options->corpus has the range of the unit, and the paths are its inputs. options->stop, user, threads,
- * and compared are used. Statuses: those of ordered_workers_run() and stage_writer_commit(). */
+/* Scans a unit, or continues the scan of a killed process. options->corpus has the range of the unit, and the paths are
+ * its inputs. options->stop, user, threads, compared, and checkpoint_ns are used: every so often a part is committed,
+ * so that no more is lost; 0: only when the memory needs it. *before is set first: how many stored bytes killed
+ * processes have scanned. Statuses: those of ordered_workers_run(), corpus_resume(), and stage_writer_commit(),
+ * ERROR_BUSY. */
 enum tokmap_status unit_scan_run(const struct pack_options *options, const char *const *paths, uint64_t count,
-                                 const struct stage_id *id, struct tokmap_error *error);
+                                 const struct stage_id *id, uint64_t *before, struct tokmap_error *error);
 
 /* Reads what the scan of a unit has found. Statuses: those of stage_section_load(). */
 enum tokmap_status unit_scan_read(struct unit_scan *scan, const struct stage_id *id, struct tokmap_error *error);

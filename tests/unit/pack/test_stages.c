@@ -58,13 +58,15 @@ static void all_scan(bool near)
         const struct unit *unit = &units.list[i];
         const struct stage_id id = scan_id(i);
         struct pack_options own = pack;
+        uint64_t before;
         if (unit->end) {
             const char *path = units.paths[unit->first];
             assert_int_equal(corpus_range_border(path, unit->begin, NULL, NULL, &own.corpus.range.begin, &error), 0);
             assert_int_equal(corpus_range_border(path, unit->end, NULL, NULL, &own.corpus.range.end, &error), 0);
         }
         assert_int_equal(
-            unit_scan_run(&own, (const char *const *)(units.paths + unit->first), unit->count, &id, &error), TOKMAP_OK);
+            unit_scan_run(&own, (const char *const *)(units.paths + unit->first), unit->count, &id, &before, &error),
+            TOKMAP_OK);
     }
 }
 

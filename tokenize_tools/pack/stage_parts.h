@@ -1,0 +1,54 @@
+/*
+ * stage_parts.h - the parts of a stage file whose making takes long (stage_file.h). Every few seconds a process commits
+ * what it has found since the last part, with its state, as the next part; a process that continues takes the state of
+ * the last one. In the end the file is made of all parts, and they are removed.
+ *
+ * The last section of a part is its state. It also has the digest of the part before (stage_digest()), so that parts
+ * are those of one process after the other: what two of them have made at a time, or what is left of older work, ends
+ * the list of parts.
+ *
+ * Example: a scan has made the parts 0, 1, and 2, and is killed. The next process continues after part 2, and its first
+ * part is number 3.
+ *
+ * Where parts end depends on time, so nothing that is made of them may depend on that. Whoever makes parts has opened
+ * the file with stage_writer_reopen(), which keeps other processes away.
+ */
+#ifndef TOKMAP_PACK_STAGE_PARTS_H
+#define TOKMAP_PACK_STAGE_PARTS_H
+
+#include "stage_file.h"
+
+#define STAGE_STATE_MOST 512 /* bytes of a state */
+
+struct stage_parts {
+    struct stage_id id; /* that of the next part */
+    uint64_t count;
+    uint64_t token; /* a number that depends on all parts; 0 if there is none */
+};
+
+/* Finds the parts of a file, each of which has so many sections with that of the state. *state, of so many bytes, is
+ * then that of the last part, or stays as it is if there is none. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY.
+ */
+enum tokmap_status stage_parts_find(struct stage_parts *parts, const struct stage_id *file, uint64_t sections,
+                                    void *state, uint32_t state_bytes, struct tokmap_error *error);
+
+/* Begins the next part. Statuses: those of stage_writer_open(). */
+enum tokmap_status stage_part_open(const struct stage_parts *parts, struct stage_writer **writer,
+                                   struct tokmap_error *error);
+/* Ends it with the state, when its last section but one is open, and frees the writer in any case. stays: a process may
+ * continue after this part; otherwise stage_parts_find() does not find it unless one that stays follows. Statuses:
+ * those of stage_writer_commit(). */
+enum tokmap_status stage_part_commit(struct stage_parts *parts, struct stage_writer *writer, bool stays,
+                                     const void *state, uint32_t state_bytes, bool sync, struct tokmap_error *error);
+
+/* The name of part `part`, for reading. */
+struct stage_id stage_part_id(const struct stage_parts *parts, uint64_t part);
+
+/* Appends a section of all parts to the open section of a writer. Statuses: those of stage_section_copy(). */
+enum tokmap_status stage_parts_copy(const struct stage_parts *parts, uint64_t section, struct stage_writer *into,
+                                    struct tokmap_error *error);
+
+/* Removes the parts, after the file has its name. */
+void stage_parts_remove(const struct stage_parts *parts);
+
+#endif
