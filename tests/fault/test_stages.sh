@@ -3,7 +3,9 @@
 # calls failing once. The next process with the same command ends with the bytes of undisturbed work, or finds that the
 # output is complete. It takes every 97th call, and every fourth fsync and rename; two sweeps are those of
 # near-duplicates, with every 194th call, and four those of a shuffle without documents left out, whose bytes must be
-# those of no tasks. FAULT_ALL=1 takes all calls. common.sh prepares the inputs.
+# those of no tasks. The last three have units of several batches, and save what they find after each, so that scans and
+# comparisons have parts; they take every 388th call, every 8th fsync, and, of near-duplicates, every 2910th call.
+# FAULT_ALL=1 takes all calls, or of the last three every fourth, second, and 30th one. common.sh prepares the inputs.
 . tests/fault/common.sh
 
 step=97
@@ -13,6 +15,10 @@ head -n 12 docs.jsonl >few.jsonl
 head -n 9 docs.jsonl >less.jsonl
 echo 'document 4 é with' >words.txt
 options="-q --threads 1 --unit-bytes 500 --shard-tokens 400 --dedup exact --exclude-ngrams words.txt --exclude-words 3"
+awk 'BEGIN { for (i = 0; i < 8000; i++) { n = i % 5000; t = ""; for (k = 0; k < 5; k++) t = t " word" \
+    substr("abcdefghij", int(n / 10 ^ (k % 4)) % 10 + 1, 1) substr("klmnopqrst", (n + k) % 10 + 1, 1)
+    print "{\"text\": \"document " i % 7 t "\"}" } }' >large.jsonl
+parts="-q --threads 1 --checkpoint-seconds 0.001 --unit-bytes 300000 --shard-tokens 200k --exclude-ngrams words.txt"
 near="-q --threads 1 --unit-bytes 500 --shard-tokens 400 --dedup minhash --minhash-ngram 2 --minhash-bands 2"
 shuffle="-q --threads 1 --shard-tokens 400 --shuffle 5 --shuffle-memory 4096 --split a=0.7,b=0.3"
 inputs="few.jsonl less.jsonl"
@@ -29,7 +35,8 @@ whole() {
     [ -z "${1:-}" ] || [ "$(ls d)" = "$wanted" ] || return 1
     for file in ref/*; do cmp -s "$file" "d/${file#ref/}" || return 1; done
 }
-for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-fsync shuffle-rename; do
+for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-fsync shuffle-rename parts-kill \
+    parts-fsync parts-near; do
     kind=${sweep#shuffle-}
     stride=$step
     unset INJECT_ONLY
@@ -51,6 +58,26 @@ for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-f
         kind=system
         [ $few = 1 ] || stride=$((2 * step))
     fi
+    case $sweep in
+    parts-*)
+        inputs=large.jsonl
+        stride=$((4 * step))
+        kind=kill
+        ;;
+    esac
+    case $sweep in
+    parts-kill) prepare "$parts --exclude-words 3 --dedup exact" ;;
+    parts-fsync)
+        prepare "$parts --exclude-words 3 --dedup exact"
+        kind=system
+        stride=$((2 * few))
+        export INJECT_ONLY=fsync
+        ;;
+    parts-near)
+        prepare "$parts --exclude-words 3 --dedup minhash --minhash-ngram 2 --minhash-bands 3 --minhash-rows 3"
+        stride=$((30 * step)) # each of 256 partitions of bands ends a part
+        ;;
+    esac
     problems=0
     spare='*/task-*.status' # advice for --status; the last one is removed with its folder
     number=1

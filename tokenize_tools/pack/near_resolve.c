@@ -27,8 +27,7 @@
 #include "platform/os.h"
 #include "stage_parts.h"
 
-#define TABLE_LEAST ((uint64_t)256 << 20)
-#define TABLE_MOST ((uint64_t)512 << 20) /* with more of it, a pass would last longer than what may be lost */
+#define TABLE_BYTES ((uint64_t)256 << 20) /* with more of it, a pass would last longer than what may be lost */
 #define READ_BYTES ((uint32_t)64 << 10)
 #define PASSES_MOST ((uint64_t)1 << 20) /* 256 bands of each of 2^32 documents need 2^10 */
 
@@ -216,7 +215,7 @@ static enum tokmap_status pass_join(struct joining *joining, bool *full, struct 
     return status;
 }
 
-/* Makes all passes that are left of a partition. A pass takes some time, too: half of what may be lost is for it. */
+/* Makes all passes that are left of a partition. A pass of a full table lasts some seconds, too. */
 static enum tokmap_status partition_join(struct joining *joining, struct tokmap_error *error)
 {
     struct join_state *state = &joining->state;
@@ -233,7 +232,7 @@ static enum tokmap_status partition_join(struct joining *joining, struct tokmap_
             *state = (struct join_state){state->partition, 2 * state->passes, 0};
         else if (!status && state->pass == state->passes)
             *state = (struct join_state){state->partition + 1, 1, 0};
-        if (!status && is_due(joining, (joining->options->checkpoint_ns + 1) / 2))
+        if (!status && is_due(joining, (joining->options->checkpoint_ns + 3) / 4))
             status = part_cut(joining, error);
         if (!full && !state->pass)
             break;
@@ -369,7 +368,7 @@ static enum tokmap_status all_join(struct joining *joining, struct tokmap_error 
 {
     const struct all_scans *scans = joining->scans;
     enum tokmap_status status = parts_take(joining, error);
-    key_table_init(&joining->table, min64(max64(joining->options->drop->memory, TABLE_LEAST), TABLE_MOST));
+    key_table_init(&joining->table, TABLE_BYTES);
     while (joining->state.partition < SCAN_PARTITIONS && !status) {
         status = partition_join(joining, error);
         if (!status && scans->progress)
