@@ -3,9 +3,9 @@
  * what it has found since the last part, with its state, as the next part; a process that continues takes the state of
  * the last one. In the end the file is made of all parts, and they are removed.
  *
- * The last section of a part is its state. It also has the digest of the part before (stage_digest()), so that parts
- * are those of one process after the other: what two of them have made at a time, or what is left of older work, ends
- * the list of parts.
+ * The last section of a part is its state. It also has a token of the parts before it, made of their digests
+ * (stage_digest()), so that parts are those of one process after the other: a part that another process has made at the
+ * same time, or that is left of older work, ends the list of parts.
  *
  * Example: a scan has made the parts 0, 1, and 2, and is killed. The next process continues after part 2, and its first
  * part is number 3.
