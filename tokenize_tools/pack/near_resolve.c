@@ -32,6 +32,7 @@
 #define PASSES_MOST ((uint64_t)1 << 20) /* 256 bands of each of 2^32 documents need 2^10 */
 
 #define KEEP_DOCUMENTS 1024
+#define STOP_STEPS 4096              /* between two questions whether to stop */
 #define JOINS_HELD ((size_t)1 << 20) /* bytes of joins, before they are written */
 
 /* The sections of a part. */
@@ -67,7 +68,7 @@ struct joining {
 static enum tokmap_status stop_check(struct joining *joining, struct tokmap_error *error)
 {
     const struct pack_options *options = joining->options;
-    return ++joining->done % 65536 == 0 && options->stop && options->stop(options->user)
+    return ++joining->done % STOP_STEPS == 0 && options->stop && options->stop(options->user)
                ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
                : TOKMAP_OK;
 }
@@ -341,6 +342,33 @@ static enum tokmap_status file_write(struct joining *joining, struct tokmap_erro
     return status;
 }
 
+/* Reads the places of a unit, each of which must be after the one before: so a file has as many bytes that somebody has
+ * written as it says, and not a hole. */
+static enum tokmap_status places_check(struct joining *joining, uint64_t unit, struct tokmap_error *error)
+{
+    const struct all_scans *scans = joining->scans;
+    const struct stage_id id = stage_scan_id(scans->folder, scans->key, unit);
+    struct stage_reader reader;
+    struct scan_place last = {0}, place;
+    const void *next = NULL;
+    uint64_t places = 0;
+    enum tokmap_status status =
+        stage_reader_open(&reader, &id, SCAN_PLACES, sizeof(struct scan_place), READ_BYTES, error);
+    for (; !status; places++, last = place) {
+        status = stage_reader_next(&reader, &next, error);
+        if (status || !next)
+            break;
+        memcpy(&place, next, sizeof place);
+        const bool after = place.input > last.input || (place.input == last.input && place.record > last.record);
+        if (places && !after)
+            status = stage_corrupt(&id, error);
+        if (!status)
+            status = stop_check(joining, error);
+    }
+    stage_reader_free(&reader);
+    return !status && places != scans->list[unit].places.documents ? stage_corrupt(&id, error) : status;
+}
+
 /* Numbers the documents of all units. Each has a place in its scan, so that the memory for them is less than the files
  * that say how many there are. */
 static enum tokmap_status documents_count(struct joining *joining, struct tokmap_error *error)
@@ -350,15 +378,10 @@ static enum tokmap_status documents_count(struct joining *joining, struct tokmap
     if (!joining->documents)
         return error_set_memory(error, "the documents of units", scans->units * sizeof *joining->documents);
     for (uint64_t i = 0; i < scans->units; i++) {
-        const struct stage_id id = stage_scan_id(scans->folder, scans->key, i);
-        uint64_t places;
-        const enum tokmap_status status =
-            stage_section_count(&id, SCAN_PLACES, sizeof(struct scan_place), &places, error);
+        const enum tokmap_status status = places_check(joining, i, error);
         if (status)
             return status;
-        if (places != scans->list[i].places.documents)
-            return stage_corrupt(&id, error);
-        joining->documents[i + 1] = joining->documents[i] + places;
+        joining->documents[i + 1] = joining->documents[i] + scans->list[i].places.documents;
     }
     return TOKMAP_OK;
 }

@@ -292,6 +292,35 @@ static void test_sparse(void **unused)
     pack_units_free(&units);
 }
 
+/* The same of the places of documents: the memory for clusters is bounded by the places that are there, which are in
+ * order, and those of a hole are not. */
+static void test_sparse_places(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    const uint64_t places = 1 << 21, hole = places * sizeof(struct scan_place);
+    size_t bytes;
+    all_scan(true);
+    assert_int_equal(stages_do(true, &error), TOKMAP_OK);
+    uint8_t *whole = file_read("scan-000003", &bytes);
+    uint8_t *file = calloc(1, bytes + hole);
+    assert_non_null(file);
+    memcpy(file, whole, bytes);
+    store64(entry_of(file, SCAN_PLACES), bytes);
+    store64(entry_of(file, SCAN_PLACES) + 8, hole);
+    store64(file + 40, bytes + hole);
+    store64(section_of(file, SCAN_TOTALS) + offsetof(struct unit_scan, places.documents), places);
+    hashes_make(file, bytes + hole);
+    file_write("scan-000003", file, bytes);
+    assert_int_equal(truncate("scan-000003", (off_t)(bytes + hole)), 0);
+    assert_int_equal(stages_do(true, &error), TOKMAP_ERROR_CORRUPT);
+    assert_non_null(strstr(error.path, "scan-000003"));
+    file_write("scan-000003", whole, bytes);
+    free(file);
+    free(whole);
+    pack_units_free(&units);
+}
+
 /* A list of the dropped documents of a unit has a document that the unit does not have. */
 static void test_drops(void **unused)
 {
@@ -384,8 +413,8 @@ static int inputs_teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_documents), cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_sparse),  cmocka_unit_test(test_drops),
+        cmocka_unit_test(test_hostile), cmocka_unit_test(test_documents),     cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_sparse),  cmocka_unit_test(test_sparse_places), cmocka_unit_test(test_drops),
     };
     return cmocka_run_group_tests(tests, inputs_setup, inputs_teardown);
 }
