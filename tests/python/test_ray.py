@@ -193,6 +193,36 @@ class RayPack(unittest.TestCase):
         self.assertFalse(os.path.exists(self.at("kept")))
         self.check("kept", self.pack("kept", resume=True))
 
+    def test_sealed(self):
+        """The shards are those of tokmap seal. One that was complete but not sealed when work ended is sealed then."""
+        wanted = {}
+        for k in range(-(-DOCUMENTS // SHARD)):
+            for end in ("bin", "tmx"):
+                shutil.copy(self.at(f"plain-{k}.{end}"), self.at(f"pressed-{k}.{end}"))
+            subprocess.run([TOKMAP, "seal", "-q", "--level=3", self.at(f"pressed-{k}")], check=True)
+            with open(self.at(f"pressed-{k}.bin.zst"), "rb") as file:
+                wanted[f"sealed-{k:05}.bin.zst"] = file.read()
+        import tokmap.ray
+        with mock.patch("tokmap.ray._Set.finish", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            self.pack("sealed", seal=3)
+        with self.assertRaisesRegex(tokmap.MismatchError, "another seal"):
+            self.pack("sealed", resume=True)
+        first = self.at("sealed.work/sealed-00000")
+        subprocess.run([TOKMAP, "unseal", "-q", first], check=True)
+        self.assertTrue(os.path.exists(first + ".bin"))
+        with open(self.at("sealed.work/sealed-00001.bin"), "wb"):  # the last step of sealing is missing
+            pass
+        packed = self.pack("sealed", seal=3, resume=True)
+        for name, content in wanted.items():
+            with open(self.at(name), "rb") as file:
+                self.assertEqual(file.read(), content)
+        with tokmap.Dataset(self.at("sealed")) as ours, tokmap.Dataset(self.at("plain")) as theirs:
+            self.assertEqual((ours.info.documents, ours.info.tokens), (DOCUMENTS, theirs.info.tokens))
+            self.assertEqual(packed.content, ours.info.content)
+            self.assertEqual(ours.document(DOCUMENTS - 1).tokens, theirs.document(DOCUMENTS - 1).tokens)
+        self.assertEqual(sorted(entry for entry in os.listdir(self.folder) if entry.startswith("sealed")),
+                         sorted(["sealed", *wanted, *(name.replace("bin.zst", "tmx") for name in wanted)]))
+
     def test_a_folder_of_other_work(self):
         os.mkdir(self.at("other.work"))
         with open(self.at("other.work/journal"), "wb"):
@@ -206,10 +236,15 @@ class RayPack(unittest.TestCase):
         import tokmap.ray
         for wanted, call in ((tokmap.ArgumentError, lambda: tokmap.ray.pack(["a"], self.at("x"))),
                              (tokmap.ArgumentError, lambda: self.pack("x", progress=True)),
+                             (tokmap.RangeError, lambda: self.pack("x", seal=20)),
                              (tokmap.NotFoundError, lambda: self.pack("none/x")),
                              (tokmap.RangeError, lambda: self.pack("x", shard_documents=0))):
             with self.assertRaises(wanted):
                 call()
+        for name in ("dedup", "exclude_ngrams", "split", "shuffle", "shard_tokens"):
+            with self.assertRaisesRegex(tokmap.ArgumentError, f"^{name}: ray.pack\\(\\) has no such option: .*(pass|before)"
+                                                              "|the command"):
+                self.pack("x", **{name: "exact"})
         self.assertEqual(glob.glob(self.at("x*")), [])
 
 

@@ -36,20 +36,41 @@ if TYPE_CHECKING:
 _MOST = 100000  # shards of a set, as for the command
 _NOTE = "ray.json"
 _MOVING = "moving"
+_LEVEL = 6  # of zstd, as for the command
+# Options of the command that need more than one shard at a time, and what to do instead.
+_ALL = "a shard is packed without the others, and this is about all of them; "
+_COMMAND = "write the documents to files, and pack them with the command, whose tasks run on many machines, too"
+_NOT_HERE = {
+    **dict.fromkeys(("dedup", "dedup_memory", "minhash_ngram", "minhash_bands", "minhash_rows"),
+                    _ALL + "drop the duplicates of the dataset before, or " + _COMMAND),
+    **dict.fromkeys(("exclude_ngrams", "exclude_words"),
+                    "what is excluded is listed for the whole output; filter the dataset before, or " + _COMMAND),
+    **dict.fromkeys(("split", "split_seed"), "an output is one set of shards; " + _COMMAND),
+    **dict.fromkeys(("shuffle", "shuffle_memory"), _ALL + "shuffle the dataset before, with random_shuffle()"),
+    "shard_tokens": "shards have so many documents; pass shard_documents",
+    "unit_bytes": "shards have so many documents; pass shard_documents",
+    "source": "the dataset is the source",
+    "progress": "Ray Data has its own",
+}
 
 
 class _Packer:
     """What an actor does: it packs one shard at a time."""
 
-    def __init__(self, tokenizer: Tokenizer | str, options: dict[str, Any]) -> None:
+    def __init__(self, tokenizer: Tokenizer | str, options: dict[str, Any], level: int | None) -> None:
         self.tokenizer = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
         self.options = options
+        self.level = level
 
     def pack(self, prefix: str, blocks: list[Any]) -> None:
-        """Packs tables of Arrow, of which each is fetched when it is needed."""
+        """Packs tables of Arrow, of which each is fetched when it is needed, and seals the shard if asked to."""
+        if not _is_shard(prefix):
+            self._make(prefix, blocks)
+        if self.level is not None and not _is_sealed(prefix):
+            _seal(prefix, self.level, self.options["threads"])
+
+    def _make(self, prefix: str, blocks: list[Any]) -> None:
         ray, pyarrow = import_module("ray"), import_module("pyarrow")
-        if _is_shard(prefix):
-            return
         if not os.path.isdir(os.path.dirname(prefix)):
             raise NotFoundError(f"{os.path.dirname(prefix)} does not exist on this node; the output must be on a file "
                                 "system that all nodes share", status="ERROR_NOT_FOUND", path=prefix)
@@ -67,7 +88,33 @@ class _Packer:
 
 def _is_shard(prefix: str) -> bool:
     """Whether a shard is complete; its index gets its name last."""
-    return os.path.exists(prefix + ".tmx") and os.path.exists(prefix + ".bin")
+    return os.path.exists(prefix + ".tmx") and (os.path.exists(prefix + ".bin") or os.path.exists(prefix + ".bin.zst"))
+
+
+def _is_sealed(prefix: str) -> bool:
+    """Whether a shard is sealed; its plain tokens are removed last."""
+    return os.path.exists(prefix + ".bin.zst") and not os.path.exists(prefix + ".bin")
+
+
+def _seal(prefix: str, level: int, threads: int | None) -> None:
+    """Runs tokmap seal, which continues what another process began."""
+    import subprocess
+    try:
+        from _tokmap_commands import _path as command_path
+        program = command_path("tokmap")
+    except ImportError:
+        program = None
+    if program is None:
+        raise ArgumentError("seal needs the command tokmap, which this installation lacks on a node: reinstall the "
+                            "package (pip install ./src/python), or build it (make)")
+    done = subprocess.run([program, "seal", "-q", f"--level={level}",
+                           *([] if threads is None else [f"--threads={threads}"]), "--", prefix],
+                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+    if done.returncode:
+        raise TokmapError(done.stderr.decode("utf-8", "replace").strip() or
+                          f"tokmap seal ended with {done.returncode}", status="ERROR_IO", path=prefix)
+    if os.path.exists(prefix + ".bin"):  # a process was killed when only this was left to do
+        os.remove(prefix + ".bin")
 
 
 def _sync(path: str) -> None:
@@ -184,7 +231,7 @@ class _Set:
             if force:
                 self._clear()
             _write(os.path.join(self.work, _MOVING), "")
-        for endings in ((".bin", ".mask"), (".tmx",)):
+        for endings in ((".bin", ".bin.zst", ".mask"), (".tmx",)):
             for number in range(count):
                 for ending in endings:
                     source = os.path.join(self.work, self.shard(number) + ending)
@@ -197,7 +244,8 @@ class _Set:
 
 
 def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shard_documents: int = 1_000_000,
-         threads: int | None = None, force: bool = False, resume: bool = False, **options: Any) -> Packed:
+         threads: int | None = None, seal: bool | int = False, force: bool = False, resume: bool = False,
+         **options: Any) -> Packed:
     """Packs a ray.data.Dataset into a shard set: the manifest `out` and its shards out-00000, out-00001, and so on.
 
     dataset    its rows are the documents, in their order. It is computed once, into Ray's object store
@@ -206,6 +254,8 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
                documents of each shard but the last. Work on a shard that was not finished is lost if its actor is
                killed; fewer shards than nodes leave nodes idle
     threads    how many encode on a node; None: one for each of its processors
+    seal       True, or a level of zstd from 1 to 19 (True: 6): each shard is stored compressed, as tokmap seal does it,
+               by the actor that has packed it
     force      replaces an existing shard set once all shards are complete, and without resume also unfinished work
     resume     continues the unfinished work of a call that failed or was interrupted: its finished shards are kept. The
                dataset must be the same; only the number of its documents and the options are compared. Without it,
@@ -215,15 +265,20 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
 
     The tokens are those that tokmap.pack() and the command give the same documents in the same order. The number of
     nodes, blocks, and threads changes no byte, and neither does an actor or a node that is killed: Ray starts another.
+
+    dedup, exclude_ngrams, split, and shuffle of the command are refused: an actor sees the documents of one shard alone.
+    Drop duplicates or shuffle with Ray Data before (the bytes are then a function of what it does), or pack files with
+    the command, whose tasks do all of that on many machines.
     """
     ray = import_module("ray")
     number(shard_documents, "shard_documents", 1)
     if not hasattr(dataset, "split_at_indices") or not hasattr(dataset, "materialize"):
         raise ArgumentError(f"dataset is {type(dataset).__name__}, but it must be a ray.data.Dataset; tokmap.pack() "
                             "takes other documents")
-    for name in ("progress", "shard_tokens", "source"):
-        if name in options:
-            raise ArgumentError(f"{name}: ray.pack() has no such option")
+    for name in options:
+        if name in _NOT_HERE:
+            raise ArgumentError(f"{name}: ray.pack() has no such option: {_NOT_HERE[name]}")
+    level = _LEVEL if seal is True else None if seal is False else number(seal, "seal", 1, 19)
     names = _Set(out)
     if not names.name or not os.path.isdir(names.folder):
         raise NotFoundError(f"{names.folder}: the folder of the output does not exist", status="ERROR_NOT_FOUND",
@@ -240,15 +295,16 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
         raise ArgumentError(f"{documents} documents need {count} shards, more than {_MOST}; choose a larger "
                             "shard_documents")
     facts = {"tokenizer": tokenizer.fingerprint, "number of documents": documents, "shard_documents": shard_documents,
-             **{name: value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+             **({} if level is None else {"seal": level}), **{name: value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
                 for name, value in options.items()}}
     names.begin(facts, force, resume)
     options["threads"] = threads
+    is_made = _is_shard if level is None else _is_sealed
     missing = [k for k in range(count)
-               if not names.moving() and not _is_shard(os.path.join(names.work, names.shard(k)))]
+               if not names.moving() and not is_made(os.path.join(names.work, names.shard(k)))]
     parts = data.split_at_indices([k * shard_documents for k in range(1, count)]) if count > 1 else [data]
     try:
-        _pack_shards(ray, names, tokenizer, options, {k: parts[k] for k in missing})
+        _pack_shards(ray, names, tokenizer, options, level, {k: parts[k] for k in missing})
     except ray.exceptions.RayTaskError as error:  # an error of the documents, not of Ray
         if isinstance(error.cause, TokmapError):
             raise error.cause from None
@@ -259,7 +315,8 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     return made
 
 
-def _pack_shards(ray: Any, names: _Set, tokenizer: Tokenizer, options: dict[str, Any], parts: dict[int, Any]) -> None:
+def _pack_shards(ray: Any, names: _Set, tokenizer: Tokenizer, options: dict[str, Any], level: int | None,
+                 parts: dict[int, Any]) -> None:
     """Gives each actor one shard after the other."""
     affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
@@ -270,7 +327,7 @@ def _pack_shards(ray: Any, names: _Set, tokenizer: Tokenizer, options: dict[str,
     for node in nodes[:len(parts)]:
         strategy = affinity(node, soft=True)
         actors.append(packer.options(num_cpus=0, max_restarts=-1, max_task_retries=-1,
-                                     scheduling_strategy=strategy).remote(tokenizer, options))
+                                     scheduling_strategy=strategy).remote(tokenizer, options, level))
     working: dict[Any, Any] = {}
     try:
         waiting = list(parts.items())
