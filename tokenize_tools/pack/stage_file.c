@@ -380,6 +380,19 @@ void stage_remove(const struct stage_id *id)
     free(path);
 }
 
+enum tokmap_status stage_section_count(const struct stage_id *id, uint64_t section, uint32_t record_bytes,
+                                       uint64_t *count, struct tokmap_error *error)
+{
+    struct section entry = {0};
+    char *path = path_of(id, "");
+    enum tokmap_status status = path ? entry_read(id, section, path, &entry, error) : no_memory(error);
+    if (!status && entry.bytes % record_bytes)
+        status = corrupt(path, error);
+    *count = status ? 0 : entry.bytes / record_bytes;
+    free(path);
+    return status;
+}
+
 enum tokmap_status stage_bytes_from(const struct stage_id *id, uint64_t section, uint64_t *bytes,
                                     struct tokmap_error *error)
 {

@@ -137,6 +137,11 @@ enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, str
 /* Removes a file. It need not exist. */
 void stage_remove(const struct stage_id *id);
 
+/* Counts the records of a section from its size, so that a number elsewhere can be compared with it before memory is
+ * allocated. Statuses: those of stage_reader_open(). */
+enum tokmap_status stage_section_count(const struct stage_id *id, uint64_t section, uint32_t record_bytes,
+                                       uint64_t *count, struct tokmap_error *error);
+
 /* Says how many bytes of the file are in a section and those after it. Statuses: those of stage_reader_open(). */
 enum tokmap_status stage_bytes_from(const struct stage_id *id, uint64_t section, uint64_t *bytes,
                                     struct tokmap_error *error);
