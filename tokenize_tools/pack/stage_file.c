@@ -663,8 +663,11 @@ enum tokmap_status stage_writer_commit(struct stage_writer *writer, bool sync, s
     if (!system)
         system = os_rename(writer->partial, writer->path);
     writer->named = !system;
-    if (!system && sync)
+    if (!system && sync) {
         system = os_sync_folder(writer->path);
+        if (system) /* a caller who is told that it failed may remove what the file says is there */
+            (void)os_unlink(writer->path);
+    }
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
 }
 
