@@ -266,9 +266,9 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     The tokens are those that tokmap.pack() and the command give the same documents in the same order. The number of
     nodes, blocks, and threads changes no byte, and neither does an actor or a node that is killed: Ray starts another.
 
-    dedup, exclude_ngrams, split, and shuffle of the command are refused: an actor sees the documents of one shard alone.
-    Drop duplicates or shuffle with Ray Data before (the bytes are then a function of what it does), or pack files with
-    the command, whose tasks do all of that on many machines.
+    dedup, exclude_ngrams, split, and shuffle of the command are refused: an actor sees the documents of one shard
+    alone. Drop duplicates or shuffle with Ray Data before (the bytes are then a function of what it does), or pack
+    files with the command, whose tasks do all of that on many machines.
     """
     ray = import_module("ray")
     number(shard_documents, "shard_documents", 1)
@@ -295,7 +295,8 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
         raise ArgumentError(f"{documents} documents need {count} shards, more than {_MOST}; choose a larger "
                             "shard_documents")
     facts = {"tokenizer": tokenizer.fingerprint, "number of documents": documents, "shard_documents": shard_documents,
-             **({} if level is None else {"seal": level}), **{name: value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
+             **({} if level is None else {"seal": level}),
+             **{name: value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
                 for name, value in options.items()}}
     names.begin(facts, force, resume)
     options["threads"] = threads
