@@ -221,32 +221,3 @@ holds status '0 of 2  done   scan'
 holds status '1 of 2  done   pack'
 holds status 'pack: 1 of 1 units of the tasks that have begun, '
 rm -r s/out.work
-
-# A scan that is killed continues after its last part: it does not read again what has changed since then, which the
-# packing finds. With the input as it was, the work ends with the bytes of undisturbed work.
-large='--shard-tokens 2M --unit-bytes 20M --dedup exact -j 1 big.jsonl'
-for i in 1 2 3 4 5 6 7 8 9; do cat a.jsonl; sed "s/start/begin $i/" a.jsonl; done >big.jsonl
-mkdir l m
-tokmap pack -q -t bytes -o l/out $large
-tries=0
-while :; do
-    tries=$((tries + 1))
-    [ $tries -lt 50 ]
-    rm -rf m
-    mkdir m
-    tokmap pack -q -t bytes -o m/out --task 0/1 --checkpoint-seconds 0.001 $large 2>/dev/null &
-    pid=$!
-    while [ ! -e m/out.work/scan-000000.part-000002 ] && kill -0 $pid 2>/dev/null; do :; done
-    kill -s KILL $pid 2>/dev/null || true
-    wait $pid 2>/dev/null || true
-    [ ! -e m/out.work/scan-000000.part-000002 ] || [ -e m/out.work/scan-000000 ] || break
-done
-cp big.jsonl saved
-sed '1000s/ word/ lord/' saved >big.jsonl
-equal "$(wc -c <big.jsonl)" "$(wc -c <saved)"
-exits 1 tokmap pack -q -t bytes -o m/out --task 0/1 $large 2>err
-holds err "the inputs have changed since they were read for the first time"
-cp saved big.jsonl
-rm -rf m/out.work/unit-*
-tokmap pack -q -t bytes -o m/out --task 0/1 $large
-diff -r l m
