@@ -1,7 +1,7 @@
 /*
  * test_cut.c - every variant of bpe_cut.h adds the cuts that bpe_may_join() allows, and no others: texts of characters
  * of one to four bytes, starts anywhere, all lengths, all ends of the part to cut, and filters from empty to full. The
- * text lies between two pages that must not be touched.
+ * text is between two pages that must not be touched.
  */
 #include <stdarg.h>
 #include <stddef.h>
