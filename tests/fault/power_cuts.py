@@ -53,6 +53,8 @@ CASES = {
     "staged tasks": 3 * [UNITS + ["--dedup", "minhash", "--task", task, "IN/a.jsonl", "IN/b.jsonl"]
                          for task in ("0/2", "1/2")],
     "shuffled": [BYTES + "--shuffle 3 --shuffle-memory 64Ki --shard-tokens 300k IN/a.jsonl IN/b.jsonl".split()],
+    "shuffled tasks": 2 * [UNITS + "--shuffle 3 --shuffle-memory 64Ki --split a=0.7,b=0.3 --task".split() +
+                           [task, "IN/a.jsonl", "IN/b.jsonl"] for task in ("0/2", "1/2")],
     "shuffled shard": [BYTES + "--shuffle 4 --columns url IN/a.jsonl IN/z.jsonl.gz".split()],
     "replaced": [BYTES + ["--force", "--shard-tokens", "300k", "IN/a.jsonl"]],
 }

@@ -40,12 +40,12 @@ struct task_arguments {
      "only give the shards of all tasks their names, which otherwise the last task does; fails and names what is "     \
      "missing", NULL},                                                                                                 \
     {0, "wait", CLI_NUMBER, &(arguments).wait_seconds, &(arguments).wait_given, "SECONDS",                             \
-     "with --dedup or --exclude-ngrams: how long a task waits for others that have not begun, or have ended, before "  \
+     "with --dedup, --exclude-ngrams, or --shuffle: how long a task waits for others that have not begun, or have ended, before "  \
      "it exits with 3, to be run again (default: 0; with --task auto 60, or 600 where all tasks start together); 0: "  \
      "it does not wait for those that work, either", NULL},                                                            \
     {0, "unit-bytes", CLI_SIZE, &(arguments).unit_bytes, &(arguments).unit_given, "SIZE",                              \
-     "with --shard-tokens: cut the inputs into units of work of SIZE (default: 16 GiB); the last shard of a unit is "  \
-     "short, so another SIZE gives other shards", NULL},                                                               \
+     "with --shard-tokens: cut the inputs into units of work of SIZE (default: 16 GiB); without --shuffle the last "   \
+     "shard of a unit is short, so another SIZE gives other shards", NULL},                                                               \
     {0, "status", CLI_TEXT, &(arguments).status, NULL, "PREFIX",                                                       \
      "do nothing but print how far the tasks of this output are", NULL}
 /* clang-format on */
