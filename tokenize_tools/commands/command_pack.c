@@ -20,6 +20,7 @@
 #include "pack/document_encode.h"
 #include "pack/pack.h"
 #include "pack/pack_finish.h"
+#include "pack/pack_output.h"
 #include "pack/work_folder.h"
 #include "platform/os.h"
 #include "platform/process.h"

@@ -529,7 +529,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                                    : TOKMAP_OK;
 }
 
-/* Files of the shuffle have names if another process goes on, or can. */
+/* Files of the shuffle have names if another process continues, or can. */
 static enum tokmap_status shuffle_place(void *owner, const char **folder, struct tokmap_error *error)
 {
     const struct pack *pack = owner;
@@ -711,11 +711,6 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 static uint64_t corpus_cut(void *user, const char *bytes, uint64_t count)
 {
     return tokenizer_cut(((const struct pack *)user)->options->tokenizer, bytes, count);
-}
-
-uint32_t pack_width(uint64_t vocabulary)
-{
-    return vocabulary <= (uint64_t)UINT16_MAX + 1 ? 2 : 4;
 }
 
 /* Decides how documents are encoded. */

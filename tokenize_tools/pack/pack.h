@@ -12,9 +12,6 @@
 #define PACK_SHUFFLE_LEAST ((uint64_t)4096)
 #define PACK_SHUFFLE_MOST ((uint64_t)1 << 40)
 
-/* Bytes of an id in a shard without a tokenizer. */
-uint32_t pack_width(uint64_t vocabulary);
-
 /* Packs the operands (see inputs.h). After an error no output file is left, unless result->kept, and an older shard of
  * the same name is unchanged. Statuses: OK, ERROR_INPUT, ERROR_ENCODING, ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_CORRUPT,
  * ERROR_TRUNCATED, ERROR_MISMATCH (inputs; or they, or the options, are not those of the work that would be continued);

@@ -4,8 +4,12 @@
 #include <string.h>
 
 #include "document_encode.h"
-#include "pack.h"
 #include "shard_about.h"
+
+uint32_t pack_width(uint64_t vocabulary)
+{
+    return vocabulary <= (uint64_t)UINT16_MAX + 1 ? 2 : 4;
+}
 
 void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_info *info)
 {

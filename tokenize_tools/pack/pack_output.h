@@ -7,6 +7,9 @@
 
 #include "packing_options.h"
 
+/* Bytes of an id in a shard without a tokenizer. */
+uint32_t pack_width(uint64_t vocabulary);
+
 /* The tokenizer, or, without one, the width and the vocabulary. */
 void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_info *info);
 

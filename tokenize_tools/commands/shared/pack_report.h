@@ -3,7 +3,7 @@
 #define TOKMAP_COMMANDS_SHARED_PACK_REPORT_H
 
 #include "cli/cli.h"
-#include "pack/pack.h"
+#include "pack/pack_output.h"
 #include "also_arguments.h"
 #include "skip_report.h"
 
