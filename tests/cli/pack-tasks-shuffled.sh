@@ -143,7 +143,7 @@ holds err 'shards are missing, at least number 0 (counted from 0); run the tasks
 exits 1 tokmap pack -q -o d/out $all --shuffle 8 --unit-bytes 40K --task 0/2 $inputs 2>err
 holds err 'another --shuffle: it had 7, and this one has 8'
 exits 1 tokmap pack -q -o d/out -t bytes --shard-tokens 50K --unit-bytes 40K --task 0/2 $inputs 2>err
-holds err 'another --shuffle: it had 7, and this one has nothing'
+holds err 'another --shuffle: it had 7, and this one has none'
 
 # harm FILE BYTES AT: changes bytes of a file; and then task 0 names the file.
 harm()

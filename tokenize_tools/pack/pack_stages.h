@@ -3,12 +3,15 @@
  * duplicate depends on those of all units before, so nothing is packed before all units are scanned; and a shuffled
  * shard has documents of all units, so none is made before all units are sorted:
  *
- *     scan      each unit        its keys and excluded documents      scan-000012       unit_scan.h       } with
- * documents compare   each portion     which documents are dropped          drops-000003      drop_resolve.h    } left
- * out pack      each unit        its shards                           unit-000012.done  pack_tasks.h      without a
- * shuffle sort      each unit        its documents in their order         sorted-000012     sorted_units.h    } cut
- * once             where shards begin                   cuts-000000       shuffle_cut.h     } with a shuffle merge each
- * shard       the shard                            merged-000007     shard_merge.h     }
+ *     with documents left out:
+ *         scan      each unit      its keys and excluded documents    scan-000012         unit_scan.h
+ *         compare   each portion   which documents are dropped        drops-000003        drop_resolve.h
+ *     without a shuffle:
+ *         pack      each unit      its shards                         unit-000012.done    pack_tasks.h
+ *     with a shuffle:
+ *         sort      each unit      its documents in their order       sorted-000012       sorted_units.h
+ *         cut       once           where shards begin                 cuts-000000         shuffle_cut.h
+ *         merge     each shard     the shard                          merged-000007       shard_merge.h
  *
  * The state of the work is which files there are. A task makes those of its share that are missing, of the first stage
  * that is not complete. If then the stage is complete, the next one follows. Otherwise it waits as long as another task
