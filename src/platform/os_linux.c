@@ -681,6 +681,32 @@ void os_memory_free(void *address, uint64_t bytes)
         munmap(address, (size_t)bytes);
 }
 
+void *os_memory_large(size_t bytes)
+{
+    const size_t rest = bytes % HUGE_PAGE;
+    if (bytes < OS_LARGE || bytes > SIZE_MAX / 2)
+        return malloc(bytes);
+    const size_t length = rest < OS_LARGE ? bytes : bytes - rest + HUGE_PAGE;
+    void *memory = NULL;
+    if (posix_memalign(&memory, HUGE_PAGE, length))
+        return NULL;
+    /* The last page is shared with what malloc() keeps behind it. */
+    (void)madvise(memory, length & ~(os_page_bytes() - 1), MADV_HUGEPAGE);
+    return memory;
+}
+
+void *os_memory_large_zeros(size_t count, size_t bytes)
+{
+    if (bytes && count > SIZE_MAX / bytes)
+        return NULL;
+    if (count * bytes < OS_LARGE)
+        return calloc(count, bytes);
+    void *memory = os_memory_large(count * bytes);
+    if (memory)
+        memset(memory, 0, count * bytes);
+    return memory;
+}
+
 void os_memory_small_pages(void *address, uint64_t bytes)
 {
     (void)madvise(address, (size_t)bytes, MADV_NOHUGEPAGE);

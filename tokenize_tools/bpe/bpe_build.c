@@ -126,11 +126,11 @@ static void joining_start(struct joining *joining)
 static enum tokmap_status allocate(struct bpe_model *model, const struct bpe_source *source, struct tokmap_error *error)
 {
     const uint64_t count = source->vocabulary, text = source->offsets[count];
-    model->bytes = source->own_bytes ? source->own_bytes : malloc(text + 16);
-    model->offsets = source->own_offsets ? source->own_offsets : malloc((count + 1) * sizeof *model->offsets);
+    model->bytes = source->own_bytes ? source->own_bytes : os_memory_large(text + 16);
+    model->offsets = source->own_offsets ? source->own_offsets : os_memory_large((count + 1) * sizeof *model->offsets);
     model->byte_pairs = malloc(65536 * sizeof *model->byte_pairs);
     model->joins = calloc(((uint64_t)1 << BPE_JOIN_BITS) / 64, sizeof *model->joins);
-    model->seeds = malloc((min64(count, BPE_SEEDS) + 1) * sizeof *model->seeds);
+    model->seeds = os_memory_large((min64(count, BPE_SEEDS) + 1) * sizeof *model->seeds);
     if (!model->bytes || !model->offsets || !model->byte_pairs || !model->joins || !model->seeds)
         return error_set_memory(error, "a vocabulary", text + count * 64);
     memset(model->byte_pairs, 0xFF, 65536 * sizeof *model->byte_pairs);
@@ -166,7 +166,7 @@ static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split
     for (uint32_t id = 0; id < model->vocabulary; id++)
         longest = (uint32_t)max64(longest, bpe_token_bytes(model, id));
     uint32_t *places = calloc((size_t)longest + 1, sizeof *places);
-    uint32_t *order = malloc(((size_t)model->vocabulary + 1) * sizeof *order);
+    uint32_t *order = os_memory_large(((size_t)model->vocabulary + 1) * sizeof *order);
     if (places && order) {
         for (uint32_t id = 0; id < model->vocabulary; id++)
             places[bpe_token_bytes(model, id)] += !splits || splits[id].made < BPE_BY_RANK;
@@ -227,6 +227,7 @@ struct merging {
     uint32_t *ids;                 /* room for the longest token */
     bpe_merge_many_function *many; /* for tokens of up to BPE_LANE_BYTES bytes; NULL: merge one after the other */
     struct lanes *lanes;           /* SHARERS of them */
+    struct parts *parts;           /* of the tokens that several threads merge, which have one length; or NULL */
     uint32_t sharers;              /* threads that may be used */
 };
 
@@ -309,14 +310,11 @@ static void sharing_run(void *user, uint32_t number)
 }
 
 /* Merges `count` tokens of the same length by several threads. First all are merged, which only reads the table of
- * pairs; then one thread adds their pairs in order, so that the result does not depend on the threads. Returns false if
- * there is no memory for that; then nothing has been done. */
-static bool merge_shared(struct merging *merging, const uint32_t *order, uint32_t count)
+ * pairs; then one thread adds their pairs in order, so that the result does not depend on the threads. */
+static void merge_shared(struct merging *merging, const uint32_t *order, uint32_t count)
 {
-    struct parts *parts = malloc(count * sizeof *parts);
+    struct parts *parts = merging->parts;
     struct sharing sharing = {.merging = merging, .order = order, .count = count, .parts = parts};
-    if (!parts)
-        return false;
     os_threads_share("tokmap-merges", merging->sharers, sharing_run, &sharing);
     for (uint32_t i = 0; i < count; i++) {
         const struct parts *ahead = &parts[min64(i + TOGETHER, count - 1)];
@@ -324,8 +322,29 @@ static bool merge_shared(struct merging *merging, const uint32_t *order, uint32_
             bpe_pair_prefetch(merging->model, ahead->ids[0], ahead->ids[1]);
         finish_token(merging, order[i], parts[i].ids, parts[i].count);
     }
-    free(parts);
-    return true;
+}
+
+/* The number of tokens from `order` on that have the same length; at most `count`, which is at least 1. */
+static uint32_t same_length(const struct bpe_model *model, const uint32_t *order, uint32_t count)
+{
+    uint32_t few = 1;
+    while (few < count && bpe_token_bytes(model, order[few]) == bpe_token_bytes(model, *order))
+        few++;
+    return few;
+}
+
+/* Allocates merging->parts, if some length has enough tokens for several threads. Without memory, one merges all. */
+static void parts_new(struct merging *merging, uint32_t count)
+{
+    const struct bpe_model *model = merging->model;
+    uint32_t most = 0;
+    for (uint32_t i = 0, few; i < count; i += few) {
+        few = same_length(model, merging->order + i, count - i);
+        if (bpe_token_bytes(model, merging->order[i]) <= BPE_LANE_BYTES)
+            most = (uint32_t)max64(most, few);
+    }
+    if (merging->many && merging->sharers > 1 && most >= SHARED_LEAST)
+        merging->parts = os_memory_large(most * sizeof *merging->parts);
 }
 
 static enum tokmap_status merge_one(struct merging *merging, uint32_t id)
@@ -357,14 +376,16 @@ static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
     if (cpu_has(CPU_AVX2) && model->vocabulary < BPE_IDS && !merging->source->lacks_bytes)
         merging->many = cpu_has(CPU_VBMI) ? bpe_merge_many_vbmi : bpe_merge_many_avx2;
 #endif
+    if (!status)
+        parts_new(merging, count);
     for (uint32_t i = 0, few; i < count && !status; i += few) {
         const uint32_t *order = merging->order + i, bytes = bpe_token_bytes(model, *order);
         const bool lanes = merging->many && bytes <= BPE_LANE_BYTES;
-        few = 1;
-        while (i + few < count && bpe_token_bytes(model, order[few]) == bytes)
-            few++;
-        if (lanes && few >= SHARED_LEAST && merging->sharers > 1 && merge_shared(merging, order, few))
+        few = same_length(model, order, count - i);
+        if (lanes && few >= SHARED_LEAST && merging->parts) {
+            merge_shared(merging, order, few);
             continue;
+        }
         for (uint32_t k = 0; k < few && lanes; k += TOGETHER)
             merge_together(merging, order + k, (uint32_t)min64(few - k, TOGETHER));
         for (uint32_t k = 0; k < few && !status && !lanes; k++)
@@ -372,6 +393,7 @@ static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
     }
     free(merging->ids);
     free(merging->lanes);
+    free(merging->parts);
     free(merging->scratch.memory);
     return status;
 }
@@ -457,7 +479,7 @@ static bool makes_token(const struct bpe_model *model, const struct bpe_split *s
 static bool keep_pairs(struct bpe_model *model, const struct bpe_source *source, const struct bpe_split *splits,
                        uint32_t known)
 {
-    struct bpe_merge *kept = malloc(((size_t)known + 1) * sizeof *kept);
+    struct bpe_merge *kept = os_memory_large(((size_t)known + 1) * sizeof *kept);
     uint32_t count = 0;
     bool twice;
     for (uint32_t i = 0; kept && i < source->merge_count; i++)
@@ -502,7 +524,7 @@ static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_s
 static enum tokmap_status drop_ranks(struct bpe_model *model, struct tokmap_error *error)
 {
     const uint64_t places = (uint64_t)1 << model->pair_bits;
-    uint32_t *ranks = malloc(((size_t)model->vocabulary + 1) * sizeof *ranks); /* by id */
+    uint32_t *ranks = os_memory_large(((size_t)model->vocabulary + 1) * sizeof *ranks); /* by id */
     if (!ranks)
         return error_set_memory(error, "a vocabulary", model->vocabulary);
     memset(ranks, 0xFF, ((size_t)model->vocabulary + 1) * sizeof *ranks);
@@ -539,11 +561,11 @@ static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bp
                                         struct tokmap_error *error)
 {
     struct bpe_model listed = {.pairs = NULL};
-    struct bpe_split *splits = calloc((size_t)model->vocabulary + 1, sizeof *splits);
+    struct bpe_split *splits = os_memory_large_zeros((size_t)model->vocabulary + 1, sizeof *splits);
     const bool rise = results_rise(source);
     bool twice = false;
     uint32_t known = 0;
-    model->results = rise ? NULL : malloc(((size_t)source->merge_count + 1) * sizeof *model->results);
+    model->results = rise ? NULL : os_memory_large(((size_t)source->merge_count + 1) * sizeof *model->results);
     enum tokmap_status status = TOKMAP_OK;
     if (!splits || (!rise && !model->results))
         status = error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);

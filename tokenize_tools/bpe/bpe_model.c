@@ -22,13 +22,12 @@ static uint64_t pairs_bytes(const struct bpe_model *model)
  * out. */
 static bool pairs_allocate(struct bpe_model *model)
 {
-    void *table = NULL;
     model->pair_filter = calloc(((size_t)4 << model->pair_bits) / 64, sizeof *model->pair_filter);
-    if (!model->pair_filter || os_memory_new(pairs_bytes(model), true, &table)) {
+    model->pairs = os_memory_large((size_t)pairs_bytes(model));
+    if (!model->pair_filter || !model->pairs) {
         bpe_pairs_free(model);
         return false;
     }
-    model->pairs = table;
     model->pair_factor = table_key_new().low | 1;
     model->pair_passed = model->pair_count = 0;
     return true;
@@ -61,8 +60,7 @@ bool bpe_pairs_new(struct bpe_model *model, uint64_t slots)
 
 void bpe_pairs_free(struct bpe_model *model)
 {
-    if (model->pairs)
-        os_memory_free(model->pairs, pairs_bytes(model));
+    free(model->pairs);
     free(model->pair_filter);
     model->pairs = model->pair_filter = NULL;
 }

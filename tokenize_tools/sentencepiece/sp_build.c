@@ -106,8 +106,8 @@ static enum tokmap_status merge_tokens(struct sp_builder *builder)
     for (uint32_t id = 0; id < source->vocabulary; id++)
         longest = (uint32_t)max64(longest, sp_text_bytes(builder, id));
     uint32_t *ids = malloc(((size_t)longest + 1) * sizeof *ids);
-    model->head.seeds = malloc(((size_t)min64(source->vocabulary, BPE_SEEDS) + 1) * sizeof *model->head.seeds);
-    model->wholes = malloc(((size_t)source->vocabulary + 1) * sizeof *model->wholes);
+    model->head.seeds = os_memory_large(((size_t)min64(source->vocabulary, BPE_SEEDS) + 1) * sizeof *model->head.seeds);
+    model->wholes = os_memory_large(((size_t)source->vocabulary + 1) * sizeof *model->wholes);
     bool good = ids && model->head.seeds && model->wholes;
     model->whole_bytes = source->ignore_merges && model->byte_fallback;
     model->whole_longest = model->whole_bytes ? 6 : 0;

@@ -29,6 +29,7 @@
 #include "bpe/text_places.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "platform/os.h"
 #include "sp_merge.h"
 
 struct pairing {
@@ -96,7 +97,7 @@ static enum tokmap_status add_listed(struct pairing *pairing)
     pairing->ranks = source->merge_count;
     if (source->merge_count > BPE_MERGES)
         return too_many(builder, source->merge_count);
-    head->results = malloc(((size_t)source->merge_count + 1) * sizeof *head->results);
+    head->results = os_memory_large(((size_t)source->merge_count + 1) * sizeof *head->results);
     if (!head->results)
         return sp_no_memory(builder);
     for (uint32_t i = 0; i < source->merge_count; i++) {
@@ -275,7 +276,7 @@ static uint32_t *by_length(const struct sp_builder *builder, uint32_t *count)
     for (uint32_t id = 0; id < vocabulary; id++)
         longest = (uint32_t)max64(longest, sp_text_bytes(builder, id));
     uint32_t *places = calloc((size_t)longest + 2, sizeof *places);
-    uint32_t *order = malloc(((size_t)vocabulary + 1) * sizeof *order);
+    uint32_t *order = os_memory_large(((size_t)vocabulary + 1) * sizeof *order);
     if (places && order) {
         for (uint32_t id = 0; id < vocabulary; id++)
             places[sp_text_bytes(builder, id) + 1] += !builder->reached[id];
@@ -308,7 +309,7 @@ static void note_pair(struct pairing *pairing, uint32_t rank, uint32_t id, uint3
 static struct bpe_split *splits_new(const struct sp_builder *builder)
 {
     const uint32_t vocabulary = builder->source->vocabulary;
-    struct bpe_split *splits = calloc((size_t)vocabulary + 1, sizeof *splits);
+    struct bpe_split *splits = os_memory_large_zeros((size_t)vocabulary + 1, sizeof *splits);
     for (uint32_t id = 0; splits && id < vocabulary; id++) {
         const uint8_t *text = sp_text(builder, id);
         const uint32_t count = sp_text_bytes(builder, id);
@@ -330,7 +331,7 @@ static enum tokmap_status keep_splits(struct pairing *pairing, const struct bpe_
         return table_new(builder, source->vocabulary, NULL);
     struct bpe_split *splits = splits_new(builder);
     const uint32_t known = splits ? bpe_splits_find(listed, merges, source->merge_count, false, splits) : 0;
-    struct bpe_merge *kept = splits ? malloc(((size_t)known + 1) * sizeof *kept) : NULL;
+    struct bpe_merge *kept = splits ? os_memory_large(((size_t)known + 1) * sizeof *kept) : NULL;
     struct pair_list list = {.merges = kept, .by_result = true};
     for (uint32_t i = 0; kept && i < source->merge_count; i++)
         if (splits[merges[i].result].made == i + BPE_BY_RANK)
@@ -373,7 +374,7 @@ static bool merge_token(struct pairing *pairing, const struct bpe_model *listed,
 static enum tokmap_status assign_ids(struct sp_builder *builder)
 {
     struct sp_model *model = builder->model;
-    model->ids = malloc((size_t)model->symbols * sizeof *model->ids);
+    model->ids = os_memory_large((size_t)model->symbols * sizeof *model->ids);
     if (!model->ids)
         return sp_no_memory(builder);
     for (uint32_t symbol = 0; symbol < model->symbols; symbol++)
@@ -387,8 +388,8 @@ static uint32_t *new_numbers(const struct pairing *pairing)
 {
     const struct sp_model *model = pairing->builder->model;
     const struct bpe_model *head = &model->head;
-    uint32_t *numbers = malloc(((size_t)model->symbols + 1) * sizeof *numbers);
-    uint32_t *made = malloc(((size_t)pairing->ranks + 1) * sizeof *made); /* by rank */
+    uint32_t *numbers = os_memory_large(((size_t)model->symbols + 1) * sizeof *numbers);
+    uint32_t *made = os_memory_large(((size_t)pairing->ranks + 1) * sizeof *made); /* by rank */
     if (numbers && made) {
         uint32_t next = 0;
         memset(numbers, 0, ((size_t)model->symbols + 1) * sizeof *numbers);
@@ -417,7 +418,7 @@ static uint32_t *new_numbers(const struct pairing *pairing)
 static enum tokmap_status renumber_pairs(struct pairing *pairing, const struct bpe_model *old, const uint32_t *numbers)
 {
     const uint64_t slots = (uint64_t)1 << old->pair_bits;
-    struct bpe_merge *pairs = malloc(((size_t)pairing->kept + 1) * sizeof *pairs);
+    struct bpe_merge *pairs = os_memory_large(((size_t)pairing->kept + 1) * sizeof *pairs);
     struct pair_list list = {.merges = pairs, .by_result = true};
     for (uint64_t at = 0; pairs && at < slots; at++) {
         const uint64_t pair = old->pairs[at];
@@ -446,9 +447,13 @@ static enum tokmap_status number_symbols(struct pairing *pairing)
     head->pairs = head->pair_filter = NULL;
     const enum tokmap_status status = numbers ? renumber_pairs(pairing, &old, numbers) : sp_no_memory(builder);
     if (!status) {
-        for (uint32_t code = 0; code < SP_CODES; code++)
-            if (model->atoms[code])
+        for (uint32_t code = 0; code < SP_CODES; code++) {
+            const uint32_t block = code / SP_ATOM_BLOCK;
+            if (!(builder->atom_blocks[block / 64] >> (block % 64) & 1))
+                code += SP_ATOM_BLOCK - 1;
+            else if (model->atoms[code])
                 model->atoms[code] = numbers[model->atoms[code] - 1] + 1;
+        }
         for (uint32_t symbol = 0; symbol < model->symbols; symbol++)
             model->ids[numbers[symbol]] = symbol < builder->source->vocabulary ? symbol : BPE_NONE;
         free(head->results);

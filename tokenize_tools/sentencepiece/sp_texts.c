@@ -32,10 +32,10 @@ enum tokmap_status sp_texts_read(struct sp_builder *builder)
     const struct sp_source *source = builder->source;
     struct sp_model *model = builder->model;
     const uint32_t total = source->offsets[source->vocabulary];
-    model->head.bytes = malloc((size_t)total + 16);
-    model->head.offsets = malloc(((size_t)source->vocabulary + 1) * sizeof *model->head.offsets);
-    builder->bytes = malloc((size_t)total + 16);
-    builder->offsets = malloc(((size_t)source->vocabulary + 1) * sizeof *builder->offsets);
+    model->head.bytes = os_memory_large((size_t)total + 16);
+    model->head.offsets = os_memory_large(((size_t)source->vocabulary + 1) * sizeof *model->head.offsets);
+    builder->bytes = os_memory_large((size_t)total + 16);
+    builder->offsets = os_memory_large(((size_t)source->vocabulary + 1) * sizeof *builder->offsets);
     if (!model->head.bytes || !model->head.offsets || !builder->bytes || !builder->offsets)
         return sp_no_memory(builder);
     memset(model->head.byte_ids, 0xFF, sizeof model->head.byte_ids);
@@ -123,7 +123,7 @@ enum tokmap_status sp_atoms_read(struct sp_builder *builder)
         const uint32_t count = sp_text_bytes(builder, id);
         /* SentencePiece takes a character whose piece is UNUSED as one that has no piece. */
         if (count && count <= 4 && sp_kind_of(builder->source, id) != SP_UNUSED && sp_is_character(text, count))
-            model->atoms[sp_character(text, count, &length)] = id + 1;
+            sp_atom_set(builder, sp_character(text, count, &length), id);
     }
     if (builder->source->escape && !model->atoms[' '])
         return error_set(builder->error, TOKMAP_ERROR_UNSUPPORTED, builder->source->path, TOKMAP_NO_OFFSET,
@@ -140,7 +140,7 @@ enum tokmap_status sp_atoms_read(struct sp_builder *builder)
                     return error_set(builder->error, TOKMAP_ERROR_LIMIT, builder->source->path, TOKMAP_NO_OFFSET,
                                      "the vocabulary has more pieces and characters than the %u that are supported",
                                      BPE_IDS);
-                model->atoms[code] = ++model->symbols;
+                sp_atom_set(builder, code, model->symbols++);
             }
         }
     return TOKMAP_OK;

@@ -6,6 +6,8 @@
 
 #include "sp_model.h"
 
+#define SP_ATOM_BLOCK 1024 /* code points: a page of 4 KiB */
+
 /* A model being built (sp_texts.c, then sp_pairs.c, then sp_build.c). */
 struct sp_builder {
     const struct sp_source *source;
@@ -14,7 +16,9 @@ struct sp_builder {
     /* For each id the text that becomes it by characters and merges, with spaces for "▁"; empty: no text does. */
     uint8_t *bytes;
     uint32_t *offsets;
-    bool defined;                /* there are user-defined pieces */
+    bool defined; /* there are user-defined pieces */
+    /* Blocks of model->atoms that are not all 0. Reading a page that was never written makes the kernel map one. */
+    uint64_t atom_blocks[SP_CODES / SP_ATOM_BLOCK / 64];
     uint8_t *reached;            /* by id: merging the token's own text is known to give it; NULL: not known of any */
     struct sp_relation relation; /* the first bytes of characters that stand side by side in tokens */
 };
@@ -22,6 +26,13 @@ struct sp_builder {
 /* Fills the texts that ids decode to, the builder's texts, and the tokens of bytes. Statuses: OK, ERROR_FORMAT,
  * ERROR_MEMORY. */
 enum tokmap_status sp_texts_read(struct sp_builder *builder);
+
+static inline void sp_atom_set(struct sp_builder *builder, uint32_t code, uint32_t symbol)
+{
+    const uint32_t block = code / SP_ATOM_BLOCK;
+    builder->model->atoms[code] = symbol + 1;
+    builder->atom_blocks[block / 64] |= (uint64_t)1 << (block % 64);
+}
 
 /* Numbers the symbols and fills model->atoms. Statuses: OK, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_atoms_read(struct sp_builder *builder);

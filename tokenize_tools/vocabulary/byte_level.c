@@ -12,6 +12,7 @@
 #include "bpe/bpe_engine.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "platform/os.h"
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"
 
@@ -59,8 +60,8 @@ static enum tokmap_status texts_build(struct building *building)
             building->error, TOKMAP_ERROR_LIMIT, building->path, TOKMAP_NO_OFFSET,
             "the tokens of the vocabulary have %zu bytes, but tokmap can read at most 4 GiB; use a smaller vocabulary",
             total - 1);
-    building->bytes = malloc(total + 16);
-    building->offsets = malloc(((size_t)parts->vocabulary + 1) * sizeof *building->offsets);
+    building->bytes = os_memory_large(total + 16);
+    building->offsets = os_memory_large(((size_t)parts->vocabulary + 1) * sizeof *building->offsets);
     if (!building->bytes || !building->offsets)
         return error_set_memory(building->error, "a vocabulary", total);
     uint32_t used = 0;
@@ -104,7 +105,7 @@ static enum tokmap_status merges_build(struct building *building)
         model->merges = NULL;
         return TOKMAP_OK;
     }
-    building->merges = malloc(((size_t)model->merge_count + 1) * sizeof *building->merges);
+    building->merges = os_memory_large(((size_t)model->merge_count + 1) * sizeof *building->merges);
     if (!building->merges)
         return error_set_memory(building->error, "a vocabulary", model->merge_count * sizeof *building->merges);
     for (uint32_t i = 0; i < model->merge_count; i++) {
@@ -142,7 +143,7 @@ static enum tokmap_status bytes_check(const struct building *building, bool *lac
  * token is the result of at most one pair, so the results name the merges. */
 static struct bpe_merge *merges_of_ranks(const struct bpe_model *model, uint32_t *count)
 {
-    struct bpe_merge *merges = calloc((size_t)model->vocabulary + 1, sizeof *merges);
+    struct bpe_merge *merges = os_memory_large_zeros((size_t)model->vocabulary + 1, sizeof *merges);
     *count = 0;
     if (!merges)
         return NULL;
@@ -166,7 +167,7 @@ enum tokmap_status byte_level_fingerprint(uint8_t fingerprint[16], const struct 
     static const char what[] = "tokmap byte-level bpe 1";
     struct bpe_merge *made = merges ? NULL : merges_of_ranks(model, &merge_count);
     struct hash_state *hash = hash_state_new();
-    uint32_t *lengths = malloc(((size_t)model->vocabulary + 1) * sizeof *lengths);
+    uint32_t *lengths = os_memory_large(((size_t)model->vocabulary + 1) * sizeof *lengths);
     enum tokmap_status status = TOKMAP_OK;
     if (!hash || !lengths || (!merges && !made)) {
         status = error_set_memory(error, "a fingerprint", (uint64_t)model->vocabulary * sizeof *lengths);

@@ -17,6 +17,7 @@
 #include "common/hash.h"
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
+#include "platform/os.h"
 #include "sentencepiece/sp_engine.h"
 
 static const char mark[] = "\xE2\x96\x81";
@@ -124,8 +125,8 @@ static bool has_front(const struct normalizer *normalizer, const struct hf_split
 {
     for (uint32_t i = 0; i < normalizer->count; i++) {
         const struct normalizer_step *step = &normalizer->steps[i];
-        if (step->kind == NORMALIZE_PREPEND && (is_text(step->content, step->content_bytes, mark) ||
-                                                is_text(step->content, step->content_bytes, " ")))
+        if (step->kind == NORMALIZE_PREPEND &&
+            (is_text(step->content, step->content_bytes, mark) || is_text(step->content, step->content_bytes, " ")))
             return true;
     }
     for (uint32_t i = 0; i < splits->count; i++)
@@ -146,8 +147,8 @@ static bool texts_make(struct json_file *file, const struct hf_model *model, uin
                                 "the tokens of the vocabulary have %zu bytes, but tokmap can read at "
                                 "most 4 GiB; use a smaller vocabulary",
                                 total - 1);
-    *bytes = malloc(total);
-    *offsets = malloc(((size_t)vocabulary + 1) * sizeof **offsets);
+    *bytes = os_memory_large(total);
+    *offsets = os_memory_large(((size_t)vocabulary + 1) * sizeof **offsets);
     if (!*bytes || !*offsets) {
         file->status = error_set_memory(file->error, "a vocabulary", total);
         return false;
@@ -172,9 +173,9 @@ static bool normalized_first(const struct pipeline_parts *parts)
 
 static void hash_source(struct hash_state *hash, const struct sp_source *source)
 {
-    const uint32_t fields[] = {source->vocabulary,   source->merge_count, source->unk,  source->byte_fallback,
-                               source->fuse_unk,     source->ignore_merges, source->escape, source->split,
-                               (uint32_t)source->prefix};
+    const uint32_t fields[] = {source->vocabulary,    source->merge_count, source->unk,
+                               source->byte_fallback, source->fuse_unk,    source->ignore_merges,
+                               source->escape,        source->split,       (uint32_t)source->prefix};
     static const char what[] = "tokmap characters bpe 1";
     hash_state_add(hash, what, sizeof what);
     hash_state_add(hash, fields, sizeof fields);
@@ -219,8 +220,8 @@ static bool empty_token_add(struct json_file *file, const struct hf_model *model
     return true;
 }
 
-bool hf_characters_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits,
-                        bool plain, struct pipeline_parts *parts)
+bool hf_characters_join(struct json_file *file, struct hf_model *model, const struct hf_splits *splits, bool plain,
+                        struct pipeline_parts *parts)
 {
     static const struct bpe_merge no_merges[1];
     static const struct split_rules no_rules;

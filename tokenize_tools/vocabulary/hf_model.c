@@ -30,6 +30,7 @@
  * allocated. A table that is too small is built twice; one that is too large takes memory for nothing. */
 #define BYTES_A_MEMBER 16
 #define BYTES_A_TOKEN 64
+#define BYTES_A_MERGE 12 /* of the rest of the file for a merge, which is a low estimate: memory is for all or more */
 _Static_assert(TEXT_TABLE_MOST == BPE_IDS, "a table holds a token for every id");
 
 void hf_model_shed(struct hf_model *model)
@@ -227,8 +228,13 @@ static struct tokens_rest *tokens_start(const struct json_file *file, const char
     rest->file.scan = scan_from(&file->scan, begin);
     rest->begin = begin;
     rest->field = field;
+    /* Half of the members are before `begin`, so about as many follow. */
+    rest->room = (uint32_t)((uint64_t)(begin - file->scan.at) / BYTES_A_MEMBER % BPE_IDS);
+    rest->tokens = os_memory_large(rest->room * sizeof *rest->tokens);
+    rest->room = rest->tokens ? rest->room : 0;
     if (!os_thread_start(&rest->thread, "tokmap-tokens", tokens_run, rest))
         return rest;
+    free(rest->tokens);
     free(rest);
     return NULL;
 }
@@ -388,10 +394,13 @@ static bool merges_grow(struct json_file *file, struct hf_model *model, uint32_t
                                 BPE_MERGES);
     if (model->merge_room - model->merge_count >= count)
         return true;
-    const uint32_t room = model->merge_room ? 2 * model->merge_room : 4096;
-    struct bpe_merge *grown = realloc(model->merges, room * sizeof *grown);
+    const uint64_t guess = 4096 + (uint64_t)(file->scan.end - file->scan.at) / BYTES_A_MERGE;
+    const uint32_t room =
+        model->merge_room ? 2 * model->merge_room : (uint32_t)(guess < BPE_MERGES ? guess : BPE_MERGES);
+    const size_t bytes = room * sizeof(struct bpe_merge);
+    struct bpe_merge *grown = model->merges ? realloc(model->merges, bytes) : os_memory_large(bytes);
     if (!grown)
-        return no_memory(file, room * sizeof *grown);
+        return no_memory(file, bytes);
     model->merges = grown;
     model->merge_room = room;
     return true;
@@ -598,13 +607,16 @@ static bool rest_append(struct json_file *file, struct hf_model *model, const st
     if (!hf_merges_finish(file, model))
         return false;
     const uint32_t count = model->merge_count + rest->model.merge_count;
-    struct bpe_merge *joined = realloc(model->merges, ((size_t)count + 1) * sizeof *joined);
-    if (!joined)
-        return no_memory(file, count * sizeof *joined);
+    if (count >= model->merge_room) {
+        struct bpe_merge *joined = realloc(model->merges, ((size_t)count + 1) * sizeof *joined);
+        if (!joined)
+            return no_memory(file, count * sizeof *joined);
+        model->merges = joined;
+        model->merge_room = count + 1;
+    }
     if (rest->model.merge_count)
-        memcpy(joined + model->merge_count, rest->model.merges, rest->model.merge_count * sizeof *joined);
-    model->merges = joined;
-    model->merge_count = model->merge_room = count;
+        memcpy(model->merges + model->merge_count, rest->model.merges, rest->model.merge_count * sizeof *model->merges);
+    model->merge_count = count;
     model->last_result = rest->model.last_result;
     file->scan = rest->file.scan;
     return true;

@@ -100,9 +100,9 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
         }
     }
     const uint32_t vocabulary = tokens[count - 1].rank + 1;
-    file->offsets = malloc(((size_t)vocabulary + 1) * sizeof *file->offsets);
+    file->offsets = os_memory_large(((size_t)vocabulary + 1) * sizeof *file->offsets);
     if (!contiguous)
-        ordered = malloc((size_t)bytes + 64);
+        ordered = os_memory_large((size_t)bytes + 64);
     if (!file->offsets || !ordered) {
         if (!contiguous)
             free(ordered);
@@ -129,8 +129,6 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
     if (!contiguous) {
         free(file->bytes);
         file->bytes = ordered;
-    } else if ((ordered = realloc(file->bytes, (size_t)bytes + 64))) {
-        file->bytes = ordered; /* it had as much room as the file has bytes */
     }
     file->source.vocabulary = vocabulary;
     file->source.bytes = file->bytes;
@@ -171,7 +169,9 @@ struct lines {
     const uint8_t *at, *end;
     uint8_t *bytes;  /* where the texts go; there is room for as many bytes as the lines have */
     uint32_t offset; /* of the first text in the buffer of all texts */
+    uint64_t all;    /* bytes of the whole file */
     struct token *tokens;
+    uint64_t room; /* for tokens: of the first part for all of the file, if the lines of the other are as long */
     uint32_t count, used;
     uint64_t lines;    /* that were read; the last of them has the fault, if there is one */
     const char *fault; /* or NULL */
@@ -186,7 +186,10 @@ static void lines_read(void *user)
     uint64_t lines = 1;
     for (const uint8_t *p = at; (p = memchr(p, '\n', (size_t)(part->end - p))); p++)
         lines++;
-    part->tokens = malloc(lines * sizeof *part->tokens);
+    const uint64_t own = (uint64_t)(part->end - part->at);
+    const uint64_t others = part->offset || own == part->all ? 0 : lines * (part->all - own) / own + lines / 8;
+    part->room = lines + min64(others, BPE_IDS);
+    part->tokens = os_memory_large(part->room * sizeof *part->tokens);
     part->no_memory = !part->tokens;
     while (part->tokens && !part->fault && next_line(&at, part->end, &line)) {
         if (!line.bytes)
@@ -206,8 +209,8 @@ static void lines_read(void *user)
 static bool lines_join(struct lines *first, const struct lines *second)
 {
     const uint32_t count = first->count + second->count;
-    struct token *joined = realloc(first->tokens, ((size_t)count + 1) * sizeof *joined);
-    if (!joined)
+    struct token *joined = first->tokens;
+    if (count > first->room && !(joined = realloc(joined, count * sizeof *joined)))
         return false;
     for (uint32_t i = 0; i < second->count; i++) {
         struct token *token = &joined[first->count + i];
@@ -230,10 +233,10 @@ static enum tokmap_status file_lines(struct rank_file *file, const uint8_t *text
     const uint8_t *middle = count >= SHARED_LEAST ? memchr(text + count / 2, '\n', (size_t)(count - count / 2)) : NULL;
     middle = middle && middle + 1 < end && os_processors() > 1 ? middle + 1 : end;
     const uint32_t half = (uint32_t)(middle - text);
-    struct lines rest = {.at = middle, .end = end, .bytes = file->bytes + half, .offset = half};
+    struct lines rest = {.at = middle, .end = end, .bytes = file->bytes + half, .offset = half, .all = count};
     struct os_thread *thread;
     const bool two = middle < end && !os_thread_start(&thread, "tokmap-ranks", lines_read, &rest);
-    *all = (struct lines){.at = text, .end = two ? middle : end, .bytes = file->bytes};
+    *all = (struct lines){.at = text, .end = two ? middle : end, .bytes = file->bytes, .all = count};
     lines_read(all);
     if (two)
         os_thread_join(thread);
@@ -265,7 +268,7 @@ enum tokmap_status rank_file_parse(struct rank_file *file, const char *path, con
     if (count > (uint64_t)1 << 30)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
                          "the rank file has %" PRIu64 " bytes; tokmap can read at most 1 GiB", count);
-    file->bytes = malloc(count + 64);
+    file->bytes = os_memory_large(count + 64);
     enum tokmap_status status = file->bytes ? file_lines(file, (const uint8_t *)text, count, &lines, error)
                                             : error_set_memory(error, "a vocabulary", count);
     if (!status && !lines.count)

@@ -16,20 +16,17 @@
 _Static_assert(UINT32_C(1) << (SLOT_BITS_MOST - 1) == TEXT_TABLE_MOST,
                "half of the slots of the largest table are used");
 
-static uint64_t slots_bytes(uint32_t bits)
+/* The bytes of a table: 2^bits slots, and behind them entries for half as many texts. One allocation for both fills
+ * huge pages sooner. */
+static uint64_t table_bytes(uint32_t bits)
 {
-    return ((uint64_t)1 << bits) * sizeof(uint64_t);
-}
-
-static uint64_t entries_bytes(uint32_t room)
-{
-    return (uint64_t)room * sizeof(struct text_entry);
+    return (sizeof(uint64_t) << bits) + (sizeof(struct text_entry) << (bits - 1));
 }
 
 void text_table_free(struct text_table *table)
 {
-    os_memory_free(table->entries, entries_bytes(table->room));
-    os_memory_free(table->slots, slots_bytes(table->slot_bits));
+    if (table->slots)
+        os_memory_free(table->slots, table_bytes(table->slot_bits));
     free(table->by_id);
     memset(table, 0, sizeof *table);
 }
@@ -61,16 +58,14 @@ static bool resize(struct text_table *table, uint32_t bits)
     const uint32_t room = (uint32_t)1 << (bits - 1), old_bits = table->slot_bits;
     uint64_t *old = table->slots;
     assert(bits <= SLOT_BITS_MOST && table->count <= room);
-    void *entries = NULL, *slots = NULL;
-    if (os_memory_new(entries_bytes(room), true, &entries) || os_memory_new(slots_bytes(bits), true, &slots)) {
-        os_memory_free(entries, entries_bytes(room));
+    void *slots = NULL;
+    if (os_memory_new(table_bytes(bits), true, &slots))
         return false;
-    }
+    struct text_entry *entries = (struct text_entry *)((uint64_t *)slots + ((size_t)1 << bits));
     if (!old)
         table->key = table_key_new();
     if (table->count)
-        memcpy(entries, table->entries, entries_bytes(table->count));
-    os_memory_free(table->entries, entries_bytes(table->room));
+        memcpy(entries, table->entries, table->count * sizeof *entries);
     table->entries = entries;
     table->room = room;
     table->slots = slots;
@@ -84,7 +79,8 @@ static bool resize(struct text_table *table, uint32_t bits)
             at = (at + 1) & mask;
         table->slots[at] = old[i];
     }
-    os_memory_free(old, slots_bytes(old_bits));
+    if (old)
+        os_memory_free(old, table_bytes(old_bits));
     return true;
 }
 
@@ -159,7 +155,7 @@ bool text_table_index(struct text_table *table, uint32_t *duplicate)
 {
     assert(!table->by_id);
     *duplicate = TEXT_NONE;
-    table->by_id = calloc((size_t)table->ids + 1, sizeof *table->by_id);
+    table->by_id = os_memory_large_zeros((size_t)table->ids + 1, sizeof *table->by_id);
     if (!table->by_id)
         return false;
     for (uint32_t i = 0; i < table->count; i++) {

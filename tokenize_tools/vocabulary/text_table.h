@@ -23,7 +23,7 @@ struct text_entry {
 
 /* A zeroed struct is an empty table. Readers may use `entries`, `count` and `ids`; the other fields are private. */
 struct text_table {
-    struct text_entry *entries; /* in the order in which they were added */
+    struct text_entry *entries; /* in the order in which they were added; behind the slots, in their allocation */
     uint32_t count, room;
     uint64_t *slots; /* high half of the hash << 32 | index of the entry + 1, placed by the highest bits of the hash; 0:
                         free */

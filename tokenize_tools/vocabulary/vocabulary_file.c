@@ -29,7 +29,7 @@ enum tokmap_status vocabulary_file_read(const char *path, char **text, uint64_t 
         status =
             error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
                       "the file has %" PRIu64 " bytes; tokmap can read vocabulary files of at most 1 GiB", about.bytes);
-    else if (!failed && !(*text = malloc((size_t)about.bytes)))
+    else if (!failed && !(*text = os_memory_large((size_t)about.bytes)))
         status = error_set_memory(error, "a vocabulary file", about.bytes);
     else if (!failed)
         failed = os_pread(fd, *text, (size_t)about.bytes, 0, &got);
