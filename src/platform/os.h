@@ -153,8 +153,8 @@ int os_memory_new(uint64_t bytes, bool huge, void **address);
 void os_memory_free(void *address, uint64_t bytes); /* accepts NULL */
 /* Memory as of malloc(), for free(), where a table of one size is filled once, such as those of a vocabulary. From
  * OS_LARGE bytes on it asks for huge pages: the first touch of a page of 4 KiB takes up to 2 us in a virtual machine,
- * longer than filling it, and that of a page of 2 MiB takes 200 us, a fifth. So a rest of OS_LARGE bytes or more takes
- * a whole huge page, too. NULL if memory is lacking. */
+ * longer than filling it, and that of a page of 2 MiB takes 200 us, a fifth. Below 4 MiB, a last page of OS_LARGE bytes
+ * or more is a huge one, too. The memory begins at a multiple of 64 bytes. NULL if memory is lacking. */
 void *os_memory_large(size_t bytes);
 #define OS_LARGE ((size_t)512 << 10)
 /* The same for `count` elements of `bytes` bytes, filled with zeros. */

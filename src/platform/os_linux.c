@@ -31,6 +31,7 @@
 /* The most bytes that the kernel reads or writes in one call. */
 #define ONE_CALL ((size_t)0x7ffff000)
 #define HUGE_PAGE ((uint64_t)2 << 20)
+#define CACHE_LINE 64
 
 #ifndef MADV_POPULATE_READ
 #define MADV_POPULATE_READ 22
@@ -684,14 +685,13 @@ void os_memory_free(void *address, uint64_t bytes)
 void *os_memory_large(size_t bytes)
 {
     const size_t rest = bytes % HUGE_PAGE;
-    if (bytes < OS_LARGE || bytes > SIZE_MAX / 2)
-        return malloc(bytes);
-    const size_t length = rest < OS_LARGE ? bytes : bytes - rest + HUGE_PAGE;
+    const bool large = bytes >= OS_LARGE && bytes <= SIZE_MAX / 2;
+    const size_t length = large && bytes < 2 * HUGE_PAGE && rest >= OS_LARGE ? bytes - rest + HUGE_PAGE : bytes;
     void *memory = NULL;
-    if (posix_memalign(&memory, HUGE_PAGE, length))
+    if (posix_memalign(&memory, large ? HUGE_PAGE : CACHE_LINE, length))
         return NULL;
-    /* The last page is shared with what malloc() keeps behind it. */
-    (void)madvise(memory, length & ~(os_page_bytes() - 1), MADV_HUGEPAGE);
+    if (large) /* the last page is shared with what malloc() keeps behind it */
+        (void)madvise(memory, length & ~(os_page_bytes() - 1), MADV_HUGEPAGE);
     return memory;
 }
 
@@ -699,8 +699,6 @@ void *os_memory_large_zeros(size_t count, size_t bytes)
 {
     if (bytes && count > SIZE_MAX / bytes)
         return NULL;
-    if (count * bytes < OS_LARGE)
-        return calloc(count, bytes);
     void *memory = os_memory_large(count * bytes);
     if (memory)
         memset(memory, 0, count * bytes);

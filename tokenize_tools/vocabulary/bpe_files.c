@@ -82,6 +82,7 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
 {
     const char *end = file->scan.end;
     uint64_t number = 0;
+    model->merges_begin = file->scan.start;
     for (const char *line = file->scan.start, *next; line < end; line = next) {
         const char *newline = memchr(line, '\n', (size_t)(end - line));
         const char *stop = newline ? newline : end;

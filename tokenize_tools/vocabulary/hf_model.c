@@ -22,6 +22,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
 
@@ -30,7 +31,6 @@
  * allocated. A table that is too small is built twice; one that is too large takes memory for nothing. */
 #define BYTES_A_MEMBER 16
 #define BYTES_A_TOKEN 64
-#define BYTES_A_MERGE 12 /* of the rest of the file for a merge, which is a low estimate: memory is for all or more */
 _Static_assert(TEXT_TABLE_MOST == BPE_IDS, "a table holds a token for every id");
 
 void hf_model_shed(struct hf_model *model)
@@ -155,6 +155,7 @@ static struct json_scan scan_from(const struct json_scan *scan, const char *at)
 struct tokens_rest {
     struct json_file file;
     const char *begin; /* the comma before its first member */
+    uint64_t bytes;    /* about as many as its members have: those of the members before it */
     const char *field;
     struct text_entry *tokens;
     uint32_t count, room;
@@ -196,19 +197,30 @@ static const char *tokens_guess(const struct json_scan *scan)
     return NULL;
 }
 
+/* Makes room for more tokens: for all, if the others are as long as those that were read. */
+static bool rest_grow(struct tokens_rest *rest)
+{
+    const uint64_t read = max64((uint64_t)(rest->file.scan.at - rest->begin), 1);
+    const uint64_t guess = max64(2 * (uint64_t)rest->room, rest->count * rest->bytes / read + rest->count / 8);
+    const uint32_t room = rest->room ? (uint32_t)min64(guess, BPE_IDS - 1) : 4096;
+    struct text_entry *grown = room > rest->room ? os_memory_large(room * sizeof *grown) : NULL;
+    if (!grown)
+        return false;
+    if (rest->count)
+        memcpy(grown, rest->tokens, rest->count * sizeof *grown);
+    free(rest->tokens);
+    rest->tokens = grown;
+    rest->room = room;
+    return true;
+}
+
 static void tokens_run(void *user)
 {
     struct tokens_rest *rest = user;
     struct json_string name;
     while (json_member(&rest->file.scan, &name)) {
-        if (rest->count == rest->room) {
-            const uint32_t room = rest->room ? 2 * rest->room : 4096;
-            struct text_entry *grown = room < BPE_IDS ? realloc(rest->tokens, room * sizeof *grown) : NULL;
-            if (!grown)
-                return;
-            rest->tokens = grown;
-            rest->room = room;
-        }
+        if (rest->count == rest->room && !rest_grow(rest))
+            return;
         if (__atomic_load_n(&rest->unwanted, __ATOMIC_RELAXED) ||
             !token_parse(&rest->file, &name, rest->field, &rest->tokens[rest->count]))
             return;
@@ -228,13 +240,9 @@ static struct tokens_rest *tokens_start(const struct json_file *file, const char
     rest->file.scan = scan_from(&file->scan, begin);
     rest->begin = begin;
     rest->field = field;
-    /* Half of the members are before `begin`, so about as many follow. */
-    rest->room = (uint32_t)((uint64_t)(begin - file->scan.at) / BYTES_A_MEMBER % BPE_IDS);
-    rest->tokens = os_memory_large(rest->room * sizeof *rest->tokens);
-    rest->room = rest->tokens ? rest->room : 0;
+    rest->bytes = (uint64_t)(begin - file->scan.at);
     if (!os_thread_start(&rest->thread, "tokmap-tokens", tokens_run, rest))
         return rest;
-    free(rest->tokens);
     free(rest);
     return NULL;
 }
@@ -394,7 +402,9 @@ static bool merges_grow(struct json_file *file, struct hf_model *model, uint32_t
                                 BPE_MERGES);
     if (model->merge_room - model->merge_count >= count)
         return true;
-    const uint64_t guess = 4096 + (uint64_t)(file->scan.end - file->scan.at) / BYTES_A_MERGE;
+    /* The first merges of a list are the shortest, so the rest has fewer than as many in as many bytes. */
+    const uint64_t taken = max64((uint64_t)(file->scan.at - model->merges_begin), count);
+    const uint64_t guess = 4096 + (uint64_t)(file->scan.end - file->scan.at) * count / taken;
     const uint32_t room =
         model->merge_room ? 2 * model->merge_room : (uint32_t)(guess < BPE_MERGES ? guess : BPE_MERGES);
     const size_t bytes = room * sizeof(struct bpe_merge);
@@ -559,6 +569,7 @@ static struct merges_rest *rest_start(struct json_file *file, const struct hf_mo
     rest->file.scan = scan_from(&file->scan, begin);
     rest->begin = begin;
     rest->model.vocabulary = model->vocabulary;
+    rest->model.merges_begin = begin;
     rest->place.begun = true;
     rest->place.kind = JSON_NOTHING;
     if (!os_thread_start(&rest->thread, "tokmap-merges", rest_run, rest))
@@ -627,6 +638,7 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
     struct merges_place place = {.kind = JSON_NOTHING};
     if (!json_enter_array(&file->scan))
         return false;
+    model->merges_begin = file->scan.at;
     struct merges_rest *rest = rest_start(file, model);
     bool good = merges_take(file, model, &place, rest ? rest->begin : NULL, NULL);
     if (good && rest && rest_fits(file, model, &place, rest))

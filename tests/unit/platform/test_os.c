@@ -168,6 +168,48 @@ static void memory_for_huge_pages_starts_at_one(void **unused)
     os_memory_free(memory[0][0], (uint64_t)4 << 20);
 }
 
+/* OS_LARGE and 2 MiB decide what the pages are, so sizes on both sides of them are used. */
+static void large_memory_is_that_of_malloc(void **unused)
+{
+    (void)unused;
+    static const size_t huge = (size_t)2 << 20;
+    const size_t sizes[] = {1,
+                            63,
+                            OS_LARGE - 1,
+                            OS_LARGE,
+                            OS_LARGE + 1,
+                            huge,
+                            huge + 1,
+                            huge + OS_LARGE,
+                            3 * huge - OS_LARGE,
+                            5 * huge + 123};
+    enum { SIZES = sizeof sizes / sizeof sizes[0] };
+    char *memory[SIZES];
+    for (int round = 0; round < 3; round++) {
+        for (size_t i = 0; i < SIZES; i++) {
+            memory[i] = round == 1 ? os_memory_large_zeros(sizes[i], 1) : os_memory_large(sizes[i]);
+            assert_non_null(memory[i]);
+            assert_int_equal((uintptr_t)memory[i] % (sizes[i] < OS_LARGE ? 64 : huge), 0);
+            for (size_t k = 0; k < sizes[i] && round == 1; k++)
+                assert_true(!memory[i][k]);
+            memset(memory[i], (int)i + 1, sizes[i]);
+        }
+        for (size_t i = 0; i < SIZES; i++) { /* realloc() keeps the bytes, as of any other memory */
+            assert_true(memory[i][0] == (char)(i + 1) && memory[i][sizes[i] - 1] == (char)(i + 1));
+            if (round == 2)
+                memory[i] = realloc(memory[i], sizes[i] + huge);
+            assert_non_null(memory[i]);
+            assert_true(memory[i][0] == (char)(i + 1) && memory[i][sizes[i] - 1] == (char)(i + 1));
+        }
+        for (size_t i = 0; i < SIZES; i++)
+            free(memory[i]);
+    }
+    assert_null(os_memory_large(SIZE_MAX));
+    assert_null(os_memory_large(SIZE_MAX / 2));
+    assert_null(os_memory_large_zeros(SIZE_MAX / 2, 4));
+    assert_null(os_memory_large_zeros(4, SIZE_MAX / 2));
+}
+
 struct baton {
     struct os_mutex *mutex;
     struct os_condition *condition;
@@ -349,6 +391,7 @@ int main(void)
         cmocka_unit_test(a_cut_mapping_is_a_status),
         cmocka_unit_test(a_large_mapping_starts_at_a_huge_page),
         cmocka_unit_test(memory_for_huge_pages_starts_at_one),
+        cmocka_unit_test(large_memory_is_that_of_malloc),
         cmocka_unit_test(threads_hand_over),
         cmocka_unit_test(threads_share_work),
         cmocka_unit_test(a_folder_walk_ends_early),

@@ -75,9 +75,11 @@ void *calloc(size_t items, size_t bytes)
     return made;
 }
 
+/* Up to 2 MiB before and after memory that begins at a huge page are addresses, not memory, and how many depends on
+ * chance. So the memory begins at a cache line. */
 void *aligned_alloc(size_t alignment, size_t bytes)
 {
-    void *made = __libc_memalign(alignment, bytes);
+    void *made = __libc_memalign(alignment < 64 ? alignment : 64, bytes);
     count(malloc_usable_size(made));
     return made;
 }
