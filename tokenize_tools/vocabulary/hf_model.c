@@ -402,15 +402,17 @@ static bool merges_grow(struct json_file *file, struct hf_model *model, uint32_t
                                 BPE_MERGES);
     if (model->merge_room - model->merge_count >= count)
         return true;
-    /* The first merges of a list are the shortest, so the rest has fewer than as many in as many bytes. */
-    const uint64_t taken = max64((uint64_t)(file->scan.at - model->merges_begin), count);
-    const uint64_t guess = 4096 + (uint64_t)(file->scan.end - file->scan.at) * count / taken;
-    const uint32_t room =
-        model->merge_room ? 2 * model->merge_room : (uint32_t)(guess < BPE_MERGES ? guess : BPE_MERGES);
-    const size_t bytes = room * sizeof(struct bpe_merge);
-    struct bpe_merge *grown = model->merges ? realloc(model->merges, bytes) : os_memory_large(bytes);
+    /* Room for all, if the others are as long as those that were read. Not realloc(), whose copy has small pages. */
+    const uint64_t read = model->merge_count + count, bytes = max64((uint64_t)(file->scan.at - model->merges_begin), 1);
+    const uint64_t guess = read + read / 8 + (uint64_t)(file->scan.end - file->scan.at) * read / bytes;
+    const uint64_t wanted = max64(2 * (uint64_t)model->merge_room, guess);
+    const uint32_t room = model->merge_room ? (uint32_t)min64(wanted, BPE_MERGES) : 4096;
+    struct bpe_merge *grown = os_memory_large(room * sizeof *grown);
     if (!grown)
-        return no_memory(file, bytes);
+        return no_memory(file, room * sizeof *grown);
+    if (model->merge_count)
+        memcpy(grown, model->merges, model->merge_count * sizeof *grown);
+    free(model->merges);
     model->merges = grown;
     model->merge_room = room;
     return true;
@@ -619,9 +621,12 @@ static bool rest_append(struct json_file *file, struct hf_model *model, const st
         return false;
     const uint32_t count = model->merge_count + rest->model.merge_count;
     if (count >= model->merge_room) {
-        struct bpe_merge *joined = realloc(model->merges, ((size_t)count + 1) * sizeof *joined);
+        struct bpe_merge *joined = os_memory_large(((size_t)count + 1) * sizeof *joined);
         if (!joined)
             return no_memory(file, count * sizeof *joined);
+        if (model->merge_count)
+            memcpy(joined, model->merges, model->merge_count * sizeof *joined);
+        free(model->merges);
         model->merges = joined;
         model->merge_room = count + 1;
     }
