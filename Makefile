@@ -143,7 +143,9 @@ tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8)
 # installed.
 archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
 bench_libs = $(lib_libs) $(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8))
-link = $(CC) $(hard_link_flags) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
+# Debugging information is two thirds of a program, and the kernel may read all of a program that starts from storage.
+small_link_flags = -Wl,--compress-debug-sections=zlib
+link = $(CC) $(hard_link_flags) $(small_link_flags) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
 link_program = $(link) $(hard_program_flags)
 # A sanitizer's runtime is linked only into programs, so a sanitized shared library may have undefined symbols.
 so_flags = -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libtokmap.map $(if $(SANITIZE),,-Wl,-z,defs)
