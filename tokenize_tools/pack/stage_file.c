@@ -665,7 +665,7 @@ enum tokmap_status stage_writer_commit(struct stage_writer *writer, bool sync, s
     writer->named = !system;
     if (!system && sync) {
         system = os_sync_folder(writer->path);
-        if (system) /* a caller who is told that it failed may remove what the file says is there */
+        if (system) /* after an error the caller may remove what the file says is there */
             (void)os_unlink(writer->path);
     }
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
