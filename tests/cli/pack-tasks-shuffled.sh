@@ -87,7 +87,8 @@ mkdir d e
 tokmap pack -q -o e/out $all --split a=0.5,b=0.25,c=0.25 few.jsonl
 tokmap pack -q -o d/out $all --split a=0.5,b=0.25,c=0.25 --task 0/1 few.jsonl
 diff -r d e
-exits 1 tokmap pack -q -o n $all --task 0/1 empty.txt 2>/dev/null || true
+exits 1 tokmap pack -q -o n $all --task 0/1 empty.txt 2>err
+holds err 'the inputs are empty'
 
 # Tasks that run at a time wait for each other.
 rm -r d
