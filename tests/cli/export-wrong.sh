@@ -34,12 +34,10 @@ mv away v.tiktoken
 exits 1 tokmap export ranked -t bytes 2>err
 holds err "the dataset was not made with this tokenizer"
 # Tokens that are not those of a text: one byte of a character of two, as no pack writes them.
-printf 'text one' >one.txt
-printf 'text two' >two.txt
+printf '{"ids": [195, 101, 120, 116, 32, 111, 110, 101]}\n{"ids": [116, 101, 120, 116, 32, 116, 119, 111]}\n' >ids.jsonl
 for dataset in 'broken -t bytes --eod' 'ranks -t v.tiktoken --pattern gpt2 --no-eod'; do
     set -- $dataset
-    tokmap pack -q -o "$@" one.txt two.txt
-    printf '\303' | dd of=$1.bin bs=1 seek=0 conv=notrunc 2>/dev/null
+    tokmap pack -q -o "$@" --ids-field ids ids.jsonl
     exits 1 tokmap export -o $1.jsonl $1 2>err
     holds err "$1.bin: document 0 is not valid UTF-8"
     holds err "set --invalid-utf8 to write U+FFFD for the invalid bytes (replace) or to leave the document out (skip)"
@@ -57,16 +55,17 @@ done
 printf 'he' >he.txt
 tokmap pack -q -t v.tiktoken --pattern gpt2 --no-eod -o pair he.txt
 equal "$(tokmap show -q pair --tokens 0..1 --ids)" 256
-printf 'hx' >hx.txt
-tokmap pack -q -t v.tiktoken --pattern gpt2 --no-eod -o split hx.txt
-printf 'e' | dd of=split.bin bs=1 seek=2 conv=notrunc 2>/dev/null
+printf '{"ids": [104, 101]}\n' >split.jsonl
+tokmap pack -q -t v.tiktoken --pattern gpt2 --no-eod -o split --ids-field ids split.jsonl
 equal "$(tokmap export -q split)" '{"text": "he"}'
 exits 1 tokmap export --check split 2>err
 holds err "split.bin: document 0 does not have the tokens that its text has when it is encoded again"
 # An id that the tokenizer does not have.
 printf '\377\377' | dd of=split.bin bs=1 seek=0 conv=notrunc 2>/dev/null
 exits 1 tokmap export split 2>err
-holds err "split.bin: document 0: "
+holds err "split.bin: block 0 of the tokens does not match its hash"
+exits 1 tokmap export -t v.tiktoken --pattern gpt2 raw:split.bin,width=2,vocab=65536 2>err
+[ -s err ]
 # Outputs.
 echo mine >there
 exits 1 tokmap export -o there small 2>err
@@ -118,3 +117,25 @@ if [ $status -ne 0 ]; then
     [ ! -e stopped ]
     holds err "interrupted; the unfinished output has been removed"
 fi
+# Damage: two bytes of a shard that make other ids of the vocabulary, in a block after the first and in a later shard.
+# What was exported before is not left as a file. Sealed shards say so themselves.
+head -c 3000000 /dev/zero | tr '\0' a >long.txt
+tokmap pack -q -o long --shard-tokens 2M --no-eod long.txt in/a.txt
+for at in 2097152 4000000; do
+    cp long-00000.bin sound
+    printf 'b' | dd of=long-00000.bin bs=1 seek=$at conv=notrunc 2>/dev/null
+    for threads in 1 3; do
+        exits 1 tokmap export -j $threads -o damaged.jsonl long 2>err
+        holds err "long-00000.bin: block $((at / 1048576)) of the tokens does not match its hash; restore the file"
+        [ ! -e damaged.jsonl ] && [ ! -e damaged.jsonl.partial ]
+    done
+    exits 1 tokmap stats -q long >out 2>err
+    holds err "long-00000.bin: block $((at / 1048576)) of the tokens does not match its hash; restore the file"
+    [ ! -s out ]
+    tokmap export -q --documents 1..2 -o second.jsonl long # of the other shard
+    cp sound long-00000.bin
+done
+tokmap export -q -o sound.jsonl long
+tokmap seal -q long
+tokmap export -q -o sealed.jsonl long
+same sound.jsonl sealed.jsonl

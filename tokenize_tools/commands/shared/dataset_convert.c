@@ -15,6 +15,7 @@
 #include "commands/shared/dataset_about.h"
 #include "commands/shared/olmo_documents.h"
 #include "commands/shared/shard_sink.h"
+#include "block_compare.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
@@ -232,10 +233,7 @@ static enum tokmap_status block_read(const struct converting *converting, const 
         return status;
     if (reading->hashed &&
         hash64(converting->tokens, (size_t)count * width) != index_block_hash(&reading->index, at / BLOCK_BYTES))
-        return error_set(error, TOKMAP_ERROR_CORRUPT, reading->shard.tokens_path, at,
-                         "block %" PRIu64 " of the tokens does not match its hash; restore the file, and run `tokmap "
-                         "verify` to find all damage",
-                         at / BLOCK_BYTES);
+        return block_compare_wrong(reading->shard.tokens_path, at / BLOCK_BYTES, error);
     *largest = largest_of(converting->tokens, count, width);
     return *largest < converting->info.vocabulary ? TOKMAP_OK : id_too_large(converting, &reading->shard, first, error);
 }

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_compare.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/visible.h"
@@ -22,6 +23,7 @@ struct export
 {
     const struct text_export_options *options;
     struct tokmap_dataset_info info;
+    struct block_compare *compare;
     struct os_mutex *mutex;
     struct os_condition *changed;
     /* guarded by the mutex: */
@@ -46,6 +48,7 @@ struct worker {
     struct text_buffer tokens, ids; /* tokens of the batch; those that a text gives when it is encoded again */
     struct text_buffer text, out;   /* of a document; of the batch */
     struct text_export_result result;
+    uint8_t *room; /* of block_compare_range() */
 };
 
 /* ---- buffers ---- */
@@ -361,6 +364,8 @@ static enum tokmap_status batch_export(struct worker *worker, uint64_t *tokens, 
     const uint64_t count = document.first_token + document.tokens - first.first_token;
     status = buffer_reserve(&worker->tokens, count * width, error);
     if (!status)
+        status = block_compare_range(worker->export->compare, first.first_token, count, &worker->room, error);
+    if (!status)
         status = tokmap_dataset_copy(options->dataset, first.first_token, count, worker->tokens.bytes, error);
     for (uint64_t number = worker->first; number < worker->end && !status; number++) {
         status = tokmap_dataset_document(options->dataset, number, &document, error);
@@ -436,6 +441,7 @@ static void worker_free(struct worker *worker)
     free(worker->ids.bytes);
     free(worker->text.bytes);
     free(worker->out.bytes);
+    free(worker->room);
 }
 
 enum tokmap_status text_export(const struct text_export_options *options, struct text_export_result *result,
@@ -448,6 +454,8 @@ enum tokmap_status text_export(const struct text_export_options *options, struct
     struct worker *workers = calloc(options->threads, sizeof *workers);
     if (!workers || os_mutex_new(&export.mutex) || os_condition_new(&export.changed))
         status = error_set_memory(error, "threads", options->threads * sizeof *workers);
+    if (!status)
+        status = block_compare_open(&export.compare, options->dataset, error);
     for (uint32_t i = 0; i < options->threads && !status; i++) {
         workers[i].export = &export;
         status = tokenizer_decoder_new(&workers[i].decoder, options->tokenizer, true, error);
@@ -462,6 +470,7 @@ enum tokmap_status text_export(const struct text_export_options *options, struct
     for (uint32_t i = 0; workers && i < options->threads; i++)
         worker_free(&workers[i]);
     free(workers);
+    block_compare_close(export.compare);
     os_condition_free(export.changed);
     os_mutex_free(export.mutex);
     return status;

@@ -23,6 +23,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_compare.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
@@ -37,15 +38,16 @@ enum { LANES = 4 };
 #define FLUSH_AT ((uint64_t)1 << 31) /* tokens after which a table is added to the sums */
 
 struct counter {
-    uint32_t *table; /* rows of LANES */
-    uint8_t *chunk;
-    uint64_t counted; /* tokens since the table was added to the sums */
+    uint32_t *table;       /* rows of LANES */
+    uint8_t *chunk, *room; /* room: of block_compare_range() */
+    uint64_t counted;      /* tokens since the table was added to the sums */
 };
 
 struct counting {
     const struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info;
     struct token_counts *counts;
+    struct block_compare *compare;
     struct counter *counters;        /* one for each thread */
     uint64_t rows;                   /* of a table: a power of two */
     uint64_t page_limit, pages_made; /* pages_made is accessed atomically */
@@ -222,7 +224,9 @@ static enum tokmap_status piece_count(void *user, uint32_t thread, uint64_t firs
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t at = first, count; at < first + total && !outside && !status; at += count) {
         count = min64(CHUNK, first + total - at);
-        status = tokmap_dataset_copy(counting->dataset, at, count, counter->chunk, error);
+        status = block_compare_range(counting->compare, at, count, &counter->room, error);
+        if (!status)
+            status = tokmap_dataset_copy(counting->dataset, at, count, counter->chunk, error);
         if (!status)
             status = chunk_count(counting, counter, count, &outside, error);
     }
@@ -257,8 +261,10 @@ static void counters_free(struct counting *counting, uint32_t count)
     for (uint32_t i = 0; i < count && counting->counters; i++) {
         free(counting->counters[i].table);
         free(counting->counters[i].chunk);
+        free(counting->counters[i].room);
     }
     free(counting->counters);
+    block_compare_close(counting->compare);
     os_mutex_free(counting->mutex);
 }
 
@@ -312,7 +318,9 @@ enum tokmap_status token_counts_make(struct token_counts *counts, const struct t
     }
     const struct range_share share = {"counting ids", "tokens", counts->tokens, PIECE,
                                       made,           progress, piece_count,    &counting};
-    status = range_share_run(&share, error);
+    status = block_compare_open(&counting.compare, dataset, error);
+    if (!status)
+        status = range_share_run(&share, error);
     for (uint32_t i = 0; i < made && !status; i++)
         status = table_flush(&counting, &counting.counters[i], error);
     counters_free(&counting, made);
