@@ -132,7 +132,7 @@ for at in 2097152 4000000; do
     exits 1 tokmap stats -q long >out 2>err
     holds err "long-00000.bin: block $((at / 1048576)) of the tokens does not match its hash; restore the file"
     [ ! -s out ]
-    tokmap export -q --documents 1..2 -o second.jsonl long # of the other shard
+    tokmap export -q --force --documents 1..2 -o second.jsonl long # of the other shard
     cp sound long-00000.bin
 done
 tokmap export -q -o sound.jsonl long

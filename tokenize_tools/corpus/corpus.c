@@ -213,7 +213,7 @@ static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batc
     const uint64_t rest = parquet_source_footer(corpus->parquet)->file_bytes - corpus->parquet_taken;
     enum tokmap_status status = parquet_source_next(corpus->parquet, &rows, &why);
     if (status == TOKMAP_END) {
-        batch->counts.files++;
+        corpus_batch_count_file(batch, corpus->format);
         batch->counts.stream_bytes += rest;
         batch->counts.structure_bytes += rest;
         file_end(corpus, batch);
@@ -382,7 +382,7 @@ static enum tokmap_status file_read_end(struct corpus *corpus, struct corpus_bat
         warc_end_judge(corpus->path, &corpus->seen_scan.warc, &judgment) == JUDGED_WRONG)
         status = file_left_out(corpus, batch, corpus->path, 0, judgment.reason, &judgment.why, error);
     else
-        batch->counts.files++;
+        corpus_batch_count_file(batch, corpus->format);
     file_end(corpus, batch);
     return status;
 }

@@ -11,6 +11,8 @@
 void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *more)
 {
     sum->files += more->files;
+    for (int i = 0; i < CORPUS_FORMATS; i++)
+        sum->files_of[i] += more->files_of[i];
     sum->files_skipped += more->files_skipped;
     sum->stored_bytes += more->stored_bytes;
     sum->stream_bytes += more->stream_bytes;
@@ -254,6 +256,12 @@ bool corpus_batch_merge_issues(struct corpus_batch *batch, uint64_t own)
     }
     free(first);
     return true;
+}
+
+void corpus_batch_count_file(struct corpus_batch *batch, enum corpus_format format)
+{
+    batch->counts.files++;
+    batch->counts.files_of[format]++;
 }
 
 void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_issue *issue)

@@ -129,12 +129,13 @@ struct corpus_issue {
 
 /* Totals of one batch. Packing and training add up those of all batches. */
 struct corpus_counts {
-    uint64_t files;           /* files that were read to the end and used; every other file is in files_skipped */
-    uint64_t files_skipped;   /* files that were left out entirely, or whose rest was */
-    uint64_t stored_bytes;    /* bytes read from files, before decompression */
-    uint64_t stream_bytes;    /* bytes read, after decompression */
-    uint64_t documents;       /* whole documents: a document in parts counts with its last part */
-    uint64_t records_skipped; /* records that were left out; a text file is a file, not a record */
+    uint64_t files; /* files that were read to the end and used; every other file is in files_skipped */
+    uint64_t files_of[CORPUS_FORMATS]; /* `files`, by format */
+    uint64_t files_skipped;            /* files that were left out entirely, or whose rest was */
+    uint64_t stored_bytes;             /* bytes read from files, before decompression */
+    uint64_t stream_bytes;             /* bytes read, after decompression */
+    uint64_t documents;                /* whole documents: a document in parts counts with its last part */
+    uint64_t records_skipped;          /* records that were left out; a text file is a file, not a record */
     uint64_t blank_lines;
     uint64_t lines;         /* newlines of the JSONL files, or of ranges of them, that were read to the end */
     uint64_t about_records; /* of WARC: warcinfo, metadata, request. They are structure */
@@ -223,6 +224,9 @@ struct corpus_issue *corpus_batch_add_issue(struct corpus_batch *batch);
 /* Puts issues in the order of the input: the first `count` are in this order, and so are the others among themselves.
  * Returns false if there is not enough memory. */
 bool corpus_batch_merge_issues(struct corpus_batch *batch, uint64_t count);
+
+/* Counts a file that was read to its end. */
+void corpus_batch_count_file(struct corpus_batch *batch, enum corpus_format format);
 
 /* Counts an issue as left out: by its reason, as a file or a record, with its bytes. The issue must be complete. */
 void corpus_batch_count_issue(struct corpus_batch *batch, const struct corpus_issue *issue);

@@ -41,8 +41,10 @@ struct corpus_issue *making_issue(struct making *making, const struct source_rec
     issue->inside = true;
     /* A text file is one document: it is left out as a file, and corpus_next() has counted it among those read. */
     issue->is_file = part->format == CORPUS_TEXT;
-    if (issue->is_file && !part->unfinished)
+    if (issue->is_file && !part->unfinished) {
         making->batch->counts.files--;
+        making->batch->counts.files_of[CORPUS_TEXT]--;
+    }
     corpus_batch_count_issue(making->batch, issue);
     const bool encoding_skip = kind == CORPUS_ISSUE_ENCODING && making->options->invalid == CORPUS_INVALID_SKIP;
     if (!making->options->skip && !encoding_skip)

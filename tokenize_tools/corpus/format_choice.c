@@ -8,38 +8,12 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "csv_field.h"
+#include "name_kind.h"
 #include "name_list.h"
-#include "file_type.h"
 #include "sniff.h"
 #include "stream.h"
 
 #define BOM "\xef\xbb\xbf"
-
-static bool ends_with(const char *name, size_t length, const char *end)
-{
-    const size_t bytes = strlen(end);
-    return length > bytes && !memcmp(name + length - bytes, end, bytes);
-}
-
-/* What the name of a file says about its content. MIXED: it contains text or records. */
-enum name_kind { NAME_TEXT, NAME_JSONL, NAME_TABLE, NAME_MIXED, NAME_PARQUET };
-
-static enum name_kind name_kind_of(const char *path)
-{
-    static const char *const lines[] = {".jsonl", ".ndjson", ".jsonlines", ".json-lines"};
-    size_t length = strlen(path);
-    if (!strcmp(path, "-") || !strncmp(path, "/dev/", 5))
-        return NAME_MIXED;
-    if (ends_with(path, length, ".parquet"))
-        return NAME_PARQUET;
-    length -= file_type_packed_ending(path, length);
-    for (size_t i = 0; i < sizeof lines / sizeof lines[0]; i++)
-        if (ends_with(path, length, lines[i]))
-            return NAME_JSONL;
-    if (ends_with(path, length, ".csv") || ends_with(path, length, ".tsv"))
-        return NAME_TABLE;
-    return ends_with(path, length, ".json") ? NAME_MIXED : NAME_TEXT;
-}
 
 /* Returns true if these bytes are the beginning of a line that can still turn out to be a JSON object. */
 static bool may_be_jsonl(const struct first_bytes *first)

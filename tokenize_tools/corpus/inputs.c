@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "name_kind.h"
 #include "names.h"
 #include "path_glob.h"
 #include "path_list.h"
@@ -41,7 +42,9 @@ struct inputs {
     uint64_t bytes;              /* of the last path, or UINT64_MAX */
     struct level *levels;
     size_t depth, level_capacity;
-    bool found_any; /* the folder that an operand names has at least one file */
+    char *kinds[2];         /* the first file with a name of a text, and of records, that the operand names */
+    bool is_several, mixed; /* the operand names several files; selection->mixed() was called for it */
+    bool found_any;         /* the folder that an operand names has at least one file */
     char *path;
     size_t path_bytes, path_capacity;
 };
@@ -83,6 +86,35 @@ static void levels_clear(struct inputs *inputs)
         names_clear(&inputs->levels[--inputs->depth].names);
 }
 
+/* Begins with another operand or list. */
+static void kinds_clear(struct inputs *inputs)
+{
+    free(inputs->kinds[0]);
+    free(inputs->kinds[1]);
+    inputs->kinds[0] = inputs->kinds[1] = NULL;
+    inputs->is_several = inputs->mixed = false;
+}
+
+/* Looks at the name of the file that inputs_next() returns. */
+static enum tokmap_status kinds_look(struct inputs *inputs, struct tokmap_error *error)
+{
+    const struct inputs_selection *selection = inputs->selection;
+    if (!selection->mixed || !inputs->is_several || inputs->mixed)
+        return TOKMAP_OK;
+    const enum name_kind name = name_kind_of(inputs->path);
+    if (name == NAME_MIXED)
+        return TOKMAP_OK;
+    char **kind = &inputs->kinds[name != NAME_TEXT];
+    if (!*kind && !(*kind = strdup(inputs->path)))
+        return error_set_memory(error, "the list of inputs", 0);
+    if (!inputs->kinds[0] || !inputs->kinds[1])
+        return TOKMAP_OK;
+    inputs->mixed = true;
+    selection->mixed(selection->mixed_user, inputs->operands[inputs->operand_next - 1], inputs->kinds[0],
+                     inputs->kinds[1]);
+    return TOKMAP_OK;
+}
+
 void inputs_free(struct inputs *inputs)
 {
     if (!inputs)
@@ -91,6 +123,7 @@ void inputs_free(struct inputs *inputs)
     pattern_matches_clear(&inputs->matches);
     path_list_close(inputs->list);
     remote_list_close(inputs->objects);
+    kinds_clear(inputs);
     free(inputs->levels);
     free(inputs->path);
     free(inputs);
@@ -291,6 +324,7 @@ static enum tokmap_status path_begin(struct inputs *inputs, const char *path, si
         return TOKMAP_OK;
     if (!remote_kind(path) && !os_stat(path, &stat) && stat.kind == OS_KIND_FOLDER) {
         const size_t bytes = strlen(path);
+        inputs->is_several = true;
         inputs->base = bytes + (path[bytes - 1] != '/');
         const enum tokmap_status status = folder_enter(inputs, error);
         return status ? status : folders_next(inputs, error);
@@ -309,6 +343,7 @@ static enum tokmap_status pattern_begin(struct inputs *inputs, const char *patte
     inputs->match_next = inputs->unreadable_next = 0;
     if (!system && (matches->paths.count || matches->unreadable.count)) {
         inputs->pattern_fixed = fixed_bytes(pattern);
+        inputs->is_several = true;
         return TOKMAP_END; /* inputs_next() takes the matches */
     }
     if (system == EINTR)
@@ -369,6 +404,7 @@ static enum tokmap_status objects_begin(struct inputs *inputs, const char *opera
     const enum tokmap_status status = remote_list_open(&inputs->objects, operand, inputs->stop, inputs->user, error);
     if (status)
         return status;
+    inputs->is_several = true;
     inputs->base = remote_list_base(inputs->objects);
     return objects_next(inputs, error);
 }
@@ -376,6 +412,7 @@ static enum tokmap_status objects_begin(struct inputs *inputs, const char *opera
 static enum tokmap_status operand_begin(struct inputs *inputs, const char *operand, struct tokmap_error *error)
 {
     struct os_stat stat;
+    kinds_clear(inputs);
     if (!*operand)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
                          "the name of an input is empty; name a file, a folder, or -");
@@ -392,6 +429,7 @@ static enum tokmap_status list_begin(struct inputs *inputs, struct tokmap_error 
     const struct inputs_selection *selection = inputs->selection;
     const char *name = selection->lists[inputs->list_next++];
     inputs->list_any = false;
+    kinds_clear(inputs);
     const enum tokmap_status status =
         path_list_open(&inputs->list, name, selection->null, inputs->stop, inputs->user, error);
     return status ? status : TOKMAP_END;
@@ -470,6 +508,8 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
             return inputs_end(inputs, error);
         }
     }
+    if (!status)
+        status = kinds_look(inputs, error);
     inputs->chosen_any |= !status;
     *path = inputs->path;
     return status;

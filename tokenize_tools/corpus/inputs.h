@@ -35,6 +35,13 @@ struct inputs_selection {
     size_t list_count;
     bool null;   /* the paths in lists end with a zero byte instead of a newline */
     bool hidden; /* names that begin with a dot are not left out */
+
+    /* Called, from any thread, for the first file that inputs_next() returns of an operand that names several (a
+     * folder, a pattern, a list of objects) once both kinds of files are known among them: those that have the name of
+     * a text, and those that have the name of records (name_kind.h). Such a folder is often a data set with its README,
+     * which would be a document. NULL: not called. */
+    void (*mixed)(void *mixed_user, const char *operand, const char *text, const char *records);
+    void *mixed_user;
 };
 
 /* What was left out without being opened. */

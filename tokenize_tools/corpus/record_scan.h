@@ -30,7 +30,8 @@ enum corpus_format {
     CORPUS_TSV,
     CORPUS_PARQUET,
     CORPUS_WARC,
-    CORPUS_SEPARATED
+    CORPUS_SEPARATED,
+    CORPUS_FORMATS /* how many */
 };
 
 enum record_state {

@@ -105,7 +105,10 @@ bool pack_is_named(const struct pack_options *options)
 static void result_add(struct pack_result *sum, const struct pack_result *more, bool begins_inside)
 {
     corpus_counts_add(&sum->counts, &more->counts);
-    sum->counts.files -= begins_inside && more->counts.files;
+    const bool again =
+        begins_inside && more->counts.files_of[CORPUS_JSONL]; /* no other format is cut (corpus_range.h) */
+    sum->counts.files -= again;
+    sum->counts.files_of[CORPUS_JSONL] -= again;
     sum->tokens += more->tokens;
     sum->eod_tokens += more->eod_tokens;
     sum->bos_tokens += more->bos_tokens;

@@ -245,12 +245,46 @@ static void row_if(const char *name, uint64_t number, const char *remark)
         row(name, number, remark);
 }
 
+/* The formats of the inputs, in the order in which they are printed. */
+static const struct format_name {
+    enum corpus_format format;
+    const char *word, *text, *remark; /* of --json, and of the report */
+} format_names[] = {{CORPUS_TEXT, "text", "text", "one document per file"},
+                    {CORPUS_SEPARATED, "separated", "text with separators", ""},
+                    {CORPUS_JSONL, "jsonl", "JSONL", ""},
+                    {CORPUS_JSON, "json", "JSON", ""},
+                    {CORPUS_CSV, "csv", "CSV", ""},
+                    {CORPUS_TSV, "tsv", "TSV", ""},
+                    {CORPUS_PARQUET, "parquet", "Parquet", ""},
+                    {CORPUS_WARC, "warc", "WARC", ""}};
+#define FORMAT_NAMES (sizeof format_names / sizeof format_names[0])
+
+/* One row where all files have one format. */
+static void files_print(const struct corpus_counts *counts)
+{
+    for (size_t i = 0; i < FORMAT_NAMES; i++) {
+        const struct format_name *name = &format_names[i];
+        char remark[64];
+        if (!counts->files_of[name->format] || counts->files_of[name->format] != counts->files)
+            continue;
+        (void)snprintf(remark, sizeof remark, "%s%s%s", name->text, *name->remark ? ", " : "", name->remark);
+        row("files", counts->files, remark);
+        return;
+    }
+    row("files", counts->files, counts->files ? "of which:" : "");
+    for (size_t i = 0; i < FORMAT_NAMES; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "  %s", format_names[i].text);
+        row_if(name, counts->files_of[format_names[i].format], format_names[i].remark);
+    }
+}
+
 /* Accounts for every byte that was read. */
 static void input_print(const struct pack_report *report)
 {
     const struct corpus_counts *counts = &report->result->counts;
     (void)puts("\nread:");
-    row("files", counts->files, "");
+    files_print(counts);
     row("bytes as stored", counts->stored_bytes, "");
     row("input bytes", counts->stream_bytes, "after decompression, of which:");
     row("  document bytes", counts->document_bytes, "");
@@ -362,6 +396,11 @@ static void content_json(const struct pack_report *report, struct cli_json *json
 static void counts_json(const struct corpus_counts *counts, struct cli_json *json)
 {
     cli_json_number(json, "files", counts->files);
+    cli_json_object(json, "files_by_format");
+    for (size_t i = 0; i < FORMAT_NAMES; i++)
+        if (counts->files_of[format_names[i].format])
+            cli_json_number(json, format_names[i].word, counts->files_of[format_names[i].format]);
+    cli_json_end(json);
     cli_json_number(json, "files_skipped", counts->files_skipped);
     cli_json_number(json, "stored_bytes", counts->stored_bytes);
     cli_json_number(json, "input_bytes", counts->stream_bytes);

@@ -1,0 +1,48 @@
+# A folder that holds a data set and its README: the report counts files by format, and a warning names the README once.
+. "$TOKMAP_CLI/helpers.sh"
+mkdir -p hf/data plain
+printf '# A data set\n' >hf/README.md
+printf '{"text": "one"}\n{"text": "two"}\n' >hf/data/a.jsonl
+printf '{"text": "three"}\n' >hf/data/b.jsonl
+printf 'only text' >plain/a.txt
+cp hf/data/b.jsonl plain.jsonl
+tokmap pack -o d hf/ >out 2>err
+holds err "tokmap pack: warning: 'hf/' has files of records and of text; 'hf/README.md' is read as text, one document per"
+holds err "leave such files out with --exclude '*.md', or choose the files with --include '*.jsonl'"
+equal "$(grep -c warning err)" 1
+equal "$(grep -A 3 '^read:' out | tail -n 3 | tr -s ' ')" ' files 3 of which:
+ text 1 one document per file
+ JSONL 2'
+tokmap pack --json --force -o d hf >report 2>err
+json report
+equal "$(field report files) $(field report files_by_format.text) $(field report files_by_format.jsonl)" '3 1 2'
+holds err "'hf/README.md' is read as text"
+# What it advises is done: neither a warning nor the file. The command with -q, and a pattern, warn, too.
+for choice in --exclude=*.md --include=*.jsonl; do
+    tokmap pack --force -o d "$choice" hf >out 2>err
+    equal "$(cat err)" ''
+    equal "$(grep -m 1 '^  files ' out | tr -s ' ')" ' files 2 JSONL'
+done
+tokmap pack -q --force -o d hf 'hf/**' 2>err
+equal "$(grep -c warning err)" 1
+# Who names the files, or the format, or has one kind of file, is not warned.
+tokmap pack --force -o d hf/README.md hf/data >out 2>err
+equal "$(cat err)" ''
+tokmap pack --force -o d --input-format text hf >out 2>err
+equal "$(cat err)" ''
+equal "$(grep -m 1 '^  files ' out | tr -s ' ')" ' files 3 text, one document per file'
+tokmap pack --force -o d plain hf/data plain.jsonl >out 2>err
+equal "$(cat err)" ''
+find hf -type f | tokmap pack --force -o d --files-from - >out 2>err
+equal "$(cat err)" ''
+# Each task sees all inputs, whichever are its own. A file that is cut into units counts once.
+for i in $(seq 200); do printf '{"text": "number %d"}\n' "$i"; done >hf/data/c.jsonl
+for i in 0 1 2; do
+    tokmap pack --task $i/3 --shard-tokens 2000 --unit-bytes 1k -o tasks --json hf >report 2>err
+    equal "$(grep -c "warning: 'hf' has files of records" err)" 1
+done
+equal "$(field report files) $(field report files_by_format.text) $(field report files_by_format.jsonl)" '4 1 3'
+# Work that is continued says it again.
+tokmap pack -q --shard-tokens 2000 --unit-bytes 1k -o whole hf 2>err
+equal "$(grep -c warning err)" 1
+same whole-00000.bin tasks-00000.bin
