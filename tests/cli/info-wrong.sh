@@ -67,3 +67,17 @@ exits 1 tokmap info later 2>err
 holds err 'later: there is no dataset of this name yet, only the unfinished work of a `tokmap pack` (later.work); repeat'
 exits 1 tokmap show later --document 0 2>err
 holds err 'only the unfinished work'
+# After --split, the sets have names; the prefix has none.
+seq 200 | sed 's/.*/{"text": "number &"}/' >numbers.jsonl
+mkdir sets
+tokmap pack -q -o sets/web --split train=0.5,val=0.5 numbers.jsonl
+exits 1 tokmap info sets/web 2>err
+holds err "sets/web: there is no dataset of this name, but the folder has web."
+holds err web.train
+holds err web.val
+tokmap pack -q -o sets/cut --split train=0.5,val=0.5 --shard-tokens 1K numbers.jsonl
+exits 1 tokmap info sets/cut 2>err
+holds err cut.train
+if grep -e -00000 err; then exit 1; fi
+exits 1 tokmap info sets/we 2>err
+holds err "there is no run file and no dataset of this name"

@@ -55,7 +55,7 @@ printf 'short' >texts/a.txt
 printf 'hello there' >texts/b.txt
 head -c 300000 /dev/zero | tr '\0' 'a' >texts/c.txt
 printf '{"text": "123456"}\n{"text": "12345"}\n{"text": "1234567"}\n' >texts/d.jsonl
-tokmap pack --json --bos=1 --min-tokens 6 --max-tokens 11 --skipped-list list -o m texts >report 2>err
+tokmap pack --json --bos=1 --min-tokens 6 --max-tokens 11 --skipped-list list --include '*' -o m texts >report 2>err
 [ ! -s err ]
 equal "$(wc -c <m.bin | tr -d ' ')" $((2 * (6 + 7 + 11 + 3 * 2)))
 equal "$(grep -c '"class": "length"' list)" 3

@@ -57,3 +57,10 @@ if grep -q 'or skip' err; then
     echo 'FAULT: skip is proposed where it was chosen' >&2
     exit 1
 fi
+# A field that is null says so, and how such records are left out.
+printf '{"text": "one"}\n{"text": null}\n' >null.jsonl
+exits 1 tokmap pack -q -o null null.jsonl 2>err
+holds err "null.jsonl:2: the field 'text' of line 2 (record 1) is null, so the record has no text; name another field with"
+holds err "--field, or skip it with --on-error skip"
+tokmap pack --json --on-error skip -o null null.jsonl >report 2>err
+equal "$(field report left_out.field.records)" 1

@@ -217,7 +217,13 @@ equal "$(field status stage)" pack
 equal "$(field status not_in_stage)" 1
 equal "$(field status units_done)" 1
 tokmap pack --status s/out >status
-holds status '0 of 2  done   scan'
-holds status '1 of 2  done   pack'
-holds status 'pack: 1 of 1 units of the tasks that have begun, '
-rm -r s/out.work
+holds status '0 of 2  run again  scan'
+holds status '1 of 2  done       pack'
+holds status ': 0 working, 1 done, 1 to run again, 0 failed'
+holds status 'pack: 1 of 2 units, '
+holds status "run the tasks again whose state is 'run again', when the others have ended"
+tokmap pack --status s/out --json >status
+equal "$(field status done) $(field status run_again) $(field status units_done) $(field status units_all)" '1 1 1 2'
+bad 0/2 # which is the last one
+[ ! -e s/out.work ]
+rm s/out*

@@ -60,18 +60,18 @@ while [ -z "$first" ]; do
 done
 exits 1 tokmap pack -q $options --unit-bytes 8k --task 0/2 -o t/d b.jsonl 2>err
 holds err "another process is task 0 of 2 of this output: process $first on host $(uname -n)"
-holds status '1 working, 0 done, 0 failed, 0 stopped without an end, 1 not begun'
-holds status ' units of the tasks that have begun, '
+holds status '1 working, 0 done, 0 to run again, 0 failed, 0 stopped without an end, 1 not begun'
+holds status ' units'
 tokmap pack --status t/d --json >json
 json json
 kill -s KILL $first
 wait $first 2>/dev/null || true
 tokmap pack --status t/d >status
-holds status '0 working, 0 done, 0 failed, 1 stopped without an end, 1 not begun'
+holds status '0 working, 0 done, 0 to run again, 0 failed, 1 stopped without an end, 1 not begun'
 holds status 'run the tasks again that failed or stopped'
 tokmap pack -q $options --unit-bytes 8k --task 1/2 -o t/d b.jsonl
 tokmap pack --status t/d >status
-holds status '0 working, 1 done, 0 failed, 1 stopped without an end, 0 not begun'
+holds status '0 working, 1 done, 0 to run again, 0 failed, 1 stopped without an end, 0 not begun'
 exits 1 tokmap pack -q $options --unit-bytes 8k --finish -o t/d b.jsonl 2>err
 holds err 'run again, of 2 tasks: 0'
 tokmap pack -q $options --unit-bytes 8k --task 0/2 -o t/d b.jsonl

@@ -113,7 +113,12 @@ class Pack(unittest.TestCase):
         self.assertRegex(repr(made), r"^<tokmap Packed .*: 500 documents, \d+ tokens, content [0-9a-f]{32}>$")
         self.same([texts], threads=1, eod=False)
         self.same([texts, self.records], min_tokens=3, max_tokens=9)
-        self.assertEqual(tokmap.pack([], self.at("none"), tokenizer="bytes").documents, 0)
+        for nothing in [], iter([]):
+            with self.assertRaisesRegex(tokmap.InputError, "the inputs contain no documents; pass documents"):
+                tokmap.pack(nothing, self.at("none"), tokenizer="bytes")
+        with self.assertRaisesRegex(tokmap.InputError, "the inputs contain no documents: 1 were left out"):
+            tokmap.pack(["abc"], self.at("none"), tokenizer="bytes", min_tokens=1000)
+        self.assertFalse([name for name in os.listdir(self.at(".")) if name.startswith("none")])
 
     def test_fields(self):
         self.same([self.records], ids_field="ids")

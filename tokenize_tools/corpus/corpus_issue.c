@@ -51,6 +51,10 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
         (void)error_set(error, status, path, issue->offset,
                         "the field '%s' of %s is not a string; name another field with %s%s", field, subject, option,
                         after);
+    else if (!strcmp(issue->reason, JSON_FIELD_NULL))
+        (void)error_set(error, status, path, issue->offset,
+                        "the field '%s' of %s is null, so the record has no text; name another field with %s%s", field,
+                        subject, option, after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_LIST))
         (void)error_set(error, status, path, issue->offset,
                         "the field '%s' of %s is not a list; name another field with %s%s", field, subject, option,

@@ -28,7 +28,7 @@ static bool inner_find(const char *record, size_t count, const char *field, size
     if (wanted.kind == JSON_NOTHING)
         return fault_at(fault, 0, JSON_FIELD_MISSING);
     if (wanted.kind != JSON_STRING)
-        return fault_at(fault, wanted.offset, JSON_FIELD_NOT_STRING);
+        return fault_at(fault, wanted.offset, wanted.kind == JSON_NULL ? JSON_FIELD_NULL : JSON_FIELD_NOT_STRING);
     *found = (struct json_field){wanted.offset, wanted.count, wanted.escaped};
     return true;
 }
@@ -74,7 +74,7 @@ bool json_field_find(const char *record, size_t count, const char *field, size_t
     if (!found_at)
         return fault_at(fault, 0, JSON_FIELD_MISSING);
     if (!is_string)
-        return fault_at(fault, (size_t)(found_at - record), JSON_FIELD_NOT_STRING);
+        return fault_at(fault, (size_t)(found_at - record), *found_at == 'n' ? JSON_FIELD_NULL : JSON_FIELD_NOT_STRING);
     *found = (struct json_field){(size_t)(text.bytes - record), text.count, text.escaped};
     return true;
 }

@@ -25,6 +25,7 @@ struct json_field {
 #define JSON_FIELD_TWICE "the field appears twice in the object"
 #define JSON_FIELD_MISSING "the field is missing"
 #define JSON_FIELD_NOT_STRING "the field is not a string"
+#define JSON_FIELD_NULL "the field is null"
 #define JSON_FIELD_NOT_LIST "the field is not a list"
 
 /* Finds the field named `field` (UTF-8, field_bytes long) in a record. Returns true and sets *found, or returns false

@@ -44,7 +44,8 @@ static enum tokmap_status text_make(struct drafting *drafting, const struct reco
                                     const char **text, uint64_t *bytes)
 {
     if (value->kind != JSON_STRING)
-        return value_wrong(drafting, value, CORPUS_REASON_FIELD, JSON_FIELD_NOT_STRING, field);
+        return value_wrong(drafting, value, CORPUS_REASON_FIELD,
+                           value->kind == JSON_NULL ? JSON_FIELD_NULL : JSON_FIELD_NOT_STRING, field);
     return string_decode(drafting, value, text, bytes);
 }
 

@@ -75,8 +75,9 @@ static enum tokmap_status object_wrong(struct making *making, const struct segme
                                        const char *field)
 {
     const bool missing = !strcmp(fault->reason, JSON_FIELD_MISSING);
-    const bool syntax =
-        !missing && strcmp(fault->reason, JSON_FIELD_TWICE) != 0 && strcmp(fault->reason, JSON_FIELD_NOT_STRING) != 0;
+    const bool syntax = !missing && strcmp(fault->reason, JSON_FIELD_TWICE) != 0 &&
+                        strcmp(fault->reason, JSON_FIELD_NOT_STRING) != 0 &&
+                        strcmp(fault->reason, JSON_FIELD_NULL) != 0;
     struct corpus_issue *issue =
         record_issue(making, syntax ? CORPUS_REASON_SYNTAX : CORPUS_REASON_FIELD, source, segment,
                      max64(fault->offset, blank_bytes(segment->bytes, count)), fault->reason, field);

@@ -290,6 +290,7 @@ static enum tokmap_status units_begin(struct tasks *tasks, uint64_t first, uint6
     enum tokmap_status status = TOKMAP_OK;
     tasks->work.stage = TASK_SORTS;
     tasks->work.units = end - first;
+    tasks->work.units_all = tasks->options->units->count;
     for (uint64_t i = first; i < end && !status; i++) {
         tasks->work.bytes_all += tasks->options->units->list[i].bytes;
         if (!there[i - first])
@@ -312,6 +313,7 @@ static enum tokmap_status stage_begins(void *self, enum pack_stage stage, uint64
     if (stage == PACK_STAGE_SORT)
         return units_begin(tasks, first, end, there, error);
     tasks->stage = (struct task_work){.stage = (enum task_stage)stage, .units = end - first};
+    tasks->stage.units_all = stage == PACK_STAGE_SCAN ? tasks->options->units->count : 0;
     for (uint64_t i = first; i < end; i++) {
         const uint64_t bytes = stage_bytes(tasks, i);
         tasks->stage.bytes_all += bytes;
@@ -465,6 +467,7 @@ static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *e
     enum tokmap_status status = TOKMAP_OK;
     tasks->work.stage = TASK_PACKS;
     tasks->work.units = outcome->end - outcome->first;
+    tasks->work.units_all = units->count;
     for (uint64_t i = outcome->first; i < outcome->end; i++)
         tasks->work.bytes_all += units->list[i].bytes;
     /* First those that are finished, so that the rate is that of this process. */
@@ -625,9 +628,10 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     const bool early = !status && tasks->outcome->left.missing;
     if (!status && !options->finish && !early && !options->pack->shuffle)
         status = share_pack(tasks, error);
-    const bool shared = !status;
+    /* Of the last stage, the others' part is not waited for. */
+    const bool again = early && tasks->outcome->left.stage != PACK_STAGE_MERGE;
     if (tasks->claim) /* before the folder is removed */
-        task_claim_end(tasks->claim, shared ? TASK_DONE : TASK_FAILED);
+        task_claim_end(tasks->claim, status ? TASK_FAILED : again ? TASK_AGAIN : TASK_DONE);
     tasks->claim = NULL;
     return status || early ? status : all_finish(tasks, result, error);
 }

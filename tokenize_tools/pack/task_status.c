@@ -14,7 +14,7 @@
 #include "text/decimal.h"
 #include "text/path.h"
 
-#define HEAD "tokmap-task 2\n"
+#define HEAD "tokmap-task 3\n"
 #define NAME_FIRST "task-"
 #define NAME_MIDDLE "-of-"
 #define NAME_LAST ".status"
@@ -50,11 +50,11 @@ void task_status_write(const struct task_status *status, char *text)
     const int count =
         snprintf(body, sizeof body,
                  HEAD "task %" PRIu64 " %" PRIu64 "\ncounter %" PRIu64 "\nprocess %" PRIu64 " %.*s\nnonce %" PRIu64
-                      "\nstate %d\nstage %d\nunits %" PRIu64 " %" PRIu64 "\nwork %" PRIu64 " %" PRIu64 " %" PRIu64
-                      " %" PRIu64 "\nbefore %" PRIu64 "\ntime %" PRIu64 "\n",
+                      "\nstate %d\nstage %d\nunits %" PRIu64 " %" PRIu64 " %" PRIu64 "\nwork %" PRIu64 " %" PRIu64
+                      " %" PRIu64 " %" PRIu64 "\nbefore %" PRIu64 "\ntime %" PRIu64 "\n",
                  status->task, status->tasks, status->counter, status->process, TASK_HOST_MOST - 1, status->host,
-                 status->nonce, (int)status->state, (int)work->stage, work->units, work->units_done, work->documents,
-                 work->tokens, work->bytes, work->bytes_all, work->bytes_before, status->milliseconds);
+                 status->nonce, (int)status->state, (int)work->stage, work->units, work->units_done, work->units_all,
+                 work->documents, work->tokens, work->bytes, work->bytes_all, work->bytes_before, status->milliseconds);
     assert(count > 0 && (size_t)count + sizeof line < TASK_STATUS_BYTES);
     const int last = snprintf(line, sizeof line, "hash %016" PRIx64 "\n", hash64(body, (size_t)count));
     memcpy(text, body, (size_t)count);
@@ -85,7 +85,7 @@ static bool line_end(const char **at)
 bool task_status_read(struct task_status *status, const char *text, size_t bytes)
 {
     char copy[TASK_STATUS_BYTES + 1], hash[32];
-    uint64_t task[2], state, stage, units[2], work[4];
+    uint64_t task[2], state, stage, units[3], work[4];
     if (bytes > TASK_STATUS_BYTES)
         return false;
     memcpy(copy, text, bytes);
@@ -105,7 +105,7 @@ bool task_status_read(struct task_status *status, const char *text, size_t bytes
     at += host;
     if (!line_end(&at) || !line_read(&at, "nonce", &status->nonce, 1) || !line_end(&at) ||
         !line_read(&at, "state", &state, 1) || !line_end(&at) || !line_read(&at, "stage", &stage, 1) ||
-        !line_end(&at) || !line_read(&at, "units", units, 2) || !line_end(&at) || !line_read(&at, "work", work, 4) ||
+        !line_end(&at) || !line_read(&at, "units", units, 3) || !line_end(&at) || !line_read(&at, "work", work, 4) ||
         !line_end(&at) || !line_read(&at, "before", &status->work.bytes_before, 1) || !line_end(&at) ||
         !line_read(&at, "time", &status->milliseconds, 1) || !line_end(&at))
         return false;
@@ -119,6 +119,7 @@ bool task_status_read(struct task_status *status, const char *text, size_t bytes
     status->work.stage = (enum task_stage)stage;
     status->work.units = units[0];
     status->work.units_done = units[1];
+    status->work.units_all = units[2];
     status->work.documents = work[0];
     status->work.tokens = work[1];
     status->work.bytes = work[2];

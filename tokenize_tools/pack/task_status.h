@@ -4,15 +4,15 @@
  * Task i of n writes NAME.work/task-I-of-N.status, in place, every 2 seconds with a counter that is one larger each
  * time. The file is text of TASK_STATUS_BYTES bytes:
  *
- *     tokmap-task 2           the version
+ *     tokmap-task 3           the version
  *     task 2 7                its number, and of how many
  *     counter 31
  *     process 4711 node17     id and host
  *     nonce 1234              a random number of the process
  *     state 0                 enum task_state
  *     stage 2                 enum task_stage; the lines that follow are about it alone
- *     units 5 3               its units, and how many of them are done; while comparing: its portions; while merging:
- *                             its shards
+ *     units 5 3 8             its units, how many of them are done, and the units of all tasks; while comparing: its
+ *                             portions; while merging: its shards; the third number is then 0
  *     work 120 9000 700 100   documents, tokens, and stored bytes that are done, and the stored bytes of its units;
  *                             while comparing or cutting: bytes of keys; while merging: bytes of tokens
  *     before 200              the bytes that were done when the process began with the stage
@@ -38,7 +38,8 @@
 #define TASKS_MOST ((uint64_t)1000000)
 #define TASK_HOST_MOST 256
 
-enum task_state { TASK_WORKING, TASK_DONE, TASK_FAILED, TASK_WAITING, TASK_STATES };
+/* TASK_AGAIN: its share of the stage is done, and the command must run again when others have done theirs. */
+enum task_state { TASK_WORKING, TASK_DONE, TASK_FAILED, TASK_WAITING, TASK_AGAIN, TASK_STATES };
 
 /* As enum pack_stage. */
 enum task_stage { TASK_SCANS, TASK_COMPARES, TASK_PACKS, TASK_SORTS, TASK_CUTS, TASK_MERGES, TASK_STAGES };
@@ -46,7 +47,7 @@ enum task_stage { TASK_SCANS, TASK_COMPARES, TASK_PACKS, TASK_SORTS, TASK_CUTS, 
 /* What a process reports of its work in a stage. */
 struct task_work {
     enum task_stage stage;
-    uint64_t units, units_done;
+    uint64_t units, units_done, units_all; /* units_all: of all tasks; 0 in stages whose parts are no units */
     uint64_t documents, tokens, bytes, bytes_all;
     uint64_t bytes_before;
 };

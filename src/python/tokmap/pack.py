@@ -649,6 +649,10 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
             if delimited:
                 rules.eod, rules.bos = eod_id, bos_id
             _run(source, rules, line, field)
+            if not writer.documents:  # as the command does
+                raise InputError("the inputs contain no documents" +
+                                 (f": {rules.skipped} were left out" if rules.skipped else "") +
+                                 "; pass documents that contain text", status="ERROR_INPUT")
             writer.describe({**about, "totals": rules.totals()})
         line.show(writer.documents, writer.tokens, last=True)
     except BaseException:

@@ -145,7 +145,7 @@ static void test_status_text(void **unused)
                                  .process = most,
                                  .nonce = most,
                                  .state = TASK_FAILED,
-                                 .work = {TASK_COMPARES, most, 5, most, most, most, most, most},
+                                 .work = {TASK_COMPARES, most, 5, most, most, most, most, most, most},
                                  .milliseconds = most};
     struct task_status read;
     memset(status.host, 'h', sizeof status.host - 1);

@@ -279,7 +279,7 @@ static void test_faults(void **state)
         {"[]", 0, JSON_FIELD_NOT_OBJECT},
         {"{}", 0, JSON_FIELD_MISSING},
         {"{\"x\":1}", 0, JSON_FIELD_MISSING},
-        {"{\"text\":null}", 8, JSON_FIELD_NOT_STRING},
+        {"{\"text\":null}", 8, JSON_FIELD_NULL},
         {"{\"text\": 12}", 9, JSON_FIELD_NOT_STRING},
         {"{\"text\":\"a\",\"text\":\"b\"}", 19, JSON_FIELD_TWICE},
         {"{\"text\":\"a\"} x", 13, "there is text after the value"},

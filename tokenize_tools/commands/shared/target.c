@@ -2,12 +2,14 @@
 #include "target.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
 #include "common/hash.h"
 #include "field_options.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 static enum tokmap_status run_make(struct target *target, const struct run_arguments *arguments,
                                    struct tokmap_error *error)
@@ -35,10 +37,47 @@ static const char *run_option_given(const struct run_arguments *arguments)
                                         : NULL;
 }
 
+/* The sets of a split that a folder has beside a name. */
+struct sets {
+    const char *name; /* in its folder */
+    char list[256];   /* "web.train, web.val" */
+    size_t bytes;
+};
+
+/* Takes NAME.SET.tmx and NAME.SET-00000.tmx. */
+static int set_take(void *user, const char *entry)
+{
+    struct sets *sets = user;
+    const size_t own = strlen(sets->name);
+    size_t length = strlen(entry);
+    if (length < own + 6 || strncmp(entry, sets->name, own) != 0 || entry[own] != '.' ||
+        strcmp(entry + length - 4, ".tmx") != 0)
+        return 0;
+    length -= 4;
+    if (length > own + 7 && !memcmp(entry + length - 6, "-00000", 6))
+        length -= 6;
+    const size_t more = length + (sets->bytes ? 2 : 0);
+    if (sets->bytes + more < sizeof sets->list) /* a few names are enough */
+        sets->bytes += (size_t)snprintf(sets->list + sets->bytes, sizeof sets->list - sets->bytes, "%s%.*s",
+                                        sets->bytes ? ", " : "", (int)length, entry);
+    return 0;
+}
+
+static bool sets_find(const char *name, struct sets *sets)
+{
+    *sets = (struct sets){.name = path_name(name)};
+    char *folder = path_folder(name);
+    if (folder && *sets->name)
+        (void)os_folder_list(folder, set_take, sets);
+    free(folder);
+    return sets->bytes > 0;
+}
+
 /* Replaces the message of a library that only knows datasets, if there is no file and no folder of that name. */
 static void missing_name(const char *name, struct tokmap_error *error)
 {
     struct os_stat found;
+    struct sets sets;
     char work[4096];
     if (strcmp(error->path, name) != 0 || !os_stat(name, &found))
         return;
@@ -48,6 +87,11 @@ static void missing_name(const char *name, struct tokmap_error *error)
                         "there is no dataset of this name yet, only the unfinished work of a `tokmap pack` (%.200s); "
                         "repeat that command to complete it",
                         work);
+    else if (sets_find(name, &sets))
+        (void)error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
+                        "there is no dataset of this name, but the folder has %s, as --split names the sets; name one "
+                        "of them",
+                        sets.list);
     else
         (void)error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
                         "there is no run file and no dataset of this name (no file has this name, or this name with "

@@ -16,8 +16,8 @@ static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack", "sort
  * has begun is the one that all are in, and units to bytes_all are those of the tasks that have begun it. */
 struct sum {
     enum task_stage stage;
-    uint64_t working, done, failed, stopped, absent, behind; /* behind: tasks that have not begun the stage */
-    uint64_t units, units_done, documents, tokens, bytes, bytes_all;
+    uint64_t working, done, again, failed, stopped, absent, behind; /* behind: tasks that have not begun the stage */
+    uint64_t units, units_done, units_all, documents, tokens, bytes, bytes_all;
     double rate, left; /* bytes a second; seconds. left is negative if unknown */
 };
 
@@ -46,7 +46,7 @@ static bool is_at_work(const struct task_status *task)
 
 static const char *state_of(const struct task_status *task)
 {
-    static const char *const names[TASK_STATES] = {"working", "done", "failed", "waiting"};
+    static const char *const names[TASK_STATES] = {"working", "done", "failed", "waiting", "run again"};
     return is_at_work(task) && !task->moving ? "stopped" : names[task->state];
 }
 
@@ -63,6 +63,7 @@ static void sum_make(struct sum *sum, const struct task_status *tasks, size_t co
         const double left = left_of(task);
         sum->working += moves;
         sum->done += task->state == TASK_DONE;
+        sum->again += task->state == TASK_AGAIN;
         sum->failed += task->state == TASK_FAILED;
         sum->stopped += is_at_work(task) && !task->moving;
         most = task->tasks > most ? task->tasks : most;
@@ -73,12 +74,13 @@ static void sum_make(struct sum *sum, const struct task_status *tasks, size_t co
         }
         sum->units += task->work.units;
         sum->units_done += task->work.units_done;
+        sum->units_all = task->work.units_all > sum->units_all ? task->work.units_all : sum->units_all;
         sum->documents += task->work.documents;
         sum->tokens += task->work.tokens;
         sum->bytes += task->work.bytes;
         sum->bytes_all += task->work.bytes_all;
         sum->rate += moves ? rate_of(task) : 0;
-        if (task->state != TASK_DONE && (left < 0 || !moves))
+        if (task->state != TASK_DONE && task->state != TASK_AGAIN && (left < 0 || !moves))
             sum->left = -1;
         else if (sum->left >= 0 && left > sum->left && moves)
             sum->left = left;
@@ -138,17 +140,21 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
     }
     cli_table_print(table, right, stdout);
     cli_table_free(table);
-    cli_print("\n%s: %" PRIu64 " working, %" PRIu64 " done, %" PRIu64 " failed, %" PRIu64 " stopped without an end, "
-              "%" PRIu64 " not begun\n",
-              prefix, sum->working, sum->done, sum->failed, sum->stopped, sum->absent);
-    cli_print("%s: %" PRIu64 " of %" PRIu64 " %s%s, ", stages[sum->stage], sum->units_done, sum->units,
-              files[sum->stage], sum->absent || sum->behind ? " of the tasks that have begun" : "");
+    cli_print("\n%s: %" PRIu64 " working, %" PRIu64 " done, %" PRIu64 " to run again, %" PRIu64 " failed, %" PRIu64
+              " stopped without an end, %" PRIu64 " not begun\n",
+              prefix, sum->working, sum->done, sum->again, sum->failed, sum->stopped, sum->absent);
+    cli_print("%s: %" PRIu64 " of %" PRIu64 " %s%s, ", stages[sum->stage], sum->units_done,
+              sum->units_all ? sum->units_all : sum->units, files[sum->stage],
+              !sum->units_all && (sum->absent || sum->behind) ? " of the tasks that have begun" : "");
     if (sum->stage == TASK_PACKS || sum->stage == TASK_SORTS)
         cli_print("%s documents, %s tokens, ", cli_count(sum->documents, a), cli_count(sum->tokens, b));
     cli_print("%s of %s, %s a second, time left%s: %s\n", cli_bytes(sum->bytes, c), cli_bytes(sum->bytes_all, d),
               cli_bytes((uint64_t)sum->rate, e), next[sum->stage] ? " in this stage" : "", time_text(sum->left, name));
     if (next[sum->stage])
         cli_print("%s when all tasks have done their share of this stage\n", next[sum->stage]);
+    if (sum->again)
+        cli_print("run the tasks again whose state is 'run again', when the others have ended: their share of an "
+                  "earlier stage is done, and the rest of their work is not\n");
     if (sum->stopped || sum->failed)
         cli_print("run the tasks again that failed or stopped: what they have finished is kept\n");
 }
@@ -169,6 +175,7 @@ static void tasks_json(const char *prefix, const struct task_status *tasks, size
     cli_json_bytes(&json, "output", prefix, strlen(prefix));
     cli_json_number(&json, "working", sum->working);
     cli_json_number(&json, "done", sum->done);
+    cli_json_number(&json, "run_again", sum->again);
     cli_json_number(&json, "failed", sum->failed);
     cli_json_number(&json, "stopped", sum->stopped);
     cli_json_number(&json, "not_begun", sum->absent);
@@ -176,6 +183,10 @@ static void tasks_json(const char *prefix, const struct task_status *tasks, size
     cli_json_number(&json, "not_in_stage", sum->behind);
     cli_json_number(&json, "units", sum->units);
     cli_json_number(&json, "units_done", sum->units_done);
+    if (sum->units_all)
+        cli_json_number(&json, "units_all", sum->units_all);
+    else
+        cli_json_null(&json, "units_all");
     cli_json_number(&json, "documents", sum->documents);
     cli_json_number(&json, "tokens", sum->tokens);
     cli_json_number(&json, "bytes", sum->bytes);
