@@ -8,8 +8,8 @@
  * compared wherever they are read, in datasets of other projects without an index, and in parts of a shard, whose
  * blocks are at other places than those of the index.
  */
-#ifndef TOKMAP_COMMANDS_BLOCK_COMPARE_H
-#define TOKMAP_COMMANDS_BLOCK_COMPARE_H
+#ifndef TOKMAP_COMMANDS_SHARED_BLOCK_COMPARE_H
+#define TOKMAP_COMMANDS_SHARED_BLOCK_COMPARE_H
 
 #include <stdint.h>
 

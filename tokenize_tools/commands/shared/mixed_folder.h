@@ -1,7 +1,7 @@
 /* mixed_folder.h - warns that an operand names files of records together with files that are read as text, as a folder
  * with a data set and its README does. */
-#ifndef TOKMAP_COMMANDS_MIXED_FOLDER_H
-#define TOKMAP_COMMANDS_MIXED_FOLDER_H
+#ifndef TOKMAP_COMMANDS_SHARED_MIXED_FOLDER_H
+#define TOKMAP_COMMANDS_SHARED_MIXED_FOLDER_H
 
 #include "corpus/corpus_options.h"
 #include "field_options.h"
