@@ -240,9 +240,9 @@ class Tables(Folder):
                 found = loop.answer("turn", name=name, steps=3, step_s=0.0005, spin=True)
                 self.assertEqual(found["tokens"], 3 * 2 * 64)
                 seconds.append(1e3 * found["seconds"] / 3)
-        difference = ab.Difference(values["real"], values["synthetic"])
-        self.assertGreater(difference.mean, 10)
-        self.assertTrue(difference.distinguishable, (difference.low, difference.high))
+        # A loaded machine makes any turn longer, so the shortest ones are compared. Verdicts has the statistics.
+        self.assertGreaterEqual(min(values["real"]), 20)
+        self.assertLess(min(values["synthetic"]), min(values["real"]))
 
     def test_ab(self):
         found = lines_of(["ab", "--data", self.pack(), "--seq-len", "64", "--rows", "2", "--repeats", "3", "--seconds",
