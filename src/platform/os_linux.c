@@ -685,9 +685,11 @@ void os_memory_free(void *address, uint64_t bytes)
 void *os_memory_large(size_t bytes)
 {
     const size_t rest = bytes % HUGE_PAGE;
-    const bool large = bytes >= OS_LARGE && bytes <= SIZE_MAX / 2;
+    const bool large = bytes >= OS_LARGE;
     const size_t length = large && bytes < 2 * HUGE_PAGE && rest >= OS_LARGE ? bytes - rest + HUGE_PAGE : bytes;
     void *memory = NULL;
+    if (bytes > SIZE_MAX / 4) /* more than any address space; a sanitizer would end the program */
+        return NULL;
     if (posix_memalign(&memory, large ? HUGE_PAGE : CACHE_LINE, length))
         return NULL;
     if (large) /* the last page is shared with what malloc() keeps behind it */
