@@ -77,19 +77,28 @@ int partial_file_reopen(const char *path, int *fd)
     return system;
 }
 
+/* Locks a file that was opened just now. If that fails, or if its name belongs to another file by now, the file is
+ * closed. *locked: it is locked. */
+static int lock_or_close(int *fd, const char *path, bool *locked)
+{
+    bool stale = false;
+    int system = lock_named(*fd, path, &stale);
+    *locked = !system && !stale;
+    if (!*locked) {
+        os_close(*fd);
+        *fd = -1;
+    }
+    return system;
+}
+
 int partial_file_take(const char *path, int *fd)
 {
     for (int try = 0; try < TRIES; try++) {
-        bool stale = false;
+        bool locked = false;
         int system = partial_file_reopen(path, fd);
-        if (system)
-            return system;
-        system = lock_named(*fd, path, &stale);
-        if (!system && !stale)
-            return 0;
-        os_close(*fd);
-        *fd = -1;
-        if (system)
+        if (!system)
+            system = lock_or_close(fd, path, &locked);
+        if (system || locked)
             return system;
     }
     return EWOULDBLOCK; /* other processes keep creating and removing the file */
@@ -98,7 +107,7 @@ int partial_file_take(const char *path, int *fd)
 int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd)
 {
     for (int try = 0; try < TRIES; try++) {
-        bool stale = false;
+        bool locked = false;
         int system = os_open(path, OS_WRITE_NEW, fd);
         if (system == EEXIST) {
             *fd = -1;
@@ -107,14 +116,11 @@ int partial_file_open(const char *path, int (*leftover)(void *user), void *user,
                 return system;
             continue;
         }
-        if (!system) {
-            system = lock_named(*fd, path, &stale);
-            if (!system && !stale)
-                return 0;
-            os_close(*fd);
-        }
-        *fd = -1;
         if (system)
+            *fd = -1;
+        else
+            system = lock_or_close(fd, path, &locked);
+        if (system || locked)
             return system;
     }
     return EWOULDBLOCK; /* other processes keep creating and removing the file */
