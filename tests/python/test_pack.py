@@ -120,6 +120,17 @@ class Pack(unittest.TestCase):
             tokmap.pack(["abc"], self.at("none"), tokenizer="bytes", min_tokens=1000)
         self.assertFalse([name for name in os.listdir(self.at(".")) if name.startswith("none")])
 
+    def test_names_of_files_are_no_texts(self):
+        """A list as glob.glob() makes it would pack the names, without a word."""
+        for names in [self.source], (self.source, self.at(".")), ["s3://crawl/a.jsonl"]:
+            with self.assertRaisesRegex(tokmap.ArgumentError, "is the name of a file, such as .*pass .pathlib.Path"):
+                tokmap.pack(names, self.at("names"), tokenizer="bytes")
+        self.assertFalse(os.path.exists(self.at("names.bin")))
+        self.assertEqual(tokmap.pack(iter([self.source]), self.at("names"), tokenizer="bytes", eod=False).tokens,
+                         len(os.fsencode(self.source)))
+        for texts in [self.source, "a text"], ["a\0b"], ["x" * 5000], ["see https://example.org"]:
+            self.assertEqual(tokmap.pack(texts, self.at("texts"), tokenizer="bytes", force=True).documents, len(texts))
+
     def test_fields(self):
         self.same([self.records], ids_field="ids")
         self.same([self.records], ids_field="ids", mask_field="mask")

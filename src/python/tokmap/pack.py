@@ -418,7 +418,16 @@ def _paths(source: Any) -> list[str] | None:
         return [os.fspath(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, os.PathLike) for item in source):
         return [os.fspath(item) for item in source]
+    if isinstance(source, (list, tuple)) and source and all(isinstance(it, str) and _is_file(it) for it in source):
+        raise ArgumentError(f"each text of the list is the name of a file, such as {source[0]!r}: to pack the files, "
+                            "pass [pathlib.Path(name) for name in ...]; to pack the names themselves, pass iter(...)")
     return None
+
+
+def _is_file(text: str) -> bool:
+    """Whether a text is the name of something to read, as the lists of glob.glob() and os.listdir() have them."""
+    return len(text) < 4096 and (text.startswith(("https://", "http://", "s3://", "gs://"))
+                                 or ("\0" not in text and os.path.exists(text)))
 
 
 def _arguments(options: dict[str, Any]) -> list[str]:
@@ -575,8 +584,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
 
     source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
                other options as keywords, such as input_format="jsonl". Or an iterable of documents: str, bytes, or
-               dicts (a list of str is a list of texts). Or a table or column of any library with __arrow_c_stream__:
-               pyarrow, Polars, DuckDB, datasets
+               dicts (a list of str is a list of texts, and an error if each is the name of a file). Or a table or
+               column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, datasets
     tokenizer  a Tokenizer, or its path
     eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one. They are
                added to each document, but not to ids that end or begin with them already
