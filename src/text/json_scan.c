@@ -185,10 +185,29 @@ static bool digits_skip(struct json_scan *scan)
     return scan->at > first || json_wrong(scan, "a number lacks digits");
 }
 
+/* Describes bytes that are not what JSON expects here. What other programs write most often has reasons of its own. */
+static bool not_json(struct json_scan *scan, const char *reason)
+{
+    static const char pointer[] = "version https://git-lfs";
+    const char *at = scan->at;
+    const size_t left = (size_t)(scan->end - at);
+    if ((left && !*at) || (left > 1 && !at[1]))
+        reason = "there is a zero byte, as UTF-16 has them; convert the file with 'iconv -t UTF-8'";
+    else if ((left >= 3 && !memcmp(at, "NaN", 3)) || (left >= 8 && !memcmp(at, "Infinity", 8)))
+        reason = "NaN and Infinity are not JSON values; Python's json.dumps() refuses them with allow_nan=False";
+    else if (left && *at == '\'')
+        reason = "strings have double quotes; Python's json.dumps() writes them so, and str() does not";
+    else if (left >= strlen(pointer) && !memcmp(at, pointer, strlen(pointer)))
+        reason = "the file is only a pointer of Git LFS; fetch the data that it stands for with 'git lfs pull'";
+    return json_wrong(scan, reason);
+}
+
 static bool number_skip(struct json_scan *scan)
 {
     if (*scan->at == '-')
         scan->at++;
+    if (scan->at < scan->end && *scan->at == 'I')
+        return not_json(scan, "a number lacks digits");
     if (scan->at < scan->end && *scan->at == '0') {
         scan->at++;
         if (scan->at < scan->end && decimal_is_digit(*scan->at))
@@ -213,7 +232,7 @@ static bool number_skip(struct json_scan *scan)
 static bool word_skip(struct json_scan *scan, const char *word, size_t length)
 {
     if ((size_t)(scan->end - scan->at) < length || memcmp(scan->at, word, length))
-        return json_wrong(scan, "this is not a JSON value");
+        return not_json(scan, "this is not a JSON value");
     scan->at += length;
     return true;
 }
@@ -246,7 +265,7 @@ static bool scalar_skip(struct json_scan *scan)
     case '9':
         return number_skip(scan);
     default:
-        return json_wrong(scan, "this is not a JSON value");
+        return not_json(scan, "this is not a JSON value");
     }
 }
 
@@ -275,7 +294,7 @@ static bool name_skip(struct json_scan *scan, struct json_string *name)
 {
     skip_space(scan);
     if (scan->at == scan->end || *scan->at != '"')
-        return json_wrong(scan, "the name of a field is not a string");
+        return not_json(scan, "the name of a field is not a string");
     if (!string_skip(scan, name))
         return false;
     skip_space(scan);

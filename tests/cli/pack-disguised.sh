@@ -76,6 +76,19 @@ for name in strings.json strings.txt; do
     equal "$(tokmap encode --input-format text $name | wc -l | tr -d ' ')" 1
 done
 
+# What git leaves where Git LFS has not fetched a file would become a document, or an error that does not help.
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n' >pointer.txt
+cp pointer.txt pointer
+cp pointer.txt pointer.json
+cp pointer.txt pointer.txt.gz
+cp pointer.txt pointer.parquet
+cp pointer.txt pointer.jsonl
+for name in pointer.txt pointer pointer.json pointer.txt.gz pointer.parquet pointer.jsonl; do
+    exits 1 tokmap pack -q -o q $name 2>err
+    holds err "fetch the data that it stands for with 'git lfs pull'"
+done
+equal "$(tokmap encode --input-format text pointer.txt | wc -l | tr -d ' ')" 1
+
 # Ordinary text is text: prose with commas, source code, logs, JSON inside a text, an INI file, a table of numbers.
 accepted()
 {
@@ -108,6 +121,13 @@ accepted <<'END'
 1,2,3
 4,5,6
 7,8,9
+END
+accepted <<'END'
+<!DOCTYPE html>
+<p>A page that somebody has saved
+END
+accepted <<'END'
+version https://example.org/
 END
 accepted <<'END'
 [section]

@@ -162,6 +162,16 @@ for fault in ('hang', 'hanghead', 'never'):
         assert not [name for name in os.listdir('.') if name.startswith('s.')]
 remote_server.release.set()
 
+# ---- a page in the place of a file is not a text, unless it is named or asked for as one ----
+FILES['list'] = FILES['list.txt'] = FILES['list.html'] = b' \r\n<!DOCTYPE HTML>\n<title>Directory listing</title>\n'
+FILES['blob.json'] = b'<html><p>Sign in'
+for name in ('list', 'list.txt', 'blob.json'):
+    fails('none', 'the server sends an HTML page', 'use --input-format text if', name=name)
+for more in (['none/list.html'], ['none/list', '--input-format', 'text']):
+    done = pack(base + more[0], *more[1:])
+    assert done.returncode == 0, (more, done.stderr)
+    assert read('r.bin')[:-2:2] == FILES['list'], more  # two bytes a token, and the end of the document
+
 # ---- https: a certificate that nobody trusts is refused, and one that CURL_CA_BUNDLE names is not ----
 if shutil.which('openssl'):
     subprocess.run('openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost '

@@ -10,6 +10,7 @@
 #include "csv_field.h"
 #include "name_kind.h"
 #include "name_list.h"
+#include "remote_url.h"
 #include "sniff.h"
 #include "stream.h"
 
@@ -74,6 +75,25 @@ static enum judged strings(const struct first_bytes *first, struct judgment *jud
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
+/* Git LFS has not fetched the file. */
+static enum judged pointer(const struct first_bytes *first, struct judgment *judgment)
+{
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
+                    "the file is only a pointer of Git LFS; fetch the data that it stands for with 'git lfs pull'");
+    return judged_wrong(judgment, CORPUS_REASON_FORMAT);
+}
+
+/* A page of a web server in place of a file: a list of files, a login, or the page that shows the file. The texts of a
+ * corpus are never meant. */
+static enum judged page(const struct first_bytes *first, struct judgment *judgment)
+{
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
+                    "the server sends an HTML page, and it would be read as one text; name the file itself (on "
+                    "huggingface.co its URL has /resolve/, not /blob/), or use options.format text if the page is "
+                    "wanted");
+    return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
+}
+
 /* Text has no fields, and the content that is wanted is in one. */
 static enum judged no_fields(const struct first_bytes *first, struct judgment *judgment)
 {
@@ -83,6 +103,11 @@ static enum judged no_fields(const struct first_bytes *first, struct judgment *j
                     "of its records with options.format",
                     field, field_option(first->options, field));
     return judged_wrong(judgment, CORPUS_REASON_FIELD);
+}
+
+static enum judged text(const struct first_bytes *first, struct judgment *judgment)
+{
+    return first->options->content == CORPUS_CONTENT_TEXT ? JUDGED : no_fields(first, judgment);
 }
 
 enum judged warc_has_no_fields(const struct first_bytes *first, struct judgment *judgment)
@@ -125,9 +150,10 @@ static enum judged binary(const struct first_bytes *first, struct judgment *judg
 {
     const char *bytes = first->bytes, *zero = memchr(bytes, '\0', min64(first->count, SNIFF_BYTES));
     assert(zero);
-    (void)error_set(&judgment->why, TOKMAP_ERROR_UNSUPPORTED, stream_name(first->path), (uint64_t)(zero - bytes),
-                    "the file contains a zero byte, so it is not text; leave it out, or use options.format text if it "
-                    "is text");
+    (void)error_set(
+        &judgment->why, TOKMAP_ERROR_UNSUPPORTED, stream_name(first->path), (uint64_t)(zero - bytes),
+        "the file contains a zero byte, so it is not text; leave it out, or use options.format text if it is "
+        "text (convert UTF-16 with 'iconv -t UTF-8')");
     return judged_wrong(judgment, CORPUS_REASON_FORMAT);
 }
 
@@ -159,8 +185,14 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
     if (name == NAME_TABLE && first->count)
         return ambiguous(first, judgment, "the name is that of a table", strstr(first->path, ".tsv") ? "tsv" : "csv");
     switch (sniff(first->bytes, first->count, first->end, first->options->field)) {
+    case SNIFF_POINTER:
+        return pointer(first, judgment);
+    case SNIFF_PAGE:
+        if (remote_kind(first->path) == REMOTE_WEB && strncmp(name_ending(first->path), ".htm", 4) != 0)
+            return page(first, judgment);
+        return text(first, judgment);
     case SNIFF_TEXT:
-        return first->options->content == CORPUS_CONTENT_TEXT ? JUDGED : no_fields(first, judgment);
+        return text(first, judgment);
     case SNIFF_ARRAY:
         if (name != NAME_MIXED)
             return ambiguous(first, judgment, "the file begins with a JSON array of objects", "json");

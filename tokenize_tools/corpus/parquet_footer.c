@@ -560,6 +560,10 @@ enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, ui
             error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
             "the file is compressed, and a Parquet file is read from its end: decompress it to a file, and "
             "name that");
+    if (got_head == 4 && !memcmp(head, "vers", 4)) /* version https://git-lfs.github.com/spec/v1 */
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, 0,
+                         "the file is not a Parquet file, because it begins with 'vers', as a pointer of Git LFS does; "
+                         "fetch the data that it stands for with 'git lfs pull'");
     if (got_head != 4 || memcmp(head, "PAR1", 4) != 0)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, 0,
                          "the file is not a Parquet file, because it does not begin with PAR1; name its format with "

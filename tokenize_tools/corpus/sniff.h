@@ -11,6 +11,8 @@
  *           the rows have as many fields as it has names, in at least 3 rows of 3 names, or 10 rows of 2 names, or
  *           1 row if one of the names is the wanted field
  *   TSV     the same, but 3 rows are enough also with 2 names
+ *   pointer what git leaves in the place of a file that Git LFS has not fetched
+ *   page    the beginning of an HTML page; only what a web server sends under another name is refused for it
  *   binary  a zero byte
  */
 #ifndef TOKMAP_CORPUS_SNIFF_H
@@ -29,6 +31,8 @@ enum sniff_kind {
     SNIFF_STRINGS, /* an array that begins with a string, which no format of records reads */
     SNIFF_CSV,
     SNIFF_TSV,
+    SNIFF_POINTER,
+    SNIFF_PAGE,
     SNIFF_BINARY
 };
 

@@ -14,6 +14,7 @@
 #include "corpus/json_field.h"
 #include "text/utf8.h"
 #include "support/awkward_text.h"
+#include "support/guarded.h"
 
 /* ---- the oracle ---- */
 
@@ -268,6 +269,12 @@ static void test_fields(void **state)
 
 static void test_faults(void **state)
 {
+    static const char NOT_A_NUMBER[] = "NaN and Infinity are not JSON values; Python's json.dumps() refuses them with "
+                                       "allow_nan=False",
+                      SINGLE_QUOTES[] = "strings have double quotes; Python's json.dumps() writes them so, and str() "
+                                        "does not",
+                      POINTER[] = "the file is only a pointer of Git LFS; fetch the data that it stands for with "
+                                  "'git lfs pull'";
     static const struct {
         const char *record;
         size_t offset;
@@ -294,6 +301,14 @@ static void test_faults(void **state)
         {"{\"x\":-,\"text\":\"a\"}", 6, "a number lacks digits"},
         {"{\"x\":1.,\"text\":\"a\"}", 7, "a number lacks digits"},
         {"{\"x\":tru,\"text\":\"a\"}", 5, "this is not a JSON value"},
+        {"{\"x\":NaN,\"text\":\"a\"}", 5, NOT_A_NUMBER},
+        {"{\"x\":[1,-Infinity]}", 9, NOT_A_NUMBER},
+        {"{\"x\":Infinity}", 5, NOT_A_NUMBER},
+        {"{\"x\":Na", 5, "this is not a JSON value"},
+        {"{'text': 'a'}", 1, SINGLE_QUOTES},
+        {"{\"text\": 'a'}", 9, SINGLE_QUOTES},
+        {"version https://git-lfs.github.com/spec/v1", 0, POINTER},
+        {"version https://git-lf", 0, "this is not a JSON value"},
         {"{\"x\" 1}", 5, "the name of a field is not followed by a colon"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
@@ -302,6 +317,23 @@ static void test_faults(void **state)
         assert_false(json_field_find(cases[i].record, strlen(cases[i].record), "text", 4, &found, &fault));
         assert_string_equal(fault.reason, cases[i].reason);
         assert_int_equal(fault.offset, cases[i].offset);
+    }
+}
+
+/* Records in UTF-16 without a byte order mark, in memory of exactly their size. */
+static void test_utf16(void **state)
+{
+    static const char little[] = "{\0\"\0x\0\"\0:\0001\0}", big[] = "\0{\0\"\0x";
+    for (int i = 0; i < 2; i++) {
+        const size_t count = i ? sizeof big - 1 : sizeof little;
+        const struct guarded record = guarded_new(count);
+        struct json_field found;
+        struct json_fault fault;
+        memcpy(record.at, i ? big : little, count);
+        assert_false(json_field_find(record.at, count, "x", 1, &found, &fault));
+        assert_non_null(strstr(fault.reason, "there is a zero byte, as UTF-16 has them"));
+        assert_int_equal(fault.offset, i ? 0 : 1);
+        guarded_free(record);
     }
 }
 
@@ -436,9 +468,9 @@ static void test_whole_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_faults),       cmocka_unit_test(test_fields),    cmocka_unit_test(test_depth),
-        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_mutations), cmocka_unit_test(test_long_strings),
-        cmocka_unit_test(test_whole_values), cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_faults),       cmocka_unit_test(test_utf16),        cmocka_unit_test(test_fields),
+        cmocka_unit_test(test_depth),        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_mutations),
+        cmocka_unit_test(test_long_strings), cmocka_unit_test(test_whole_values), cmocka_unit_test(test_positions),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
