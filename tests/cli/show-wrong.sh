@@ -46,3 +46,14 @@ holds out 'epoch: 1 window of 2 tokens; tail: 1 token that no row shows'
 holds out '1 rank with 1 row each, disjoint, together the 1 row of a step'
 tokmap info two --seq-len 2 >out
 holds out '1 token per epoch that no row shows'
+
+# Damaged tokens are an error, and are not printed.
+cp small.bin damaged.bin
+cp small.tmx damaged.tmx
+flip damaged.bin 2
+for way in '-d 0' '--tokens 0..3 --ids' '-d 0 --json' '--seq-len 64 --batch 8 --step 0'; do
+    exits 1 tokmap show damaged $way >out 2>err
+    holds err 'damaged.bin: block 0 of the tokens does not match its hash; restore the file'
+done
+exits 1 tokmap show damaged -q -d 0 >out 2>err
+[ ! -s out ]

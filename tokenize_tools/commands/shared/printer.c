@@ -6,6 +6,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "block_compare.h"
 #include "column_report.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -37,7 +38,8 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
     printer->marked = marked && printer->info.masked;
     if (printer->info.masked && !(printer->mask = malloc(PRINTER_CHUNK / 8)))
         return error_set_memory(error, "the mask", PRINTER_CHUNK / 8);
-    if (asked)
+    status = block_compare_open(&printer->compare, dataset, error);
+    if (asked && !status)
         status = dataset_tokenizer_open(&printer->tokenizer, dataset, asked, error);
     if (asked && !status)
         status = tokenizer_decoder_new(&printer->decoder, printer->tokenizer, specials, error);
@@ -50,6 +52,8 @@ void printer_close(struct printer *printer)
     if (printer->tokenizer)
         tokenizer_close(printer->tokenizer);
     free(printer->text.bytes);
+    block_compare_close(printer->compare);
+    free(printer->room);
     free(printer->chunk);
     free(printer->mask);
     memset(printer, 0, sizeof *printer);
@@ -72,7 +76,9 @@ static enum tokmap_status chunk_read(struct printer *printer, uint64_t *first, u
 {
     uint64_t from;
     *span = span_next(printer, first, count, &from);
-    const enum tokmap_status status = tokmap_dataset_copy(printer->dataset, from, *span, printer->chunk, error);
+    enum tokmap_status status = block_compare_range(printer->compare, from, *span, &printer->room, error);
+    if (!status)
+        status = tokmap_dataset_copy(printer->dataset, from, *span, printer->chunk, error);
     return status || !printer->mask ? status : tokmap_dataset_mask(printer->dataset, from, *span, printer->mask, error);
 }
 

@@ -1,7 +1,8 @@
 /*
  * printer.h - prints tokens of a dataset as text or ids, with the documents that they came from.
  *
- * Memory is bounded by PRINTER_CHUNK whatever is printed, except in JSON, where the text of an item is one string.
+ * Memory is bounded by PRINTER_CHUNK whatever is printed, except in JSON, where the text of an item is one string. The
+ * blocks that hold the tokens are compared with their hashes first, so damaged tokens are never printed.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_PRINTER_H
 #define TOKMAP_COMMANDS_SHARED_PRINTER_H
@@ -28,6 +29,8 @@ struct printer {
     struct tokenizer_decoder *decoder; /* NULL without a tokenizer */
     struct text_buffer text;
     void *chunk; /* room for PRINTER_CHUNK tokens */
+    struct block_compare *compare;
+    uint8_t *room; /* of block_compare_range() */
 };
 
 /* Prepares to print tokens of `dataset`, which must stay open. asked: the options that name the tokenizer (see
@@ -44,7 +47,7 @@ void printer_close(struct printer *printer);
  * what the tokenizer put before its text (a prefix space) is left out. printer_text: the text, unchanged, or with
  * visible control characters on a terminal. printer_ids: decimal ids separated by spaces, without a newline.
  * Tokens that do not count are marked: dim text on a terminal, otherwise text between the brackets U+27E6 and U+27E7,
- * and ids in parentheses. Statuses: OK, those of tokmap_dataset_copy(), tokmap_dataset_mask(), and tokenizer_decode().
+ * and ids in parentheses. Statuses: OK, those of block_compare_range(), tokmap_dataset_mask(), and tokenizer_decode().
  */
 enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct tokmap_error *error);
