@@ -35,6 +35,15 @@ tokmap pack --force -o d plain hf/data plain.jsonl >out 2>err
 equal "$(cat err)" ''
 find hf -type f | tokmap pack --force -o d --files-from - >out 2>err
 equal "$(cat err)" ''
+# The other commands that read texts warn, too, once.
+tokmap encode hf >out 2>err
+holds err "tokmap encode: warning: 'hf' has files of records and of text; 'hf/README.md' is read as text"
+equal "$(grep -c warning err)" 1
+tokmap encode --exclude '*.md' hf >out 2>err
+equal "$(cat err)" ''
+tokmap train -q -o v.json --vocab-size 258 hf 2>err
+holds err "tokmap train: warning: 'hf' has files of records and of text; 'hf/README.md' is read as text"
+equal "$(grep -c warning err)" 1
 # Each task sees all inputs, whichever are its own. A file that is cut into units counts once.
 for i in $(seq 200); do printf '{"text": "number %d"}\n' "$i"; done >hf/data/c.jsonl
 for i in 0 1 2; do
