@@ -133,3 +133,19 @@ refused "--columns names the field 'a' twice" --columns a,b --columns a
 refused 'text files have no fields' --columns a --input-format text
 refused 'no document would be left' --min-tokens 5 --max-tokens 4
 refused '--max-tokens must be at least 1' --max-tokens 0
+
+# A shard of which nothing would be learned is probably a mistake.
+printf '{"i": [1, 2], "m": [0, 0]}\n{"i": [3], "m": [0]}\n' >masked.jsonl
+tokmap pack -q --force --no-eod -o m --vocab-size 9 --ids-field i --mask-field m masked.jsonl 2>err
+holds err 'tokmap pack: warning: no token counts as a target, so training would learn nothing from the output; check the'
+printf '{"i": [4], "m": [1]}\n' >>masked.jsonl
+tokmap pack -q --force --no-eod -o m --vocab-size 9 --ids-field i --mask-field m masked.jsonl 2>err
+equal "$(cat err)" ''
+tokmap train -q -o chat.json --vocab-size 260 --special-tokens '<|im_start|>,<|im_end|>' masked.jsonl --field m \
+    --input-format text
+printf '{"t": [{"role": "user", "content": "q"}, {"role": "bot", "content": "a"}]}\n' >chat.jsonl
+tokmap pack -q --force --no-eod -o m -t chat.json --messages-field t --chat-template chatml chat.jsonl 2>err
+holds err "nothing from the output; only messages with the role 'assistant' count"
+sed 's/bot/assistant/' chat.jsonl >right.jsonl
+tokmap pack -q --force --no-eod -o m -t chat.json --messages-field t --chat-template chatml right.jsonl 2>err
+equal "$(cat err)" ''

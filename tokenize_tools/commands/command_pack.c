@@ -338,6 +338,15 @@ static void columns_check(const struct packing *packing)
                      packing->content.column_names[i]);
 }
 
+/* Warns if nothing would be learned: a role or a mask is probably not what it was taken for. */
+static void targets_check(const struct packing *packing)
+{
+    const struct pack_result *result = &packing->result;
+    if (result->has_mask && result->tokens && !result->counted_tokens)
+        cli_warn(program, "no token counts as a target, so training would learn nothing from the output; %s",
+                 packing->chat ? "only messages with the role 'assistant' count" : "check the mask");
+}
+
 static int inputs_pack_and_report(struct packing *packing, const struct pack_options *options, const char **operands,
                                   size_t operand_count)
 {
@@ -408,6 +417,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                                        .seconds = seconds};
     skip_report_advise(&packing->skips, &packing->result.counts);
     columns_check(packing);
+    targets_check(packing);
     if (packing->json)
         pack_report_json(&report);
     else if (!packing->quiet)
