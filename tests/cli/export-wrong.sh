@@ -10,6 +10,11 @@ misused()
 misused
 misused small small
 misused small --jsonl --text
+for name in a.jsonl.zst a.txt.gz a.parquet; do
+    misused small -o $name
+    holds err "-o $name has the name of another format than JSONL"
+    [ ! -e $name ]
+done
 misused small --text --origin
 misused small --json
 misused small --documents 3

@@ -12,6 +12,8 @@
 #include "commands/shared/text_export.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "corpus/file_type.h"
+#include "corpus/name_kind.h"
 #include "platform/os.h"
 #include "platform/process.h"
 
@@ -237,6 +239,12 @@ static int export_operands(const struct cli_command *command, const char **opera
         return cli_misused(command, "--jsonl and --text exclude each other");
     if (exporting->origin && exporting->text)
         return cli_misused(command, "--origin is for JSONL and cannot be used with --text");
+    if (file_type_packed_ending(exporting->output, strlen(exporting->output)) ||
+        name_kind_of(exporting->output) == NAME_PARQUET)
+        return cli_misused(command,
+                           "-o %s has the name of another format than %s, which is written; to compress it, pipe "
+                           "standard output into a program that does, such as zstd",
+                           exporting->output, exporting->text ? "text" : "JSONL");
     if (exporting->json && to_stdout(exporting))
         return cli_misused(command, "--json prints the report on standard output, which has the documents; write them "
                                     "to a file with -o FILE");
