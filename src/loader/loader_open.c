@@ -132,9 +132,10 @@ static enum tokmap_status measure_phases(struct tokmap_loader *loader, const str
             if (info->phases > 1)
                 (void)snprintf(since, sizeof since, " from step %" PRIu64 " on", phase.first_step);
             return error_set_line(error, TOKMAP_ERROR_RANGE, phase.line ? run_path(loader->run) : NULL, phase.line,
-                                  "options.world is %" PRIu64 ", but the global batch has only %" PRIu64 " rows%s, and "
+                                  "options.world is %" PRIu64 ", but the global batch has only %" PRIu64
+                                  " row%s%s, and "
                                   "each rank needs at least one; use fewer ranks or a larger batch",
-                                  options->world, phase.batch, since);
+                                  options->world, phase.batch, phase.batch == 1 ? "" : "s", since);
         }
         slice_of_step(&slice, loader->run, options->rank, options->world, options->rows, phase.first_step);
         if (mul_overflows(slice.most, phase.seq_len, &elements))
