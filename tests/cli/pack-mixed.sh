@@ -55,3 +55,19 @@ equal "$(field report files) $(field report files_by_format.text) $(field report
 tokmap pack -q --shard-tokens 2000 --unit-bytes 1k -o whole hf 2>err
 equal "$(grep -c warning err)" 1
 same whole-00000.bin tasks-00000.bin
+
+# The bytes of Parquet, of which no part is decompressed before it is read, have words of their own in the report.
+mkdir table
+base64 -d >table/p.parquet <<'END'
+UEFSMRUAFToVOiwVBhUAFQYVBhwAAAACAAAABgEDAAAAb25lAwAAAHR3bwUAAAB0aHJlZRUCGSw1ABgGc2NoZW1hFQIAFQwlAhgEdGV4dCUATB
+wAAAAWBhkcGRwmABwVDBklBgAZGAR0ZXh0FQAWBhZgFmAmCEkcFQAVABUCADwWFhkGGSYABgAAABZgFgYmCBZgACggcGFycXVldC1jcHAtYXJy
+b3cgdmVyc2lvbiAyNi4wLjEZHBwAAACIAAAAUEFSMQ==
+END
+tokmap pack -o p table >out
+equal "$(grep '^  input bytes' out | tr -s ' ')" ' input bytes 196 as stored, of which:'
+holds out '  compressed pages of the texts'
+holds out 'dictionaries, which can have the texts, other columns, headers'
+tokmap pack -o pq table hf/data/b.jsonl >out
+holds out 'after decompression, but Parquet as stored, of which:'
+holds out 'around the texts, and line ends; dictionaries and other columns of Parquet'
+equal "$(grep '^  tokens ' out)" '  tokens       20, a token is 1.00 bytes of text'

@@ -286,17 +286,27 @@ static void input_print(const struct pack_report *report)
     (void)puts("\nread:");
     files_print(counts);
     row("bytes as stored", counts->stored_bytes, "");
-    row("input bytes", counts->stream_bytes, "after decompression, of which:");
-    row("  document bytes", counts->document_bytes, "");
-    row_if("  structure bytes", counts->structure_bytes, "around the texts, and line ends");
+    /* Of Parquet no byte was decompressed here: it is counted as it is stored. */
+    const bool some = counts->files_of[CORPUS_PARQUET], all = counts->files_of[CORPUS_PARQUET] == counts->files && some;
+    row("input bytes", counts->stream_bytes,
+        all    ? "as stored, of which:"
+        : some ? "after decompression, but Parquet as stored, of which:"
+               : "after decompression, of which:");
+    row("  document bytes", counts->document_bytes,
+        all    ? "compressed pages of the texts"
+        : some ? "of Parquet, compressed pages of the texts"
+               : "");
+    row_if("  structure bytes", counts->structure_bytes,
+           all    ? "dictionaries, which can have the texts, other columns, headers"
+           : some ? "around the texts, and line ends; dictionaries and other columns of Parquet"
+                  : "around the texts, and line ends");
     row_if("  skipped bytes", counts->skipped_bytes, "");
     row_if("blank lines", counts->blank_lines, "");
     row_if("WARC records", counts->about_records, "about others, so they are structure: warcinfo, metadata, request");
     row_if("sequences replaced", counts->replaced, "invalid UTF-8, now U+FFFD");
     if (report->corpus->content == CORPUS_CONTENT_IDS)
         return;
-    row("text bytes", counts->text_bytes,
-        counts->text_bytes == counts->document_bytes ? "" : "document bytes after decoding");
+    row("text bytes", counts->text_bytes, counts->text_bytes == counts->document_bytes ? "" : "after decoding");
 }
 
 static void next_print(const struct pack_report *report)
