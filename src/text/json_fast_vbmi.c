@@ -5,8 +5,8 @@
 
 #include <immintrin.h>
 
-/* The backslashes that begin an escape. In a run of backslashes every second one is the second byte of an escape, so the
- * runs are walked from the left. They are rare. */
+/* The backslashes that begin an escape. In a run of backslashes every second one is the second byte of an escape, so
+ * the runs are walked from the left. They are rare. */
 static inline __attribute__((always_inline)) uint64_t slashes_begin(uint64_t slashes)
 {
     if (__builtin_expect((slashes & slashes << 1) == 0, 1))
@@ -36,6 +36,8 @@ const char *json_skip_plain_vbmi(const char *at, const char *end, bool *escaped)
         const uint64_t good = _mm512_movepi8_mask(_mm512_andnot_si512(bytes, follows)); /* and it is ASCII */
         const uint64_t stops = (_mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8('"')) & ~values) |
                                _mm512_cmple_epu8_mask(bytes, _mm512_set1_epi8(0x1f)) | (values & ~good) >> 1;
+        /* A branch, not a sum: the processor predicts it, and begins with the next block before it is done with this
+         * one. */
         if (__builtin_expect((stops | slashes >> 63) != 0, 0)) {
             const uint32_t plain = stops ? (uint32_t)_tzcnt_u64(stops) : 63;
             escapes |= _bzhi_u64(slashes, plain);
