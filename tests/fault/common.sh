@@ -90,6 +90,21 @@ attempt_fault() {
     return 0
 }
 
+# count_calls ATTEMPT...: sets number to the first call that is made to fail, and calls to how many there are. Unless
+# FAULT_ALL=1, next_call takes every third call of those before the last 40. The commit chooses which third, so that
+# three commits in a row may cover all of them.
+count_calls() {
+    INJECT_KIND=$kind INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject "$@" >out 2>err </dev/null
+    calls=$(cat count)
+    number=1
+    [ -n "${FAULT_ALL:-}" ] || [ "$calls" -lt 50 ] || number=$((1 + third))
+}
+next_call() {
+    if [ -z "${FAULT_ALL:-}" ] && [ $((number + 43)) -lt "$calls" ]; then number=$((number + 3))
+    else number=$((number + 1)); fi
+}
+third=$((0x$(git -C "$TOP" rev-parse --short=7 HEAD 2>/dev/null || echo 0) % 3))
+
 # is_shard PREFIX REFERENCE: whether the two shards are equal byte for byte.
 # A shard whose writer failed late may have its tokens under the name with the index's id (see format/shard_commit.h).
 is_shard() {
