@@ -202,3 +202,9 @@ refused 'can be added' tokmap show --dropped --ids one
 exits 1 tokmap show --dropped one 2>err
 holds err 'there is no list of dropped documents'
 exits 1 tokmap show --dropped d.txt 2>err
+# The sets of a split have one list.
+printf '{"text": "a"}\n{"text": "a"}\n{"text": "b"}\n{"text": "c"}\n{"text": "d"}\n' >twice.jsonl
+tokmap pack -q -o sets --dedup exact --split train=0.5,val=0.5 twice.jsonl
+exits 1 tokmap show --dropped sets.train 2>err
+holds err 'the sets of a split have one list: name it with --dropped sets'
+equal "$(tokmap show -q --dropped sets)" 'twice.jsonl record 1: duplicate of twice.jsonl record 0'

@@ -22,6 +22,20 @@ named models//my-model//tokenizer.json my-model
 named models/my-model/other.json other.json
 named hub/models--an-owner--a--model/snapshots/0123abcd an-owner/a--model
 named bytes bytes
+# What other programs load by a name is downloaded first: the message says from where.
+elsewhere()
+{
+    exits 1 tokmap tokenizer "$1" 2>err
+    equal "$(cat err)" "tokmap tokenizer: $1: there is no file or folder of this name; name a vocabulary file, a folder \
+that contains one, or 'bytes'$2"
+}
+hub='; if this is a repository of Hugging Face, download https://huggingface.co/'
+elsewhere o200k_base '; download https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken'
+elsewhere gpt2 "${hub}openai-community/gpt2/resolve/main/tokenizer.json"
+elsewhere an-owner/a.model-1.5B "${hub}an-owner/a.model-1.5B/resolve/main/tokenizer.json"
+for name in gpt3 models/tokenizer.json x/y.tiktoken ./x ../x /x x/ a/b/c; do
+    elsewhere "$name" ''
+done
 # A name that is too long is cut between two characters.
 long=$(printf '%060d' 0)
 mkdir "x$long$(printf '\303\251\303\251')"

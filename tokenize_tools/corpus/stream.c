@@ -97,6 +97,10 @@ static enum tokmap_status path_open(struct stream *stream, const char *path, str
     /* A named pipe may not have a writer yet. Opening it does not wait for one; read_pipe() does, where stop() can end
      * the wait. */
     int system = standard ? 0 : os_open(path, OS_READ_NOW, &fd);
+    if (system == ENOENT && strstr(path, "://"))
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
+                         "URLs begin with https://, http://, s3://, or gs:// (what hf://datasets/OWNER/NAME/ names, "
+                         "is below https://huggingface.co/datasets/OWNER/NAME/resolve/main/)");
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be opened");
     system = os_fstat(fd, &stream->stat);

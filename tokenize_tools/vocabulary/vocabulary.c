@@ -3,6 +3,7 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -51,6 +52,32 @@ static enum json_form json_form(const char *text, uint64_t count)
 }
 
 /* ---- folders ---- */
+
+/* There is no such file. What other programs load by a name has to be downloaded first. */
+static enum tokmap_status not_found(const char *path, struct tokmap_error *error)
+{
+    static const char *const encodings[] = {"r50k_base", "p50k_base", "cl100k_base", "o200k_base"};
+    const char *slash = strchr(path, '/'), *name = slash                   ? path
+                                                   : !strcmp(path, "gpt2") ? "openai-community/gpt2"
+                                                                           : NULL;
+    char download[256] = "";
+    for (size_t i = 0; i < sizeof encodings / sizeof encodings[0]; i++)
+        if (!strcmp(path, encodings[i]))
+            (void)snprintf(download, sizeof download,
+                           "; download https://openaipublic.blob.core.windows.net/encodings/%s.tiktoken", path);
+    /* OWNER/NAME, but not ./NAME or OWNER/NAME.json */
+    const char *dot = strrchr(path, '.');
+    const bool file = dot && (!strcmp(dot, ".json") || !strcmp(dot, ".model") || !strcmp(dot, ".tiktoken"));
+    if (name && !file && *path != '.' && slash != path && (!slash || (slash[1] && !strchr(slash + 1, '/'))))
+        (void)snprintf(download, sizeof download,
+                       "; if this is a repository of Hugging Face, download "
+                       "https://huggingface.co/%.100s/resolve/main/tokenizer.json",
+                       name);
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
+                     "there is no file or folder of this name; name a vocabulary file, a folder that contains one, "
+                     "or 'bytes'%s",
+                     download);
+}
 
 static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
                                     const struct tokenizer_options *options, struct tokmap_error *error);
@@ -155,9 +182,7 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
     *tokenizer = NULL;
     const int failed = os_stat(path, &about);
     if (failed == ENOENT)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
-                         "there is no file or folder of this name; name a vocabulary file, a folder that contains one, "
-                         "or 'bytes'");
+        return not_found(path, error);
     if (failed)
         return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer cannot be read");
     if (about.kind == OS_KIND_FOLDER)

@@ -7,6 +7,7 @@
 #include "common/error.h"
 #include "field_options.h"
 #include "format/dropped_file.h"
+#include "platform/os.h"
 #include "platform/process.h"
 #include "text/path.h"
 
@@ -57,6 +58,19 @@ static char *list_path(const char *name)
     return path_join("", 0, name, bytes, is_list ? "" : ending);
 }
 
+/* The sets of a split, PREFIX.SET, have one list, of PREFIX. */
+static void split_hint(const struct cli_command *command, const char *name)
+{
+    struct os_stat stat;
+    const size_t length = strlen(name) - strlen(path_name(name));
+    const char *dot = strrchr(name + length, '.');
+    char *prefix = dot ? strndup(name, (size_t)(dot - name)) : NULL, *path = prefix ? list_path(prefix) : NULL;
+    if (path && !os_stat(path, &stat))
+        cli_say(command->program, "the sets of a split have one list: name it with --dropped %s", prefix);
+    free(path);
+    free(prefix);
+}
+
 int dropped_list_show(const struct cli_command *command, const char *name, bool json, bool quiet)
 {
     struct tokmap_error error;
@@ -84,5 +98,8 @@ int dropped_list_show(const struct cli_command *command, const char *name, bool 
     }
     dropped_close(file);
     free(path);
-    return status ? command_failed(command, &error) : CLI_DONE;
+    const int done = status ? command_failed(command, &error) : CLI_DONE;
+    if (status == TOKMAP_ERROR_NOT_FOUND)
+        split_hint(command, name);
+    return done;
 }

@@ -42,7 +42,10 @@ enum tokmap_status output_place_check(const char *prefix, bool set, struct tokma
         return error_set_memory(error, "a path", strlen(prefix));
     const int system = os_stat(folder, &stat);
     enum tokmap_status status = TOKMAP_OK;
-    if (system || stat.kind != OS_KIND_FOLDER)
+    if (system && strstr(prefix, "://"))
+        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, prefix, TOKMAP_NO_OFFSET,
+                           "the output is written to files of this machine; give the path of one, and copy the result");
+    else if (system || stat.kind != OS_KIND_FOLDER)
         status = error_set(error, TOKMAP_ERROR_NOT_FOUND, folder, TOKMAP_NO_OFFSET,
                            system ? "the output folder does not exist; create it with 'mkdir -p'"
                                   : "the output folder is not a folder; choose another name");
