@@ -268,6 +268,15 @@ for folder in in/b.work in/b.work/; do
     same wanted report
 done
 rm -rf in/b.work
+# A task without a unit has nothing to scan: no text is compared.
+printf 'one unit' >unit.txt
+tokmap pack $options --task 0/2 -o idle unit.txt >out
+holds out '1 unit of other tasks is missing'
+tokmap pack --status idle >out
+equal "$(sed -n '2p' out | tr -s ' ' | cut -d ' ' -f 1-6)" '0 of 2 done pack 0/0'
+holds out 'pack: 0 of 1 units, 0 documents'
+! grep -q scan out
+rm -rf idle.work
 # No unit has a document: each of them may be without any, but not all.
 : >void.jsonl
 exits 1 tokmap pack -q -t bytes --shard-tokens 4K --task 0/1 -o n void.jsonl 2>err

@@ -470,6 +470,7 @@ static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *e
     tasks->work.units_all = units->count;
     for (uint64_t i = outcome->first; i < outcome->end; i++)
         tasks->work.bytes_all += units->list[i].bytes;
+    task_claim_report(tasks->claim, &tasks->work); /* the share may be empty */
     /* First those that are finished, so that the rate is that of this process. */
     bool *done = calloc((size_t)(outcome->end - outcome->first) + 1, sizeof *done);
     if (!done)

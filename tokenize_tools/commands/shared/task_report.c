@@ -319,7 +319,7 @@ void task_end_print(const struct task_end *end)
 {
     const struct pack_tasks_outcome *outcome = end->outcome;
     const struct task_arguments *arguments = end->arguments;
-    char a[32], b[32], c[32];
+    char a[64], b[32], c[32];
     const bool is_last = outcome->left.stage == PACK_STAGE_MERGE;
     if (arguments->task_text && outcome->left.missing && !is_last)
         cli_print("task %" PRIu64 " of %" PRIu64 ": its share of the %s is done in %s\n", arguments->task,
@@ -342,8 +342,8 @@ void task_end_print(const struct task_end *end)
     else if (outcome->by_other)
         cli_print("another process is naming the shards of %s\n", end->prefix);
     else
-        cli_print("%" PRIu64 " units of other tasks are missing; the task that finishes last names the shards of %s\n",
-                  outcome->missing, end->prefix);
+        cli_print("%s of other tasks %s missing; the task that finishes last names the shards of %s\n",
+                  cli_counted(outcome->missing, "unit", a), outcome->missing == 1 ? "is" : "are", end->prefix);
 }
 
 void task_end_json(const struct task_end *end)
