@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "corpus/json_field.h"
+#include "text/json_fast.h"
 #include "text/utf8.h"
 #include "support/awkward_text.h"
 #include "support/guarded.h"
@@ -437,6 +438,81 @@ static void test_positions(void **state)
     (void)state;
 }
 
+#if defined(__x86_64__)
+/* Bytes of what begins at `at` if the functions for long strings handle it, else 0. */
+static size_t plain_bytes(const char *at, const char *end)
+{
+    if (*at == '\\')
+        return end - at >= 2 && json_escape_values[(uint8_t)at[1]] ? 2 : 0;
+    return *at != '"' && (uint8_t)*at >= 0x20;
+}
+
+/* Compares what a variant skips and decodes with a loop over the bytes. The memory ends with the string, so that the
+ * address sanitizer sees a variant that reads beyond it. */
+static void compare_variant(enum cpu_variant variant, const char *string, size_t count)
+{
+    char *exact = malloc(count), *decoded = malloc(count), *into = exact;
+    const char *end = exact + count, *at = exact;
+    size_t walked = 0, bytes = 0;
+    bool escaped = false, any = false;
+    assert_true(exact && decoded);
+    memcpy(exact, string, count);
+    const char *stop = (variant == CPU_AVX2 ? json_skip_plain_avx2 : json_skip_plain_vbmi)(exact, end, &escaped);
+    const size_t skipped = (size_t)(stop - exact);
+    for (size_t step; walked < skipped; walked += step) {
+        step = plain_bytes(string + walked, string + count);
+        assert_int_not_equal(step, 0);
+        any |= step == 2;
+    }
+    assert_int_equal(walked, skipped);
+    assert_int_equal(escaped, any);
+    assert_true(count - skipped <= 64 || !plain_bytes(string + skipped, string + count));
+
+    /* Decoded is only what has been skipped: the rest may be wrong. */
+    (variant == CPU_AVX2 ? json_unescape_plain_avx2 : json_unescape_plain_vbmi)(&into, &at, stop);
+    const size_t taken = (size_t)(at - exact);
+    assert_true(taken <= skipped);
+    for (walked = 0; walked < taken; walked += 1 + (string[walked] == '\\'))
+        decoded[bytes++] = string[walked] == '\\' ? json_escape_values[(uint8_t)string[walked + 1]] : string[walked];
+    assert_int_equal(walked, taken);
+    assert_int_equal(into - exact, bytes);
+    assert_memory_equal(exact, decoded, bytes);
+    assert_memory_equal(at, string + taken, count - taken);
+    free(decoded);
+    free(exact);
+}
+
+/* Each variant that this processor has, at any distance of the string's parts from the blocks of 64 bytes. */
+static void test_variants(void **state)
+{
+    static const char *const atoms[] = {"a",        "plain text, ",    "\xc3\xa9", "\\n",     "\\\"", "\\\\",
+                                        "\\\\\\\\", "\\/\\b\\f\\r\\t", "n",        "\\u00e9", "\\x",  "\x01",
+                                        "\"",       "\\\xee",          "\\"};
+    char string[700];
+    for (int round = 0; round < 60000; round++) {
+        /* Mostly text, then what is handled, and rarely what is not. */
+        const uint32_t length = 1 + awkward_below(600), dense = 1 + awkward_below(40);
+        size_t count = 0;
+        while (count < length) {
+            const char *atom = atoms[awkward_below(dense) ? awkward_below(3) : 3 + awkward_below(6)];
+            if (!awkward_below(300))
+                atom = atoms[9 + awkward_below(6)];
+            memcpy(string + count, atom, strlen(atom));
+            count += strlen(atom);
+        }
+        for (enum cpu_variant variant = CPU_AVX2; variant <= cpu_variant_best(); variant++)
+            if (variant != CPU_AVX512)
+                compare_variant(variant, string, count);
+    }
+    (void)state;
+}
+#else
+static void test_variants(void **state)
+{
+    (void)state;
+}
+#endif
+
 static void test_whole_values(void **state)
 {
     static const char *const good[] = {"{}",       " [ ] ",          "0",
@@ -471,6 +547,7 @@ int main(void)
         cmocka_unit_test(test_faults),       cmocka_unit_test(test_utf16),        cmocka_unit_test(test_fields),
         cmocka_unit_test(test_depth),        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_long_strings), cmocka_unit_test(test_whole_values), cmocka_unit_test(test_positions),
+        cmocka_unit_test(test_variants),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
