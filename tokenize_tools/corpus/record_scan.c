@@ -39,21 +39,43 @@ char record_scan_separator(enum corpus_format format)
     return format == CORPUS_TSV ? '\t' : ',';
 }
 
+#if defined(__SSE2__)
+static inline __m128i newlines_16(const char *bytes)
+{
+    return _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)bytes), _mm_set1_epi8('\n'));
+}
+
+static inline uint64_t bytes_sum(__m128i bytes)
+{
+    const __m128i two = _mm_sad_epu8(bytes, _mm_setzero_si128());
+    return (uint64_t)_mm_cvtsi128_si64(two) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(two, two));
+}
+
+/* The newlines in `groups` times 64 bytes, at most 63 times: each byte of a vector counts up to 252 of them. */
+static inline uint64_t newlines_64(const char *bytes, uint64_t groups)
+{
+    __m128i sums = _mm_setzero_si128();
+    for (uint64_t i = 0; i < groups; i++, bytes += 64) {
+        const __m128i some = _mm_add_epi8(newlines_16(bytes), newlines_16(bytes + 16));
+        sums = _mm_sub_epi8(sums, _mm_add_epi8(some, _mm_add_epi8(newlines_16(bytes + 32), newlines_16(bytes + 48))));
+    }
+    return bytes_sum(sums);
+}
+#endif
+
 uint64_t record_scan_lines(const char *bytes, uint64_t count)
 {
     uint64_t found = 0, i = 0;
 #if defined(__SSE2__)
-    const __m128i newline = _mm_set1_epi8('\n');
-    while (count - i >= 16) {
-        /* Each byte of `sums` counts up to 255 newlines before the bytes are added up. */
-        __m128i sums = _mm_setzero_si128();
-        const uint64_t stop = i + min64((count - i) / 16, 255) * 16;
-        for (; i < stop; i += 16)
-            sums = _mm_sub_epi8(sums,
-                                _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)(bytes + i)), newline));
-        const __m128i two = _mm_sad_epu8(sums, _mm_setzero_si128());
-        found += (uint64_t)_mm_cvtsi128_si64(two) + (uint64_t)_mm_cvtsi128_si64(_mm_unpackhi_epi64(two, two));
+    while (count - i >= 64) {
+        const uint64_t groups = min64((count - i) / 64, 63);
+        found += newlines_64(bytes + i, groups);
+        i += 64 * groups;
     }
+    __m128i sums = _mm_setzero_si128();
+    for (; count - i >= 16; i += 16)
+        sums = _mm_sub_epi8(sums, newlines_16(bytes + i));
+    found += bytes_sum(sums);
 #endif
     for (; i < count; i++)
         found += bytes[i] == '\n';

@@ -1,11 +1,12 @@
 /* The scanner of texts between separators, against a search of the whole text, whatever the pieces in which it gets the
- * bytes. */
+ * bytes; and the count of lines. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "corpus/record_scan.h"
@@ -93,8 +94,31 @@ static void pieces_do_not_matter(void **state)
     assert_true(found > 20000); /* the texts do have separators */
 }
 
+/* The newlines of texts of any length, few of them or nothing else, of which more than 255 would overflow a byte. */
+static void lines_are_counted(void **state)
+{
+    static const uint64_t around[] = {0, 1024, 63 * 64, 2 * 63 * 64, 1 << 16};
+    uint64_t random = 5;
+    (void)state;
+    for (size_t length = 0; length < sizeof around / sizeof around[0]; length++)
+        for (uint64_t more = 0; more < 140; more++) {
+            const uint64_t count = around[length] + more, each = more % 3 ? 1 + random_below(&random, 90) : 1;
+            char *text = malloc(count + 1);
+            uint64_t wanted = 0;
+            assert_non_null(text);
+            for (uint64_t i = 0; i < count; i++) {
+                text[i] = random_below(&random, each) ? 'x' : '\n';
+                wanted += text[i] == '\n';
+            }
+            char *exact = realloc(text, count ? count : 1); /* nothing after the text can be read unnoticed */
+            assert_non_null(exact);
+            assert_int_equal(record_scan_lines(exact, count), wanted);
+            free(exact);
+        }
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_do_not_matter)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(pieces_do_not_matter), cmocka_unit_test(lines_are_counted)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
