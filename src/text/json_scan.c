@@ -92,30 +92,19 @@ static const char *string_stop(const char *at, const char *end)
     return at;
 }
 
-static int hex_digit(char digit)
-{
-    if (digit >= '0' && digit <= '9')
-        return digit - '0';
-    if (digit >= 'a' && digit <= 'f')
-        return digit - 'a' + 10;
-    if (digit >= 'A' && digit <= 'F')
-        return digit - 'A' + 10;
-    return -1;
-}
+/* 16 plus the value of a hexadecimal digit; 0 for every other byte. */
+static const uint8_t hex_digits[256] = {
+    ['0'] = 16, 17, 18, 19, 20, 21, 22, 23, 24, 25, ['A'] = 26, 27, 28, 29, 30, 31, ['a'] = 26, 27, 28, 29, 30, 31,
+};
 
 /* The value of four hexadecimal digits, or -1. */
-static int hex_four(const char *at, const char *end)
+static inline int hex_four(const char *at, const char *end)
 {
-    int value = 0;
     if (end - at < 4)
         return -1;
-    for (int i = 0; i < 4; i++) {
-        const int digit = hex_digit(at[i]);
-        if (digit < 0)
-            return -1;
-        value = value << 4 | digit;
-    }
-    return value;
+    const int a = hex_digits[(uint8_t)at[0]], b = hex_digits[(uint8_t)at[1]];
+    const int c = hex_digits[(uint8_t)at[2]], d = hex_digits[(uint8_t)at[3]];
+    return a & b & c & d & 16 ? (a & 15) << 12 | (b & 15) << 8 | (c & 15) << 4 | (d & 15) : -1;
 }
 
 /* At a stop: moves past it if it is an escape. Returns false at the quote that ends the string, and after a fault. */
@@ -166,7 +155,7 @@ static bool string_skip(struct json_scan *scan, struct json_string *string)
         }
         if (going && scan->at < to)
             scan->at = to;
-        if (going && json_has_fast()) /* the string is long */
+        if (going && json_has_fast() && scan->at < scan->end && *scan->at != '\\') /* the string is long */
             scan->at = json_skip_plain(scan->at, scan->end, &string->escaped);
     }
     if (scan->fault.reason)
@@ -585,6 +574,29 @@ static inline void plain_move(char **into, const char **at, const char *end)
     *at += plain;
 }
 
+/* Decodes escapes of six bytes in a row, with single bytes between them, such as spaces: text that has been written
+ * with nothing but ASCII. Leaves surrogates to the caller. */
+static inline void units_decode(char **into, const char **at, const char *end)
+{
+    const char *from = *at;
+    char *to = *into;
+    while (end - from >= 7) {
+        const bool between = *from != '\\';
+        const char *unit = from + between;
+        if (unit[0] != '\\' || unit[1] != 'u')
+            break;
+        const int code = hex_four(unit + 2, end);
+        if (code < 0 || (code >= 0xd800 && code < 0xe000))
+            break;
+        *to = *from; /* without a byte between, the character is written over it */
+        to += between;
+        to += utf8_put(to, (unsigned)code);
+        from = unit + 6;
+    }
+    *into = to;
+    *at = from;
+}
+
 size_t json_unescape(char *text, size_t count, size_t *lone, size_t *first)
 {
     char *into = text;
@@ -593,6 +605,7 @@ size_t json_unescape(char *text, size_t count, size_t *lone, size_t *first)
     *lone = 0;
     *first = 0;
     for (;;) {
+        units_decode(&into, &at, end);
         /* In text that consists of \\u escapes only, there is nothing to move between them. */
         if (fast && end - at > 64 && (*at != '\\' || at[1] != 'u'))
             json_unescape_plain(&into, &at, end);
@@ -605,14 +618,11 @@ size_t json_unescape(char *text, size_t count, size_t *lone, size_t *first)
             at += 2;
             continue;
         }
-        char decoded[4];
         size_t length;
         bool alone;
-        const size_t bytes = escape_decode(at, end, decoded, &length, &alone);
+        into += escape_decode(at, end, into, &length, &alone); /* which is not longer than the escape */
         if (alone && (*lone)++ == 0)
             *first = (size_t)(at - text);
-        memcpy(into, decoded, bytes);
-        into += bytes;
         at += length;
     }
     return (size_t)(into - text);

@@ -413,6 +413,32 @@ static void test_long_strings(void **state)
     }
 }
 
+/* Texts that have been written with nothing but ASCII: escapes of six bytes in a row, or with a few bytes between them,
+ * halves of surrogates among them, and what only looks like an escape. */
+static void test_units(void **state)
+{
+    static const char *const atoms[] = {
+        "\\u0416",        "\\u4E2d", "\\u0041", "\\u00e9",   "\\uFFFF", " ",    "ab", "\xc3\xa9",
+        "\\ud83d\\ude00", "\\ud83d", "\\ude00", "\\\\u0041", "\\n",     "\\\\", "u",
+    };
+    static const char *const wrong[] = {"\\u041", "\\u04g6", "\\u 416", "\\u041\xe9", "\\U0416", "\\u"};
+    char record[1400];
+    for (int round = 0; round < 20000; round++) {
+        const uint32_t length = awkward_below(900), kinds = 1 + awkward_below(15);
+        size_t count = (size_t)sprintf(record, "{\"text\":\"");
+        while (count < 10 + length) {
+            const char *atom = atoms[awkward_below(3) ? awkward_below(6) : awkward_below(kinds)];
+            if (!awkward_below(3000))
+                atom = wrong[awkward_below(6)];
+            memcpy(record + count, atom, strlen(atom));
+            count += strlen(atom);
+        }
+        count += (size_t)sprintf(record + count, "\"}");
+        compare(record, count, "text");
+    }
+    (void)state;
+}
+
 /* Every escape, and what looks like one, at every position of the blocks in which long strings are read: between
  * letters that mean something else after a backslash, and twice, so that the bytes before may have moved. */
 static void test_positions(void **state)
@@ -547,7 +573,7 @@ int main(void)
         cmocka_unit_test(test_faults),       cmocka_unit_test(test_utf16),        cmocka_unit_test(test_fields),
         cmocka_unit_test(test_depth),        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_mutations),
         cmocka_unit_test(test_long_strings), cmocka_unit_test(test_whole_values), cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_variants),
+        cmocka_unit_test(test_variants),     cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
