@@ -622,12 +622,12 @@ static enum tokmap_status check_epochs(const struct builder *builder)
         if (first < stretch->end_draw) {
             const struct phase_source *of = &builder->sources[source];
             const uint64_t step = phases_step_of_draw(phases, first);
-            return wrong_at(builder, TOKMAP_ERROR_RANGE, of->line,
-                            "source '%s' runs out in step %" PRIu64 ": there its %" PRIu64
-                            " epochs are over, and the run "
-                            "%s; lower its weight, raise 'epochs<=', or end the run or its phase before that step",
-                            of->name, step, of->epochs_most,
-                            phases->steps == TOKMAP_FOREVER ? "has no end" : "continues to draw it");
+            return wrong_at(
+                builder, TOKMAP_ERROR_RANGE, of->line,
+                "source '%s' runs out in step %" PRIu64 ": there its %" PRIu64
+                "%s, and the run %s; lower its weight, raise 'epochs<=', or end the run or its phase before that step",
+                of->name, step, of->epochs_most, of->epochs_most == 1 ? " epoch is over" : " epochs are over",
+                phases->steps == TOKMAP_FOREVER ? "has no end" : "continues to draw it");
         }
     }
     return TOKMAP_OK;

@@ -427,11 +427,13 @@ static enum tokmap_status check_tokens(struct run_line *at, const struct run_spe
     const unsigned __int128 apart = given > room ? given - room : room - given;
     if (apart < step || phase->step >= spec->steps)
         return TOKMAP_OK;
-    return line_wrong(at,
-                      "the tokens sum to %" PRIu64 ", but the phase, steps %" PRIu64 " to %" PRIu64 ", has %" PRIu64
-                      "%s; they must agree within one step, so change the tokens or the step at which it ends",
-                      shown, phase->step, end - 1, room > UINT64_MAX ? UINT64_MAX : (uint64_t)room,
-                      room > UINT64_MAX ? " or more" : "");
+    return line_wrong(
+        at,
+        "the tokens sum to %" PRIu64 ", but the phase, steps %" PRIu64 " to %" PRIu64 ", has %" PRIu64
+        "%s; they must agree within one step, so change the tokens or the step at which it ends, or write weights in "
+        "their place",
+        shown, phase->step, end - 1, room > UINT64_MAX ? UINT64_MAX : (uint64_t)room,
+        room > UINT64_MAX ? " or more" : "");
 }
 
 static enum tokmap_status check_phases(struct run_line *at, const struct run_spec *spec)

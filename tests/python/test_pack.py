@@ -331,8 +331,9 @@ class Pack(unittest.TestCase):
         with self.assertRaisesRegex(tokmap.TokmapError, "no-such-file"):
             tokmap.pack(self.at("no-such-file"), self.at("bad"), progress=False)
         tokmap.pack(["a"], self.at("twice"))
-        with self.assertRaisesRegex(FileExistsError, "pass force=True"):
-            tokmap.pack(["a"], self.at("twice"))
+        for source in ["a"], self.source:
+            with self.assertRaisesRegex(FileExistsError, "already exists; choose another name, or pass force=True"):
+                tokmap.pack(source, self.at("twice"), tokenizer=self.tokenizer, progress=False)
 
     def test_interrupt(self):
         before = sorted(os.listdir(self.folder))

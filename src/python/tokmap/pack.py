@@ -546,6 +546,8 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         said = messages.read()
     if process.returncode:
         text = said.decode("utf-8", "replace").strip() if said else f"tokmap pack ended with {process.returncode}"
+        if "the output already exists; choose another name, or use --force" in text:
+            raise ExistsError(text.replace("use --force", "pass force=True"))
         raise (ArgumentError if process.returncode == 2 else InputError)(text)
     skipped = 0
     try:

@@ -122,7 +122,9 @@ static void refusals(void **state)
     refused(HEAD "source x a\nsource y b\nphase 0 x 1 y 1\nphase 10 y 1\npasses 9 of x\n", TOKMAP_ERROR_RANGE, 7,
             "has no weight from step 10 on (line 6)");
     refused(HEAD "source x a\nsource y b epochs<=3\nphase 0 x 1 y 1\n", TOKMAP_ERROR_RANGE, 4, "the run has no end");
-    refused(HEAD "source x a epochs<=3\nsteps 94\n", TOKMAP_ERROR_RANGE, 3, "runs out in step 93:");
+    refused(HEAD "source x a epochs<=3\nsteps 94\n", TOKMAP_ERROR_RANGE, 3,
+            "runs out in step 93: there its 3 epochs are over, and the run continues");
+    refused(HEAD "source x a epochs<=1\nsteps 94\n", TOKMAP_ERROR_RANGE, 3, ": there its 1 epoch is over, and the run");
 }
 
 /* The error is that of the first source that cannot be opened, however many threads open them. */

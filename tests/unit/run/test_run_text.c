@@ -233,7 +233,9 @@ static const struct {
     {TWO "phase 0 web tokens=100 wiki tokens=60\n", 5, "add a line 'steps 10', which fits their sum of 160"},
     {TWO "phase 0 web tokens=100 wiki tokens=60\nsteps 11\n", 5,
      "the tokens sum to 160, but the phase, steps 0 to 10, has 176"},
-    {TWO "steps 9\nphase 0 web tokens=100 wiki tokens=60\n", 6, "steps 0 to 8, has 144; they must agree within one"},
+    {TWO "steps 9\nphase 0 web tokens=100 wiki tokens=60\n", 6,
+     "steps 0 to 8, has 144; they must agree within one step, so change the tokens or the step at which it ends, or "
+     "write weights"},
     {TWO "phase 0 web tokens=100 wiki tokens=60\nphase 9 natural\n", 5, "steps 0 to 8, has 144"},
     {TWO "phase 0 natural\nphase 5 batch 4\nphase 9 web tokens=320\nphase 14 batch 8 seq_len 4\nsteps 16\n", 7,
      "the tokens sum to 320, but the phase, steps 9 to 15, has 224"},
