@@ -34,7 +34,7 @@ struct set_work {
     char *folder, *lock, *ready, *naming;
     int lock_fd;
     bool locked, made; /* the lock and the folder are ours to remove */
-    bool replace, sync, keep, mask, sealed;
+    bool replace, sync, keep, shared, mask, sealed;
     struct set sets[SETS_MOST];
     uint32_t count;
 };
@@ -349,6 +349,7 @@ static int unit_remove(void *user, const char *entry)
         const size_t end = strlen(ends[i]);
         ours = ours || (bytes >= end && !strcmp(entry + bytes - end, ends[i]) && (i < 2 || bytes == end));
     }
+    ours = ours && !(work->shared && !strncmp(entry, "journal", strlen("journal")));
     char *path = ours ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
@@ -360,7 +361,7 @@ static int unit_remove(void *user, const char *entry)
 static int units_remove(struct set_work *work)
 {
     const int system = os_folder_list(work->folder, unit_remove, work);
-    return system ? system : os_remove_folder(work->folder);
+    return system || work->shared ? system : os_remove_folder(work->folder);
 }
 
 /* Completes what a writer has left that was killed after step 1. *found: there was such a one. */
@@ -563,7 +564,7 @@ static enum tokmap_status folder_make(struct set_work *work, struct tokmap_error
         return failed(system, work->folder,
                       "the folder for unfinished work cannot be emptied; remove it, or choose another name", error);
     system = os_make_folder(work->folder);
-    if (system && !(work->keep && system == EEXIST))
+    if (system && !((work->keep || work->shared) && system == EEXIST))
         return failed(system, work->folder, "the folder for unfinished work cannot be made", error);
     work->made = true;
     return folder_sync(work, work->folder, error);
@@ -576,6 +577,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->replace = options->replace;
     work->sync = options->sync;
     work->keep = options->keep;
+    work->shared = options->shared;
     work->name = strdup(name);
     work->lock = path_join("", 0, name, strlen(name), ".partial");
     work->folder = path_join("", 0, name, strlen(name), ".work");

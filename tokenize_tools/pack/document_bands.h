@@ -1,7 +1,5 @@
-/*
- * document_bands.h - the bands of documents (minhash.h), by which near-duplicates are found: in one process
- * (near_duplicates.h), or in the stages of several (unit_scan.h).
- */
+/* document_bands.h - the bands of documents (minhash.h), by which near-duplicates are found (unit_scan.h,
+ * near_resolve.h). */
 #ifndef TOKMAP_PACK_DOCUMENT_BANDS_H
 #define TOKMAP_PACK_DOCUMENT_BANDS_H
 

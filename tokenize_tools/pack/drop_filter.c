@@ -11,6 +11,7 @@
  */
 #include "drop_filter.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -47,8 +48,7 @@ struct drop_filter {
     struct drop_item *items;
     char *folder;
     struct duplicates *duplicates; /* NULL: they are kept */
-    struct near_duplicates *near;  /* NULL: they are kept */
-    struct drop_list *known;       /* of a unit: the stages before have decided; NULL: they have not */
+    struct drop_list *known;       /* the stages before have decided; NULL: they have not */
     struct dropped_writer *list;   /* NULL: nothing is written */
     uint64_t *listed;              /* of each n-gram: 1 + its number in the list, or 0 */
     struct bytes_buffer ngrams;    /* u64: those in the list, in its order */
@@ -70,25 +70,16 @@ static enum tokmap_status ngrams_begin(struct drop_filter *filter, struct tokmap
                           : error_set_memory(error, "the excluded n-grams", counts.listed * sizeof *filter->listed);
 }
 
-static enum tokmap_status near_begin(struct drop_filter *filter, struct tokmap_error *error)
+/* Takes what the stages before have found. */
+static enum tokmap_status known_begin(struct drop_filter *filter, struct tokmap_error *error)
 {
-    const struct near_options near = {.form = filter->options.drop->minhash,
-                                      .ngrams = filter->options.drop->ngrams,
-                                      .inputs = filter->options.inputs,
-                                      .progress = filter->options.compared};
-    filter->counts.by_minhash = filter->counts.read_twice = true;
-    return near_duplicates_new(&filter->near, &near, error);
-}
-
-/* Continues with the numbers of a killed process, if there was one. */
-static enum tokmap_status state_take(struct drop_filter *filter, enum tokmap_status status)
-{
-    const struct drop_state *state = filter->options.resume;
-    if (state) {
-        filter->places = filter->done = state->places;
-        filter->counts = state->counts;
-    }
-    return status;
+    struct drop_source source = *filter->options.source;
+    const struct stage_id scan = stage_scan_id(source.folder, source.key, source.unit);
+    filter->counts.by_minhash = filter->options.drop->minhash != NULL;
+    filter->counts.read_twice = true;
+    source.continues = filter->options.resume != NULL;
+    const enum tokmap_status status = stage_bytes_from(&scan, SCAN_PLACES, &filter->counts.file_bytes, error);
+    return status ? status : drop_list_open(&filter->known, &source, error);
 }
 
 enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct drop_filter_options *options,
@@ -105,26 +96,21 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
     made->options.inputs.memory = options->drop->memory;
     made->options.inputs.folder = made->folder;
     made->options.inputs.continues = options->resume != NULL;
-    if (options->source) {
-        made->counts.by_minhash = options->drop->minhash != NULL;
-        made->counts.read_twice = true;
-        struct drop_source source = *options->source;
-        const struct stage_id scan = stage_scan_id(source.folder, source.key, source.unit);
-        source.continues = options->resume != NULL;
-        enum tokmap_status status = stage_bytes_from(&scan, SCAN_PLACES, &made->counts.file_bytes, error);
-        if (!status)
-            status = drop_list_open(&made->known, &source, error);
-        return state_take(made, status);
-    }
-    enum tokmap_status status = ngrams_begin(made, error);
-    if (!status && options->drop->duplicates)
+    assert(options->source || !options->drop->minhash);
+    enum tokmap_status status = options->source ? known_begin(made, error) : TOKMAP_OK;
+    if (!status && (options->name || !options->source))
+        status = ngrams_begin(made, error);
+    if (!status && options->drop->duplicates && !options->source)
         status = duplicates_new(&made->duplicates, &made->options.inputs, error);
     if (!status && options->name && options->resume)
         status = dropped_writer_reopen(&made->list, options->name, &options->resume->list, error);
     else if (!status && options->name)
         status = dropped_writer_open(&made->list, options->name, error);
-    status = state_take(made, status);
-    return status || !options->drop->minhash ? status : near_begin(made, error);
+    if (options->resume) { /* the numbers of the killed process */
+        made->places = made->done = options->resume->places;
+        made->counts = options->resume->counts;
+    }
+    return status;
 }
 
 void drop_filter_leave(struct drop_filter *filter)
@@ -150,7 +136,6 @@ void drop_filter_free(struct drop_filter *filter)
     free(filter->listed);
     bytes_free(&filter->ngrams);
     duplicates_free(filter->duplicates);
-    near_duplicates_free(filter->near);
     drop_list_free(filter->known);
     dropped_writer_free(filter->list);
     free(filter);
@@ -168,7 +153,7 @@ static enum tokmap_status batch_judge(const struct drop_filter *filter, struct d
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         const struct corpus_document *document = &batch->documents[i];
         struct judged judged = {.ngram = NGRAM_NONE};
-        if (filter->duplicates || filter->near || filter->known)
+        if (filter->duplicates || filter->known)
             judged.key = document_key(document);
         if (ngrams)
             status = ngram_set_find(ngrams, &of->search, document->text, document->bytes, document->second,
@@ -231,16 +216,31 @@ static enum tokmap_status duplicate_list(struct drop_filter *filter, const struc
                         : TOKMAP_OK;
 }
 
-/* Says what the stages before have decided about a document. */
-static enum tokmap_status known_find(struct drop_filter *filter, const struct document_place *place, bool *is_duplicate,
-                                     bool *is_excluded, struct tokmap_error *error)
+/* Says what the stages before have decided about a document. What is listed must be right. */
+static enum tokmap_status known_find(const struct drop_filter *filter, struct decided *decided, bool *is_duplicate,
+                                     struct tokmap_error *error)
 {
+    const struct document_place *place = &decided->place;
     struct stage_record record;
+    struct ngram_counts counts = {0};
     bool is_dropped;
     const enum tokmap_status status = drop_list_find(filter->known, place, &is_dropped, &record, error);
-    *is_excluded = !status && is_dropped && record.second == STAGE_EXCLUDED;
-    *is_duplicate = !status && is_dropped && !*is_excluded;
-    return status;
+    if (status || !is_dropped)
+        return status;
+    decided->is_excluded = record.second == STAGE_EXCLUDED;
+    *is_duplicate = !decided->is_excluded;
+    if (!filter->list)
+        return TOKMAP_OK;
+    if (filter->options.drop->ngrams)
+        ngram_set_counts(filter->options.drop->ngrams, &counts);
+    decided->ngram = decided->is_excluded ? record.first : NGRAM_NONE;
+    decided->kept = (struct document_place){.record = record.first, .input = (uint32_t)record.second};
+    const bool good = decided->is_excluded ? record.first < counts.listed
+                                           : record.second < place->input ||
+                                                 (record.second == place->input && record.first < place->record);
+    return good ? TOKMAP_OK
+                : error_set(error, TOKMAP_ERROR_CORRUPT, filter->options.source->folder, TOKMAP_NO_OFFSET,
+                            "what the stages have found is damaged; start over with options.start_over");
 }
 
 /* Decides about a document. */
@@ -256,10 +256,8 @@ static enum tokmap_status document_decide(struct drop_filter *filter, const stru
     if (!status && filter->duplicates)
         status =
             duplicates_find(filter->duplicates, judged->key, &decided->place, &is_duplicate, &decided->kept, error);
-    if (!status && filter->near)
-        status = near_duplicates_find(filter->near, filter->places.documents - 1, &is_duplicate, &decided->kept, error);
     if (!status && filter->known)
-        status = known_find(filter, &decided->place, &is_duplicate, &decided->is_excluded, error);
+        status = known_find(filter, decided, &is_duplicate, error);
     if (is_new)
         decided->new_input = part->path;
     decided->keep = !decided->is_excluded && !is_duplicate;
@@ -392,6 +390,12 @@ static enum tokmap_status known_finish(const struct drop_filter *filter, struct 
     const struct place_counter *scanned = filter->options.source->places, *now = &filter->places;
     if (scanned->documents == now->documents && scanned->digest == now->digest)
         return drop_list_end(filter->known, error);
+    if (filter->list)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs have changed while they were read: the search for duplicates found %" PRIu64
+                         " documents, and the packing found %" PRIu64
+                         " or others; pack inputs that do not change, and begin again with options.start_over",
+                         scanned->documents, now->documents);
     return error_set(error, TOKMAP_ERROR_MISMATCH, filter->options.source->folder, TOKMAP_NO_OFFSET,
                      "the inputs have changed since they were read for the first time: the search found %" PRIu64
                      " documents in unit %" PRIu64 ", and the packing found %" PRIu64
@@ -408,8 +412,6 @@ enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_co
         filter->counts.read_twice = duplicates_read_twice(filter->duplicates, &filter->counts.file_bytes);
         status = duplicates_finish(filter->duplicates, &filter->places, error);
     }
-    if (filter->near)
-        status = near_duplicates_finish(filter->near, &filter->places, &filter->counts.file_bytes, error);
     if (filter->known)
         status = known_finish(filter, error);
     *counts = filter->counts;

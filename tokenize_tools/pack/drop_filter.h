@@ -13,7 +13,7 @@
 #include "duplicates.h"
 #include "format/dropped_writer.h"
 #include "format/index_writer.h"
-#include "near_duplicates.h"
+#include "minhash.h"
 #include "ngram_set.h"
 #include "ordered_workers.h"
 
@@ -48,21 +48,19 @@ struct drop_filter_options {
     bool sync;                        /* as in shard_writer.h */
     uint32_t items;                   /* ordered_workers_item_count() */
     struct duplicates_options inputs; /* how they are read again; memory and folder are overwritten */
-    /* Called while inputs are read for near-duplicates, as in ordered_workers.h, with inputs.user. May be NULL. */
-    void (*compared)(void *user, uint64_t stored_bytes);
-    const struct drop_source *source; /* of a unit: its documents that are dropped are known; NULL: they are not */
-    const struct drop_state *resume;  /* that of a killed process, which is continued; NULL: none */
+    /* The stages before have found which documents are dropped, as they must for near-duplicates. NULL: they have not.
+     */
+    const struct drop_source *source;
+    const struct drop_state *resume; /* that of a killed process, which is continued; NULL: none */
 };
 
-/* Finds near-duplicates, which reads all inputs. Statuses: OK, those of dropped_writer_open() and of
- * near_duplicates_new(), ERROR_MEMORY. */
+/* Statuses: OK, those of dropped_writer_open() and of drop_list_open(), ERROR_MEMORY. */
 enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct drop_filter_options *options,
                                    struct tokmap_error *error);
 void drop_filter_free(struct drop_filter *filter); /* accepts NULL; removes a list that was not committed */
 
 /* Removes the dropped documents from a batch, and counts them as left out. To be called by process(), once per item.
- * Statuses: OK (also if the work has failed elsewhere), those of duplicates_find() and near_duplicates_find(),
- * ERROR_IO. */
+ * Statuses: OK (also if the work has failed elsewhere), those of duplicates_find() and drop_list_find(), ERROR_IO. */
 enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_workers *workers,
                                      struct work_item *item, struct tokmap_error *error);
 

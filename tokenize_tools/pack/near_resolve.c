@@ -1,5 +1,13 @@
 /*
- * near_resolve.c - see near_resolve.h; near_duplicates.c has an example of clusters.
+ * near_resolve.c - see near_resolve.h.
+ *
+ * Example: the documents 0 to 3, where 0 and 3 have a band in common, and so have 2 and 3. The partition with the band
+ * of 0 and 3 says that the first document of this band is 0, so 3 refers to 0. Another partition says 2 and 3: both are
+ * followed to the first documents of their clusters, 2 and 0, and the later one refers to the earlier one. Now
+ * first[] is 0 1 0 0: the clusters are 0 2 3 and 1, and 2 and 3 are dropped.
+ *
+ * A document refers only to earlier ones, so the end of each way is the first document of its cluster, whatever the
+ * order in which bands are compared. Ways are halved when they are followed, so they stay short.
  *
  * The bands of a partition are compared in passes: 1, or if the table has no room for so many different ones, 2, 4, and
  * so on, each for those bands whose lowest bits are its number. Documents that were joined before stay joined, so a
@@ -27,7 +35,8 @@
 #include "platform/os.h"
 #include "stage_parts.h"
 
-#define TABLE_BYTES ((uint64_t)256 << 20) /* with more of it, a pass would last longer than what may be lost */
+#define TABLE_MOST ((uint64_t)256 << 20) /* with more of it, a pass would last longer than what may be lost */
+#define TABLE_LEAST ((uint64_t)1 << 20)
 #define READ_BYTES ((uint32_t)64 << 10)
 #define PASSES_MOST ((uint64_t)1 << 20) /* 256 bands of each of 2^32 documents need 2^10 */
 
@@ -391,7 +400,7 @@ static enum tokmap_status all_join(struct joining *joining, struct tokmap_error 
 {
     const struct all_scans *scans = joining->scans;
     enum tokmap_status status = parts_take(joining, error);
-    key_table_init(&joining->table, TABLE_BYTES);
+    key_table_init(&joining->table, max64(min64(joining->options->drop->memory, TABLE_MOST), TABLE_LEAST));
     while (joining->state.partition < SCAN_PARTITIONS && !status) {
         status = partition_join(joining, error);
         if (!status && scans->progress)

@@ -20,6 +20,7 @@
 #include "corpus/corpus_issue.h"
 #include "corpus/corpus_range.h"
 #include "document_encode.h"
+#include "drop_stages.h"
 #include "format/dropped_writer.h"
 #include "ordered_workers.h"
 #include "pack_accounts.h"
@@ -85,6 +86,7 @@ struct pack {
     struct shuffle_sorted sorted;
     bool is_sorted;           /* the unit's file may have its name, also after an error */
     struct drop_filter *drop; /* NULL without options.drop */
+    struct drop_stages stages;
     struct shard_set *sets[SPLIT_SETS_MOST];
     struct set_of set_of[SPLIT_SETS_MOST];
     struct shuffle *shuffle; /* between the workers and the sets; NULL: none */
@@ -485,6 +487,8 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
             status = corpus_exclude(corpus, set_work_lock(pack->work), error);
         if (!status)
             status = corpus_exclude(corpus, set_work_folder(pack->work), error);
+    } else if (pack->journal && pack_journal_folder(pack->journal)) {
+        status = corpus_exclude(corpus, pack_journal_folder(pack->journal), error);
     }
     const size_t count = sizeof ends / sizeof ends[0];
     for (size_t i = pack->work ? count - lists : 0; i < count && !status; i++) {
@@ -517,14 +521,16 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
     }
     const uint32_t sets = pack_output_sets(options);
     pack->set_count = pack->sorts ? 0 : sets;
+    const bool begun = pack->journal && pack_journal_folder(pack->journal);
     const struct set_work_options work = {.endings = list,
                                           .sets = sets,
                                           .sealed = options->seal != NULL,
                                           .replace = options->replace,
                                           .sync = options->sync,
-                                          .keep = resumes(pack)};
-    if (pack->sorts && !resumes(pack)) /* a killed process may have left chunks, which are no shards */
-        work_folder_sweep(options->prefix, shuffle_is_name);
+                                          .keep = resumes(pack),
+                                          .shared = begun && !resumes(pack)};
+    if (!begun) /* a killed process, or a power cut, may have left files of stages and chunks, which are no shards */
+        work_folder_sweep(options->prefix, pack_journal_owns);
     return options->shard_tokens || options->split ? set_work_open(&pack->work, options->prefix, &work, error)
                                                    : TOKMAP_OK;
 }
@@ -596,6 +602,35 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
     return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
 }
 
+/* Whether documents are compared before the first one is packed. */
+static bool has_stages(const struct pack_options *options)
+{
+    return options->drop && options->drop->minhash && !options->unit && !options->dry_run;
+}
+
+/* Does the stages before packing, unless there are none. */
+static enum tokmap_status stages_do(struct pack *pack, const char *const *operands, size_t count,
+                                    struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    const struct scan_inputs inputs = {.operands = operands, .count = count, .prepare = outputs_exclude, .self = pack};
+    const char *folder;
+    if (!has_stages(options))
+        return TOKMAP_OK;
+    if (!duplicates_can_repeat(operands, count, &options->corpus.select))
+        return error_set(
+            error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+            "options.dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
+            "one of them can be read only once; save it in a file first");
+    enum tokmap_status status = pack_journal_stages(pack->journal, &folder, error);
+    if (!status && !pack->work)
+        status = corpus_exclude(ordered_workers_corpus(pack->workers), folder, error);
+    if (!status)
+        status = drop_stages_run(&pack->stages, options, &inputs, folder, error);
+    pack_journal_staged(pack->journal);
+    return status;
+}
+
 /* Prepares for leaving documents out. */
 static enum tokmap_status drop_open(struct pack *pack, const struct ordered_workers_options *workers,
                                     const char *const *operands, size_t count, struct tokmap_error *error)
@@ -603,10 +638,11 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
     const struct pack_options *options = pack->options;
     struct drop_filter_options drop = {.drop = options->drop,
                                        .name = pack->writes && !options->unit ? options->prefix : NULL,
-                                       .source = options->unit ? options->unit->drops : NULL,
+                                       .source = options->unit         ? options->unit->drops
+                                                 : has_stages(options) ? &pack->stages.source
+                                                                       : NULL,
                                        .sync = options->sync,
                                        .items = ordered_workers_item_count(pack->workers),
-                                       .compared = options->compared,
                                        .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
                                        .inputs = {.threads = workers->threads,
                                                   .corpus = workers->corpus,
@@ -618,7 +654,8 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
                                                   .stop = workers->stop,
                                                   .user = workers->user}};
     drop.inputs.corpus.column_count = 0; /* their values are not compared */
-    return drop_filter_new(&pack->drop, &drop, error);
+    const enum tokmap_status status = stages_do(pack, operands, count, error);
+    return status ? status : drop_filter_new(&pack->drop, &drop, error);
 }
 
 /* Whether a killed process has given the output its names. */
@@ -795,7 +832,7 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     if (!pack->writes || !complete || options->unit)
         return;
     /* A power cut may bring back what a process removed at its end, or before it began its journal. */
-    work_folder_sweep(options->prefix, shuffle_is_name);
+    work_folder_sweep(options->prefix, pack_journal_owns);
     if (options->shard_tokens || options->split)
         set_work_clear(options->prefix);
     else
@@ -834,7 +871,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     workers.corpus.cut_user = &pack;
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && is_saved(options))
+    if (!status && pack.writes && (is_saved(options) || has_stages(options)))
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);
@@ -860,8 +897,11 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     }
     if (!status && pack.drop)
         status = drop_filter_finish(pack.drop, &result->dropped, error);
+    drop_stages_free(&pack.stages);
     if (!status && !pack.finished)
         status = pack_accounts_check(options, pack.sets, pack.set_count, result, error);
+    if (!status && pack.journal)
+        pack_journal_settle(pack.journal);
     if (!status && pack.writes && !pack.finished && options->before_commit)
         status = options->before_commit(options->user, error);
     if (!status && pack.writes && !pack.finished)

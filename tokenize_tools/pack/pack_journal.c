@@ -12,6 +12,7 @@
 #include "corpus/corpus_resume.h"
 #include "pack_facts.h"
 #include "platform/os.h"
+#include "stage_file.h"
 #include "work_folder.h"
 
 enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE };
@@ -46,8 +47,9 @@ struct pack_journal {
     struct work_folder *folder; /* NULL before the first checkpoint */
     bool off;                   /* nothing is saved: so are the options, or an input cannot be read twice */
     bool found, complete;
-    bool saved; /* this process has made a checkpoint */
-    uint64_t next_ns, checkpoint_end;
+    bool saved;  /* this process has made a checkpoint */
+    bool staged; /* there are files of stages that are worth continuing */
+    uint64_t begun_ns, next_ns, checkpoint_end;
     struct checkpoint last; /* that was read or made */
 
     /* While a checkpoint is made: where the pieces come from. */
@@ -80,6 +82,11 @@ static uint64_t layout(void)
 
 /* ---- open ---- */
 
+bool pack_journal_owns(const char *entry)
+{
+    return shuffle_is_name(entry) || stage_is_name(entry);
+}
+
 static enum tokmap_status folder_open(struct pack_journal *journal, bool create, struct tokmap_error *error)
 {
     const struct pack_options *options = journal->options;
@@ -89,8 +96,8 @@ static enum tokmap_status folder_open(struct pack_journal *journal, bool create,
                                              .operands = journal->operands,
                                              .operand_count = journal->operand_count,
                                              .select = &options->corpus.select,
-                                             .owns = options->shuffle && !options->unit ? shuffle_is_name : NULL,
-                                             .start_over = options->start_over,
+                                             .owns = options->unit ? NULL : pack_journal_owns,
+                                             .start_over = options->start_over || journal->off,
                                              .create = create,
                                              .stop = options->stop,
                                              .user = options->user};
@@ -117,6 +124,27 @@ static enum tokmap_status checkpoint_find(struct pack_journal *journal, struct t
     return status == TOKMAP_END ? TOKMAP_OK : status;
 }
 
+static int stage_look(void *user, const char *entry)
+{
+    struct pack_journal *journal = user;
+    journal->staged = journal->staged || stage_is_name(entry);
+    return 0;
+}
+
+/* Without a checkpoint, files of stages are work. The facts alone are none. */
+static enum tokmap_status stages_find(struct pack_journal *journal, struct tokmap_error *error)
+{
+    const char *path = work_folder_path(journal->folder);
+    const int system = journal->options->unit ? 0 : os_folder_list(path, stage_look, journal);
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the folder of unfinished work cannot be read");
+    if (journal->staged)
+        return TOKMAP_OK;
+    work_folder_remove(journal->folder);
+    journal->folder = NULL;
+    return TOKMAP_OK;
+}
+
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
                                      const char *const *operands, size_t count, struct tokmap_error *error)
 {
@@ -135,11 +163,10 @@ enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct
         status = folder_open(made, false, error);
     if (!status && made->folder)
         status = checkpoint_find(made, error);
-    if (!status && made->folder && !made->found) { /* the facts alone are no work */
-        work_folder_remove(made->folder);
-        made->folder = NULL;
-    }
-    made->next_ns = os_clock_ns() + options->checkpoint_ns;
+    if (!status && made->folder && !made->found)
+        status = stages_find(made, error);
+    made->begun_ns = os_clock_ns();
+    made->next_ns = made->begun_ns + options->checkpoint_ns;
     if (!status)
         return TOKMAP_OK;
     pack_journal_close(made, false);
@@ -159,7 +186,7 @@ bool pack_journal_complete(const struct pack_journal *journal)
 
 bool pack_journal_kept(const struct pack_journal *journal)
 {
-    return journal->folder && (journal->found || journal->saved);
+    return journal->folder && (journal->found || journal->saved || journal->staged);
 }
 
 const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set)
@@ -187,7 +214,7 @@ void pack_journal_drop(struct pack_journal *journal)
 {
     work_folder_remove(journal->folder);
     journal->folder = NULL;
-    journal->found = journal->complete = false;
+    journal->found = journal->complete = journal->staged = false;
 }
 
 void pack_journal_close(struct pack_journal *journal, bool done)
@@ -417,8 +444,26 @@ enum tokmap_status pack_journal_begin(struct pack_journal *journal, const char *
         journal->off = status == TOKMAP_ERROR_UNSUPPORTED;
         status = journal->off ? TOKMAP_OK : status;
     }
-    *folder = !status && journal->folder ? work_folder_path(journal->folder) : NULL;
+    *folder = !status && !journal->off ? pack_journal_folder(journal) : NULL;
     return status;
+}
+
+const char *pack_journal_folder(const struct pack_journal *journal)
+{
+    return journal->folder ? work_folder_path(journal->folder) : NULL;
+}
+
+enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error)
+{
+    const enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_open(journal, true, error);
+    *folder = status ? NULL : pack_journal_folder(journal);
+    return status;
+}
+
+void pack_journal_staged(struct pack_journal *journal)
+{
+    const uint64_t every = journal->options->checkpoint_ns;
+    journal->staged = journal->staged || (!journal->off && os_clock_ns() - journal->begun_ns >= every);
 }
 
 enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
@@ -444,15 +489,18 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
                                        struct tokmap_error *error)
 {
     const struct corpus_place end = {.done = 1};
-    if (!journal->folder || journal->complete)
+    if (!pack_journal_kept(journal) || journal->complete)
         return TOKMAP_OK;
-    if (!pack_journal_kept(journal)) { /* the work was short, and is not continued */
-        work_folder_discard(journal->folder);
-        journal->folder = NULL;
-        return TOKMAP_OK;
-    }
     enum tokmap_status status = checkpoint_make(journal, parts, &end, error);
     if (!status)
         status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);
     return status ? status : work_folder_sync(journal->folder, error);
+}
+
+void pack_journal_settle(struct pack_journal *journal)
+{
+    if (!journal->folder || pack_journal_kept(journal))
+        return;
+    work_folder_discard(journal->folder);
+    journal->folder = NULL;
 }

@@ -35,8 +35,9 @@ struct pack_parts {
     struct shuffle *shuffle;  /* NULL: the documents have the order of the inputs */
 };
 
-/* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint there is nothing to
- * continue. The options and operands must stay valid as long as the journal. Statuses: those of work_folder_open(). */
+/* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint, and without files of
+ * stages that were finished before the first one (pack_journal_stages()), there is nothing to continue. The options and
+ * operands must stay valid as long as the journal. Statuses: those of work_folder_open(). */
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
                                      const char *const *operands, size_t count, struct tokmap_error *error);
 
@@ -67,13 +68,26 @@ enum tokmap_status pack_journal_report(struct pack_journal *journal, const struc
  * saved. Statuses: those of work_folder_open() but UNSUPPORTED. */
 enum tokmap_status pack_journal_begin(struct pack_journal *journal, const char **folder, struct tokmap_error *error);
 
+/* The same for files of stages that precede the first checkpoint; also if nothing is saved. Statuses: those of
+ * work_folder_open(). */
+enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error);
+/* After the stages, or their failure: whether another process could continue them is known now. */
+void pack_journal_staged(struct pack_journal *journal);
+/* The folder, or NULL if there is none. */
+const char *pack_journal_folder(const struct pack_journal *journal);
+/* Whether an entry of the folder is a file that a pack in one piece has made, beside journal and shards. */
+bool pack_journal_owns(const char *entry);
+
 /* Makes a checkpoint, if it is time for one and the place allows it. Statuses: those of shard_set_save() and
  * work_folder.h. */
 enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
                                      const struct corpus_place *place, struct tokmap_error *error);
-/* Makes the last checkpoint, if there was one before. */
+/* Makes the last checkpoint, if the work could be continued before. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);
+
+/* All is checked, and the files of stages are read: removes them with the journal, if the work was short. */
+void pack_journal_settle(struct pack_journal *journal);
 
 /* Whether a killed process could be continued now. */
 bool pack_journal_kept(const struct pack_journal *journal);

@@ -360,13 +360,14 @@ static enum tokmap_status unit_scan(void *self, uint64_t number, const struct st
     if (unit->end)
         status = range_find(tasks, &pack.corpus.range, error);
     const bool none = unit->end && pack.corpus.range.begin == pack.corpus.range.end;
+    const struct scan_inputs inputs = {.operands = (const char *const *)(units->paths + unit->first),
+                                       .count = none ? 0 : unit->count};
     pack.corpus.select = (struct inputs_selection){.hidden = true};
     pack.compared = scan_progress;
     pack.stop = unit_stop;
     pack.user = tasks;
     if (!status)
-        status = unit_scan_run(&pack, (const char *const *)(units->paths + unit->first), none ? 0 : unit->count, id,
-                               &tasks->scan_before, error);
+        status = unit_scan_run(&pack, &inputs, id, &tasks->scan_before, error);
     tasks->scanned += unit->bytes;
     tasks->stage.bytes_before += min64(tasks->scan_before, unit->bytes);
     tasks->scan_before = 0;

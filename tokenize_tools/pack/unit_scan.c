@@ -216,8 +216,7 @@ static enum tokmap_status reading_begin(struct scan *scan, struct corpus *corpus
     return scan->options->corpus.range.begin ? corpus_range_begin(corpus, &carried, error) : TOKMAP_OK;
 }
 
-static enum tokmap_status inputs_read(struct scan *scan, const char *const *paths, uint64_t count,
-                                      struct tokmap_error *error)
+static enum tokmap_status inputs_read(struct scan *scan, const struct scan_inputs *inputs, struct tokmap_error *error)
 {
     const struct pack_options *options = scan->options;
     struct ordered_workers *workers = NULL;
@@ -226,6 +225,7 @@ static enum tokmap_status inputs_read(struct scan *scan, const char *const *path
                                               .threads = options->threads,
                                               .corpus = options->corpus,
                                               .counts = &scan->counts,
+                                              .other_output = options->other_output,
                                               .process = scan_process,
                                               .commit = scan_commit,
                                               .committed = scan_committed,
@@ -240,10 +240,12 @@ static enum tokmap_status inputs_read(struct scan *scan, const char *const *path
     reading.corpus.cut_anywhere = false;
     reading.corpus.cut = NULL;
     reading.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
-    enum tokmap_status status = ordered_workers_new(&workers, &reading, paths, count, error);
+    enum tokmap_status status = ordered_workers_new(&workers, &reading, inputs->operands, inputs->count, error);
     const uint32_t items = workers ? ordered_workers_item_count(workers) : 0;
     if (!status && !(scan->items = calloc(items, sizeof *scan->items)))
         status = no_memory(items * sizeof *scan->items, error);
+    if (!status && inputs->prepare)
+        status = inputs->prepare(inputs->self, ordered_workers_corpus(workers), error);
     if (!status)
         status = reading_begin(scan, ordered_workers_corpus(workers), error);
     if (!status)
@@ -311,7 +313,7 @@ static enum tokmap_status file_write(struct scan *scan, struct stage_writer *wri
     return status;
 }
 
-enum tokmap_status unit_scan_run(const struct pack_options *options, const char *const *paths, uint64_t count,
+enum tokmap_status unit_scan_run(const struct pack_options *options, const struct scan_inputs *inputs,
                                  const struct stage_id *id, uint64_t *before, struct tokmap_error *error)
 {
     struct stage_writer *writer = NULL;
@@ -329,8 +331,8 @@ enum tokmap_status unit_scan_run(const struct pack_options *options, const char 
         status = stage_parts_find(&scan->parts, id, PART_SECTIONS, &scan->state, sizeof scan->state, error);
     scan->counts.lines = scan->state.found.lines;
     *before = scan->state.progress;
-    if (!status && count && !scan->state.complete)
-        status = inputs_read(scan, paths, count, error);
+    if (!status && inputs->count && !scan->state.complete)
+        status = inputs_read(scan, inputs, error);
     if (!status)
         status = file_write(scan, writer, error);
     stage_writer_free(writer);

@@ -75,7 +75,8 @@ static enum tokmap_status scan(uint64_t unit, uint64_t most, uint64_t *before, s
     const struct stage_id id = scan_id(unit);
     batches = 0;
     batches_most = most;
-    const enum tokmap_status status = unit_scan_run(&pack, inputs[unit], input_counts[unit], &id, before, error);
+    const struct scan_inputs of = {.operands = inputs[unit], .count = input_counts[unit]};
+    const enum tokmap_status status = unit_scan_run(&pack, &of, &id, before, error);
     batches_most = UINT64_MAX;
     return status;
 }

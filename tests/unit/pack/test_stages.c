@@ -64,9 +64,9 @@ static void all_scan(bool near)
             assert_int_equal(corpus_range_border(path, unit->begin, NULL, NULL, &own.corpus.range.begin, &error), 0);
             assert_int_equal(corpus_range_border(path, unit->end, NULL, NULL, &own.corpus.range.end, &error), 0);
         }
-        assert_int_equal(
-            unit_scan_run(&own, (const char *const *)(units.paths + unit->first), unit->count, &id, &before, &error),
-            TOKMAP_OK);
+        const struct scan_inputs inputs = {.operands = (const char *const *)(units.paths + unit->first),
+                                           .count = unit->count};
+        assert_int_equal(unit_scan_run(&own, &inputs, &id, &before, &error), TOKMAP_OK);
     }
 }
 

@@ -1,0 +1,23 @@
+/*
+ * drop_stages.h - the stages before packing in one piece, where documents are compared before the first one is packed:
+ * all inputs are scanned as one unit, and then compared (pack_stages.h). What is found is in files of the folder
+ * NAME.work, so a process that continues does not begin again.
+ */
+#ifndef TOKMAP_PACK_DROP_STAGES_H
+#define TOKMAP_PACK_DROP_STAGES_H
+
+#include "pack_stages.h"
+
+/* Begins as zero bytes. */
+struct drop_stages {
+    struct pack_found found;
+    struct drop_source source; /* for drop_filter_new(); valid as long as this, and as the folder's name */
+};
+
+/* Does what is missing of the stages. options->drop and what unit_scan.h says are used. Statuses: OK, ERROR_ARGUMENT
+ * (an input cannot be read twice), those of pack_stages_run(). drop_stages_free() follows in any case. */
+enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack_options *options,
+                                   const struct scan_inputs *inputs, const char *folder, struct tokmap_error *error);
+void drop_stages_free(struct drop_stages *stages); /* accepts zeros */
+
+#endif
