@@ -6,8 +6,8 @@
  * many threads again. The list and the counts get the decisions about a batch when it is committed, so that between
  * two commits they are those of the committed batches, which the journal saves.
  *
- * The journal does not save the keys of the documents: a process that continues reads the inputs once to find all
- * duplicates before it packs the next document.
+ * The journal saves the keys of committed documents as well, those that are no duplicates. Only if they have no room in
+ * memory, a process that continues reads the inputs once to find all duplicates before it packs the next document.
  */
 #include "drop_filter.h"
 
@@ -33,11 +33,26 @@ struct decided {
     struct document_place place, kept;
     uint64_t ngram;         /* of an excluded document; else NGRAM_NONE */
     bool keep, is_excluded; /* neither: a duplicate or near-duplicate of *kept */
+    bool is_duplicate;      /* an excluded document may be one, too */
 };
+
+#define KEYS_HELD ((size_t)16 << 20) /* bytes of keys, before they are passed on */
+
+/* Kinds of what is passed to the journal. */
+enum { SAVED_NGRAMS, SAVED_KEYS };
+
+/* A document that is no duplicate, as the journal has it. */
+struct saved_key {
+    uint64_t low, high, record;
+    uint32_t input, zero;
+};
+_Static_assert(sizeof(struct saved_key) == 32, "the bytes a document that the manual states");
 
 /* What belongs to one work item. */
 struct drop_item {
     struct bytes_buffer judged;  /* struct judged of each document */
+    struct bytes_buffer keys;    /* struct saved_key of those that are no duplicates, if they are saved */
+    bool lacks_keys;             /* but not of all */
     struct bytes_buffer decided; /* struct decided of the documents that are dropped or begin an input */
     struct place_counter places; /* after the batch */
     struct ngram_search search;
@@ -54,6 +69,8 @@ struct drop_filter {
     struct bytes_buffer ngrams;    /* u64: those in the list, in its order */
     size_t ngrams_saved;           /* bytes of them that the last save has passed on, and that are on storage */
     size_t ngrams_passed;
+    struct bytes_buffer keys;    /* of committed documents, which were not passed on yet */
+    bool saves, lacks_keys;      /* lacks_keys: the journal does not have all */
     struct place_counter places; /* of all batches that were decided */
     struct place_counter done;   /* of those that are committed */
     struct drop_counts counts;   /* of those that are committed */
@@ -95,7 +112,8 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
         return error_set_memory(error, "what is left out", options->items * sizeof *made->items);
     made->options.inputs.memory = options->drop->memory;
     made->options.inputs.folder = made->folder;
-    made->options.inputs.continues = options->resume != NULL;
+    made->options.inputs.continues = options->resume && options->resume->lacks_keys;
+    made->saves = options->saves && options->drop->duplicates && !options->source;
     assert(options->source || !options->drop->minhash);
     enum tokmap_status status = options->source ? known_begin(made, error) : TOKMAP_OK;
     if (!status && (options->name || !options->source))
@@ -109,6 +127,7 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
     if (options->resume) { /* the numbers of the killed process */
         made->places = made->done = options->resume->places;
         made->counts = options->resume->counts;
+        made->lacks_keys = options->resume->lacks_keys;
     }
     return status;
 }
@@ -128,6 +147,7 @@ void drop_filter_free(struct drop_filter *filter)
         return;
     for (uint32_t i = 0; filter->items && i < filter->options.items; i++) {
         bytes_free(&filter->items[i].judged);
+        bytes_free(&filter->items[i].keys);
         bytes_free(&filter->items[i].decided);
         ngram_search_free(&filter->items[i].search);
     }
@@ -135,6 +155,7 @@ void drop_filter_free(struct drop_filter *filter)
     free(filter->folder);
     free(filter->listed);
     bytes_free(&filter->ngrams);
+    bytes_free(&filter->keys);
     duplicates_free(filter->duplicates);
     drop_list_free(filter->known);
     dropped_writer_free(filter->list);
@@ -260,8 +281,21 @@ static enum tokmap_status document_decide(struct drop_filter *filter, const stru
         status = known_find(filter, decided, &is_duplicate, error);
     if (is_new)
         decided->new_input = part->path;
+    decided->is_duplicate = is_duplicate;
     decided->keep = !decided->is_excluded && !is_duplicate;
     return status;
+}
+
+/* Notes the key of a document that is no duplicate, for the journal. */
+static enum tokmap_status key_note(const struct drop_filter *filter, struct drop_item *of, const struct judged *judged,
+                                   const struct document_place *place, struct tokmap_error *error)
+{
+    const struct saved_key key = {
+        .low = judged->key.low, .high = judged->key.high, .record = place->record, .input = place->input};
+    of->lacks_keys = of->lacks_keys || duplicates_are_listed(filter->duplicates);
+    if (of->lacks_keys || bytes_append(&of->keys, &key, sizeof key))
+        return TOKMAP_OK;
+    return error_set_memory(error, "the keys of a batch", of->keys.count);
 }
 
 /* Decides about all documents of a batch, and removes those that are dropped. */
@@ -272,7 +306,8 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
     const bool minhash = filter->options.drop->minhash != NULL;
     uint64_t kept = 0;
     enum tokmap_status status = TOKMAP_OK;
-    of->decided.count = 0;
+    of->decided.count = of->keys.count = 0;
+    of->lacks_keys = false;
     for (uint64_t i = 0; filter->duplicates && i < count; i++)
         duplicates_prefetch(filter->duplicates, ((const struct judged *)(const void *)of->judged.bytes)[i].key);
     for (uint64_t i = 0; i < count && !status; i++) {
@@ -281,6 +316,8 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
         struct decided decided;
         memcpy(&judged, of->judged.bytes + i * sizeof judged, sizeof judged);
         status = document_decide(filter, batch, &document, &judged, &decided, error);
+        if (!status && filter->saves && !decided.is_duplicate)
+            status = key_note(filter, of, &judged, &decided.place, error);
         if (status)
             break;
         if ((!decided.keep || decided.new_input) && !bytes_append(&of->decided, &decided, sizeof decided))
@@ -332,6 +369,9 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
             status = duplicate_list(filter, &decided.place, &decided.kept, error);
     }
     filter->done = of->places;
+    filter->lacks_keys = filter->lacks_keys || of->lacks_keys;
+    if (!status && filter->saves && !filter->lacks_keys && !bytes_append(&filter->keys, of->keys.bytes, of->keys.count))
+        status = error_set_memory(error, "the keys of documents", filter->keys.count);
     return status;
 }
 
@@ -343,14 +383,33 @@ enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_stat
     state->places = filter->done;
     state->counts = filter->counts;
     state->counts.documents = filter->done.documents;
-    if (!filter->list)
-        return TOKMAP_OK;
+    state->lacks_keys = filter->lacks_keys;
+    const enum tokmap_status status = drop_filter_flush(filter, sink, error);
+    if (status || !filter->list)
+        return status;
     if (filter->ngrams.count > filter->ngrams_saved &&
-        sink->put(sink->user, 0, filter->ngrams.bytes + filter->ngrams_saved,
+        sink->put(sink->user, SAVED_NGRAMS, filter->ngrams.bytes + filter->ngrams_saved,
                   filter->ngrams.count - filter->ngrams_saved))
         return error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the list of n-grams cannot be saved");
     filter->ngrams_passed = filter->ngrams.count;
     return dropped_writer_save(filter->list, &state->list, error);
+}
+
+bool drop_filter_is_full(const struct drop_filter *filter)
+{
+    return filter->keys.count >= KEYS_HELD;
+}
+
+enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct state_sink *sink,
+                                     struct tokmap_error *error)
+{
+    const size_t count = filter->lacks_keys ? 0 : filter->keys.count;
+    const bool failed = sink && count && sink->put(sink->user, SAVED_KEYS, filter->keys.bytes, count);
+    filter->saves = filter->saves && sink;
+    filter->keys.count = 0;
+    bytes_trim(&filter->keys);
+    return failed ? error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the keys of documents cannot be saved")
+                  : TOKMAP_OK;
 }
 
 enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error)
@@ -363,11 +422,38 @@ void drop_filter_saved(struct drop_filter *filter)
     filter->ngrams_saved = filter->ngrams_passed;
 }
 
-enum tokmap_status drop_filter_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
+static enum tokmap_status load_failed(const struct drop_filter *filter, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_CORRUPT, filter->options.name, TOKMAP_NO_OFFSET,
+                     "the journal of the unfinished work is damaged; start over with options.start_over");
+}
+
+/* Takes the keys of documents that are no duplicates. */
+static enum tokmap_status keys_load(const struct drop_filter *filter, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    if (!filter->duplicates || count % sizeof(struct saved_key))
+        return load_failed(filter, error);
+    for (size_t at = 0; at < count && !status; at += sizeof(struct saved_key)) {
+        struct saved_key saved;
+        memcpy(&saved, bytes + at, sizeof saved);
+        const struct hash128 key = {saved.low, saved.high};
+        const struct document_place place = {.record = saved.record, .input = saved.input};
+        status = saved.input < filter->options.resume->places.inputs
+                     ? duplicates_restore(filter->duplicates, key, &place, error)
+                     : load_failed(filter, error);
+    }
+    return status;
+}
+
+enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error)
 {
     struct ngram_counts counts = {0};
-    bool good = filter->options.drop->ngrams && filter->list && count % sizeof(uint64_t) == 0;
+    if (kind == SAVED_KEYS)
+        return keys_load(filter, bytes, count, error);
+    bool good = kind == SAVED_NGRAMS && filter->options.drop->ngrams && filter->list && count % sizeof(uint64_t) == 0;
     if (good)
         ngram_set_counts(filter->options.drop->ngrams, &counts);
     for (size_t at = 0; at < count && good; at += sizeof(uint64_t)) {
@@ -377,9 +463,7 @@ enum tokmap_status drop_filter_load(struct drop_filter *filter, const uint8_t *b
             return error_set_memory(error, "the list of n-grams", filter->ngrams.count);
     }
     filter->ngrams_saved = filter->ngrams.count;
-    return good ? TOKMAP_OK
-                : error_set(error, TOKMAP_ERROR_CORRUPT, filter->options.name, TOKMAP_NO_OFFSET,
-                            "the journal of the unfinished work is damaged; start over with options.start_over");
+    return good ? TOKMAP_OK : load_failed(filter, error);
 }
 
 /* ---- the end ---- */

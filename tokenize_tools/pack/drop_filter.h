@@ -33,9 +33,11 @@ struct drop_counts {
     uint64_t file_bytes; /* the most that their keys needed in a file; of units, in all of them */
 };
 
-/* All that the journal saves, beside numbers of listed n-grams, which are passed to its sink. */
+/* All that the journal saves, beside what is passed to its sink: numbers of listed n-grams, and the keys of documents
+ * that are no duplicates. */
 struct drop_state {
     struct place_counter places; /* of the documents of committed batches */
+    uint64_t lacks_keys;         /* of some of them: the inputs must be read again */
     struct drop_counts counts;
     struct dropped_state list;
 };
@@ -52,6 +54,7 @@ struct drop_filter_options {
      */
     const struct drop_source *source;
     const struct drop_state *resume; /* that of a killed process, which is continued; NULL: none */
+    bool saves;                      /* drop_filter_save() will be called */
 };
 
 /* Statuses: OK, those of dropped_writer_open() and of drop_list_open(), ERROR_MEMORY. */
@@ -76,8 +79,13 @@ enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_stat
                                     struct tokmap_error *error);
 enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error);
 void drop_filter_saved(struct drop_filter *filter);
-enum tokmap_status drop_filter_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
+enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error);
+/* Between two saves: whether there is so much to pass on that drop_filter_flush() should do it, which the next save
+ * need not repeat. sink: NULL if it cannot be saved. Statuses: OK, ERROR_IO. */
+bool drop_filter_is_full(const struct drop_filter *filter);
+enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct state_sink *sink,
+                                     struct tokmap_error *error);
 /* Frees the filter, and leaves its list for another process. NULL is ignored. */
 void drop_filter_leave(struct drop_filter *filter);
 

@@ -53,7 +53,8 @@ struct run {
 struct duplicates {
     struct duplicates_options options;
     struct key_table table;
-    bool listed; /* the inputs were read a second time, and `runs` has the answers */
+    bool reads_again; /* the table lacks keys of earlier documents */
+    bool listed;      /* the inputs were read a second time, and `runs` has the answers */
     struct block_file file;
     struct place_counter second; /* of the second reading */
     struct table_key key;        /* of the partitions */
@@ -318,6 +319,7 @@ enum tokmap_status duplicates_new(struct duplicates **duplicates, const struct d
     const bool limited =
         options->folder && duplicates_can_repeat(options->operands, options->operand_count, &options->corpus.select);
     key_table_init(&made->table, limited ? options->memory : UINT64_MAX);
+    made->reads_again = options->continues;
     block_file_init(&made->file, options->folder);
     return TOKMAP_OK;
 }
@@ -349,13 +351,16 @@ enum tokmap_status duplicates_find(struct duplicates *duplicates, struct hash128
 {
     enum tokmap_status status = TOKMAP_OK;
     *is_duplicate = false;
-    if (!duplicates->listed && duplicates->options.continues) {
+    if (!duplicates->listed && duplicates->reads_again) {
         status = duplicates_list(duplicates, error);
     } else if (!duplicates->listed) {
         switch (key_table_find(&duplicates->table, key, place, kept)) {
         case KEY_FOUND:
             *is_duplicate = true;
-            return TOKMAP_OK;
+            if (kept->input < place->input || (kept->input == place->input && kept->record < place->record))
+                return TOKMAP_OK;
+            return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                             "the journal of the unfinished work is damaged; start over with options.start_over");
         case KEY_ADDED:
             return TOKMAP_OK;
         case KEY_NO_MEMORY:
@@ -377,6 +382,23 @@ enum tokmap_status duplicates_find(struct duplicates *duplicates, struct hash128
         break;
     }
     return status;
+}
+
+bool duplicates_are_listed(const struct duplicates *duplicates)
+{
+    return duplicates->listed;
+}
+
+enum tokmap_status duplicates_restore(struct duplicates *duplicates, struct hash128 key,
+                                      const struct document_place *place, struct tokmap_error *error)
+{
+    struct document_place kept;
+    if (duplicates->reads_again)
+        return TOKMAP_OK;
+    const enum key_found found = key_table_find(&duplicates->table, key, place, &kept);
+    duplicates->reads_again = found == KEY_NO_ROOM;
+    return found == KEY_NO_MEMORY ? error_set_memory(error, "the keys of documents", duplicates->table.bytes)
+                                  : TOKMAP_OK;
 }
 
 enum tokmap_status duplicates_finish(const struct duplicates *duplicates, const struct place_counter *all,

@@ -24,7 +24,8 @@ struct duplicates; /* for one thread at a time */
 struct duplicates_options {
     uint64_t memory;     /* bytes of the table; at least 1 MiB is used where it matters */
     const char *folder;  /* where the file of keys is; NULL: none, and the table has no limit */
-    bool continues;      /* earlier documents were asked about in another process: the inputs are read again at once */
+    bool continues;      /* earlier documents were asked about in another process: duplicates_restore() gets their keys,
+                          * or else the inputs are read again at once */
     uint32_t partitions; /* 1 to 256; 0: 256 */
     uint32_t threads;    /* for reading the inputs again, as ordered_workers.h has them */
     struct corpus_options corpus;
@@ -48,10 +49,18 @@ void duplicates_prefetch(const struct duplicates *duplicates, struct hash128 key
 
 /* Says whether the document at *place, which comes after all documents that were asked about before, is a duplicate,
  * and then sets *kept to the place of the first document of its key. Statuses: OK, ERROR_MEMORY, ERROR_IO, ERROR_LIMIT,
- * ERROR_INTERRUPTED, and those of reading the inputs. */
+ * ERROR_INTERRUPTED, ERROR_CORRUPT (a key that was restored is wrong), and those of reading the inputs. */
 enum tokmap_status duplicates_find(struct duplicates *duplicates, struct hash128 key,
                                    const struct document_place *place, bool *is_duplicate, struct document_place *kept,
                                    struct tokmap_error *error);
+
+/* Whether duplicates_find() needs no keys any more, because the inputs were read a second time. */
+bool duplicates_are_listed(const struct duplicates *duplicates);
+
+/* Adds the key of a document that was asked about in another process, and is no duplicate. Statuses: OK (also if the
+ * table has no room for it), ERROR_MEMORY. */
+enum tokmap_status duplicates_restore(struct duplicates *duplicates, struct hash128 key,
+                                      const struct document_place *place, struct tokmap_error *error);
 
 /* At the end of the input: checks that both readings had the same documents. Statuses: OK, ERROR_MISMATCH. */
 enum tokmap_status duplicates_finish(const struct duplicates *duplicates, const struct place_counter *all,

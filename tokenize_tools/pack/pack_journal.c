@@ -69,7 +69,7 @@ static enum tokmap_status damaged(const struct pack_journal *journal, struct tok
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {5,
+    const uint64_t sizes[] = {6,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
@@ -247,7 +247,7 @@ static enum tokmap_status piece_load(struct pack_journal *journal, const struct 
     if (!parts->workers) /* only for the report */
         return TOKMAP_OK;
     if (head.set == DROP_SET)
-        return parts->drop ? drop_filter_load(parts->drop, bytes, count, error) : damaged(journal, error);
+        return parts->drop ? drop_filter_load(parts->drop, head.kind, bytes, count, error) : damaged(journal, error);
     if (head.set == SHUFFLE_SET)
         return parts->shuffle ? shuffle_load(parts->shuffle, head.kind, bytes, count, error) : damaged(journal, error);
     if (head.set >= parts->set_count)
@@ -483,6 +483,23 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
         status = checkpoint_make(journal, parts, place, error);
     journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
     return status;
+}
+
+enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
+                                      struct tokmap_error *error)
+{
+    const struct state_sink sink = {piece_put, journal};
+    const char *folder;
+    enum tokmap_status status = pack_journal_begin(journal, &folder, error);
+    if (status)
+        return status;
+    journal->set = DROP_SET;
+    journal->shard = 0;
+    journal->failed = TOKMAP_OK;
+    status = drop_filter_flush(drop, folder ? &sink : NULL, error);
+    if (journal->failed && error)
+        *error = journal->failure;
+    return journal->failed ? journal->failed : status;
 }
 
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,

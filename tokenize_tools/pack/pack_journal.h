@@ -82,6 +82,9 @@ bool pack_journal_owns(const char *entry);
  * work_folder.h. */
 enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
                                      const struct corpus_place *place, struct tokmap_error *error);
+/* Between two checkpoints: passes on what the filter holds for the next one. Statuses: those of work_folder.h. */
+enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
+                                      struct tokmap_error *error);
 /* Makes the last checkpoint, if the work could be continued before. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);

@@ -1,0 +1,224 @@
+/* test_pack_continued.c - a pack in one piece that ends early is continued after its last checkpoint: what it has read
+ * before is damaged then, so whoever reads it again finds other documents. Nothing here depends on time: with
+ * checkpoint_ns 1, each batch ends with a checkpoint. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "pack/pack.h"
+#include "support/scratch_folder.h"
+#include "vocabulary/vocabulary.h"
+
+#define DOCUMENTS 20000
+#define WORDS 12
+#define DAMAGED (100 << 10) /* after what the journal has a hash of, and in the first batch */
+
+/* Where the pack is stopped: after so many batches are packed, or when so many tokens are merged. */
+enum moment { PACKING, MERGING };
+
+static const struct way {
+    const char *name;
+    bool shuffled, split, excluded, exact, near;
+} ways[] = {
+    {.name = "plain"},
+    {.name = "shuffle", .shuffled = true},
+    {.name = "split", .split = true},
+    {.name = "exclude", .excluded = true},
+    {.name = "all of them", .shuffled = true, .split = true, .excluded = true},
+    {.name = "exact", .exact = true},
+    {.name = "exact, exclude, shuffle", .exact = true, .excluded = true, .shuffled = true},
+    {.name = "minhash", .near = true},
+    {.name = "minhash, exclude, shuffle", .near = true, .excluded = true, .shuffled = true},
+};
+
+static const char *const operands[] = {"a.jsonl"};
+static const struct minhash_form form = {.words = 2, .bands = 3, .rows = 3};
+static struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
+static struct tokenizer *tokenizer;
+static struct ngram_set *ngrams;
+static struct split split;
+static struct drop_options drop;
+static enum moment moment;
+static uint64_t seen, seen_most;
+
+static void input_make(void)
+{
+    uint64_t seed = 3, before = 0;
+    FILE *file = fopen("a.jsonl", "wb");
+    assert_non_null(file);
+    for (int i = 0; i < DOCUMENTS; i++) {
+        const uint64_t begin = seed;
+        if (i % 5 == 4)
+            seed = before;
+        (void)fputs("{\"text\":\"", file);
+        for (int k = 0; k < WORDS; k++) {
+            uint64_t word = random_below(&seed, 4000);
+            char letters[4] = {0};
+            for (int c = 0; c < 3; c++, word /= 20)
+                letters[c] = (char)('a' + word % 20);
+            (void)fprintf(file, "%s ", letters);
+        }
+        (void)fputs("\"}\n", file);
+        before = begin;
+    }
+    assert_int_equal(fclose(file), 0);
+}
+
+static int continued_setup(void **state)
+{
+    static const char excluded[] = "aaa bba";
+    struct tokmap_error error;
+    if (setup(state) || chdir(folder) || vocabulary_open(&tokenizer, "bytes", NULL, NULL) ||
+        split_parse("train=0.9,val=0.1", &split))
+        return -1;
+    split.seed = 1;
+    input_make();
+    if (ngram_set_new(&ngrams, 1, &error) ||
+        ngram_set_add(ngrams, excluded, strlen(excluded), "excluded.txt", 0, &error))
+        return -1;
+    return ngram_set_finish(ngrams, &error) != TOKMAP_OK;
+}
+
+static int continued_teardown(void **state)
+{
+    ngram_set_free(ngrams);
+    tokenizer_close(tokenizer);
+    return chdir("/") || teardown(state);
+}
+
+static bool stop(void *unused)
+{
+    (void)unused;
+    return seen >= seen_most;
+}
+
+static void progress(void *unused, uint64_t bytes)
+{
+    (void)unused;
+    (void)bytes;
+    seen += moment == PACKING;
+}
+
+static void shuffled(void *unused, uint64_t tokens, uint64_t all)
+{
+    (void)unused;
+    (void)tokens;
+    (void)all;
+    seen += moment == MERGING;
+}
+
+/* Packs into out/k, or continues there, until progress was reported so often. */
+static enum tokmap_status packed(const struct way *way, uint64_t most, struct tokmap_error *error)
+{
+    struct pack_options options = {.prefix = "out/k",
+                                   .threads = 1,
+                                   .tokenizer = tokenizer,
+                                   .eod_id = 256,
+                                   .bos_id = TOKMAP_NO_ID,
+                                   .checkpoint_ns = 1,
+                                   .progress = progress,
+                                   .shuffled = shuffled,
+                                   .shuffle = way->shuffled ? &shuffle : NULL,
+                                   .split = way->split ? &split : NULL,
+                                   .stop = stop};
+    struct pack_result result;
+    drop = (struct drop_options){.duplicates = way->exact,
+                                 .minhash = way->near ? &form : NULL,
+                                 .ngrams = way->excluded ? ngrams : NULL,
+                                 .memory = UINT64_MAX};
+    options.drop = way->exact || way->near || way->excluded ? &drop : NULL;
+    options.corpus.field = "text";
+    options.corpus.record_limit = options.corpus.document_limit = 64 << 20;
+    seen = 0;
+    seen_most = most;
+    memset(error, 0, sizeof *error);
+    const enum tokmap_status status = pack_run(&options, operands, 1, &result, error);
+    assert_true(!status || result.kept);
+    return status;
+}
+
+static void output_clear(void)
+{
+    scratch_remove("out");
+    assert_int_equal(mkdir("out", 0777), 0);
+}
+
+static void same(const char *name, bool wanted)
+{
+    char left[64], right[64];
+    size_t left_bytes, right_bytes;
+    (void)snprintf(left, sizeof left, "out/%s", name);
+    (void)snprintf(right, sizeof right, "wanted/%s", name);
+    if (!file_exists(right)) {
+        assert_false(wanted);
+        return;
+    }
+    char *made = file_read(left, &left_bytes), *known = file_read(right, &right_bytes);
+    assert_int_equal(left_bytes, right_bytes);
+    assert_memory_equal(made, known, left_bytes);
+    free(made);
+    free(known);
+}
+
+/* Stops a pack, damages what it has read, and lets another process continue. */
+static void way_check(const struct way *way, enum moment at, uint64_t most)
+{
+    struct tokmap_error error;
+    size_t count;
+    moment = at;
+    output_clear();
+    const enum tokmap_status stopped = packed(way, most, &error);
+    if (stopped != TOKMAP_ERROR_INTERRUPTED)
+        fail_msg("%s: status %d, %s", way->name, (int)stopped, error.message);
+    char *text = file_read("a.jsonl", &count);
+    assert_true(count > 5 * DAMAGED);
+    char *letter = memchr(text + DAMAGED, 'a', DAMAGED);
+    assert_non_null(letter);
+    *letter = 'z';
+    file_write("a.jsonl", text, count);
+    const enum tokmap_status status = packed(way, UINT64_MAX, &error);
+    *letter = 'a';
+    file_write("a.jsonl", text, count);
+    free(text);
+    if (status)
+        fail_msg("%s, continued: status %d, %s", way->name, (int)status, error.message);
+    same("k.bin", !way->split);
+    same("k.tmx", !way->split);
+    same("k.train-00000.bin", way->split);
+    same("k.train-00000.tmx", way->split);
+    same("k.val-00000.bin", way->split);
+    same("k.dropped", way->exact || way->near || way->excluded);
+    assert_false(file_exists("out/k.work"));
+}
+
+static void test_nothing_is_read_again(void **unused)
+{
+    (void)unused;
+    for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
+        struct tokmap_error error;
+        output_clear();
+        if (packed(&ways[i], UINT64_MAX, &error))
+            fail_msg("%s: %s", ways[i].name, error.message);
+        scratch_remove("wanted");
+        assert_int_equal(rename("out", "wanted"), 0);
+        way_check(&ways[i], PACKING, 3);
+        if (ways[i].shuffled)
+            way_check(&ways[i], MERGING, 2);
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_nothing_is_read_again),
+    };
+    return cmocka_run_group_tests(tests, continued_setup, continued_teardown);
+}
