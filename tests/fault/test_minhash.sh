@@ -1,6 +1,6 @@
 #!/bin/sh
 # test_minhash.sh: `tokmap pack --dedup minhash`: kill -9 in place of each call, and each call failing once, as in
-# test_dropped.sh. Every third call, and FAULT_ALL=1 takes all of them.
+# test_dropped.sh. Every eleventh call, and FAULT_ALL=1 takes all of them.
 . tests/fault/common.sh
 
 [ -n "$jsonl" ] || { echo "ok - pack --dedup minhash # SKIP this build reads no JSONL"; exit 0; }
@@ -15,7 +15,7 @@ mkdir d
 options='-q --threads 1 --dedup minhash --dedup-memory 0 --minhash-bands 2'
 "$TOKMAP" pack $options -o wanted near.jsonl 2>err || cat err
 [ "$("$TOKMAP" show -q --dropped wanted | wc -l)" -eq 2 ] || echo "not ok - other documents are dropped"
-stride=3
+stride=11
 [ -z "${FAULT_ALL:-}" ] || stride=1
 for kind in kill system memory short; do
     problems=0

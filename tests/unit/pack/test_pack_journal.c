@@ -32,8 +32,10 @@ static const char *const operands[] = {"a.jsonl", "b.txt"};
 static uint64_t seed = 7;
 static uint32_t batches_left; /* until stop() interrupts the pack */
 
-/* One shard; several; several, shuffled, with journals of the first pass; and of the second one. */
-enum layout { ONE, SETS, SHUFFLED, MERGED };
+/* One shard without duplicates, whose journal has the keys of documents; one with them; several; several, shuffled,
+ * with journals of the first pass; and of the second one. */
+enum layout { DEDUPED, ONE, SETS, SHUFFLED, MERGED };
+static const struct drop_options drop = {.duplicates = true, .memory = UINT64_MAX};
 static struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
 
 /* The outputs of a layout, in the folder out. */
@@ -98,9 +100,10 @@ static struct pack_options usual(enum layout *layout)
                                    .tokenizer = tokenizer,
                                    .eod_id = 256,
                                    .bos_id = TOKMAP_NO_ID,
-                                   .shard_tokens = *layout != ONE ? 450000 : 0,
+                                   .shard_tokens = *layout > ONE ? 450000 : 0,
                                    .checkpoint_ns = 1,
                                    .progress = progress,
+                                   .drop = *layout == DEDUPED ? &drop : NULL,
                                    .shuffle = *layout >= SHUFFLED ? &shuffle : NULL,
                                    .shuffled = shuffled,
                                    .user = layout,
@@ -126,7 +129,7 @@ static enum tokmap_status packed(enum layout layout, bool start_over, uint32_t b
 static bool is_right(enum layout layout)
 {
     bool right = true;
-    for (const char *const *name = layout != ONE ? several : single; *name; name++) {
+    for (const char *const *name = layout > ONE ? several : single; *name; name++) {
         char found_path[64], wanted_path[64];
         size_t found_count, wanted_count;
         (void)snprintf(found_path, sizeof found_path, "out/%s", *name);
@@ -160,7 +163,12 @@ static void interrupt_pack(enum layout layout)
     copy_folder("out", "wanted");
     scratch_remove("out");
     assert_int_equal(mkdir("out", 0777), 0);
-    assert_int_equal(packed(layout, false, layout == MERGED ? 2 : 4, &error), TOKMAP_ERROR_INTERRUPTED);
+    assert_int_equal(packed(layout, false,
+                            layout == MERGED    ? 2
+                            : layout == DEDUPED ? 3
+                                                : 4,
+                            &error),
+                     TOKMAP_ERROR_INTERRUPTED);
     assert_true(file_exists("out/k.work/journal"));
     copy_folder("out", "left");
 }
@@ -360,6 +368,7 @@ static void hostile(enum layout layout)
 static void torn_journals_continue_earlier(void **state)
 {
     (void)state;
+    torn(DEDUPED);
     torn(ONE);
     torn(SETS);
 }
@@ -367,6 +376,7 @@ static void torn_journals_continue_earlier(void **state)
 static void hostile_journals_of_a_shard(void **state)
 {
     (void)state;
+    hostile(DEDUPED);
     hostile(ONE);
 }
 
