@@ -69,8 +69,9 @@ struct drop_filter {
     struct bytes_buffer ngrams;    /* u64: those in the list, in its order */
     size_t ngrams_saved;           /* bytes of them that the last save has passed on, and that are on storage */
     size_t ngrams_passed;
-    struct bytes_buffer keys;    /* of committed documents, which were not passed on yet */
-    bool saves, lacks_keys;      /* lacks_keys: the journal does not have all */
+    struct bytes_buffer keys; /* of committed documents, which were not passed on yet */
+    bool saves;
+    bool lacks_keys, forgets;    /* of committed documents, the journal does not have all; cannot have any */
     struct place_counter places; /* of all batches that were decided */
     struct place_counter done;   /* of those that are committed */
     struct drop_counts counts;   /* of those that are committed */
@@ -370,7 +371,8 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
     }
     filter->done = of->places;
     filter->lacks_keys = filter->lacks_keys || of->lacks_keys;
-    if (!status && filter->saves && !filter->lacks_keys && !bytes_append(&filter->keys, of->keys.bytes, of->keys.count))
+    if (!status && filter->saves && !filter->forgets && !filter->lacks_keys &&
+        !bytes_append(&filter->keys, of->keys.bytes, of->keys.count))
         status = error_set_memory(error, "the keys of documents", filter->keys.count);
     return status;
 }
@@ -405,7 +407,7 @@ enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct st
 {
     const size_t count = filter->lacks_keys ? 0 : filter->keys.count;
     const bool failed = sink && count && sink->put(sink->user, SAVED_KEYS, filter->keys.bytes, count);
-    filter->saves = filter->saves && sink;
+    filter->forgets = !sink;
     filter->keys.count = 0;
     bytes_trim(&filter->keys);
     return failed ? error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the keys of documents cannot be saved")
