@@ -67,6 +67,32 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
     return TOKMAP_OK;
 }
 
+bool drop_stages_precede(const struct pack_options *options)
+{
+    return options->drop && options->drop->minhash && !options->unit && !options->dry_run;
+}
+
+enum tokmap_status drop_stages_do(struct drop_stages *stages, const struct pack_options *options,
+                                  const struct scan_inputs *inputs, struct pack_journal *journal, struct corpus *corpus,
+                                  struct tokmap_error *error)
+{
+    const char *folder;
+    if (!drop_stages_precede(options))
+        return TOKMAP_OK;
+    if (!duplicates_can_repeat(inputs->operands, inputs->count, &options->corpus.select))
+        return error_set(
+            error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+            "options.dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
+            "one of them can be read only once; save it in a file first");
+    enum tokmap_status status = pack_journal_stages(journal, &folder, error);
+    if (!status)
+        status = corpus_exclude(corpus, folder, error);
+    if (!status)
+        status = drop_stages_run(stages, options, inputs, folder, error);
+    pack_journal_staged(journal);
+    return status;
+}
+
 void drop_stages_free(struct drop_stages *stages)
 {
     pack_found_free(&stages->found);

@@ -6,7 +6,11 @@
 #ifndef TOKMAP_PACK_DROP_STAGES_H
 #define TOKMAP_PACK_DROP_STAGES_H
 
+#include "pack_journal.h"
 #include "pack_stages.h"
+
+/* Whether documents are compared before the first one is packed. */
+bool drop_stages_precede(const struct pack_options *options);
 
 /* Begins as zero bytes. */
 struct drop_stages {
@@ -14,8 +18,14 @@ struct drop_stages {
     struct drop_source source; /* for drop_filter_new(); valid as long as this, and as the folder's name */
 };
 
-/* Does what is missing of the stages. options->drop and what unit_scan.h says are used. Statuses: OK, ERROR_ARGUMENT
- * (an input cannot be read twice), those of pack_stages_run(). drop_stages_free() follows in any case. */
+/* Does what is missing of the stages, if they precede, in the folder of the journal, which `corpus` is not to read.
+ * Statuses: OK, ERROR_ARGUMENT (an input cannot be read twice), those of pack_journal_stages() and pack_stages_run().
+ * drop_stages_free() follows in any case. */
+enum tokmap_status drop_stages_do(struct drop_stages *stages, const struct pack_options *options,
+                                  const struct scan_inputs *inputs, struct pack_journal *journal, struct corpus *corpus,
+                                  struct tokmap_error *error);
+
+/* Does them in a folder. options->drop and what unit_scan.h says are used. Statuses: those of pack_stages_run(). */
 enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack_options *options,
                                    const struct scan_inputs *inputs, const char *folder, struct tokmap_error *error);
 void drop_stages_free(struct drop_stages *stages); /* accepts zeros */

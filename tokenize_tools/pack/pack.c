@@ -604,35 +604,6 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
     return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
 }
 
-/* Whether documents are compared before the first one is packed. */
-static bool has_stages(const struct pack_options *options)
-{
-    return options->drop && options->drop->minhash && !options->unit && !options->dry_run;
-}
-
-/* Does the stages before packing, unless there are none. */
-static enum tokmap_status stages_do(struct pack *pack, const char *const *operands, size_t count,
-                                    struct tokmap_error *error)
-{
-    const struct pack_options *options = pack->options;
-    const struct scan_inputs inputs = {.operands = operands, .count = count, .prepare = outputs_exclude, .self = pack};
-    const char *folder;
-    if (!has_stages(options))
-        return TOKMAP_OK;
-    if (!duplicates_can_repeat(operands, count, &options->corpus.select))
-        return error_set(
-            error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-            "options.dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
-            "one of them can be read only once; save it in a file first");
-    enum tokmap_status status = pack_journal_stages(pack->journal, &folder, error);
-    if (!status && !pack->work)
-        status = corpus_exclude(ordered_workers_corpus(pack->workers), folder, error);
-    if (!status)
-        status = drop_stages_run(&pack->stages, options, &inputs, folder, error);
-    pack_journal_staged(pack->journal);
-    return status;
-}
-
 /* Prepares for leaving documents out. */
 static enum tokmap_status drop_open(struct pack *pack, const struct ordered_workers_options *workers,
                                     const char *const *operands, size_t count, struct tokmap_error *error)
@@ -640,9 +611,9 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
     const struct pack_options *options = pack->options;
     struct drop_filter_options drop = {.drop = options->drop,
                                        .name = pack->writes && !options->unit ? options->prefix : NULL,
-                                       .source = options->unit         ? options->unit->drops
-                                                 : has_stages(options) ? &pack->stages.source
-                                                                       : NULL,
+                                       .source = options->unit                  ? options->unit->drops
+                                                 : drop_stages_precede(options) ? &pack->stages.source
+                                                                                : NULL,
                                        .sync = options->sync,
                                        .items = ordered_workers_item_count(pack->workers),
                                        .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
@@ -657,7 +628,9 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
                                                   .stop = workers->stop,
                                                   .user = workers->user}};
     drop.inputs.corpus.column_count = 0; /* their values are not compared */
-    const enum tokmap_status status = stages_do(pack, operands, count, error);
+    const struct scan_inputs inputs = {.operands = operands, .count = count, .prepare = outputs_exclude, .self = pack};
+    const enum tokmap_status status =
+        drop_stages_do(&pack->stages, options, &inputs, pack->journal, ordered_workers_corpus(pack->workers), error);
     return status ? status : drop_filter_new(&pack->drop, &drop, error);
 }
 
@@ -874,7 +847,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     workers.corpus.cut_user = &pack;
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && (is_saved(options) || has_stages(options)))
+    if (!status && pack.writes && (is_saved(options) || drop_stages_precede(options)))
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);
