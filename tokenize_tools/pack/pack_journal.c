@@ -138,8 +138,8 @@ static enum tokmap_status stages_find(struct pack_journal *journal, struct tokma
     const int system = journal->options->unit ? 0 : os_folder_list(path, stage_look, journal);
     if (system)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the folder of unfinished work cannot be read");
-    if (journal->staged)
-        return TOKMAP_OK;
+    if (journal->staged) /* records begin after the facts */
+        return work_folder_cut(journal->folder, 0, error);
     work_folder_remove(journal->folder);
     journal->folder = NULL;
     return TOKMAP_OK;

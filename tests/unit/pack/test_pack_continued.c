@@ -21,8 +21,8 @@
 #define WORDS 12
 #define DAMAGED (100 << 10) /* after what the journal has a hash of, and in the first batch */
 
-/* Where the pack is stopped: after so many batches are packed, or when so many tokens are merged. */
-enum moment { PACKING, MERGING };
+/* Where the pack is stopped: after so many batches are scanned, or packed, or when so many tokens are merged. */
+enum moment { SCANNING, PACKING, MERGING };
 
 static const struct way {
     const char *name;
@@ -107,6 +107,13 @@ static void progress(void *unused, uint64_t bytes)
     seen += moment == PACKING;
 }
 
+static void compared(void *unused, uint64_t bytes)
+{
+    (void)unused;
+    (void)bytes;
+    seen += moment == SCANNING;
+}
+
 static void shuffled(void *unused, uint64_t tokens, uint64_t all)
 {
     (void)unused;
@@ -125,6 +132,7 @@ static enum tokmap_status packed(const struct way *way, uint64_t most, struct to
                                    .bos_id = TOKMAP_NO_ID,
                                    .checkpoint_ns = 1,
                                    .progress = progress,
+                                   .compared = compared,
                                    .shuffled = shuffled,
                                    .shuffle = way->shuffled ? &shuffle : NULL,
                                    .split = way->split ? &split : NULL,
@@ -168,16 +176,24 @@ static void same(const char *name, bool wanted)
     free(known);
 }
 
-/* Stops a pack, damages what it has read, and lets another process continue. */
+static void interrupted(const struct way *way, enum moment at, uint64_t most)
+{
+    struct tokmap_error error;
+    moment = at;
+    const enum tokmap_status stopped = packed(way, most, &error);
+    if (stopped != TOKMAP_ERROR_INTERRUPTED)
+        fail_msg("%s: status %d, %s", way->name, (int)stopped, error.message);
+}
+
+/* Stops a pack, also before anything is packed, damages what it has read, and lets another process continue. */
 static void way_check(const struct way *way, enum moment at, uint64_t most)
 {
     struct tokmap_error error;
     size_t count;
-    moment = at;
     output_clear();
-    const enum tokmap_status stopped = packed(way, most, &error);
-    if (stopped != TOKMAP_ERROR_INTERRUPTED)
-        fail_msg("%s: status %d, %s", way->name, (int)stopped, error.message);
+    if (way->near)
+        interrupted(way, SCANNING, 2);
+    interrupted(way, at, most);
     char *text = file_read("a.jsonl", &count);
     assert_true(count > 5 * DAMAGED);
     char *letter = memchr(text + DAMAGED, 'a', DAMAGED);
