@@ -6,8 +6,8 @@
  * many threads again. The list and the counts get the decisions about a batch when it is committed, so that between
  * two commits they are those of the committed batches, which the journal saves.
  *
- * The journal saves the keys of committed documents as well, those that are no duplicates. Only if they have no room in
- * memory, a process that continues reads the inputs once to find all duplicates before it packs the next document.
+ * The journal saves the keys of committed documents as well, those that are not duplicates. Only if they have no room
+ * in memory, a process that continues reads the inputs once to find all duplicates before it packs the next document.
  */
 #include "drop_filter.h"
 
@@ -41,7 +41,7 @@ struct decided {
 /* Kinds of what is passed to the journal. */
 enum { SAVED_NGRAMS, SAVED_KEYS };
 
-/* A document that is no duplicate, as the journal has it. */
+/* A document that is not a duplicate, as the journal has it. */
 struct saved_key {
     uint64_t low, high, record;
     uint32_t input, zero;
@@ -51,7 +51,7 @@ _Static_assert(sizeof(struct saved_key) == 32, "the bytes a document that the ma
 /* What belongs to one work item. */
 struct drop_item {
     struct bytes_buffer judged;  /* struct judged of each document */
-    struct bytes_buffer keys;    /* struct saved_key of those that are no duplicates, if they are saved */
+    struct bytes_buffer keys;    /* struct saved_key of those that are not duplicates, if they are saved */
     bool lacks_keys;             /* but not of all */
     struct bytes_buffer decided; /* struct decided of the documents that are dropped or begin an input */
     struct place_counter places; /* after the batch */
@@ -287,7 +287,7 @@ static enum tokmap_status document_decide(struct drop_filter *filter, const stru
     return status;
 }
 
-/* Notes the key of a document that is no duplicate, for the journal. */
+/* Notes the key of a document that is not a duplicate, for the journal. */
 static enum tokmap_status key_note(const struct drop_filter *filter, struct drop_item *of, const struct judged *judged,
                                    const struct document_place *place, struct tokmap_error *error)
 {
@@ -430,7 +430,7 @@ static enum tokmap_status load_failed(const struct drop_filter *filter, struct t
                      "the journal of the unfinished work is damaged; start over with options.start_over");
 }
 
-/* Takes the keys of documents that are no duplicates. */
+/* Takes the keys of documents that are not duplicates. */
 static enum tokmap_status keys_load(const struct drop_filter *filter, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error)
 {

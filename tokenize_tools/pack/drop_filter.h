@@ -34,7 +34,7 @@ struct drop_counts {
 };
 
 /* All that the journal saves, beside what is passed to its sink: numbers of listed n-grams, and the keys of documents
- * that are no duplicates. */
+ * that are not duplicates. */
 struct drop_state {
     struct place_counter places; /* of the documents of committed batches */
     uint64_t lacks_keys;         /* of some of them: the inputs must be read again */
@@ -50,8 +50,8 @@ struct drop_filter_options {
     bool sync;                        /* as in shard_writer.h */
     uint32_t items;                   /* ordered_workers_item_count() */
     struct duplicates_options inputs; /* how they are read again; memory and folder are overwritten */
-    /* The stages before have found which documents are dropped, as they must for near-duplicates. NULL: they have not.
-     */
+    /* Which documents are dropped, as the stages before have found, which must precede for near-duplicates. NULL: no
+     * stages precede. */
     const struct drop_source *source;
     const struct drop_state *resume; /* that of a killed process, which is continued; NULL: none */
     bool saves;                      /* drop_filter_save() will be called */

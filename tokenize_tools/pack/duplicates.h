@@ -57,7 +57,7 @@ enum tokmap_status duplicates_find(struct duplicates *duplicates, struct hash128
 /* Whether duplicates_find() needs no keys any more, because the inputs were read a second time. */
 bool duplicates_are_listed(const struct duplicates *duplicates);
 
-/* Adds the key of a document that was asked about in another process, and is no duplicate. Statuses: OK (also if the
+/* Adds the key of a document that was asked about in another process, and is not a duplicate. Statuses: OK (also if the
  * table has no room for it), ERROR_MEMORY. */
 enum tokmap_status duplicates_restore(struct duplicates *duplicates, struct hash128 key,
                                       const struct document_place *place, struct tokmap_error *error);

@@ -131,7 +131,7 @@ static int stage_look(void *user, const char *entry)
     return 0;
 }
 
-/* Without a checkpoint, files of stages are work. The facts alone are none. */
+/* Without a checkpoint, files of stages are work that can be continued. The facts alone are not work. */
 static enum tokmap_status stages_find(struct pack_journal *journal, struct tokmap_error *error)
 {
     const char *path = work_folder_path(journal->folder);
