@@ -5,6 +5,7 @@
 #   W=1            turns warnings into errors
 #   BUILD=folder   builds in this folder instead of build/
 #   HARDEN=no      leaves out the protections below "hardening"
+#   DLOPEN=no      links the libraries of codecs and PCRE2, which otherwise are loaded when they are first used
 #   SANITIZE=list  builds with -fsanitize=list (the targets asan, ubsan, tsan, and fuzz use folders of their own)
 #
 # CC CXX AR CPPFLAGS CFLAGS LDFLAGS LIBS belong to the user: their values are appended after the flags of this file.
@@ -132,20 +133,31 @@ hard_link_flags = -Wl,-z,relro -Wl,-z,now -Wl,-z,noexecstack
 hard_program_flags = $(if $(filter -static -static-pie -no-pie -nopie,$(CFLAGS) $(LDFLAGS)),,-pie)
 endif
 
-features := $(foreach name,ISAL PCRE2 SNAPPY LZ4 BROTLI BZIP2 XZ LIBCURL,$(if $(HAVE_$(name)),-DHAVE_$(name)))
+# Libraries of codecs and PCRE2 are loaded when they are first used (src/platform/library.h), so that programs which do
+# not use them start sooner. A static program cannot do that, and the Python package contains the libraries.
+linked := $(filter no,$(DLOPEN))$(filter -static -static-pie,$(CFLAGS) $(LDFLAGS))$(filter wheel-files,$(MAKECMDGOALS))
+features := $(if $(linked),-DLIBRARIES_LINKED) $(foreach \
+  name,ISAL PCRE2 SNAPPY LZ4 BROTLI BZIP2 XZ LIBCURL,$(if $(HAVE_$(name)),-DHAVE_$(name)))
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
 c_flags = -std=gnu11 $(base_flags) $(warnings) $(features) $(hard_c_flags) $(CPPFLAGS) $(CFLAGS) $(sanitize)
-lib_libs := -lzstd -ldl
-tool_libs := $(lib_libs) $(if $(HAVE_ISAL),-lisal) $(if $(HAVE_PCRE2),-lpcre2-8) $(if $(HAVE_SNAPPY),-lsnappy) \
-  $(if $(HAVE_LZ4),-llz4) $(if $(HAVE_BROTLI),-lbrotlidec) $(if $(HAVE_BZIP2),-lbz2) $(if $(HAVE_XZ),-llzma)
-# tokmap-bench measures how long a program with the library takes to start, using copies of itself. The copies must not
-# load what the library does not need, so tokmap-bench links ISA-L and PCRE2 statically where their archives are
-# installed.
+opened := zstd $(if $(HAVE_ISAL),isal) $(if $(HAVE_PCRE2),pcre2-8) $(if $(HAVE_SNAPPY),snappy) $(if $(HAVE_LZ4),lz4) \
+  $(if $(HAVE_BROTLI),brotlidec) $(if $(HAVE_BZIP2),bz2) $(if $(HAVE_XZ),lzma)
+opened_libs := $(opened:%=-l%)
+lib_libs := $(if $(linked),-lzstd) -ldl
+tool_libs := $(if $(linked),$(opened_libs)) -ldl
+# Tests also call functions that are not in the tables, such as compressors.
+test_libs := $(opened_libs) -ldl
 archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
-bench_libs = $(lib_libs) $(if $(HAVE_ISAL),$(call archive,isal)) $(if $(HAVE_PCRE2),$(call archive,pcre2-8))
-# Debugging information is two thirds of a program, and the kernel may read all of a program that starts from storage.
 small_link_flags = -Wl,--compress-debug-sections=zlib
 link = $(CC) $(hard_link_flags) $(small_link_flags) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
+# Debugging information is two thirds of a program, and the kernel may read all of a program that starts from storage.
+# It is moved to .debug/NAME.debug in the folder of the file, where debuggers find it.
+OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy 2>/dev/null)
+debug_file = $(@D)/.debug/$(@F).debug
+split_debug = $(if $(SANITIZE),,if command -v '$(OBJCOPY)' >/dev/null 2>&1; then \
+    mkdir -p $(@D)/.debug && '$(OBJCOPY)' --only-keep-debug $@ $(debug_file) && chmod 644 $(debug_file) && \
+    '$(OBJCOPY)' --strip-debug --add-gnu-debuglink=$(debug_file) $@; \
+  fi && )
 link_program = $(link) $(hard_program_flags)
 # A sanitizer's runtime is linked only into programs, so a sanitized shared library may have undefined symbols.
 so_flags = -shared -Wl,-soname,$(SONAME) -Wl,--version-script=src/libtokmap.map $(if $(SANITIZE),,-Wl,-z,defs)
@@ -227,7 +239,7 @@ linked_from := $(BUILD)/linked_from
 $(linked_from): force
 	@mkdir -p $(@D)
 	@new=$@.$$$$; \
-	  printf '%s\n' '$(OBJ) $(link_program) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(bench_libs) \
+	  printf '%s\n' '$(OBJ) $(link_program) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(test_libs) \
   $(old_program_flags) $(wheel_tool_libs)' \
 	  '$(library_objects) $(text_objects)' \
 	  '$(cli_objects)' '$(tool_objects)' '$(bench_objects)' '$(support_objects)' '$(cuda_software_objects)' >$$new; \
@@ -240,6 +252,29 @@ $(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f 
   -mavx512vbmi -mavx512vbmi2 -maes -mvaes -mbmi -mbmi2 -mlzcnt -mpopcnt)
 $(OBJ)/%.c.o: %.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
+
+# The names of the libraries that are loaded at their first use: those that the linker stores in a program which needs
+# them. Without readelf they are the names that these libraries have had in Debian and Ubuntu for many years.
+library_names := $(OBJ)/library_names.h
+known_names := libzstd.so.1 libisal.so.2 libpcre2-8.so.0 libsnappy.so.1 liblz4.so.1 libbrotlidec.so.1 libbz2.so.1.0 \
+  liblzma.so.5
+$(library_names): $(linked_from)
+	$(Q)mkdir -p $(@D) && echo 'int main(void) { return 0; }' >$(@D)/needs.c && \
+	  $(CC) $(CFLAGS) $(LDFLAGS) $(@D)/needs.c -o $(@D)/needs -Wl,--no-as-needed $(opened_libs) $(LIBS) && \
+	  names=$$(readelf -d $(@D)/needs 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p') && \
+	  for name in $(opened); do \
+	    for file in $${names:-$(known_names)} none; do case $$file in "lib$$name.so"*) break ;; esac; done && \
+	    if [ $$file = none ]; then \
+	      echo "tokmap: lib$$name is installed as an archive only; build with: make DLOPEN=no" >&2; exit 1; \
+	    fi; \
+	    echo "#define LIBRARY_FILE_$$(echo $$name | tr - _) \"$$file\""; \
+	  done >$@.new && mv $@.new $@
+naming_objects := $(call objects,src/platform/zstd_library.c tokenize_tools/corpus/codec_libraries.c \
+  tokenize_tools/pretokenize/pcre2_library.c)
+ifeq ($(linked),)
+$(naming_objects): $(library_names)
+$(naming_objects): private_flags := -include $(library_names)
+endif
 
 # The assembler embeds the kernels and the text of the scripts for shells. Link-time optimization would lose it.
 $(OBJ)/src/cuda/expand_ptx.c.o: src/cuda/expand.ptx src/cuda/expand.fatbin
@@ -257,11 +292,11 @@ $(text_archive): $(text_objects) $(linked_from)
 $(BUILD)/lib/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
 	  $(link) $(so_flags) $(library_objects) $(text_archive) -pthread $(lib_libs) $(LIBS) && \
-	  ln -sf $(SONAME) $(@D)/libtokmap.so
+	  $(split_debug)ln -sf $(SONAME) $(@D)/libtokmap.so
 # The tokenizers. The shared library has its own copy of the functions of src/ that it uses, and exports none of them.
 tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece vocabulary
 tokenizer_objects := $(filter $(tokenizer_rooms:%=$(OBJ)/tokenize_tools/%/%),$(tool_objects))
-tokenizer_libs := $(if $(HAVE_PCRE2),-lpcre2-8) $(lib_libs)
+tokenizer_libs := $(if $(linked),$(if $(HAVE_PCRE2),-lpcre2-8)) $(lib_libs)
 tokenizer_so_flags := $(subst $(SONAME),$(TOKENIZE_SONAME),$(subst \
   src/libtokmap.map,tokenize_tools/libtokmap_tokenize.map,$(so_flags)))
 $(BUILD)/lib/libtokmap_tokenize.a: $(tokenizer_objects) $(linked_from)
@@ -270,25 +305,21 @@ $(BUILD)/lib/$(TOKENIZE_SONAME): $(tokenizer_objects) $(BUILD)/lib/libtokmap.a t
   $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
 	  $(link) $(tokenizer_so_flags) $(tokenizer_objects) $(BUILD)/lib/libtokmap.a -pthread \
-	  -Wl,--as-needed $(tokenizer_libs) $(LIBS) && ln -sf $(TOKENIZE_SONAME) $(@D)/libtokmap_tokenize.so
+	  -Wl,--as-needed $(tokenizer_libs) $(LIBS) && $(split_debug)ln -sf $(TOKENIZE_SONAME) $(@D)/libtokmap_tokenize.so
 $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
   $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
-	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
+	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm && $(split_debug):
 # The cases `tokenize`, `parquet`, and `hostile` call tokenizers, the reader of Parquet, and the trainer's table of
-# words directly, because measuring the command would include reading and printing. Here the reader has no codec but
-# zstd, whose library is needed anyway: with all of them tokmap-bench would start more slowly.
-bench_codec := $(OBJ)/bench/parquet_codec_of_bench.c.o
-$(bench_codec): tokenize_tools/corpus/parquet_codec.c
-	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(filter-out -DHAVE_%,$(c_flags)) $(room_flags) -c $< -o $@
-bench_tool_objects := $(tokenizer_objects) $(bench_codec) $(call \
-  objects,tokenize_tools/corpus/file_type.c tokenize_tools/corpus/name_list.c tokenize_tools/train/train_pieces.c) \
-  $(filter-out %/parquet_documents.c.o %/parquet_codec.c.o, \
+# words directly, because measuring the command would include reading and printing.
+bench_tool_objects := $(tokenizer_objects) $(call objects,$(addprefix tokenize_tools/, \
+  corpus/codec_libraries.c corpus/file_type.c corpus/name_list.c train/train_pieces.c)) \
+  $(filter-out %/parquet_documents.c.o, \
   $(filter $(OBJ)/tokenize_tools/corpus/parquet_%,$(tool_objects)))
 $(BUILD)/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects) \
   $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
-	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(bench_libs) $(LIBS) -lm
+	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm && $(split_debug):
 
 # For the Python package, which may be installed on other machines: the files are without debugging information, contain
 # zstd, ISA-L, and PCRE2 where those are installed as archives, and call the oldest versions of glibc's functions
@@ -338,15 +369,15 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(OBJ)/$(1).o
 endef
 $(foreach source,$(unit_sources),$(eval $(call unit_program,$(source))))
 $(unit_programs): $(program_parts)
-	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) \
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) \
 	  $(if $(HAVE_BROTLI),-lbrotlienc) -lcmocka $(LIBS) -lm
 # Without ENGINE (libFuzzer), a harness is linked with a driver that replays files and mutates them from a seed.
 $(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OBJ)/tests/fuzz/driver.c.o) \
   $(filter-out $(support_objects),$(program_parts))
-	$(Q)mkdir -p $(@D) && $(link) $(ENGINE) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
+	$(Q)mkdir -p $(@D) && $(link) $(ENGINE) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) $(LIBS) -lm
 $(reference_programs): $(BUILD)/tests/%: $(OBJ)/tests/reference/%.c.o \
   $(filter-out $(support_objects),$(program_parts))
-	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm
+	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) $(LIBS) -lm
 $(torture_programs): $(BUILD)/tests/%: $(OBJ)/tests/torture/%.c.o $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(lib_libs) $(LIBS)
 # These libraries are preloaded into programs of any kind, so they are never built with a sanitizer.
@@ -483,12 +514,13 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' \
 	  'includedir=$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))' '' \
 	  'Name: tokmap' 'Description: flat token files, delivered in an order that can be computed and resumed' \
-	  'Version: $(VERSION)' 'Requires.private: libzstd' 'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltokmap' \
+	  'Version: $(VERSION)' $(if $(linked),'Requires.private: libzstd') \
+	  'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltokmap' \
 	  'Libs.private: -pthread -ldl' >'$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
 	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' '' \
 	  'Name: tokmap-tokenize' 'Description: text to token ids and back, exactly as the reference tokenizers do it' \
 	  'Version: $(VERSION)' 'Requires: tokmap' 'Libs: -L$${libdir} -ltokmap_tokenize' \
-	  $(if $(HAVE_PCRE2),'Requires.private: libpcre2-8') >'$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
+	  $(if $(linked),$(if $(HAVE_PCRE2),'Requires.private: libpcre2-8')) >'$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(if $(man1_pages),$(Q)$(call install_man,$(man1_pages),$(man1dir)))
 	$(if $(man5_pages),$(Q)$(call install_man,$(man5_pages),$(man5dir)))

@@ -75,8 +75,7 @@ static void codecs_print(struct cli_json *json)
 {
     const char *before = "Parquet codecs: ";
     for (int64_t codec = PARQUET_CODEC_SNAPPY; codec < PARQUET_CODEC_COUNT; codec++) {
-        struct tokmap_error why;
-        if (codec == PARQUET_CODEC_LZ4_OLD || parquet_codec_check(codec, &why))
+        if (codec == PARQUET_CODEC_LZ4_OLD || !parquet_codec_is_built(codec))
             continue;
         if (json)
             cli_json_text(json, NULL, parquet_codec_name(codec));

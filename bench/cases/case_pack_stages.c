@@ -17,7 +17,6 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "common/bytes.h"
 #include "harness/bench_text.h"
@@ -25,6 +24,7 @@
 #include "harness/made_files.h"
 #include "harness/made_text.h"
 #include "platform/os.h"
+#include "platform/zstd_library.h"
 
 #define FILES 16
 #define JOURNAL_TIMES 2 /* how often the journal's input names each file */
@@ -190,8 +190,8 @@ static int compressed_write(struct making *making, size_t bytes)
     int system = 0;
     while (!system && (bytes ? in.pos < in.size : left != 0)) {
         ZSTD_outBuffer out = {making->out, making->out_bytes, 0};
-        left = ZSTD_compressStream2(making->zstd, &out, &in, bytes ? ZSTD_e_continue : ZSTD_e_end);
-        if (ZSTD_isError(left))
+        left = libzstd.ZSTD_compressStream2(making->zstd, &out, &in, bytes ? ZSTD_e_continue : ZSTD_e_end);
+        if (libzstd.ZSTD_isError(left))
             return ENOMEM;
         system = os_write(making->fds[COMPRESSED], making->out, out.pos);
     }
@@ -245,18 +245,24 @@ static int records_write(struct bench *bench, struct pack_stages *stages, struct
 
 static int records_make(struct bench *bench, struct pack_stages *stages)
 {
+    char reason[LIBRARY_REASON];
+    if (!library_load(&libzstd_library, reason, sizeof reason)) {
+        cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason,
+                libzstd_library.package);
+        return CLI_FAILED;
+    }
     struct making making = {.text = made_text_new(12),
                             .real = &stages->real,
                             .state = 13,
                             .record = malloc(RECORD_MOST + 4),
                             .line = malloc(LINE_MOST),
-                            .zstd = ZSTD_createCCtx(),
-                            .out_bytes = ZSTD_CStreamOutSize(),
+                            .zstd = libzstd.ZSTD_createCCtx(),
+                            .out_bytes = libzstd.ZSTD_CStreamOutSize(),
                             .fds = {-1, -1}};
     making.out = malloc(making.out_bytes);
     int result = CLI_DONE;
     if (!making.text || !making.record || !making.line || !making.zstd || !making.out ||
-        ZSTD_isError(ZSTD_CCtx_setParameter(making.zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)))
+        libzstd.ZSTD_isError(libzstd.ZSTD_CCtx_setParameter(making.zstd, ZSTD_c_compressionLevel, ZSTD_LEVEL)))
         result = bench_no_memory(bench);
     else
         result = records_write(bench, stages, &making);
@@ -264,7 +270,7 @@ static int records_make(struct bench *bench, struct pack_stages *stages)
     free(making.record);
     free(making.line);
     free(making.out);
-    (void)ZSTD_freeCCtx(making.zstd);
+    (void)libzstd.ZSTD_freeCCtx(making.zstd);
     return result;
 }
 

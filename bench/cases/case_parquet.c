@@ -11,7 +11,6 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "case_tokenize_pack.h"
 #include "cli/cli.h"
@@ -21,6 +20,7 @@
 #include "harness/made_files.h"
 #include "harness/made_parquet.h"
 #include "platform/os.h"
+#include "platform/zstd_library.h"
 
 #define RUN_BYTES ((uint64_t)1 << 20) /* of a run of rows, as in pack on a few threads */
 #define RUN_ROWS 8192
@@ -104,8 +104,8 @@ static int limit_repeat(struct bench *bench, struct reading *reading, size_t fil
         system = os_pread(fd, reading->stored, page->stored, page->offset, &got);
         sound = got == page->stored;
         if (file == ZSTD && sound)
-            sound =
-                ZSTD_decompressDCtx(reading->zstd, reading->bytes, page->bytes, reading->stored, got) == page->bytes;
+            sound = libzstd.ZSTD_decompressDCtx(reading->zstd, reading->bytes, page->bytes, reading->stored, got) ==
+                    page->bytes;
     }
     const uint64_t ended = os_thread_cpu_ns();
     os_close(fd);
@@ -135,7 +135,7 @@ static int files_make(struct bench *bench, struct reading *reading)
     }
     reading->stored = calloc(1, (size_t)most);
     reading->bytes = calloc(1, (size_t)most);
-    reading->zstd = ZSTD_createDCtx();
+    reading->zstd = libzstd.ZSTD_createDCtx(); /* made_parquet_write() has loaded zstd */
     struct tokmap_error error = {0};
     if (parquet_pool_new(&reading->pool, &error))
         return bench_failed(bench, &error);
@@ -197,7 +197,7 @@ static int run(struct bench *bench)
         made_parquet_free(&reading.made[i]);
     free(reading.stored);
     free(reading.bytes);
-    (void)ZSTD_freeDCtx(reading.zstd);
+    (void)libzstd.ZSTD_freeDCtx(reading.zstd);
     parquet_pool_release(reading.pool);
     bench_text_close(&reading.text);
     return result;

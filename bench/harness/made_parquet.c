@@ -9,12 +9,12 @@
 #include <assert.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "platform/os.h"
+#include "platform/zstd_library.h"
 
 #define PAGE_BYTES ((uint64_t)1 << 20) /* the default of most writers */
 #define GROUP_ROWS ((uint64_t)1 << 16)
@@ -109,12 +109,12 @@ static int page_write(struct parquet_making *making, uint64_t rows)
     struct bytes_buffer *stored = &making->values;
     const size_t bytes = making->values.count;
     if (making->compressed) {
-        const size_t most = ZSTD_compressBound(bytes);
+        const size_t most = libzstd.ZSTD_compressBound(bytes);
         making->packed.count = 0;
         if (!bytes_reserve(&making->packed, most))
             return out_of_memory(making);
-        making->packed.count = ZSTD_compress(making->packed.bytes, most, making->values.bytes, bytes, LEVEL);
-        if (ZSTD_isError(making->packed.count))
+        making->packed.count = libzstd.ZSTD_compress(making->packed.bytes, most, making->values.bytes, bytes, LEVEL);
+        if (libzstd.ZSTD_isError(making->packed.count))
             return out_of_memory(making);
         stored = &making->packed;
     }
@@ -234,6 +234,12 @@ int made_parquet_write(struct bench *bench, const char *path, const struct token
                        bool compressed, struct made_parquet *made)
 {
     struct parquet_making making = {.bench = bench, .made = made, .path = path, .compressed = compressed};
+    char reason[LIBRARY_REASON];
+    if (compressed && !library_load(&libzstd_library, reason, sizeof reason)) {
+        cli_say(bench->program, "zstd cannot be loaded (%s); install it (apt-get install %s)", reason,
+                libzstd_library.package);
+        return CLI_FAILED;
+    }
     making.groups = calloc(count / GROUP_ROWS + 1, sizeof *making.groups);
     if (!making.groups)
         return bench_no_memory(bench);

@@ -9,13 +9,13 @@
 
 #include <errno.h>
 #include <stdlib.h>
-#include <zstd.h>
 
 #include "block_rounds.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
+#include "platform/zstd_library.h"
 #include "sealed.h"
 
 #define BLOCK_FRAMES ((size_t)(BLOCK_BYTES / FRAME_BYTES))
@@ -85,10 +85,10 @@ static enum tokmap_status frame_make(const struct writing *writing, struct worke
     const char *path = writing->options->path;
     const size_t at = i * FRAME_BYTES, bytes = (size_t)min64(FRAME_BYTES, slot->bytes - at);
     uint8_t *stored = slot->stored + slot->stored_bytes;
-    const size_t made = ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, slot->tokens + at, bytes);
-    if (ZSTD_isError(made))
+    const size_t made = libzstd.ZSTD_compress2(worker->zstd, stored, FRAME_STORED_MOST, slot->tokens + at, bytes);
+    if (libzstd.ZSTD_isError(made))
         return error_set(&slot->error, TOKMAP_ERROR_MEMORY, path, TOKMAP_NO_OFFSET,
-                         "zstd cannot compress the tokens: %s", ZSTD_getErrorName(made));
+                         "zstd cannot compress the tokens: %s", libzstd.ZSTD_getErrorName(made));
     slot->sizes[i] = (uint32_t)made;
     slot->hashes[i] = hash64(slot->tokens + at, bytes);
     const struct sealed_frame frame = {.stored = (uint32_t)made, .bytes = (uint32_t)bytes, .hash = slot->hashes[i]};
@@ -191,10 +191,10 @@ int frames_section(struct frames *frames, struct index_writer *index)
 static bool worker_make(struct worker *worker, int level)
 {
     worker->reader = sealed_reader_new();
-    worker->zstd = ZSTD_createCCtx();
+    worker->zstd = libzstd.ZSTD_createCCtx();
     worker->again = malloc(FRAME_BYTES);
     return worker->reader && worker->zstd && worker->again &&
-           !ZSTD_isError(ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_compressionLevel, level));
+           !libzstd.ZSTD_isError(libzstd.ZSTD_CCtx_setParameter(worker->zstd, ZSTD_c_compressionLevel, level));
 }
 
 static bool memory_make(struct writing *writing, uint64_t blocks)
@@ -218,7 +218,7 @@ static bool memory_make(struct writing *writing, uint64_t blocks)
 static void memory_free(struct writing *writing)
 {
     for (uint32_t i = 0; i < writing->worker_count && writing->workers; i++) {
-        (void)ZSTD_freeCCtx(writing->workers[i].zstd);
+        (void)libzstd.ZSTD_freeCCtx(writing->workers[i].zstd);
         sealed_reader_free(writing->workers[i].reader);
         free(writing->workers[i].again);
     }
@@ -242,8 +242,11 @@ enum tokmap_status frames_write(struct frames *frames, const struct frames_optio
                          "a sealed shard has at most %" PRIu64 " bytes of tokens, but this one has %" PRIu64
                          "; pack several shards",
                          FRAMES_MOST * FRAME_BYTES, options->token_bytes);
-    enum tokmap_status status =
-        memory_make(&writing, blocks) ? TOKMAP_OK : error_set_memory(error, "the sealing of a shard", BLOCK_BYTES);
+    enum tokmap_status status = sealed_load(options->path, error);
+    if (status)
+        return status;
+    if (!memory_make(&writing, blocks))
+        status = error_set_memory(error, "the sealing of a shard", BLOCK_BYTES);
     const struct block_rounds rounds = {.name = "tokmap-seal",
                                         .blocks = blocks,
                                         .threads = writing.worker_count,

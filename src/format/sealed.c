@@ -23,12 +23,12 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
+#include "platform/zstd_library.h"
 
 #define REMEDY "restore the file from a good copy, or pack the shard again"
 #define ENTRIES_AT_ONCE ((uint64_t)512) /* of the seek table */
@@ -95,12 +95,23 @@ enum tokmap_status sealed_place(const struct index *index, uint64_t at, uint64_t
     return TOKMAP_OK;
 }
 
+enum tokmap_status sealed_load(const char *path, struct tokmap_error *error)
+{
+    char reason[LIBRARY_REASON];
+    return library_load(&libzstd_library, reason, sizeof reason)
+               ? TOKMAP_OK
+               : error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                           "sealed tokens are compressed with zstd, whose library cannot be loaded (%s); install it "
+                           "(apt-get install %s)",
+                           reason, libzstd_library.package);
+}
+
 struct sealed_reader *sealed_reader_new(void)
 {
-    struct sealed_reader *reader = malloc(sizeof *reader);
+    struct sealed_reader *reader = sealed_load(NULL, NULL) ? NULL : malloc(sizeof *reader);
     if (!reader)
         return NULL;
-    reader->zstd = ZSTD_createDCtx();
+    reader->zstd = libzstd.ZSTD_createDCtx();
     reader->frame = NO_FRAME;
     if (reader->zstd)
         return reader;
@@ -111,7 +122,7 @@ struct sealed_reader *sealed_reader_new(void)
 void sealed_reader_free(struct sealed_reader *reader)
 {
     if (reader)
-        (void)ZSTD_freeDCtx(reader->zstd);
+        (void)libzstd.ZSTD_freeDCtx(reader->zstd);
     free(reader);
 }
 
@@ -122,14 +133,14 @@ static const char *unpack(struct sealed_reader *reader, const struct sealed_fram
 {
     if (frame->stored < 4 || load32(stored) != ZSTD_MAGICNUMBER)
         return "it is not a frame of zstd";
-    const size_t whole = ZSTD_findFrameCompressedSize(stored, frame->stored);
-    if (ZSTD_isError(whole))
-        return ZSTD_getErrorName(whole);
+    const size_t whole = libzstd.ZSTD_findFrameCompressedSize(stored, frame->stored);
+    if (libzstd.ZSTD_isError(whole))
+        return libzstd.ZSTD_getErrorName(whole);
     if (whole != frame->stored)
         return "the frame of zstd ends before";
-    const size_t got = ZSTD_decompressDCtx(reader->zstd, into, frame->bytes, stored, frame->stored);
-    if (ZSTD_isError(got))
-        return ZSTD_getErrorName(got);
+    const size_t got = libzstd.ZSTD_decompressDCtx(reader->zstd, into, frame->bytes, stored, frame->stored);
+    if (libzstd.ZSTD_isError(got))
+        return libzstd.ZSTD_getErrorName(got);
     if (got != frame->bytes)
         return "it has fewer tokens than the index says";
     return hash64(into, frame->bytes) == frame->hash ? NULL : "its tokens do not match their hash in the index";

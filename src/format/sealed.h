@@ -37,9 +37,13 @@ enum tokmap_status sealed_frame_find(const struct index *index, uint64_t number,
 enum tokmap_status sealed_place(const struct index *index, uint64_t at, uint64_t count, uint64_t *from, uint64_t *to,
                                 struct tokmap_error *error);
 
+/* Loads libzstd, without which sealed tokens are neither read nor written. Any thread. Statuses: OK, ERROR_UNSUPPORTED
+ * (with `path` and what to install). */
+enum tokmap_status sealed_load(const char *path, struct tokmap_error *error);
+
 /* The memory of one thread that unpacks frames: about 300 KiB. */
 struct sealed_reader;
-struct sealed_reader *sealed_reader_new(void);         /* NULL without memory */
+struct sealed_reader *sealed_reader_new(void);         /* NULL without memory or libzstd */
 void sealed_reader_free(struct sealed_reader *reader); /* accepts NULL */
 
 /* Unpacks a frame, whose frame->stored bytes are at `stored`, to `into`, which has room for frame->bytes, and compares

@@ -433,6 +433,8 @@ enum tokmap_status shard_seal(const char *index_path, const struct shard_seal_op
                            "; pack several shards",
                            FRAMES_MOST * FRAME_BYTES, old->token_bytes);
     if (!status)
+        status = sealed_load(index_path, error);
+    if (!status)
         status = prepare(&sealing);
     result->changed = options->unseal ? sealed : !sealed || options->replace;
     if (!status && result->changed)

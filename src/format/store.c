@@ -19,6 +19,9 @@ enum tokmap_status store_open(struct store *store, struct tokmap_error *error)
     assert(store->sealed || (store->offset <= store->bytes &&
                              store->tokens <= (store->bytes - store->offset) >> element_shift(store->element)));
     store->map = NULL;
+    const enum tokmap_status status = store->sealed ? sealed_load(store->path, error) : TOKMAP_OK;
+    if (status)
+        return status;
     int system = os_open(store->path, OS_READ_NOW, &store->fd);
     if (system) {
         store->fd = -1;

@@ -19,25 +19,11 @@
 #include <limits.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
-#include <zstd_errors.h>
 
+#include "codec_libraries.h"
 #include "common/bytes.h"
 #include "common/error.h"
-
-#ifdef HAVE_ISAL
-#include <isa-l/igzip_lib.h>
-#endif
-#ifdef HAVE_SNAPPY
-#include <snappy-c.h>
-#endif
-#ifdef HAVE_LZ4
-#include <lz4.h>
-#include <lz4frame.h>
-#endif
-#ifdef HAVE_BROTLI
-#include <brotli/decode.h>
-#endif
+#include "platform/zstd_library.h"
 
 #define TRUSTED_RATIO 64
 #define TRUSTED_BYTES ((size_t)1 << 20)
@@ -107,6 +93,52 @@ const char *parquet_codec_name(int64_t codec)
     return codec < 0 || codec >= PARQUET_CODEC_COUNT ? NULL : kinds[codec].name;
 }
 
+bool parquet_codec_is_built(int64_t codec)
+{
+    return parquet_codec_name(codec) && kinds[codec].built;
+}
+
+/* The library of a codec that is built; NULL for no compression. */
+static struct library *library_of(int64_t codec)
+{
+    switch (codec) {
+#ifdef HAVE_SNAPPY
+    case PARQUET_CODEC_SNAPPY:
+        return &libsnappy_library;
+#endif
+#ifdef HAVE_ISAL
+    case PARQUET_CODEC_GZIP:
+        return &libisal_library;
+#endif
+#ifdef HAVE_BROTLI
+    case PARQUET_CODEC_BROTLI:
+        return &libbrotli_library;
+#endif
+#ifdef HAVE_LZ4
+    case PARQUET_CODEC_LZ4_OLD:
+    case PARQUET_CODEC_LZ4_RAW:
+        return &liblz4_library;
+#endif
+    case PARQUET_CODEC_ZSTD:
+        return &libzstd_library;
+    default:
+        return NULL;
+    }
+}
+
+/* Loads the library of a codec that is built. */
+static enum tokmap_status codec_load(int64_t codec, struct tokmap_error *error)
+{
+    char reason[LIBRARY_REASON];
+    struct library *library = library_of(codec);
+    if (!library || library_load(library, reason, sizeof reason))
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                     "the column is compressed with %s, and the library that reads it cannot be loaded (%s); install "
+                     "it (apt-get install %s)",
+                     kinds[codec].name, reason, library->package);
+}
+
 enum tokmap_status parquet_codec_check(int64_t codec, struct tokmap_error *error)
 {
     const char *name = parquet_codec_name(codec);
@@ -116,7 +148,7 @@ enum tokmap_status parquet_codec_check(int64_t codec, struct tokmap_error *error
                          ", which tokmap does not know; write the file again with zstd",
                          codec);
     if (kinds[codec].built)
-        return TOKMAP_OK;
+        return codec_load(codec, error);
     if (!kinds[codec].library)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                          "the column is compressed with %s, which tokmap cannot read; write the file again with zstd",
@@ -137,12 +169,14 @@ void parquet_codec_free(struct parquet_codec *codecs)
 {
     if (!codecs)
         return;
-    (void)ZSTD_freeDCtx(codecs->zstd);
+    if (codecs->zstd)
+        (void)libzstd.ZSTD_freeDCtx(codecs->zstd);
 #ifdef HAVE_ISAL
     free(codecs->gzip);
 #endif
 #ifdef HAVE_LZ4
-    (void)LZ4F_freeDecompressionContext(codecs->lz4);
+    if (codecs->lz4)
+        (void)liblz4.LZ4F_freeDecompressionContext(codecs->lz4);
 #endif
     free(codecs);
 }
@@ -202,23 +236,25 @@ static enum tokmap_status decode_zstd(struct page *page)
     struct parquet_codec *codecs = page->codecs;
     struct bytes_buffer *into = page->into;
     if (!codecs->zstd)
-        codecs->zstd = ZSTD_createDCtx();
-    if (!codecs->zstd || ZSTD_isError(ZSTD_DCtx_reset(codecs->zstd, ZSTD_reset_session_only)))
-        return error_set_memory(page->error, "zstd decompression", ZSTD_DStreamOutSize());
+        codecs->zstd = libzstd.ZSTD_createDCtx();
+    if (!codecs->zstd || libzstd.ZSTD_isError(libzstd.ZSTD_DCtx_reset(codecs->zstd, ZSTD_reset_session_only)))
+        return error_set_memory(page->error, "zstd decompression", libzstd.ZSTD_DStreamOutSize());
     if (page->room == page->bytes) {
-        const size_t made = ZSTD_decompressDCtx(codecs->zstd, into->bytes, page->room + 1, page->from, page->stored);
-        if (ZSTD_isError(made))
-            return ZSTD_getErrorCode(made) == ZSTD_error_dstSize_tooSmall ? wrong_size(page, "more")
-                                                                          : damaged(page, ZSTD_getErrorName(made));
+        const size_t made =
+            libzstd.ZSTD_decompressDCtx(codecs->zstd, into->bytes, page->room + 1, page->from, page->stored);
+        if (libzstd.ZSTD_isError(made))
+            return libzstd.ZSTD_getErrorCode(made) == ZSTD_error_dstSize_tooSmall
+                       ? wrong_size(page, "more")
+                       : damaged(page, libzstd.ZSTD_getErrorName(made));
         into->count = made;
         return TOKMAP_OK;
     }
     ZSTD_inBuffer in = {page->from, page->stored, 0};
     for (;;) {
         ZSTD_outBuffer out = {into->bytes, page->room + 1, into->count};
-        const size_t result = ZSTD_decompressStream(codecs->zstd, &out, &in);
-        if (ZSTD_isError(result))
-            return damaged(page, ZSTD_getErrorName(result));
+        const size_t result = libzstd.ZSTD_decompressStream(codecs->zstd, &out, &in);
+        if (libzstd.ZSTD_isError(result))
+            return damaged(page, libzstd.ZSTD_getErrorName(result));
         into->count = out.pos;
         if (!result && in.pos == in.size)
             return TOKMAP_OK;
@@ -248,7 +284,7 @@ static enum tokmap_status decode_gzip(struct page *page)
     for (size_t at = 0; at < page->stored || !at;) {
         const uint8_t *head = page->from + at;
         const bool zlib = page->stored - at >= 2 && (head[0] & 15) == 8 && ((uint32_t)head[0] << 8 | head[1]) % 31 == 0;
-        isal_inflate_init(gzip);
+        libisal.isal_inflate_init(gzip);
         gzip->crc_flag = zlib ? ISAL_ZLIB : ISAL_GZIP;
         do {
             if (into->count > page->room) {
@@ -262,7 +298,7 @@ static enum tokmap_status decode_gzip(struct page *page)
             gzip->avail_in = (uint32_t)offered_in;
             gzip->next_out = into->bytes + into->count;
             gzip->avail_out = (uint32_t)offered_out;
-            const int result = isal_inflate(gzip);
+            const int result = libisal.isal_inflate(gzip);
             const size_t made = offered_out - gzip->avail_out, used = offered_in - gzip->avail_in;
             into->count += made;
             at += used;
@@ -286,7 +322,7 @@ static enum tokmap_status decode_brotli(struct page *page)
 {
 #ifdef HAVE_BROTLI
     struct bytes_buffer *into = page->into;
-    BrotliDecoderState *brotli = BrotliDecoderCreateInstance(NULL, NULL, NULL);
+    BrotliDecoderState *brotli = libbrotli.BrotliDecoderCreateInstance(NULL, NULL, NULL);
     if (!brotli)
         return error_set_memory(page->error, "Brotli decompression", UINT64_MAX);
     size_t left = page->stored;
@@ -295,20 +331,21 @@ static enum tokmap_status decode_brotli(struct page *page)
     for (bool done = false; !done && !status;) {
         size_t out = page->room + 1 - into->count;
         uint8_t *at = into->bytes + into->count;
-        const BrotliDecoderResult result = BrotliDecoderDecompressStream(brotli, &left, &from, &out, &at, NULL);
+        const BrotliDecoderResult result =
+            libbrotli.BrotliDecoderDecompressStream(brotli, &left, &from, &out, &at, NULL);
         into->count = (size_t)(at - into->bytes);
         if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_OUTPUT)
             status = page_grow(page);
         else if (result == BROTLI_DECODER_RESULT_NEEDS_MORE_INPUT)
             status = damaged(page, "it ends in the middle");
         else if (result != BROTLI_DECODER_RESULT_SUCCESS)
-            status = damaged(page, BrotliDecoderErrorString(BrotliDecoderGetErrorCode(brotli)));
+            status = damaged(page, libbrotli.BrotliDecoderErrorString(libbrotli.BrotliDecoderGetErrorCode(brotli)));
         else if (left)
             status = damaged(page, "it ends before the page does");
         else
             done = true;
     }
-    BrotliDecoderDestroyInstance(brotli);
+    libbrotli.BrotliDecoderDestroyInstance(brotli);
     return status;
 #else
     return parquet_codec_check(PARQUET_CODEC_BROTLI, page->error);
@@ -322,7 +359,7 @@ static enum tokmap_status decode_snappy(struct page *page)
 #ifdef HAVE_SNAPPY
     const char *from = (const char *)page->from;
     size_t bytes;
-    if (snappy_uncompressed_length(from, page->stored, &bytes) != SNAPPY_OK)
+    if (libsnappy.snappy_uncompressed_length(from, page->stored, &bytes) != SNAPPY_OK)
         return damaged(page, "it has no length");
     if (bytes != page->bytes)
         return error_set(page->error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
@@ -333,7 +370,7 @@ static enum tokmap_status decode_snappy(struct page *page)
     const enum tokmap_status status = page_room(page, bytes);
     if (status)
         return status;
-    if (snappy_uncompress(from, page->stored, (char *)page->into->bytes, &bytes) != SNAPPY_OK)
+    if (libsnappy.snappy_uncompress(from, page->stored, (char *)page->into->bytes, &bytes) != SNAPPY_OK)
         return damaged(page, "it is not valid");
     page->into->count = bytes;
     return TOKMAP_OK;
@@ -355,8 +392,8 @@ static enum tokmap_status lz4_room(struct page *page)
 /* Decompresses one block to the end of page->into. Returns false if it is damaged or larger than `most`. */
 static bool lz4_block(struct page *page, const uint8_t *from, size_t stored, size_t most)
 {
-    const int made =
-        LZ4_decompress_safe((const char *)from, (char *)page->into->bytes + page->into->count, (int)stored, (int)most);
+    const int made = liblz4.LZ4_decompress_safe((const char *)from, (char *)page->into->bytes + page->into->count,
+                                                (int)stored, (int)most);
     if (made < 0)
         return false;
     page->into->count += (size_t)made;
@@ -402,17 +439,17 @@ static bool lz4_hadoop(struct page *page)
 static bool lz4_frame(struct page *page)
 {
     LZ4F_dctx **lz4 = &page->codecs->lz4;
-    if (!*lz4 && LZ4F_isError(LZ4F_createDecompressionContext(lz4, LZ4F_VERSION)))
+    if (!*lz4 && liblz4.LZ4F_isError(liblz4.LZ4F_createDecompressionContext(lz4, LZ4F_VERSION)))
         return false;
-    LZ4F_resetDecompressionContext(*lz4);
+    liblz4.LZ4F_resetDecompressionContext(*lz4);
     size_t at = 0, result = 1;
     page->into->count = 0;
     while (at < page->stored) {
         size_t out = page->bytes + 1 - page->into->count, in = page->stored - at;
-        result = LZ4F_decompress(*lz4, page->into->bytes + page->into->count, &out, page->from + at, &in, NULL);
+        result = liblz4.LZ4F_decompress(*lz4, page->into->bytes + page->into->count, &out, page->from + at, &in, NULL);
         page->into->count += out;
         at += in;
-        if (LZ4F_isError(result) || (!in && !out) || page->into->count > page->bytes)
+        if (liblz4.LZ4F_isError(result) || (!in && !out) || page->into->count > page->bytes)
             return false;
     }
     return !result && page->into->count == page->bytes;

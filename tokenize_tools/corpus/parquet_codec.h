@@ -5,11 +5,13 @@
  * header may lie, so memory grows with the bytes that really come out of the page, and a claim that no page of this
  * size can fulfill is refused before anything is allocated for it.
  *
- * Snappy, gzip, LZ4, and Brotli are read by libraries that a build may lack; parquet_codec_check() says so.
+ * Snappy, gzip, LZ4, and Brotli are read by libraries that a build may lack, or the machine that it runs on;
+ * parquet_codec_check() says so.
  */
 #ifndef TOKMAP_CORPUS_PARQUET_CODEC_H
 #define TOKMAP_CORPUS_PARQUET_CODEC_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 
@@ -35,8 +37,12 @@ enum parquet_codec_kind {
 /* Returns the name of a codec for messages ("Snappy"), or NULL for a number that is not one. */
 const char *parquet_codec_name(int64_t codec);
 
-/* Returns OK if this build reads the codec, and ERROR_UNSUPPORTED with what to do if it does not: install a package and
- * build again, or, for LZO and unknown numbers, write the file with another codec. The message has no path. */
+/* Returns true if this build reads the codec. Its library may still be missing on this machine. */
+bool parquet_codec_is_built(int64_t codec);
+
+/* Returns OK if the codec can be read now, for which its library is loaded. Otherwise returns ERROR_UNSUPPORTED with
+ * what to do: install a package, and build again where this build lacks the codec; or, for LZO and unknown numbers,
+ * write the file with another codec. The message has no path. */
 enum tokmap_status parquet_codec_check(int64_t codec, struct tokmap_error *error);
 
 /* The decompressors, which are reused from page to page. Thread rule: one thread at a time. */

@@ -1,16 +1,15 @@
 /* parquet_crc.c - see parquet_crc.h. ISA-L has a fast function. Without it, 4 bits are processed at a time. */
 #include "parquet_crc.h"
 
-#ifdef HAVE_ISAL
-#include <isa-l/crc.h>
+#include "codec_libraries.h"
 
 uint32_t parquet_crc(const void *bytes, uint64_t count)
 {
-    return crc32_gzip_refl(0, bytes, count);
-}
-#else
-uint32_t parquet_crc(const void *bytes, uint64_t count)
-{
+#ifdef HAVE_ISAL
+    char reason[LIBRARY_REASON];
+    if (library_load(&libisal_library, reason, sizeof reason))
+        return libisal.crc32_gzip_refl(0, bytes, count);
+#endif
     /* The remainder of each number of 4 bits. */
     static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,
                                        0x4db26158, 0x5005713c, 0xedb88320, 0xf00f9344, 0xd6d6a3e8, 0xcb61b38c,
@@ -24,4 +23,3 @@ uint32_t parquet_crc(const void *bytes, uint64_t count)
     }
     return ~crc;
 }
-#endif

@@ -18,6 +18,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "platform/library.h"
 #include "platform/os.h"
 
 #ifdef HAVE_LIBCURL
@@ -41,32 +42,36 @@ static bool is_stopped(bool (*stop)(void *user), void *user)
 #define REDIRECTIONS_MOST 10L
 #define HEADER_MOST ((size_t)1 << 20)
 
-/* The functions of libcurl. Their types are those of its header. */
-#define FUNCTIONS(X)                                                                                                   \
-    X(global_init)                                                                                                     \
-    X(easy_init)                                                                                                       \
-    X(easy_cleanup)                                                                                                    \
-    X(easy_reset)                                                                                                      \
-    X(easy_setopt)                                                                                                     \
-    X(easy_getinfo)                                                                                                    \
-    X(easy_pause)                                                                                                      \
-    X(easy_strerror)                                                                                                   \
-    X(slist_append)                                                                                                    \
-    X(slist_free_all)                                                                                                  \
-    X(multi_init)                                                                                                      \
-    X(multi_cleanup) X(multi_add_handle) X(multi_remove_handle) X(multi_perform) X(multi_poll) X(multi_info_read)
 #undef curl_easy_setopt /* macros that check types, which the table cannot use */
 #undef curl_easy_getinfo
-#define MEMBER(name) __typeof__(&curl_##name) name;
-struct curl_functions {
-    FUNCTIONS(MEMBER)
-};
-#undef MEMBER
+#define LIBCURL_FUNCTIONS(X)                                                                                           \
+    X(curl_easy_cleanup)                                                                                               \
+    X(curl_easy_getinfo)                                                                                               \
+    X(curl_easy_init)                                                                                                  \
+    X(curl_easy_pause)                                                                                                 \
+    X(curl_easy_reset)                                                                                                 \
+    X(curl_easy_setopt)                                                                                                \
+    X(curl_easy_strerror)                                                                                              \
+    X(curl_global_init)                                                                                                \
+    X(curl_multi_add_handle)                                                                                           \
+    X(curl_multi_cleanup)                                                                                              \
+    X(curl_multi_info_read)                                                                                            \
+    X(curl_multi_init)                                                                                                 \
+    X(curl_multi_perform)                                                                                              \
+    X(curl_multi_poll)                                                                                                 \
+    X(curl_multi_remove_handle)                                                                                        \
+    X(curl_slist_append)                                                                                               \
+    X(curl_slist_free_all)
 
-/* 0: not loaded; 1: a thread is loading it; 2: loaded; 3: it cannot be loaded, for the reason in load_reason. */
-static uint32_t load_state;
-static struct curl_functions curl;
-static char load_reason[200];
+static bool curl_start(void);
+LIBRARY_DECLARE_OPENED(libcurl, LIBCURL_FUNCTIONS)
+LIBRARY_DEFINE_OPENED(libcurl, LIBCURL_FUNCTIONS, "libcurl.so.4", "libcurl4", .other = "libcurl-gnutls.so.4",
+                      .start = curl_start)
+
+static bool curl_start(void)
+{
+    return libcurl.curl_global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK;
+}
 
 struct http {
     bool (*stop)(void *user);
@@ -90,67 +95,22 @@ struct http {
     char buffer[HTTP_BUFFER_BYTES];
 };
 
-/* ---- loading ---- */
-
-static bool load(void)
-{
-    static const char *const names[] = {"libcurl.so.4", "libcurl-gnutls.so.4"};
-    void *library = NULL;
-    char reason[sizeof load_reason] = "";
-    for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
-        if (!os_library_open(names[i], &library, i ? reason : load_reason, sizeof reason))
-            library = NULL;
-    if (!library)
-        return false;
-#define FIND(name)                                                                                                     \
-    {                                                                                                                  \
-        void *symbol = os_library_symbol(library, "curl_" #name);                                                      \
-        memcpy(&curl.name, &symbol, sizeof curl.name);                                                                 \
-        if (!symbol) {                                                                                                 \
-            (void)snprintf(load_reason, sizeof load_reason, "it has no function curl_%s", #name);                      \
-            return false;                                                                                              \
-        }                                                                                                              \
-    }
-    FUNCTIONS(FIND)
-#undef FIND
-    if (curl.global_init(CURL_GLOBAL_DEFAULT) == CURLE_OK)
-        return true;
-    (void)snprintf(load_reason, sizeof load_reason, "it does not start");
-    return false;
-}
-
-/* Loads libcurl once, whichever thread comes first. */
-static bool is_loaded(void)
-{
-    uint32_t seen = 0;
-    if (__atomic_compare_exchange_n(&load_state, &seen, 1, false, __ATOMIC_ACQUIRE, __ATOMIC_ACQUIRE)) {
-        seen = load() ? 2 : 3;
-        __atomic_store_n(&load_state, seen, __ATOMIC_RELEASE);
-        os_word_wake(&load_state);
-    }
-    while (seen == 1) {
-        os_word_wait(&load_state, 1);
-        seen = __atomic_load_n(&load_state, __ATOMIC_ACQUIRE);
-    }
-    return seen == 2;
-}
-
 enum tokmap_status http_new(struct http **http, bool (*stop)(void *user), void *user, const char *name,
                             struct tokmap_error *error)
 {
+    char reason[LIBRARY_REASON];
     *http = NULL;
-    if (!is_loaded())
-        return error_set(
-            error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
-            "URLs are read by libcurl, which cannot be loaded (%s); install it (apt-get install libcurl4), "
-            "or download the file and name that",
-            load_reason);
+    if (!library_load(&libcurl_library, reason, sizeof reason))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                         "URLs are read by libcurl, which cannot be loaded (%s); install it (apt-get install %s), "
+                         "or download the file and name that",
+                         reason, libcurl_library.package);
     struct http *made = calloc(1, sizeof *made);
     if (made) {
         made->stop = stop;
         made->user = user;
-        made->easy = curl.easy_init();
-        made->multi = curl.multi_init();
+        made->easy = libcurl.curl_easy_init();
+        made->multi = libcurl.curl_multi_init();
     }
     if (!made || !made->easy || !made->multi) {
         http_free(made);
@@ -166,9 +126,9 @@ void http_free(struct http *http)
         return;
     http_end(http);
     if (http->easy)
-        curl.easy_cleanup(http->easy);
+        libcurl.curl_easy_cleanup(http->easy);
     if (http->multi)
-        curl.multi_cleanup(http->multi);
+        libcurl.curl_multi_cleanup(http->multi);
     free(http);
 }
 
@@ -320,21 +280,21 @@ void http_end(struct http *http)
 #if LIBCURL_VERSION_NUM >= 0x075700
     /* Otherwise libcurl waits for a thread that waits for a name server. */
     if (http->stopped && http->easy)
-        (void)curl.easy_setopt(http->easy, CURLOPT_QUICK_EXIT, 1L);
+        (void)libcurl.curl_easy_setopt(http->easy, CURLOPT_QUICK_EXIT, 1L);
 #endif
     if (http->running)
-        (void)curl.multi_remove_handle(http->multi, http->easy);
+        (void)libcurl.curl_multi_remove_handle(http->multi, http->easy);
     http->running = http->finished = http->paused = false;
     http->at = http->filled = 0;
     if (http->headers)
-        curl.slist_free_all(http->headers);
+        libcurl.curl_slist_free_all(http->headers);
     http->headers = NULL;
 }
 
 /* Judges how a transfer ended. */
 static enum http_result ended_with(struct http *http, CURLcode code)
 {
-    const char *text = *http->curl_reason ? http->curl_reason : curl.easy_strerror(code);
+    const char *text = *http->curl_reason ? http->curl_reason : libcurl.curl_easy_strerror(code);
     (void)snprintf(http->reason, sizeof http->reason, "%.250s", text);
     switch ((unsigned)code) {
     case CURLE_OK:
@@ -371,9 +331,9 @@ static enum http_result pump(struct http *http, size_t wanted)
     uint64_t seen = http->activity, since = os_clock_ns();
     for (;;) {
         int running, messages;
-        if (curl.multi_perform(http->multi, &running) != CURLM_OK)
+        if (libcurl.curl_multi_perform(http->multi, &running) != CURLM_OK)
             return HTTP_MEMORY;
-        for (const CURLMsg *message; (message = curl.multi_info_read(http->multi, &messages)) != NULL;)
+        for (const CURLMsg *message; (message = libcurl.curl_multi_info_read(http->multi, &messages)) != NULL;)
             if (message->msg == CURLMSG_DONE) {
                 http->finished = true;
                 http->code = message->data.result;
@@ -393,7 +353,7 @@ static enum http_result pump(struct http *http, size_t wanted)
             return HTTP_BROKEN;
         }
         struct curl_waitfd wake = {.fd = os_wake(), .events = CURL_WAIT_POLLIN};
-        if (curl.multi_poll(http->multi, &wake, wake.fd >= 0, (int)(WAIT_NS / 1000000), NULL) != CURLM_OK)
+        if (libcurl.curl_multi_poll(http->multi, &wake, wake.fd >= 0, (int)(WAIT_NS / 1000000), NULL) != CURLM_OK)
             return HTTP_MEMORY;
     }
 }
@@ -403,8 +363,8 @@ static bool options_set(struct http *http, const struct http_request *request)
     static const char *const bundles[] = {"AWS_CA_BUNDLE", "CURL_CA_BUNDLE", "SSL_CERT_FILE"};
     CURL *easy = http->easy;
     bool good = true;
-    curl.easy_reset(easy);
-#define SET(option, value) good = good && curl.easy_setopt(easy, option, value) == CURLE_OK
+    libcurl.curl_easy_reset(easy);
+#define SET(option, value) good = good && libcurl.curl_easy_setopt(easy, option, value) == CURLE_OK
     SET(CURLOPT_URL, request->url);
     SET(CURLOPT_ERRORBUFFER, http->curl_reason);
     SET(CURLOPT_NOSIGNAL, 1L);
@@ -415,7 +375,7 @@ static bool options_set(struct http *http, const struct http_request *request)
     SET(CURLOPT_WRITEFUNCTION, on_body);
     SET(CURLOPT_WRITEDATA, http);
     /* A wish: libcurl 7.88 keeps the buffer of a request whose host was not found, and then refuses another size. */
-    (void)curl.easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
+    (void)libcurl.curl_easy_setopt(easy, CURLOPT_BUFFERSIZE, 256L << 10);
     SET(CURLOPT_CONNECTTIMEOUT, CONNECT_SECONDS);
     SET(CURLOPT_NOBODY, request->head ? 1L : 0L);
     SET(CURLOPT_FOLLOWLOCATION, request->keep_host ? 0L : 1L);
@@ -446,7 +406,7 @@ static bool options_set(struct http *http, const struct http_request *request)
         SET(CURLOPT_RANGE, range);
     }
     for (size_t i = 0; i < request->header_count && good; i++) {
-        struct curl_slist *more = curl.slist_append(http->headers, request->headers[i]);
+        struct curl_slist *more = libcurl.curl_slist_append(http->headers, request->headers[i]);
         good = more != NULL;
         http->headers = good ? more : http->headers;
     }
@@ -463,7 +423,7 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
     http->header_bytes = 0;
     http->answer = (struct http_answer){.length = UINT64_MAX};
     *http->reason = *http->curl_reason = '\0';
-    if (!options_set(http, request) || curl.multi_add_handle(http->multi, http->easy) != CURLM_OK)
+    if (!options_set(http, request) || libcurl.curl_multi_add_handle(http->multi, http->easy) != CURLM_OK)
         return HTTP_MEMORY;
     http->running = true;
     enum http_result result = pump(http, 1);
@@ -474,9 +434,9 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
         return result;
     long status = 0;
     curl_off_t length = -1, wait = 0;
-    (void)curl.easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
-    (void)curl.easy_getinfo(http->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
-    (void)curl.easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &wait);
+    (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_RESPONSE_CODE, &status);
+    (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_CONTENT_LENGTH_DOWNLOAD_T, &length);
+    (void)libcurl.curl_easy_getinfo(http->easy, CURLINFO_RETRY_AFTER, &wait);
     answer->status = (uint32_t)status;
     answer->length = length < 0 ? UINT64_MAX : (uint64_t)length;
     answer->wait_seconds = wait < 0 ? 0 : (uint64_t)wait;
@@ -491,7 +451,7 @@ enum http_result http_read(struct http *http, char *into, size_t capacity, size_
     while (http->at == http->filled && !http->finished) {
         if (http->paused) {
             http->paused = false;
-            if (curl.easy_pause(http->easy, CURLPAUSE_CONT) != CURLE_OK)
+            if (libcurl.curl_easy_pause(http->easy, CURLPAUSE_CONT) != CURLE_OK)
                 return HTTP_MEMORY;
             if (http->filled > http->at)
                 break;

@@ -6,24 +6,11 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <zstd.h>
-#include <zstd_errors.h>
 
+#include "codec_libraries.h"
 #include "common/bytes.h"
 #include "common/error.h"
-
-#ifdef HAVE_ISAL
-#include <isa-l/igzip_lib.h>
-#endif
-#ifdef HAVE_BZIP2
-#include <bzlib.h>
-#endif
-#ifdef HAVE_XZ
-#include <lzma.h>
-#endif
-#ifdef HAVE_LZ4
-#include <lz4frame.h>
-#endif
+#include "platform/zstd_library.h"
 
 #define ZSTD_WINDOW_LOG 27              /* 128 MiB, which is also the default limit of 'zstd -d' */
 #define XZ_MEMORY ((uint64_t)144 << 20) /* for a dictionary of 128 MiB; 'xz -9' makes one of 64 MiB */
@@ -90,14 +77,41 @@ bool unpack_is_built(enum file_type type)
     return false;
 }
 
+/* The library that decompresses the type, which unpack_is_built(). */
+static struct library *library_of(enum file_type type)
+{
+    switch ((int)type) {
+#ifdef HAVE_ISAL
+    case FILE_TYPE_GZIP:
+        return &libisal_library;
+#endif
+#ifdef HAVE_BZIP2
+    case FILE_TYPE_BZIP2:
+        return &libbz2_library;
+#endif
+#ifdef HAVE_XZ
+    case FILE_TYPE_XZ:
+        return &liblzma_library;
+#endif
+#ifdef HAVE_LZ4
+    case FILE_TYPE_LZ4:
+        return &liblz4_library;
+#endif
+    default:
+        return &libzstd_library;
+    }
+}
+
 /* Allocates what frames of the type need; what later frames allocate depends on them. Returns false without memory. */
 static bool prepare(struct unpacker *unpacker)
 {
     if (unpacker->type == FILE_TYPE_ZSTD) {
         if (!unpacker->zstd)
-            unpacker->zstd = ZSTD_createDCtx();
-        return unpacker->zstd && !ZSTD_isError(ZSTD_DCtx_reset(unpacker->zstd, ZSTD_reset_session_only)) &&
-               !ZSTD_isError(ZSTD_DCtx_setParameter(unpacker->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG));
+            unpacker->zstd = libzstd.ZSTD_createDCtx();
+        return unpacker->zstd &&
+               !libzstd.ZSTD_isError(libzstd.ZSTD_DCtx_reset(unpacker->zstd, ZSTD_reset_session_only)) &&
+               !libzstd.ZSTD_isError(
+                   libzstd.ZSTD_DCtx_setParameter(unpacker->zstd, ZSTD_d_windowLogMax, ZSTD_WINDOW_LOG));
     }
 #ifdef HAVE_ISAL
     if (unpacker->type == FILE_TYPE_GZIP) {
@@ -108,9 +122,9 @@ static bool prepare(struct unpacker *unpacker)
 #endif
 #ifdef HAVE_LZ4
     if (unpacker->type == FILE_TYPE_LZ4) {
-        if (!unpacker->lz4 && LZ4F_isError(LZ4F_createDecompressionContext(&unpacker->lz4, LZ4F_VERSION)))
+        if (!unpacker->lz4 && liblz4.LZ4F_isError(liblz4.LZ4F_createDecompressionContext(&unpacker->lz4, LZ4F_VERSION)))
             return false;
-        LZ4F_resetDecompressionContext(unpacker->lz4);
+        liblz4.LZ4F_resetDecompressionContext(unpacker->lz4);
     }
 #endif
     return true;
@@ -126,6 +140,13 @@ enum tokmap_status unpacker_open(struct unpacker **unpacker, enum file_type type
                          "pipe the output of '%s -dc' into tokmap, or install %s and build tokmap again",
                          kinds[type].article, kinds[type].name, kinds[type].library, kinds[type].name,
                          kinds[type].command, kinds[type].package);
+    char reason[LIBRARY_REASON];
+    struct library *library = library_of(type);
+    if (!library_load(library, reason, sizeof reason))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "the input is %s %s file, and the library that reads it cannot be loaded (%s); install it "
+                         "(apt-get install %s), or pipe the output of '%s -dc' into tokmap",
+                         kinds[type].article, kinds[type].name, reason, library->package, kinds[type].command);
     if (!*unpacker)
         *unpacker = calloc(1, sizeof **unpacker);
     if (!*unpacker)
@@ -141,19 +162,22 @@ void unpacker_free(struct unpacker *unpacker)
 {
     if (!unpacker)
         return;
-    (void)ZSTD_freeDCtx(unpacker->zstd);
+    if (unpacker->zstd)
+        (void)libzstd.ZSTD_freeDCtx(unpacker->zstd);
 #ifdef HAVE_ISAL
     free(unpacker->gzip);
 #endif
 #ifdef HAVE_BZIP2
     if (unpacker->bzip2_open)
-        (void)BZ2_bzDecompressEnd(&unpacker->bzip2);
+        (void)libbz2.BZ2_bzDecompressEnd(&unpacker->bzip2);
 #endif
 #ifdef HAVE_XZ
-    lzma_end(&unpacker->xz);
+    if (unpacker->xz.internal)
+        liblzma.lzma_end(&unpacker->xz);
 #endif
 #ifdef HAVE_LZ4
-    (void)LZ4F_freeDecompressionContext(unpacker->lz4);
+    if (unpacker->lz4)
+        (void)liblz4.LZ4F_freeDecompressionContext(unpacker->lz4);
 #endif
     free(unpacker);
 }
@@ -178,18 +202,18 @@ static enum unpack_result step_zstd(struct unpacker *unpacker, struct unpack_ste
 {
     ZSTD_inBuffer in = {step->in, step->in_bytes, 0};
     ZSTD_outBuffer out = {step->out, step->out_room, 0};
-    const size_t result = ZSTD_decompressStream(unpacker->zstd, &out, &in);
+    const size_t result = libzstd.ZSTD_decompressStream(unpacker->zstd, &out, &in);
     step->used = in.pos;
     step->made = out.pos;
-    if (!ZSTD_isError(result))
+    if (!libzstd.ZSTD_isError(result))
         return result ? UNPACK_MORE : UNPACK_END;
-    if (ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge) {
+    if (libzstd.ZSTD_getErrorCode(result) == ZSTD_error_frameParameter_windowTooLarge) {
         step->reason =
             "the zstd frame needs a window larger than 128 MiB; pipe the output of 'zstd -dc --long=31' into "
             "tokmap";
         return UNPACK_LIMIT;
     }
-    step->reason = ZSTD_getErrorName(result);
+    step->reason = libzstd.ZSTD_getErrorName(result);
     return unpacker->inside ? UNPACK_DAMAGED : UNPACK_FOREIGN;
 }
 
@@ -206,7 +230,7 @@ static enum unpack_result step_gzip(struct unpacker *unpacker, struct unpack_ste
         }
         if ((uint8_t)step->in[0] != 0x1f || unpacker->filled)
             return UNPACK_FOREIGN;
-        isal_inflate_init(gzip);
+        libisal.isal_inflate_init(gzip);
         gzip->crc_flag = ISAL_GZIP;
     }
     const size_t in_bytes = (size_t)min64(step->in_bytes, UINT32_MAX);
@@ -215,7 +239,7 @@ static enum unpack_result step_gzip(struct unpacker *unpacker, struct unpack_ste
     gzip->avail_in = (uint32_t)in_bytes;
     gzip->next_out = (uint8_t *)step->out;
     gzip->avail_out = (uint32_t)out_room;
-    const int result = isal_inflate(gzip);
+    const int result = libisal.isal_inflate(gzip);
     step->used = in_bytes - gzip->avail_in;
     step->made = out_room - gzip->avail_out;
     if (result != ISAL_DECOMP_OK && result != ISAL_END_INPUT)
@@ -235,10 +259,10 @@ static enum unpack_result step_bzip2(struct unpacker *unpacker, struct unpack_st
         if (step->in[0] != 'B')
             return UNPACK_FOREIGN;
         if (unpacker->bzip2_open)
-            (void)BZ2_bzDecompressEnd(bzip2);
+            (void)libbz2.BZ2_bzDecompressEnd(bzip2);
         unpacker->bzip2_open = false;
         memset(bzip2, 0, sizeof *bzip2);
-        if (BZ2_bzDecompressInit(bzip2, 0, 0) != BZ_OK)
+        if (libbz2.BZ2_bzDecompressInit(bzip2, 0, 0) != BZ_OK)
             return UNPACK_MEMORY;
         unpacker->bzip2_open = true;
     }
@@ -248,7 +272,7 @@ static enum unpack_result step_bzip2(struct unpacker *unpacker, struct unpack_st
     bzip2->avail_in = (unsigned)in_bytes;
     bzip2->next_out = step->out;
     bzip2->avail_out = (unsigned)out_room;
-    const int result = BZ2_bzDecompress(bzip2);
+    const int result = libbz2.BZ2_bzDecompress(bzip2);
     step->used = in_bytes - bzip2->avail_in;
     step->made = out_room - bzip2->avail_out;
     if (result == BZ_OK)
@@ -282,7 +306,7 @@ static enum unpack_result step_xz_failed(struct unpacker *unpacker, struct unpac
         (void)snprintf(unpacker->reason, sizeof unpacker->reason,
                        "the xz data needs %" PRIu64 " MiB of memory, and the limit is %" PRIu64
                        " MiB; pipe the output of 'xz -dc' into tokmap",
-                       div_ceil(lzma_memusage(&unpacker->xz), 1 << 20), XZ_MEMORY >> 20);
+                       div_ceil(liblzma.lzma_memusage(&unpacker->xz), 1 << 20), XZ_MEMORY >> 20);
         step->reason = unpacker->reason;
         return UNPACK_LIMIT;
     }
@@ -301,14 +325,14 @@ static enum unpack_result step_xz(struct unpacker *unpacker, struct unpack_step 
             return skip_padding(unpacker, step);
         if ((uint8_t)step->in[0] != 0xfd || unpacker->padding)
             return UNPACK_FOREIGN;
-        if (lzma_stream_decoder(xz, XZ_MEMORY, 0) != LZMA_OK)
+        if (liblzma.lzma_stream_decoder(xz, XZ_MEMORY, 0) != LZMA_OK)
             return UNPACK_MEMORY;
     }
     xz->next_in = (const uint8_t *)step->in;
     xz->avail_in = step->in_bytes;
     xz->next_out = (uint8_t *)step->out;
     xz->avail_out = step->out_room;
-    const lzma_ret result = lzma_code(xz, LZMA_RUN);
+    const lzma_ret result = liblzma.lzma_code(xz, LZMA_RUN);
     step->used = step->in_bytes - xz->avail_in;
     step->made = step->out_room - xz->avail_out;
     if (result == LZMA_STREAM_END)
@@ -327,9 +351,9 @@ static enum unpack_result step_lz4(struct unpacker *unpacker, struct unpack_step
     if (!unpacker->inside && step->in[0] != 0x04 && ((uint8_t)step->in[0] & 0xf0) != 0x50)
         return UNPACK_FOREIGN;
     size_t used = step->in_bytes, made = step->out_room;
-    const size_t result = LZ4F_decompress(unpacker->lz4, step->out, &made, step->in, &used, NULL);
-    if (LZ4F_isError(result))
-        return damaged(step, LZ4F_getErrorName(result));
+    const size_t result = liblz4.LZ4F_decompress(unpacker->lz4, step->out, &made, step->in, &used, NULL);
+    if (liblz4.LZ4F_isError(result))
+        return damaged(step, liblz4.LZ4F_getErrorName(result));
     step->used = used;
     step->made = made;
     return result ? UNPACK_MORE : UNPACK_END;

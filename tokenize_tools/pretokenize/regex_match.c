@@ -47,6 +47,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "pcre2_library.h"
 #include "text/utf8.h"
 
 #ifndef HAVE_PCRE2
@@ -119,9 +120,6 @@ void regex_trim(struct regex_state *state)
 }
 
 #else
-#define PCRE2_CODE_UNIT_WIDTH 8
-#include <pcre2.h>
-
 #define STACK_FIRST ((size_t)32 << 10)
 #define STACK_MOST ((size_t)32 << 20) /* limits the memory for backtracking, with and without JIT */
 #define STEPS_FREE UINT64_C(256)
@@ -205,14 +203,14 @@ static bool add_callouts(struct bytes_buffer *into, const struct bytes_buffer *t
 static pcre2_code *compile_text(const struct bytes_buffer *text, int *code, bool *memory)
 {
     PCRE2_SIZE offset;
-    pcre2_compile_context *context = pcre2_compile_context_create(NULL);
+    pcre2_compile_context *context = libpcre2.pcre2_compile_context_create(NULL);
     *memory = context != NULL;
     if (!context)
         return NULL;
-    pcre2_set_newline(context, PCRE2_NEWLINE_LF);
-    pcre2_code *made =
-        pcre2_compile(text->bytes, text->count, PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT, code, &offset, context);
-    pcre2_compile_context_free(context);
+    libpcre2.pcre2_set_newline(context, PCRE2_NEWLINE_LF);
+    pcre2_code *made = libpcre2.pcre2_compile(text->bytes, text->count, PCRE2_DOLLAR_ENDONLY | PCRE2_USE_OFFSET_LIMIT,
+                                              code, &offset, context);
+    libpcre2.pcre2_compile_context_free(context);
     return made;
 }
 
@@ -230,13 +228,13 @@ static enum tokmap_status compile(struct regex *regex, const struct bytes_buffer
         return error_set_memory(error, "a pattern", text->count);
     if (!regex->code || !regex->counted) {
         PCRE2_UCHAR reason[160];
-        pcre2_get_error_message(code, reason, sizeof reason);
+        libpcre2.pcre2_get_error_message(code, reason, sizeof reason);
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET, "%s: PCRE2 rejects the pattern: %s",
                          field, (const char *)reason);
     }
-    regex->jit =
-        pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0 && /* otherwise slower */
-        pcre2_jit_compile(regex->counted, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
+    regex->jit = libpcre2.pcre2_jit_compile(regex->code, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) ==
+                     0 && /* otherwise slower */
+                 libpcre2.pcre2_jit_compile(regex->counted, PCRE2_JIT_COMPLETE | PCRE2_JIT_PARTIAL_HARD) == 0;
     return TOKMAP_OK;
 }
 
@@ -248,8 +246,14 @@ enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t b
     struct regex_fault fault;
     bool too_many = false;
     enum tokmap_status status;
-    struct regex *made = calloc(1, sizeof *made);
+    char reason[LIBRARY_REASON];
     *regex = NULL;
+    if (!library_load(&libpcre2_library, reason, sizeof reason))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "%s: the pattern has no scanner of its own, and PCRE2, the library for such patterns, cannot "
+                         "be loaded (%s); install it (apt-get install %s)",
+                         field, reason, libpcre2_library.package);
+    struct regex *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "a pattern", sizeof *made);
     made->text_bytes = (int)utf8_valid_prefix(pattern, min64(bytes, PATTERN_SHOWN));
@@ -281,8 +285,8 @@ enum tokmap_status regex_new(struct regex **regex, const char *pattern, size_t b
 void regex_free(struct regex *regex)
 {
     if (regex) {
-        pcre2_code_free(regex->code);
-        pcre2_code_free(regex->counted);
+        libpcre2.pcre2_code_free(regex->code);
+        libpcre2.pcre2_code_free(regex->counted);
         regex_kinds_free(&regex->kinds);
     }
     free(regex);
@@ -291,7 +295,7 @@ void regex_free(struct regex *regex)
 bool regex_may_be_empty(const struct regex *regex)
 {
     uint32_t may = 1;
-    return pcre2_pattern_info(regex->code, PCRE2_INFO_MATCHEMPTY, &may) != 0 || may;
+    return libpcre2.pcre2_pattern_info(regex->code, PCRE2_INFO_MATCHEMPTY, &may) != 0 || may;
 }
 
 /* Called by PCRE2 at both ends of a run: charges its characters. Where PCRE2 returns to a shorter run, only the
@@ -317,20 +321,20 @@ enum tokmap_status regex_state_new(struct regex_state **state, const struct rege
     *state = NULL;
     if (made) {
         made->regex = regex;
-        made->data = pcre2_match_data_create(1, NULL);
-        made->context = pcre2_match_context_create(NULL);
-        made->stack = pcre2_jit_stack_create(STACK_FIRST, STACK_MOST, NULL);
+        made->data = libpcre2.pcre2_match_data_create(1, NULL);
+        made->context = libpcre2.pcre2_match_context_create(NULL);
+        made->stack = libpcre2.pcre2_jit_stack_create(STACK_FIRST, STACK_MOST, NULL);
     }
     if (!made || !made->data || !made->context) {
         regex_state_free(made);
         return error_set_memory(error, "the state of a pattern", sizeof *made);
     }
-    pcre2_set_heap_limit(made->context, STACK_MOST >> 10);
-    pcre2_set_depth_limit(made->context, UINT32_MAX);
-    pcre2_set_callout(made->context, count_callout, made);
+    libpcre2.pcre2_set_heap_limit(made->context, STACK_MOST >> 10);
+    libpcre2.pcre2_set_depth_limit(made->context, UINT32_MAX);
+    libpcre2.pcre2_set_callout(made->context, count_callout, made);
     regex_document(made);
     if (made->stack)
-        pcre2_jit_stack_assign(made->context, NULL, made->stack);
+        libpcre2.pcre2_jit_stack_assign(made->context, NULL, made->stack);
     *state = made;
     return TOKMAP_OK;
 }
@@ -339,9 +343,9 @@ void regex_state_free(struct regex_state *state)
 {
     if (!state)
         return;
-    pcre2_match_data_free(state->data);
-    pcre2_match_context_free(state->context);
-    pcre2_jit_stack_free(state->stack);
+    libpcre2.pcre2_match_data_free(state->data);
+    libpcre2.pcre2_match_context_free(state->context);
+    libpcre2.pcre2_jit_stack_free(state->stack);
     bytes_free(&state->kinds);
     free(state);
 }
@@ -389,10 +393,10 @@ static int search(struct regex_state *state, size_t at, size_t last, uint64_t st
     const pcre2_code *code = counts ? state->regex->counted : state->regex->code;
     const uint32_t partial = end < count ? PCRE2_PARTIAL_HARD : 0;
     state->counted_at = at;
-    pcre2_set_match_limit(state->context, (uint32_t)min64(steps, UINT32_MAX));
-    pcre2_set_offset_limit(state->context, last);
-    return state->regex->jit ? pcre2_jit_match(code, kinds, end, at, partial, state->data, state->context)
-                             : pcre2_match(code, kinds, end, at, partial, state->data, state->context);
+    libpcre2.pcre2_set_match_limit(state->context, (uint32_t)min64(steps, UINT32_MAX));
+    libpcre2.pcre2_set_offset_limit(state->context, last);
+    return state->regex->jit ? libpcre2.pcre2_jit_match(code, kinds, end, at, partial, state->data, state->context)
+                             : libpcre2.pcre2_match(code, kinds, end, at, partial, state->data, state->context);
 }
 
 /* What a try with so many steps is charged: more than its steps if they are many for the text's length. */
@@ -436,7 +440,7 @@ static int search_some(struct regex_state *state)
         return found;
     }
     if (found == PCRE2_ERROR_PARTIAL)
-        state->at = pcre2_get_ovector_pointer(state->data)[0]; /* at the places before it there is no match */
+        state->at = libpcre2.pcre2_get_ovector_pointer(state->data)[0]; /* at the places before it there is no match */
     else /* some place needs more steps; PCRE2 does not report which */
         while ((found = search(state, state->at, state->at, STEPS_FREE, WINDOW)) == PCRE2_ERROR_NOMATCH &&
                state->at < last)
@@ -460,7 +464,7 @@ enum regex_found regex_next(struct regex_state *state, size_t *from, size_t *to)
             *from = byte_of(state, state->at);
             return stopped ? REGEX_STOPPED : REGEX_FAILED;
         }
-        const PCRE2_SIZE *pair = pcre2_get_ovector_pointer(state->data);
+        const PCRE2_SIZE *pair = libpcre2.pcre2_get_ovector_pointer(state->data);
         if (pair[0] == pair[1] && pair[1] == state->last_end) { /* empty, at the last match's end: move on */
             state->at++;
             continue;

@@ -10,6 +10,7 @@
 #include <zstd.h>
 
 #include "common/bytes.h"
+#include "corpus/codec_libraries.h"
 #include "corpus/parquet_codec.h"
 #include "support/guarded.h"
 #include "support/scratch.h"
@@ -395,12 +396,34 @@ static void test_unknown(void **state)
     }
 }
 
+/* The library of a codec that cannot be loaded, and then can. */
+static void test_missing_library(void **state)
+{
+#if defined(HAVE_SNAPPY) && !defined(LIBRARIES_LINKED)
+    static const uint8_t snappy[] = "\3\10abc";
+    const struct library kept = libsnappy_library;
+    struct tokmap_error error;
+    libsnappy_library.file = "libtokmap_of_nobody.so.7";
+    libsnappy_library.state = LIBRARY_UNOPENED;
+    assert_int_equal(parquet_codec_check(PARQUET_CODEC_SNAPPY, &error), TOKMAP_ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.message, "compressed with Snappy, and the library that reads it cannot be loaded"));
+    assert_non_null(strstr(error.message, "libtokmap_of_nobody.so.7"));
+    assert_non_null(strstr(error.message, "apt-get install libsnappy"));
+    assert_int_equal(parquet_codec_decode(codecs, PARQUET_CODEC_SNAPPY, snappy, 5, &page, 3, &error),
+                     TOKMAP_ERROR_UNSUPPORTED);
+    assert_true(parquet_codec_is_built(PARQUET_CODEC_SNAPPY));
+    libsnappy_library.file = kept.file;
+    assert_int_equal(parquet_codec_decode(codecs, PARQUET_CODEC_SNAPPY, snappy, 5, &page, 3, &error), TOKMAP_OK);
+    assert_memory_equal(page.bytes, "abc", 3);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_wrong_sizes), cmocka_unit_test(test_claims),
-        cmocka_unit_test(test_truncated),   cmocka_unit_test(test_damaged),     cmocka_unit_test(test_hadoop),
-        cmocka_unit_test(test_unknown),
+        cmocka_unit_test(test_round_trips), cmocka_unit_test(test_wrong_sizes),     cmocka_unit_test(test_claims),
+        cmocka_unit_test(test_truncated),   cmocka_unit_test(test_damaged),         cmocka_unit_test(test_hadoop),
+        cmocka_unit_test(test_unknown),     cmocka_unit_test(test_missing_library),
     };
     return cmocka_run_group_tests(tests, start, stop);
 }

@@ -10,6 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "pretokenize/pcre2_library.h"
 #include "pretokenize/pretokenizer.h"
 #include "pretokenize/scanner_piece.h"
 #include "text/code_point.h"
@@ -462,6 +463,26 @@ static void searches_stop(void **state)
     limited_close();
 }
 
+/* PCRE2 cannot be loaded, and then can. */
+static void a_missing_library_is_named(void **state)
+{
+#if defined(HAVE_PCRE2) && !defined(LIBRARIES_LINKED)
+    const struct library kept = libpcre2_library;
+    struct regex *regex = NULL;
+    struct tokmap_error error;
+    libpcre2_library.file = "libtokmap_of_nobody.so.7";
+    libpcre2_library.state = LIBRARY_UNOPENED;
+    assert_int_equal(regex_new(&regex, "a+", 2, REGEX_ONIGURUMA, "t.json", "pattern", &error),
+                     TOKMAP_ERROR_UNSUPPORTED);
+    assert_null(regex);
+    assert_non_null(strstr(error.message, "libtokmap_of_nobody.so.7"));
+    assert_non_null(strstr(error.message, "apt-get install libpcre2-8-0"));
+    libpcre2_library.file = kept.file;
+    assert_int_equal(regex_new(&regex, "a+", 2, REGEX_ONIGURUMA, "t.json", "pattern", &error), TOKMAP_OK);
+    regex_free(regex);
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(scanners),
@@ -473,6 +494,7 @@ int main(void)
                                        cmocka_unit_test(runs_of_characters_are_counted),
                                        cmocka_unit_test(documents_have_one_limit),
                                        cmocka_unit_test(windows_do_not_matter),
-                                       cmocka_unit_test(searches_stop)};
+                                       cmocka_unit_test(searches_stop),
+                                       cmocka_unit_test(a_missing_library_is_named)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
