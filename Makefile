@@ -258,7 +258,8 @@ $(OBJ)/%.c.o: %.c
 library_names := $(OBJ)/library_names.h
 known_names := libzstd.so.1 libisal.so.2 libpcre2-8.so.0 libsnappy.so.1 liblz4.so.1 libbrotlidec.so.1 libbz2.so.1.0 \
   liblzma.so.5
-$(library_names): $(linked_from)
+$(library_names): $(OBJ)/library_names ;
+$(OBJ)/library_names: $(linked_from)
 	$(Q)mkdir -p $(@D) && echo 'int main(void) { return 0; }' >$(@D)/needs.c && \
 	  $(CC) $(CFLAGS) $(LDFLAGS) $(@D)/needs.c -o $(@D)/needs -Wl,--no-as-needed $(opened_libs) $(LIBS) && \
 	  names=$$(readelf -d $(@D)/needs 2>/dev/null | sed -n 's/.*(NEEDED).*\[\(.*\)\].*/\1/p') && \
@@ -268,7 +269,7 @@ $(library_names): $(linked_from)
 	      echo "tokmap: lib$$name is installed as an archive only; build with: make DLOPEN=no" >&2; exit 1; \
 	    fi; \
 	    echo "#define LIBRARY_FILE_$$(echo $$name | tr - _) \"$$file\""; \
-	  done >$@.new && mv $@.new $@
+	  done >$@ && { cmp -s $@ $@.h || cp $@ $@.h; }
 naming_objects := $(call objects,src/platform/zstd_library.c tokenize_tools/corpus/codec_libraries.c \
   tokenize_tools/pretokenize/pcre2_library.c)
 ifeq ($(linked),)
