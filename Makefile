@@ -285,6 +285,13 @@ $(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: $(completion_scrip
 $(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o \
 $(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: private_flags := -fno-lto
 
+# The cache of vocabularies must not return what other sources have made.
+snapshot_sources := $(sort $(foreach room,unicode pretokenize tokenizer bpe sentencepiece vocabulary, \
+  $(wildcard tokenize_tools/$(room)/*.[ch])))
+$(OBJ)/tokenize_tools/vocabulary/vocabulary_cache.c.o: $(snapshot_sources)
+$(OBJ)/tokenize_tools/vocabulary/vocabulary_cache.c.o: private_flags = \
+  -DTOKENIZER_SOURCES='"$(shell cat $(snapshot_sources) | cksum | tr ' ' -)"'
+
 $(BUILD)/lib/libtokmap.a: $(library_objects) $(text_objects) $(linked_from)
 	$(Q)$(call say,AR)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(text_objects)
 text_archive := $(BUILD)/obj/text.a

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bpe_encode.h"
+#include "bpe_snapshot.h"
 #include "common/bytes_buffer.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
@@ -179,6 +180,13 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
     }
 }
 
+static void engine_put(const struct text_engine *engine, struct snapshot_writer *writer)
+{
+    const struct bpe_model *model = ((const struct bpe_engine *)engine)->model;
+    bpe_model_put(model, writer);
+    snapshot_put_rules(writer, &model->scanner.rules);
+}
+
 enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model *model, struct tokmap_error *error)
 {
     static const struct text_engine_kind kind = {.free = engine_free,
@@ -190,7 +198,8 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
                                                  .id_bytes = engine_bytes,
                                                  .measure = engine_measure,
                                                  .may_cut = engine_border,
-                                                 .walk = engine_walk};
+                                                 .walk = engine_walk,
+                                                 .put = engine_put};
     struct bpe_engine *made = calloc(1, sizeof *made);
     assert(model);
     *engine = NULL;

@@ -59,9 +59,11 @@ void text_decoder_free(struct text_decoder *decoder)
         free(decoder->steps[i].content);
         regex_free(decoder->steps[i].regex);
     }
-    free(decoder->texts);
-    free(decoder->offsets);
-    free(decoder->kinds);
+    if (!decoder->borrowed) {
+        free(decoder->texts);
+        free(decoder->offsets);
+        free(decoder->kinds);
+    }
     memset(decoder, 0, sizeof *decoder);
 }
 

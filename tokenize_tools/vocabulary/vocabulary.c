@@ -9,47 +9,19 @@
 
 #include "bpe_files.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "hf_file.h"
+#include "json_form.h"
 #include "platform/os.h"
 #include "rank_file.h"
 #include "rank_tokenizer.h"
 #include "sp_file.h"
 #include "sp_tokenizer.h"
 #include "tekken_file.h"
-#include "text/json_scan.h"
 #include "tokenizer/byte_tokenizer.h"
 #include "text/path.h"
+#include "vocabulary_cache.h"
 #include "vocabulary_file.h"
-
-/* ---- JSON formats ---- */
-
-enum json_form { FORM_HF, FORM_TEKKEN, FORM_ENCODER };
-
-/* Recognizes a JSON format by the first member that only one of them has: encoder.json maps texts to numbers,
- * tekken.json has an object "config" and an array "vocab", tokenizer.json has the fields below. */
-static enum json_form json_form(const char *text, uint64_t count)
-{
-    static const char *const hf[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
-                                     "pre_tokenizer", "post_processor", "decoder", "model"};
-    struct json_scan scan;
-    struct json_string name;
-    json_begin(&scan, text, (size_t)count);
-    if (json_enter_object(&scan))
-        while (json_member(&scan, &name)) {
-            const enum json_kind kind = json_kind(&scan);
-            if (kind == JSON_NUMBER)
-                return FORM_ENCODER;
-            for (size_t i = 0; i < sizeof hf / sizeof hf[0]; i++)
-                if (json_name_is(&name, hf[i]))
-                    return FORM_HF;
-            if (kind == JSON_OBJECT ? json_name_is(&name, "config")
-                                    : kind == JSON_ARRAY && json_name_is(&name, "vocab"))
-                return FORM_TEKKEN;
-            if (!json_skip(&scan))
-                break;
-        }
-    return FORM_HF; /* its reader reports what is wrong */
-}
 
 /* ---- folders ---- */
 
@@ -146,7 +118,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
 static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                     const struct tokenizer_options *options, struct tokmap_error *error)
 {
-    switch (json_form(text, count)) {
+    switch (json_form_of(text, count)) {
     case FORM_TEKKEN:
         return tekken_file_open(tokenizer, path, text, count, options, error);
     case FORM_ENCODER:
@@ -173,20 +145,33 @@ static enum tokmap_status options_check(const char *path, bool ranks, const stru
                      given);
 }
 
-static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokenizer_options *options, struct tokmap_error *error)
+static void cached_set(const struct tokenizer_options *options, enum tokenizer_cached cached)
 {
-    struct os_stat about;
+    if (options->cached)
+        *options->cached = cached;
+}
+
+/* Puts a new tokenizer into the cache, unless a file has changed since its key was found: then the tokenizer may not be
+ * that of the key. */
+static void keep(const struct tokenizer *tokenizer, const char *path, const char *text, uint64_t bytes,
+                 const struct tokenizer_options *options, const struct cache_key *key)
+{
+    struct cache_key now;
+    uint8_t hash[16];
+    hash128_store(hash128(text, (size_t)bytes), hash);
+    if (!memcmp(hash, key->file, sizeof hash) && cache_key_find(&now, path, options) && cache_key_same(&now, key) &&
+        vocabulary_cache_write(tokenizer, options->cache, key))
+        cached_set(options, TOKENIZER_CACHE_WRITTEN);
+}
+
+/* Opens a file that is no folder. key: NULL, or that of the file, for the cache. */
+static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
+                                    const struct tokenizer_options *options, const struct cache_key *key,
+                                    struct tokmap_error *error)
+{
     char *text;
     uint64_t bytes;
-    *tokenizer = NULL;
-    const int failed = os_stat(path, &about);
-    if (failed == ENOENT)
-        return not_found(path, error);
-    if (failed)
-        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer cannot be read");
-    if (about.kind == OS_KIND_FOLDER)
-        return folder_open(tokenizer, path, options, error);
+    cached_set(options, TOKENIZER_NOT_CACHED);
     enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
     if (status)
         return status;
@@ -207,8 +192,33 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                       "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
                       "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
+    if (!status && key)
+        keep(*tokenizer, path, text, bytes, options, key);
     free(text);
     return status;
+}
+
+static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
+                                    const struct tokenizer_options *options, struct tokmap_error *error)
+{
+    struct os_stat about;
+    *tokenizer = NULL;
+    const int failed = os_stat(path, &about);
+    if (failed == ENOENT)
+        return not_found(path, error);
+    if (failed)
+        return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer cannot be read");
+    if (about.kind == OS_KIND_FOLDER)
+        return folder_open(tokenizer, path, options, error);
+    if (!options->cache)
+        return file_read(tokenizer, path, options, NULL, error);
+    struct cache_key key;
+    const bool keyed = cache_key_find(&key, path, options);
+    if (keyed && vocabulary_cache_read(tokenizer, options->cache, &key, path, options->special)) {
+        cached_set(options, TOKENIZER_CACHE_READ);
+        return TOKMAP_OK;
+    }
+    return file_read(tokenizer, path, options, keyed ? &key : NULL, error);
 }
 
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
@@ -217,6 +227,8 @@ enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spe
     static const struct tokenizer_options defaults;
     assert(tokenizer && spec);
     *tokenizer = NULL;
+    if (options)
+        cached_set(options, TOKENIZER_NOT_CACHED);
     return strcmp(spec, "bytes") ? file_open(tokenizer, spec, options ? options : &defaults, error)
                                  : byte_tokenizer_open(tokenizer, error);
 }
