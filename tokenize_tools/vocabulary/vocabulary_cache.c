@@ -51,7 +51,7 @@ static bool folder_is_safe(const char *folder)
 {
     struct os_stat about;
     int fd;
-    if (os_open(folder, OS_READ_OWN, &fd))
+    if (os_open(folder, OS_READ_NOW, &fd))
         return false;
     const bool safe = !os_fstat(fd, &about) && about.kind == OS_KIND_FOLDER && os_is_own_alone(fd);
     os_close(fd);
@@ -269,7 +269,7 @@ static int file_list(void *user, const char *name)
         free(file->path);
         return 0;
     }
-    file->bytes = about.allocated;
+    file->bytes = about.bytes;
     file->used = about.modified_ns;
     listing->count++;
     return 0;
