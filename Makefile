@@ -413,7 +413,8 @@ $(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
 jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 sub_make = $(MAKE) --no-print-directory $(jobs)
 test_environment = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' MAKE='$(MAKE)' SANITIZE='$(SANITIZE)' \
-  CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' TOOL_LIBS='$(tool_libs)'
+  CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' TOOL_LIBS='$(tool_libs)' \
+  TOKMAP_NO_CACHE=1
 
 deps: ## install with apt what building and testing need (without questions; does nothing if all of it is installed)
 	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh

@@ -19,7 +19,8 @@
 #   V=1         print the names of the tests that pass, too
 set -u
 LC_ALL=C
-export LC_ALL
+TOKMAP_NO_CACHE=1 # tests of the cache unset it and choose a folder
+export LC_ALL TOKMAP_NO_CACHE
 unset COLUMNS CDPATH
 
 TOKMAP_CLI=$(cd "$(dirname "$0")" && pwd) || exit 1

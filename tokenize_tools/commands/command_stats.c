@@ -22,7 +22,6 @@
 #include "common/error.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "vocabulary/vocabulary.h"
 
 static const char program[] = "tokmap stats";
 
@@ -125,7 +124,7 @@ static enum tokmap_status stats_tokenizer(struct stats *stats, const struct stat
     if (!stats->with_ids && !asked->spec_given)
         return TOKMAP_OK;
     if (asked->spec_given && stats->info.shards && !memcmp(stats->info.tokenizer, unknown, sizeof unknown))
-        return vocabulary_open(&stats->tokenizer, asked->spec, &asked->options, error);
+        return tokenizer_arguments_vocabulary(&stats->tokenizer, asked->spec, asked, &asked->options, error);
     const enum tokmap_status status = dataset_tokenizer_open(&stats->tokenizer, stats->dataset, asked, error);
     if (!status || asked->spec_given || status == TOKMAP_ERROR_MEMORY)
         return status;

@@ -1,4 +1,5 @@
 /* command_tokenizer.c - tokmap tokenizer: describes a vocabulary file. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,9 +8,11 @@
 #include "commands.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/tokenizer_arguments.h"
+#include "common/error.h"
 #include "common/hash.h"
 #include "common/visible.h"
 #include "platform/os.h"
+#include "vocabulary/vocabulary_cache.h"
 
 static const char program[] = "tokmap tokenizer";
 
@@ -17,8 +20,14 @@ static const char program[] = "tokmap tokenizer";
 
 struct describing {
     struct tokenizer_arguments asked;
-    bool json, all;
+    bool json, all, cache, clear_cache;
+    enum tokenizer_cached cached;
 };
+
+/* What the cache of vocabularies did, as text and in JSON. */
+static const char *const cache_words[] = {[TOKENIZER_NOT_CACHED] = "not used",
+                                          [TOKENIZER_CACHE_READ] = "read",
+                                          [TOKENIZER_CACHE_WRITTEN] = "written"};
 
 static void id_row(struct cli_table *table, const char *what, const struct tokenizer *tokenizer, uint64_t id)
 {
@@ -60,8 +69,10 @@ static void token_print(const struct tokenizer_added *added)
     (void)putchar('\n');
 }
 
-static void text_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns, bool all)
+static void text_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns,
+                       const struct describing *describing)
 {
+    const bool all = describing->all;
     char hex[33], text[64], count[32];
     struct cli_table *table = cli_table_new(2);
     hash128_hex(info->fingerprint, hex);
@@ -82,6 +93,7 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
     if (info->note)
         row(table, "note", info->note);
     row(table, "ready in", cli_seconds((double)open_ns * 1e-9, text));
+    row(table, "cache", cache_words[describing->cached]);
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
     const uint64_t listed = all || info->added <= LISTED ? info->added : LISTED;
@@ -102,7 +114,8 @@ static void id_json(struct cli_json *out, const char *key, uint64_t id)
         cli_json_number(out, key, id);
 }
 
-static void json_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns)
+static void json_print(const struct tokenizer *tokenizer, const struct tokenizer_info *info, uint64_t open_ns,
+                       const struct describing *describing)
 {
     char hex[33];
     struct cli_json out;
@@ -123,6 +136,7 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     id_json(&out, "eod", info->eod_id);
     id_json(&out, "bos", info->bos_id);
     cli_json_real(&out, "open_ms", (double)open_ns * 1e-6);
+    cli_json_text(&out, "cache", cache_words[describing->cached]);
     cli_json_array(&out, "added_tokens");
     for (uint64_t i = 0; i < info->added; i++) {
         struct tokenizer_added added;
@@ -137,6 +151,40 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_end(&out);
 }
 
+/* Shows or empties the cache of vocabularies. */
+static int cache_look(const struct cli_command *command, const struct describing *describing)
+{
+    struct cache_use use;
+    struct tokmap_error error;
+    char count[64], size[32];
+    char *folder = vocabulary_cache_folder();
+    if (!folder)
+        return cli_misused(command, "there is no cache: set XDG_CACHE_HOME or HOME to an absolute path, and "
+                                    "unset TOKMAP_NO_CACHE");
+    const int failed = vocabulary_cache_look(folder, describing->clear_cache, &use);
+    if (failed && failed != ENOENT) {
+        (void)error_set_system(&error, failed, folder, TOKMAP_NO_OFFSET, "the cache cannot be %s",
+                               describing->clear_cache ? "emptied" : "read");
+        free(folder);
+        return command_failed(command, &error);
+    }
+    if (describing->json) {
+        struct cli_json out;
+        cli_json_begin(&out, stdout);
+        cli_json_object(&out, NULL);
+        cli_json_text(&out, "folder", folder);
+        cli_json_number(&out, "files", use.files);
+        cli_json_number(&out, "bytes", use.bytes);
+        cli_json_bool(&out, "removed", describing->clear_cache);
+        cli_json_end(&out);
+    } else {
+        (void)printf("%s: %s%s, %s\n", folder, describing->clear_cache ? "removed " : "",
+                     cli_counted(use.files, "file", count), cli_bytes(use.bytes, size));
+    }
+    free(folder);
+    return cli_finish(program, 0);
+}
+
 static int describe(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
     struct describing *describing = user;
@@ -144,8 +192,13 @@ static int describe(const struct cli_command *command, const char **operands, si
     struct tokenizer_state *state = NULL;
     struct tokenizer_info info;
     struct tokmap_error error;
+    if (describing->cache || describing->clear_cache)
+        return operand_count ? cli_misused(command, "--%s takes no tokenizer: it is about the cache of all",
+                                           describing->cache ? "cache" : "clear-cache")
+                             : cache_look(command, describing);
     if (operand_count != 1)
         return cli_misused(command, "expected one tokenizer: a file, a folder, or 'bytes'");
+    describing->asked.options.cached = &describing->cached;
     describing->asked.spec = operands[0];
     const uint64_t started = os_clock_ns();
     int status = tokenizer_arguments_open(command, &describing->asked, false, &tokenizer);
@@ -155,9 +208,9 @@ static int describe(const struct cli_command *command, const char **operands, si
     if (!status) {
         tokenizer_info(tokenizer, &info);
         if (describing->json)
-            json_print(tokenizer, &info, open_ns);
+            json_print(tokenizer, &info, open_ns, describing);
         else
-            text_print(tokenizer, &info, open_ns, describing->all);
+            text_print(tokenizer, &info, open_ns, describing);
     }
     tokenizer_state_free(state);
     tokenizer_close(tokenizer);
@@ -171,22 +224,30 @@ int command_tokenizer(int argc, char **argv)
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTION_SPECIAL(describing.asked),
         TOKENIZER_OPTIONS_RANK_FILE(describing.asked),
+        CLI_HEADING("Cache"),
+        {0, "cache", CLI_FLAG, &describing.cache, NULL, NULL,
+         "print the folder of the cache, how many files it has, and their size; no FILE is given", NULL},
+        {0, "clear-cache", CLI_FLAG, &describing.clear_cache, NULL, NULL,
+         "remove the files of the cache; no FILE is given", NULL},
         CLI_HEADING("General"),
         {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first 24", NULL},
         {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print a JSON object", NULL},
     };
     const struct cli_command command = {
         .program = program,
-        .usage = "[OPTION]... FILE",
+        .usage = "[OPTION]... FILE | --cache | --clear-cache",
         .summary =
             "Describes a tokenizer: its form, the scanner that cuts text into pieces, its fingerprint, its largest "
             "id, the width of a token, and its special tokens.",
         .details =
             "FILE is a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), "
             "a SentencePiece tokenizer.model, a folder that holds one of these, or 'bytes'.\n\n"
+            "The tables of an opened tokenizer are kept in tokmap in $XDG_CACHE_HOME, else in .cache/tokmap in $HOME, "
+            "and the next run reads them, unless TOKMAP_NO_CACHE is set.\n\n"
             "Examples:\n"
             "  tokmap tokenizer tokenizer.json\n"
-            "  tokmap tokenizer --json models/llama3/\n",
+            "  tokmap tokenizer --json models/llama3/\n"
+            "  tokmap tokenizer --clear-cache\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_FILES,

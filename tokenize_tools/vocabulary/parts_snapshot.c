@@ -231,7 +231,8 @@ static void decoder_get(struct pipeline_parts *parts, struct snapshot_reader *re
     const uint8_t *text = snapshot_get_text(reader, sizeof decoder->refused - 1, &refused);
     memcpy(decoder->refused, text, (size_t)refused);
     decoder_tables_get(parts, reader);
-    (void)snapshot_require(reader, *decoder->refused || text_decoder_growth(decoder) <= DECODER_GROWTH_MOST);
+    if (!reader->failed && !*decoder->refused)
+        (void)snapshot_require(reader, text_decoder_growth(decoder) <= DECODER_GROWTH_MOST);
     parts->decoder_given = true; /* also one that pipeline_new() has made */
 }
 

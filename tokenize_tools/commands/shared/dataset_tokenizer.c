@@ -9,7 +9,6 @@
 #include "dataset_about.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "vocabulary/vocabulary.h"
 
 #define SHARDS_TRIED 64u /* shards whose recorded paths are tried; more than a few differ only in a strange dataset */
 #define FOLDERS_ABOVE 64 /* folders above an index in which a path is looked for */
@@ -41,7 +40,8 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
     for (int try = 0; try < 2; try++) {
         const bool recognize = (try == 1) != (facts && facts->recognizes);
         options.special = recognize ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
-        const enum tokmap_status status = vocabulary_open(&search->found, spec, &options, error);
+        const enum tokmap_status status = 
+            tokenizer_arguments_vocabulary(&search->found, spec, search->asked, &options, error);
         if (status)
             return status;
         tokenizer_info(search->found, &info);
