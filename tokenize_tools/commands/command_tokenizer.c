@@ -246,8 +246,7 @@ int command_tokenizer(int argc, char **argv)
             "and the next run reads them, unless TOKMAP_NO_CACHE is set.\n\n"
             "Examples:\n"
             "  tokmap tokenizer tokenizer.json\n"
-            "  tokmap tokenizer --json models/llama3/\n"
-            "  tokmap tokenizer --clear-cache\n",
+            "  tokmap tokenizer --json models/llama3/\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_FILES,
