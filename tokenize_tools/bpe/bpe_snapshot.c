@@ -128,8 +128,8 @@ static bool lengths_fit(const struct bpe_model *model)
         wrong |= parts ^ bpe_token_bytes(model, made);
     }
     for (uint32_t i = 0; i < 65536; i++)
-        wrong |= model->byte_pairs[i] != BPE_NONE &&
-                 bpe_token_bytes(model, bpe_result(model, model->byte_pairs[i])) != 2;
+        wrong |=
+            model->byte_pairs[i] != BPE_NONE && bpe_token_bytes(model, bpe_result(model, model->byte_pairs[i])) != 2;
     return !wrong;
 }
 
@@ -217,7 +217,9 @@ void bpe_model_get(struct bpe_model *model, struct snapshot_reader *reader, uint
     if (reader->failed)
         return;
     const struct limits limits = {.symbols = symbols ? symbols : model->vocabulary,
-                                  .ranks = has_results ? results : symbols ? symbols : model->vocabulary,
+                                  .ranks = has_results ? results
+                                           : symbols   ? symbols
+                                                       : model->vocabulary,
                                   .results = model->results};
     *ranks = limits.ranks;
     model_check(model, reader, text, &limits, !symbols);

@@ -25,9 +25,8 @@ struct describing {
 };
 
 /* What the cache of vocabularies did, as text and in JSON. */
-static const char *const cache_words[] = {[TOKENIZER_NOT_CACHED] = "not used",
-                                          [TOKENIZER_CACHE_READ] = "read",
-                                          [TOKENIZER_CACHE_WRITTEN] = "written"};
+static const char *const cache_words[] = {
+    [TOKENIZER_NOT_CACHED] = "not used", [TOKENIZER_CACHE_READ] = "read", [TOKENIZER_CACHE_WRITTEN] = "written"};
 
 static void id_row(struct cli_table *table, const char *what, const struct tokenizer *tokenizer, uint64_t id)
 {

@@ -204,7 +204,8 @@ const uint8_t *snapshot_get_text(struct snapshot_reader *reader, uint64_t most, 
 {
     *count = snapshot_get(reader, most);
     const uint8_t *text = reader->at;
-    if (reader->failed || *count > (uint64_t)(reader->end - text) || (-*count & 7) > (uint64_t)(reader->end - text) - *count) {
+    if (reader->failed || *count > (uint64_t)(reader->end - text) ||
+        (-*count & 7) > (uint64_t)(reader->end - text) - *count) {
         reader->failed = true;
         *count = 0;
         return (const uint8_t *)"";

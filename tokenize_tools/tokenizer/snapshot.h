@@ -83,7 +83,7 @@ void snapshot_writer_free(struct snapshot_writer *writer);
 /* ---- reading ---- */
 
 struct snapshot_reader {
-    uint8_t *bytes;     /* the whole file; free() frees it, which is the owner's task */
+    uint8_t *bytes;          /* the whole file; free() frees it, which is the owner's task */
     const uint8_t *at, *end; /* the fields that are left */
     const struct snapshot_header *header;
     uint64_t next; /* array */

@@ -71,7 +71,8 @@ static void added_get(struct pipeline_parts *parts, struct snapshot_reader *read
         token_get(&tokens[i], reader, parts->vocabulary);
         (void)snapshot_require(reader, tokens[i].bytes && (!i || tokens[i].id > tokens[i - 1].id));
     }
-    (void)snapshot_require(reader, reader->failed || !added_tokens_new(&parts->added, tokens, (size_t)count, NULL, NULL));
+    (void)snapshot_require(reader,
+                           reader->failed || !added_tokens_new(&parts->added, tokens, (size_t)count, NULL, NULL));
     free(tokens);
 }
 
@@ -336,8 +337,8 @@ void parts_get(struct pipeline_parts *parts, struct snapshot_reader *reader, con
     texts_get(parts, reader);
     if (reader->failed)
         return;
-    parts->engine = engine == ENGINE_BPE ? bpe_engine_get(reader, parts->vocabulary)
-                                         : sp_engine_get(reader, parts->vocabulary);
+    parts->engine =
+        engine == ENGINE_BPE ? bpe_engine_get(reader, parts->vocabulary) : sp_engine_get(reader, parts->vocabulary);
     parts->ids_per_byte_most = engine == ENGINE_BPE ? 1 : 2;
     snapshot_get_end(reader);
     /* An engine that is given pieces must take them. */

@@ -59,9 +59,8 @@ static enum tokmap_status options_read(struct tokenizer_options *into, const cha
         struct_copy_in(&given, options, &defaults, sizeof given, "tokmap_tokenizer_options", error);
     if (status)
         return status;
-    *into = (struct tokenizer_options){.pattern = given.pattern,
-                                       .pattern_regex = given.pattern_regex,
-                                       .special_tokens = given.special_tokens};
+    *into = (struct tokenizer_options){
+        .pattern = given.pattern, .pattern_regex = given.pattern_regex, .special_tokens = given.special_tokens};
     *cache = given.cache != 0;
     const enum tokmap_status known = special_read(given.special, &into->special, error);
     if (known || into->special == TOKENIZER_SPECIAL_TEXT || strcmp(path, "bytes") != 0)
@@ -188,7 +187,7 @@ enum tokmap_status tokmap_tokenizer_info(const struct tokmap_tokenizer *tokenize
 /* ---- encoding ---- */
 
 enum tokmap_status library_worker_take(const struct tokmap_tokenizer *tokenizer, struct library_worker **worker,
-                                      struct tokmap_error *error)
+                                       struct tokmap_error *error)
 {
     struct tokmap_tokenizer *own = (struct tokmap_tokenizer *)(uintptr_t)tokenizer; /* only the slots change */
     for (int i = 0; i < LIBRARY_SLOTS; i++)
@@ -438,7 +437,8 @@ enum tokmap_status tokmap_tokenizer_decode(const struct tokmap_tokenizer *tokeni
     if (status || !own.text || own.bytes <= own.room)
         return status;
     return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                     "the text has %" PRIu64 " bytes, but there is room for %" PRIu64 "; decoded.bytes is the room that "
+                     "the text has %" PRIu64 " bytes, but there is room for %" PRIu64
+                     "; decoded.bytes is the room that "
                      "it needs",
                      own.bytes, own.room);
 }
@@ -483,9 +483,8 @@ enum tokmap_status tokmap_tokenizer_find(const struct tokmap_tokenizer *tokenize
             return TOKMAP_OK;
         }
     }
-    return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET,
-                     "no token of the tokenizer '%s' is '%.*s'", tokenizer->info.name, (int)min64(count, 64),
-                     count ? bytes : "");
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, NULL, TOKMAP_NO_OFFSET, "no token of the tokenizer '%s' is '%.*s'",
+                     tokenizer->info.name, (int)min64(count, 64), count ? bytes : "");
 }
 
 enum tokmap_status tokmap_tokenizer_added(const struct tokmap_tokenizer *tokenizer, uint64_t index,

@@ -22,8 +22,8 @@
 
 static const struct {
     const char *path, *pattern;
-    bool stored;    /* path is relative to the reference data; false: to this tree */
-    bool uncached;  /* its pattern needs PCRE2 */
+    bool stored;   /* path is relative to the reference data; false: to this tree */
+    bool uncached; /* its pattern needs PCRE2 */
 } vocabularies[] = {
     {"tests/fuzz/corpus/fuzz_vocabulary/gpt2.json", NULL, false, false},
     {"tests/fuzz/corpus/fuzz_vocabulary/split.json", NULL, false, true},
@@ -64,7 +64,8 @@ static void text_make(char *text, const struct tokenizer *tokenizer)
             continue;
         memcpy(text + at, added.text, added.bytes);
         at += added.bytes;
-        at += (size_t)sprintf(text + at, " The quick brown f\xC3\xB6x, %u times: \xE4\xB8\xAD\xE6\x96\x87. \xF0\x9F\x98\x80",
+        at += (size_t)sprintf(text + at,
+                              " The quick brown f\xC3\xB6x, %u times: \xE4\xB8\xAD\xE6\x96\x87. \xF0\x9F\x98\x80",
                               awkward_below(1000000));
     }
     for (; at < TEXT / 2; at++)

@@ -351,7 +351,7 @@ static void a_folder_that_cannot_be_made(void **unused)
     (void)snprintf(folder, sizeof folder, "%s/other/tokmap", scratch); /* below a file */
     expect(BYTE_LEVEL, TOKENIZER_NOT_CACHED);
     (void)snprintf(folder, sizeof folder, "%s/missing/home/tokmap", scratch);
-    expect(BYTE_LEVEL, TOKENIZER_NOT_CACHED); /* a home folder is not made */
+    expect(BYTE_LEVEL, TOKENIZER_NOT_CACHED);              /* a home folder is not made */
     (void)snprintf(folder, sizeof folder, "/proc/tokmap"); /* read-only, for root too */
     expect(BYTE_LEVEL, TOKENIZER_NOT_CACHED);
     if (os_is_root())
@@ -419,9 +419,13 @@ static void where_the_folder_is(void **unused)
     static const struct {
         const char *no, *cache, *home, *folder;
     } cases[] = {
-        {NULL, "/x/cache", "/home/u", "/x/cache/tokmap"}, {NULL, NULL, "/home/u", "/home/u/.cache/tokmap"},
-        {NULL, "relative", "/home/u", "/home/u/.cache/tokmap"}, {NULL, "", "/home/u", "/home/u/.cache/tokmap"},
-        {NULL, NULL, NULL, NULL}, {NULL, NULL, "relative", NULL}, {"1", "/x/cache", "/home/u", NULL},
+        {NULL, "/x/cache", "/home/u", "/x/cache/tokmap"},
+        {NULL, NULL, "/home/u", "/home/u/.cache/tokmap"},
+        {NULL, "relative", "/home/u", "/home/u/.cache/tokmap"},
+        {NULL, "", "/home/u", "/home/u/.cache/tokmap"},
+        {NULL, NULL, NULL, NULL},
+        {NULL, NULL, "relative", NULL},
+        {"1", "/x/cache", "/home/u", NULL},
         {"", "/x/cache", NULL, "/x/cache/tokmap"},
     };
     const char *const names[] = {"TOKMAP_NO_CACHE", "XDG_CACHE_HOME", "HOME"};
@@ -561,13 +565,21 @@ static int teardown(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_damaged_page_is_noticed), cmocka_unit_test(a_cut_file_is_noticed),
-        cmocka_unit_test(another_version_is_not_used), cmocka_unit_test(hostile_byte_level),
-        cmocka_unit_test(hostile_characters), cmocka_unit_test(hostile_sentencepiece),
-        cmocka_unit_test(a_full_table_is_refused), cmocka_unit_test(files_of_others_are_not_used),
-        cmocka_unit_test(links_and_other_things), cmocka_unit_test(a_folder_that_cannot_be_made),
-        cmocka_unit_test(the_key_has_all_that_decides), cmocka_unit_test(the_name_is_that_of_the_path),
-        cmocka_unit_test(where_the_folder_is), cmocka_unit_test(processes_race), cmocka_unit_test(a_full_disk),
+        cmocka_unit_test(a_damaged_page_is_noticed),
+        cmocka_unit_test(a_cut_file_is_noticed),
+        cmocka_unit_test(another_version_is_not_used),
+        cmocka_unit_test(hostile_byte_level),
+        cmocka_unit_test(hostile_characters),
+        cmocka_unit_test(hostile_sentencepiece),
+        cmocka_unit_test(a_full_table_is_refused),
+        cmocka_unit_test(files_of_others_are_not_used),
+        cmocka_unit_test(links_and_other_things),
+        cmocka_unit_test(a_folder_that_cannot_be_made),
+        cmocka_unit_test(the_key_has_all_that_decides),
+        cmocka_unit_test(the_name_is_that_of_the_path),
+        cmocka_unit_test(where_the_folder_is),
+        cmocka_unit_test(processes_race),
+        cmocka_unit_test(a_full_disk),
         cmocka_unit_test(the_folder_stays_small),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -40,7 +40,7 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
     for (int try = 0; try < 2; try++) {
         const bool recognize = (try == 1) != (facts && facts->recognizes);
         options.special = recognize ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
-        const enum tokmap_status status = 
+        const enum tokmap_status status =
             tokenizer_arguments_vocabulary(&search->found, spec, search->asked, &options, error);
         if (status)
             return status;

@@ -43,8 +43,7 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
 {
     struct tokmap_error error;
     struct tokenizer_info info;
-    const int special =
-        arguments->special == TOKENIZER_SPECIAL_OLD ? TOKENIZER_SPECIAL_RECOGNIZE : arguments->special;
+    const int special = arguments->special == TOKENIZER_SPECIAL_OLD ? TOKENIZER_SPECIAL_RECOGNIZE : arguments->special;
     assert(special >= 0 && special < TOKENIZER_SPECIAL_OLD);
     arguments->options.special = (enum tokenizer_special)special;
     if (special && !strcmp(arguments->spec, "bytes"))

@@ -68,11 +68,11 @@ int tokenizer_arguments_check(const struct cli_command *command, const struct to
 int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
                              struct tokenizer **tokenizer);
 
-/* Opens the vocabulary `spec` with these options, and with the cache of vocabularies unless --no-cache was given. Statuses: those of vocabulary_open(). */
+/* Opens the vocabulary `spec` with these options, and with the cache of vocabularies unless --no-cache was given.
+ * Statuses: those of vocabulary_open(). */
 enum tokmap_status tokenizer_arguments_vocabulary(struct tokenizer **tokenizer, const char *spec,
                                                   const struct tokenizer_arguments *arguments,
-                                                  const struct tokenizer_options *options,
-                                                  struct tokmap_error *error);
+                                                  const struct tokenizer_options *options, struct tokmap_error *error);
 
 /* Finds the ids that end and begin each document, TOKMAP_NO_ID for no token. With eod_needed, a token ends each
  * document unless --no-eod is given, and the user must choose one where the tokenizer does not name it; without,
