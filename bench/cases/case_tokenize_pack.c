@@ -101,8 +101,8 @@ int pack_records_child(struct bench *bench)
     int result = made_shard(bench, "packed", output);
     if (result)
         return result;
-    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2", "-o", output, "--no-eod",
-                                                      "--no-cache"};
+    const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2",
+                                                      "-o",   output,    "--no-eod",  "--no-cache"};
     const size_t count = child_tokenizer_arguments(bench, arguments, 8);
     arguments[count] = bench->options.dataset;
     result = child_run_tokmap(bench, arguments, &usage);

@@ -15,6 +15,7 @@ check_ids() {
     for left in cache/tokmap/*.partial; do
         [ ! -e "$left" ] || [ "$(cat report 2>/dev/null)" = unlink ] || problem "$left was left"
     done
+    [ $kind != memory ] || return 0 # what is written does not depend on where memory ran out
     "$TOKMAP" encode -t tokenizer.json text >again 2>again.err || problem "the next run fails: $(cat again.err)"
     cmp -s expected again || problem "the next run prints other ids"
     "$TOKMAP" tokenizer tokenizer.json 2>/dev/null | grep -q 'cache  *read' || problem "the next run did not write it"

@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "bpe_encode.h"
+#include "bpe_merge.h"
 #include "bpe_snapshot.h"
 #include "common/bytes_buffer.h"
 #include "common/bytes.h"
@@ -215,4 +216,25 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
     }
     *engine = &made->head;
     return TOKMAP_OK;
+}
+
+struct text_engine *bpe_engine_get(struct snapshot_reader *reader, uint32_t vocabulary)
+{
+    struct bpe_model *model = calloc(1, sizeof *model);
+    struct text_engine *engine = NULL;
+    struct split_rules rules;
+    uint32_t ranks;
+    memset(&rules, 0, sizeof rules);
+    if (!snapshot_require(reader, model != NULL))
+        return NULL;
+    bpe_model_get(model, reader, 0, &ranks);
+    snapshot_get_rules(reader, &rules);
+    if (!snapshot_require(reader, model->vocabulary == vocabulary)) {
+        bpe_model_free(model);
+        return NULL;
+    }
+    model->merge = bpe_merge;
+    scanner_init(&model->scanner, &rules, cpu_variant_best());
+    (void)snapshot_require(reader, !bpe_engine_new(&engine, model, NULL));
+    return engine;
 }

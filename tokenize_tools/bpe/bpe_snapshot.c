@@ -8,11 +8,6 @@
  */
 #include "bpe_snapshot.h"
 
-#include <stdlib.h>
-#include <string.h>
-
-#include "bpe_engine.h"
-#include "bpe_merge.h"
 #include "common/bytes.h"
 
 #define PAIR_BITS_MOST 24 /* a table of twice BPE_MERGES slots */
@@ -224,27 +219,4 @@ void bpe_model_get(struct bpe_model *model, struct snapshot_reader *reader, uint
     *ranks = limits.ranks;
     model_check(model, reader, text, &limits, !symbols);
     unreached_get(model, reader, reader->failed ? 0 : unreached);
-}
-
-/* ---- the engine ---- */
-
-struct text_engine *bpe_engine_get(struct snapshot_reader *reader, uint32_t vocabulary)
-{
-    struct bpe_model *model = calloc(1, sizeof *model);
-    struct text_engine *engine = NULL;
-    struct split_rules rules;
-    uint32_t ranks;
-    memset(&rules, 0, sizeof rules);
-    if (!snapshot_require(reader, model != NULL))
-        return NULL;
-    bpe_model_get(model, reader, 0, &ranks);
-    snapshot_get_rules(reader, &rules);
-    if (!snapshot_require(reader, model->vocabulary == vocabulary)) {
-        bpe_model_free(model);
-        return NULL;
-    }
-    model->merge = bpe_merge;
-    scanner_init(&model->scanner, &rules, cpu_variant_best());
-    (void)snapshot_require(reader, !bpe_engine_new(&engine, model, NULL));
-    return engine;
 }

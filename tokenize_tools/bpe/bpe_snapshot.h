@@ -4,7 +4,6 @@
 
 #include "bpe_model.h"
 #include "tokenizer/snapshot.h"
-#include "tokenizer/text_engine.h"
 
 /* Puts a model, whose tables must not change before the snapshot is written. */
 void bpe_model_put(const struct bpe_model *model, struct snapshot_writer *writer);
@@ -18,9 +17,5 @@ void bpe_model_get(struct bpe_model *model, struct snapshot_reader *reader, uint
 
 /* Returns a number above all ranks of a model's pairs. */
 uint32_t bpe_model_ranks(const struct bpe_model *model);
-
-/* Gets an engine that an engine of bpe_engine_new() has put, whose ids must be those below `vocabulary`. NULL: a
- * failure. */
-struct text_engine *bpe_engine_get(struct snapshot_reader *reader, uint32_t vocabulary);
 
 #endif

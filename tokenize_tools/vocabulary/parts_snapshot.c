@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "bpe/bpe_snapshot.h"
+#include "bpe/bpe_engine.h"
 #include "common/bytes.h"
 #include "sentencepiece/sp_engine.h"
 #include "vocabulary_name.h"

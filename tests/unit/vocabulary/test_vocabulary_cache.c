@@ -231,15 +231,15 @@ static void hostile(const char *vocabulary)
     for (size_t at = offsetof(struct snapshot_header, format);
          at < offsetof(struct snapshot_header, places) + (arrays + 1) * sizeof(struct snapshot_place); at += 8)
         hostile_words(vocabulary, &key, file, bytes, at);
-    /* Every field up to the added tokens' and every fifth one after them, then some words of each array: its first, its
+    /* The first fields, the last ones, and some of those between, then some words of each array: its first, its
      * last, and others. */
     for (size_t at = 0, step = 8; at < fields.bytes; at += step) {
         hostile_words(vocabulary, &key, file, bytes, (size_t)fields.offset + at);
-        step = at < 240 || at + 240 > fields.bytes ? 8 : 56;
+        step = at < 160 || at + 240 > fields.bytes ? 8 : 88;
     }
     for (uint64_t i = 0; i < arrays; i++) {
         const struct snapshot_place place = header->places[i];
-        for (int k = 0; k < 6 && place.bytes >= 8; k++) {
+        for (int k = 0; k < 4 && place.bytes >= 8; k++) {
             const uint64_t words = place.bytes / 8, word = !k ? 0 : k == 1 ? words - 1 : random_below(&random, words);
             hostile_words(vocabulary, &key, file, bytes, (size_t)(place.offset + 8 * word));
         }
