@@ -311,8 +311,8 @@ static int machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bo
 
 /* ---- copies of this program ---- */
 
-/* Prints when a tokenizer is ready, and how long opening it took. cache: the folder of a cache of vocabularies, or NULL.
- */
+/* Prints when a tokenizer is ready, and how long opening it took. cache: the folder of a cache of vocabularies, or
+ * NULL. */
 static int child_ready(struct bench *bench, const char *cache)
 {
     struct tokenizer *tokenizer = NULL;

@@ -28,7 +28,7 @@ uint32_t bpe_model_ranks(const struct bpe_model *model)
     return ranks;
 }
 
-/* Puts the ids of the table of unreached tokens. A reader makes the table anew, with a key of its own. */
+/* Puts the ids of the table of unreached tokens. A reader makes another table, with a key of its own. */
 static void unreached_put(const struct bpe_model *model, struct snapshot_writer *writer)
 {
     uint32_t *ids = snapshot_put_room(writer, model->unreached_count * sizeof *ids), count = 0;

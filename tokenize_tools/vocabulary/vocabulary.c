@@ -164,7 +164,7 @@ static void keep(const struct tokenizer *tokenizer, const char *path, const char
         cached_set(options, TOKENIZER_CACHE_WRITTEN);
 }
 
-/* Opens a file that is no folder. key: NULL, or that of the file, for the cache. */
+/* Opens a file, not a folder. key: NULL, or that of the file, for the cache. */
 static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
                                     const struct tokenizer_options *options, const struct cache_key *key,
                                     struct tokmap_error *error)

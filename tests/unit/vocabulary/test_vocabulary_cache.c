@@ -419,13 +419,13 @@ static void where_the_folder_is(void **unused)
     static const struct {
         const char *no, *cache, *home, *folder;
     } cases[] = {
-        {NULL, "/x/cache", "/home/u", "/x/cache/tokmap"},
-        {NULL, NULL, "/home/u", "/home/u/.cache/tokmap"},
-        {NULL, "relative", "/home/u", "/home/u/.cache/tokmap"},
-        {NULL, "", "/home/u", "/home/u/.cache/tokmap"},
+        {NULL, "/x/cache", "/u/home", "/x/cache/tokmap"},
+        {NULL, NULL, "/u/home", "/u/home/.cache/tokmap"},
+        {NULL, "relative", "/u/home", "/u/home/.cache/tokmap"},
+        {NULL, "", "/u/home", "/u/home/.cache/tokmap"},
         {NULL, NULL, NULL, NULL},
         {NULL, NULL, "relative", NULL},
-        {"1", "/x/cache", "/home/u", NULL},
+        {"1", "/x/cache", "/u/home", NULL},
         {"", "/x/cache", NULL, "/x/cache/tokmap"},
     };
     const char *const names[] = {"TOKMAP_NO_CACHE", "XDG_CACHE_HOME", "HOME"};
