@@ -86,8 +86,8 @@ struct tokmap_tokenizer_options {
  * With options.cache the tables that are built of the file are kept in a file of 1 to 60 MB, in the folder tokmap in
  * $XDG_CACHE_HOME, or else .cache/tokmap in $HOME, and the next opening of the same file reads them, which takes a
  * fraction of the time. The tokenizer is the same in everything. Files are found by a hash of the vocabulary's bytes
- * and checked before they are used; those of other users, damaged ones, and those of other versions are not used. Where the
- * folder cannot be written, or $TOKMAP_NO_CACHE is set, the cache is silently not used, and so it is for the few
+ * and checked before they are used; those of other users, damaged ones, and those of other versions are not used. Where
+ * the folder cannot be written, or $TOKMAP_NO_CACHE is set, the cache is silently not used, and so it is for the few
  * vocabularies whose patterns PCRE2 matches. When the files have more than 512 MiB, those that were not used for the
  * longest time are removed. `tokmap tokenizer --cache` shows the folder, and --clear-cache empties it.
  *
