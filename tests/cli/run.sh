@@ -13,7 +13,7 @@
 # Environment variables:
 #   TOKMAP_BIN  folder of the commands (default: bin in $BUILD_DIR, or in build of this tree)
 #   UPDATE=1    rewrite NAME.out and NAME.err if they exist
-#   TIMEOUT     time limit of a test in seconds (default: 60)
+#   TIMEOUT     time limit of a test in seconds (default: 180)
 #   JOBS        number of tests that run at a time (default: one per processor)
 #   KEEP=1      keep the folders of the tests
 #   V=1         print the names of the tests that pass, too
@@ -45,7 +45,7 @@ clean()
 
 limit=
 if command -v timeout >/dev/null 2>&1; then
-    limit="timeout -k 5 ${TIMEOUT:-60}"
+    limit="timeout -k 5 ${TIMEOUT:-180}"
 fi
 
 # Compares the lines of $2 with the patterns of $1. Each "..." ends at the first line that matches the pattern after it.
@@ -115,7 +115,7 @@ run_test()
         if [ "$status" -ne "$wanted" ]; then
             verdict=failed
             case $status in
-            124 | 137) [ "$limit" ] && echo "-- ended after ${TIMEOUT:-60} seconds" ;;
+            124 | 137) [ "$limit" ] && echo "-- ended after ${TIMEOUT:-180} seconds" ;;
             esac
             echo "-- exit status $status, expected $wanted; its output ends:"
             tail -n 20 "$work/$name.out" "$work/$name.err"
