@@ -148,8 +148,7 @@ tool_libs := $(if $(linked),$(opened_libs)) -ldl
 # Tests also call functions that are not in the tables, such as compressors.
 test_libs := $(opened_libs) -ldl
 archive = $(if $(findstring /,$(shell $(CC) -print-file-name=lib$(1).a)),-l:lib$(1).a,-l$(1))
-small_link_flags = -Wl,--compress-debug-sections=zlib
-link = $(CC) $(hard_link_flags) $(small_link_flags) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
+link = $(CC) $(hard_link_flags) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
 # Debugging information is two thirds of a program, and the kernel may read all of a program that starts from storage.
 # It is moved to .debug/NAME.debug in the folder of the file, where debuggers find it.
 OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy 2>/dev/null)
