@@ -459,6 +459,8 @@ int shard_take_over(const struct shard_commit *commit)
         char *saved = shard_saved_name(commit->names[i], index.id);
         if (!saved)
             system = ENOMEM;
+        else if (i == SHARD_SEALED && (exists(saved) || exists(commit->names[i])) && sealed_load(NULL, NULL))
+            system = ELIBACC;
         else if (belongs(&index, i, saved)) /* the old index was there, and somebody has removed it since */
             system = os_unlink(saved);
         if (!system && belongs(&index, i, commit->names[i]))

@@ -68,7 +68,8 @@ void shard_remove_saved(const struct shard_commit *commit);
  * saved names, of a writer that was killed before it renamed the index: index_partial, which the caller has locked, is
  * a complete index to which they belong, by their size and their first block. Anything else stays, also the saved files
  * of an old index that somebody has removed since then: where that index was moved, they are the only copy of its
- * tokens. Returns an errno. */
+ * tokens. Returns an errno: ELIBACC if there are sealed tokens, and libzstd, without which they cannot be compared,
+ * cannot be loaded. */
 int shard_take_over(const struct shard_commit *commit);
 
 #endif

@@ -432,11 +432,11 @@ enum tokmap_status shard_seal(const char *index_path, const struct shard_seal_op
                            "a sealed shard has at most %" PRIu64 " bytes of tokens, but this one has %" PRIu64
                            "; pack several shards",
                            FRAMES_MOST * FRAME_BYTES, old->token_bytes);
-    if (!status)
+    result->changed = options->unseal ? sealed : !sealed || options->replace;
+    if (!status && result->changed)
         status = sealed_load(index_path, error);
     if (!status)
         status = prepare(&sealing);
-    result->changed = options->unseal ? sealed : !sealed || options->replace;
     if (!status && result->changed)
         status = seal(&sealing);
     result->tokens = old->shard.tokens;

@@ -20,6 +20,7 @@
 #include "partial_file.h"
 #include "path_table.h"
 #include "platform/os.h"
+#include "sealed.h"
 #include "shard_commit.h"
 #include "shard_pieces.h"
 #include "shard_writing.h"
@@ -120,6 +121,8 @@ static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_e
     if (system == EWOULDBLOCK)
         return error_set(error, TOKMAP_ERROR_BUSY, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
                          "another process is writing this output; wait for it, or choose another name");
+    if (system == ELIBACC && sealed_load(writer->paths[INDEX], error))
+        return TOKMAP_ERROR_UNSUPPORTED;
     if (system == EACCES || system == EPERM)
         return system_failed(writer, system, INDEX_PARTIAL,
                              "the output cannot be created; its folder may not be writable for you, or the file may "
@@ -220,6 +223,8 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     if (!prefix || !options)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET, "a shard needs a prefix and options");
     enum tokmap_status status = writer_options_check(options, prefix, error);
+    if (!status && options->seal) /* now, and not after all the work */
+        status = sealed_load(prefix, error);
     if (status)
         return status;
     struct shard_writer *made = calloc(1, sizeof *made);

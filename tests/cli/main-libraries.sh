@@ -54,3 +54,22 @@ done
 equal "$(echo d.*)" 'd.bin.zst d.tmx'
 tokmap unseal -q d
 tokmap verify -q d
+# Where nothing changes, nothing is loaded.
+broken tokmap unseal -q d
+
+# Packing says so before it reads its inputs, one of which does not exist.
+for option in '' '--shard-tokens 4 --shuffle 7'; do
+    # shellcheck disable=SC2086 # several words
+    exits 1 broken tokmap pack -q --no-eod --seal $option -o s text no_such_file 2>err
+    holds err 'sealed tokens are compressed with zstd, whose library cannot be loaded'
+    equal "$(echo s.* s)" 's.* s'
+done
+
+# What a killed writer has left is not taken for somebody else's because it cannot be read.
+tokmap pack -q --no-eod --seal -o s text
+mv s.tmx s.tmx.partial
+exits 1 broken tokmap pack -q --no-eod -o s text 2>err
+holds err 'sealed tokens are compressed with zstd, whose library cannot be loaded'
+equal "$(echo s.*)" 's.bin.zst s.tmx.partial'
+tokmap pack -q --no-eod -o s text
+equal "$(echo s.*)" 's.bin s.tmx'

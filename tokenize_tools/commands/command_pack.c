@@ -250,11 +250,12 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return CLI_MISUSED;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
-    if (pack_seal_check(command, &packing->sealed, packing->also.typed))
-        return CLI_MISUSED;
+    int status = pack_seal_check(command, &packing->sealed, packing->also.typed);
+    if (status)
+        return status;
     if (drop_arguments_check(command, &packing->drop, &packing->content, packing->dry_run))
         return CLI_MISUSED;
-    const int status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
+    status = content_arguments_check(command, &packing->content, &packing->corpus, &packing->asked);
     if (status)
         return status;
     if (packing->checkpoint_text && !seconds_parse(packing->checkpoint_text, &packing->checkpoint_ns))

@@ -3,7 +3,9 @@
 
 #include <string.h>
 
+#include "cli/messages.h"
 #include "common/bytes.h"
+#include "format/sealed.h"
 #include "format/shard_seal.h"
 #include "platform/process.h"
 #include "text/decimal.h"
@@ -23,7 +25,8 @@ int pack_seal_check(const struct cli_command *command, struct pack_seal *sealed,
         return cli_misused(command, "--also writes indexes of PREFIX.bin, which --seal compresses: leave out one of "
                                     "them");
     sealed->seal.level = (int)level;
-    return 0;
+    struct tokmap_error error = {0};
+    return sealed_load(NULL, &error) ? cli_failed(command->program, &error) : 0;
 }
 
 static int sealed_report(void *user, uint64_t done, uint64_t total)

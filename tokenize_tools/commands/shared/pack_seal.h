@@ -21,7 +21,8 @@ struct pack_seal {
      "PREFIX.bin.zst takes the place of PREFIX.bin. While a shard is sealed, its tokens are on disk, too", NULL}
 /* clang-format on */
 
-/* Reads the level. Returns 0, or prints a message and returns the exit status. */
+/* Reads the level, and loads libzstd before any work is done. Returns 0, or prints a message and returns the exit
+ * status. */
 int pack_seal_check(const struct cli_command *command, struct pack_seal *sealed, const char *also);
 
 /* Returns what pack_options.seal takes: NULL if the option was not given. */
