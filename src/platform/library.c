@@ -29,15 +29,20 @@ static bool open_and_find(const struct library *library, char *reason, size_t ca
     return false;
 }
 
-/* The thread that moves the state from UNOPENED to OPENING loads the library, and others wait for it. */
+/* The thread that moves the state from UNOPENED to OPENING_BY(this process) loads the library, and others wait for it.
+ * A thread that sees the id of another process is in a child that was forked meanwhile, and loads the library itself.
+ */
 bool library_load(struct library *library, char *reason, size_t capacity)
 {
     uint32_t seen = __atomic_load_n(&library->state, __ATOMIC_ACQUIRE);
+    if (seen == LIBRARY_READY)
+        return true;
+    const uint32_t ours = LIBRARY_OPENING_BY(os_process_id());
     while (seen != LIBRARY_READY) {
-        if (seen == LIBRARY_OPENING) {
-            os_word_wait(&library->state, LIBRARY_OPENING);
+        if (seen == ours) {
+            os_word_wait(&library->state, ours);
             seen = __atomic_load_n(&library->state, __ATOMIC_ACQUIRE);
-        } else if (__atomic_compare_exchange_n(&library->state, &seen, LIBRARY_OPENING, false, __ATOMIC_ACQUIRE,
+        } else if (__atomic_compare_exchange_n(&library->state, &seen, ours, false, __ATOMIC_ACQUIRE,
                                                __ATOMIC_ACQUIRE)) {
             seen = open_and_find(library, reason, capacity) ? LIBRARY_READY : LIBRARY_UNOPENED;
             __atomic_store_n(&library->state, seen, __ATOMIC_RELEASE);

@@ -23,7 +23,10 @@
 #include <stddef.h>
 #include <stdint.h>
 
+/* The state of a library. While a thread loads it, the state has the id of its process, too: a child of fork() has a
+ * copy of the state, and not that thread. */
 enum { LIBRARY_UNOPENED, LIBRARY_OPENING, LIBRARY_READY };
+#define LIBRARY_OPENING_BY(process) ((uint32_t)(process) << 2 | LIBRARY_OPENING) /* ids are below 2^22 */
 
 struct library {
     const char *file;         /* its name for the dynamic linker; NULL for no library */

@@ -8,6 +8,8 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "platform/library.h"
 #include "platform/os.h"
@@ -125,6 +127,26 @@ static void threads_load_it_once(void **unused)
     assert_int_equal(starts, 1);
 }
 
+/* A child that was forked while another thread of its parent was loading does not wait for that thread. */
+static void a_forked_child_loads_it_itself(void **unused)
+{
+    char reason[LIBRARY_REASON];
+    int status = -1;
+    (void)unused;
+    mathematics_library.state = LIBRARY_OPENING_BY(os_process_id());
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        (void)alarm(60); /* which ends a child that waits */
+        _exit(library_load(&mathematics_library, reason, sizeof reason) && mathematics.cos(0) > 0.999 && starts == 1 &&
+                      mathematics_library.state == LIBRARY_READY
+                  ? 0
+                  : 1);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -134,6 +156,7 @@ int main(void)
         cmocka_unit_test_setup(a_missing_function_is_named, forget),
         cmocka_unit_test_setup(a_library_that_does_not_start_is_tried_again, forget),
         cmocka_unit_test_setup(threads_load_it_once, forget),
+        cmocka_unit_test_setup(a_forked_child_loads_it_itself, forget),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
