@@ -6,9 +6,15 @@
 uint32_t parquet_crc(const void *bytes, uint64_t count)
 {
 #ifdef HAVE_ISAL
+    /* Looking for a file that does not exist, for each page and in all threads, would cost more than the library saves.
+     */
+    static bool missing;
     char reason[LIBRARY_REASON];
-    if (library_load(&libisal_library, reason, sizeof reason))
-        return libisal.crc32_gzip_refl(0, bytes, count);
+    if (!__atomic_load_n(&missing, __ATOMIC_RELAXED)) {
+        if (library_load(&libisal_library, reason, sizeof reason))
+            return libisal.crc32_gzip_refl(0, bytes, count);
+        __atomic_store_n(&missing, true, __ATOMIC_RELAXED);
+    }
 #endif
     /* The remainder of each number of 4 bits. */
     static const uint32_t table[16] = {0x00000000, 0x1db71064, 0x3b6e20c8, 0x26d930ac, 0x76dc4190, 0x6b6b51f4,

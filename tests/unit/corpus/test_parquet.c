@@ -14,6 +14,7 @@
 #include <inttypes.h>
 
 #include "common/bytes.h"
+#include "corpus/codec_libraries.h"
 #include "corpus/corpus.h"
 #include "corpus/corpus_issue.h"
 #include "corpus/parquet_crc.h"
@@ -916,6 +917,22 @@ static void test_crc(void **state)
     assert_int_equal(parquet_crc("", 0), 0);
 }
 
+/* A library that is missing is looked for once. (The last test, because that holds for the process.) */
+static void test_crc_without_library(void **state)
+{
+#if defined(HAVE_ISAL) && !defined(LIBRARIES_LINKED)
+    const struct library kept = libisal_library;
+    libisal_library.file = "libtokmap_of_nobody.so.7";
+    libisal_library.state = LIBRARY_UNOPENED;
+    assert_int_equal(parquet_crc("123456789", 9), 0xcbf43926);
+    libisal_library = kept;
+    libisal_library.state = LIBRARY_UNOPENED;
+    assert_int_equal(parquet_crc("123456789", 9), 0xcbf43926);
+    assert_int_equal(libisal_library.state, LIBRARY_UNOPENED);
+    libisal_library.state = kept.state;
+#endif
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -938,6 +955,7 @@ int main(void)
         cmocka_unit_test(test_columns_refused),
         cmocka_unit_test(test_pool_fits),
         cmocka_unit_test(test_crc),
+        cmocka_unit_test(test_crc_without_library),
     };
     return cmocka_run_group_tests_name("parquet", tests, folder_make, folder_remove);
 }
