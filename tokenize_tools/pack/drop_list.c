@@ -59,7 +59,9 @@ static enum tokmap_status head_next(struct drop_list *list, struct tokmap_error 
     if (list->begun && !list->is_found && !list->skips)
         return error_set(error, TOKMAP_ERROR_CORRUPT, list->source.folder, TOKMAP_NO_OFFSET,
                          "the dropped documents of unit %" PRIu64 " are damaged: the unit does not have record %" PRIu64
-                         " of input %" PRIu32 ", or it is listed twice; remove this folder, and run all tasks again",
+                         " of input %" PRIu32
+                         ", or it is listed twice; remove this folder, and run all tasks again; without tasks, start "
+                         "over with options.start_over",
                          list->source.unit, list->head->record, list->head->input);
     list->begun = true;
     list->is_found = false;

@@ -120,7 +120,7 @@ static enum tokmap_status bands_add(struct scan *scan, const struct document_pla
     const bool any = *(*at)++;
     if (document >= UINT32_MAX - 1)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
-                         "a unit has more than 2^32 documents; choose smaller ones with options.unit_bytes");
+                         "there are more than 2^32 documents; search fewer for near-duplicates at once");
     enum tokmap_status status = list_add(scan, SCAN_PLACES, &own, sizeof own, error);
     for (uint32_t i = 0; any && i < scan->signer.form.bands && !status; i++) {
         struct hash128 band;
