@@ -1,8 +1,6 @@
 /* drop_stages.c - see drop_stages.h. */
 #include "drop_stages.h"
 
-#include <assert.h>
-
 #include "common/error.h"
 
 struct stages_work {
@@ -10,12 +8,16 @@ struct stages_work {
     const struct scan_inputs *inputs;
 };
 
+/* Scans the inputs. There is no scan: what a comparison has left is of another one, whose documents may have been
+ * others. Example: a process that removes its files is killed after the scan and before drops-000000, and then an input
+ * changes in its middle. */
 static enum tokmap_status inputs_scan(void *self, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
 {
     const struct stages_work *work = self;
     uint64_t before;
     (void)unit;
-    return unit_scan_run(work->options, work->inputs, id, &before, error);
+    const enum tokmap_status status = stage_kind_remove(id->folder, STAGE_DROPS, error);
+    return status ? status : unit_scan_run(work->options, work->inputs, id, &before, error);
 }
 
 static enum tokmap_status stage_begins(void *self, enum pack_stage stage, uint64_t first, uint64_t end,
@@ -57,8 +59,11 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
     const enum tokmap_status status = pack_stages_run(&doing, &stages->found, &left, error);
     if (status)
         return status;
-    assert(!left.missing);
     const struct all_scans *scans = &stages->found.scans;
+    if (left.missing) { /* work in units waits for the process that compares */
+        const struct stage_id drops = stage_drops_id(folder, scans->key, left.first, all.count);
+        return stage_busy(&drops, error);
+    }
     stages->source = (struct drop_source){.folder = folder,
                                           .key = scans->key,
                                           .units = scans->units,

@@ -82,9 +82,9 @@ static uint64_t layout(void)
 
 /* ---- open ---- */
 
-bool pack_journal_owns(const char *entry)
+bool pack_journal_owns(const char *folder, const char *entry, bool journal)
 {
-    return shuffle_is_name(entry) || stage_is_name(entry);
+    return (journal && shuffle_is_name(entry)) || stage_is_ours(folder, entry, journal);
 }
 
 static enum tokmap_status folder_open(struct pack_journal *journal, bool create, struct tokmap_error *error)

@@ -53,10 +53,11 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 /* ---- the journal of all tasks ---- */
 
 /* Files without which a folder has no work: if there is no journal, nobody knows of what they are. */
-static bool is_work(const char *entry)
+static bool is_work(const char *folder, const char *entry, bool journal)
 {
     bool is_folder = false;
-    return task_status_is_name(entry) || stage_is_name(entry) || (unit_is_name(entry, &is_folder) && !is_folder);
+    return task_status_is_name(entry) || stage_is_ours(folder, entry, journal) ||
+           (unit_is_name(entry, &is_folder) && !is_folder);
 }
 
 /* Compares options and inputs with those of the work that has begun, or begins it. Without `create`, *absent says that

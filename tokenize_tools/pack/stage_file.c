@@ -112,6 +112,24 @@ bool stage_is_name(const char *entry)
     return false;
 }
 
+bool stage_is_ours(const char *folder, const char *entry, bool journal)
+{
+    static const char nothing[sizeof(struct header)];
+    char head[sizeof(struct header)];
+    const char *end = strstr(entry, ".partial");
+    size_t got = 0;
+    int fd = -1;
+    char *path = stage_is_name(entry) ? path_join(folder, strlen(folder), entry, strlen(entry), "") : NULL;
+    const bool read = path && !os_open(path, OS_READ_NOW, &fd) && !os_pread(fd, head, sizeof head, 0, &got);
+    if (fd >= 0)
+        os_close(fd);
+    free(path);
+    if (!read)
+        return false;
+    const bool made = got >= sizeof MAGIC && !memcmp(head, MAGIC, sizeof MAGIC);
+    return made || ((journal || end) && !memcmp(head, nothing, got));
+}
+
 struct stage_listing {
     enum stage_kind kind;
     uint64_t count;
@@ -172,7 +190,7 @@ static enum tokmap_status corrupt(const char *path, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
                      "this file of unfinished work is damaged, or of work with other options; remove it, and run all "
-                     "tasks again");
+                     "tasks again; without tasks, start over with options.start_over");
 }
 
 enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error)
@@ -180,6 +198,20 @@ enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error 
     char *path = path_of(id, "");
     const enum tokmap_status status = path ? corrupt(path, error) : no_memory(error);
     free(path);
+    return status;
+}
+
+static enum tokmap_status busy(const char *partial, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_BUSY, partial, TOKMAP_NO_OFFSET,
+                     "another process is writing this file; wait for it");
+}
+
+enum tokmap_status stage_busy(const struct stage_id *id, struct tokmap_error *error)
+{
+    char *partial = path_of(id, ".partial");
+    const enum tokmap_status status = partial ? busy(partial, error) : no_memory(error);
+    free(partial);
     return status;
 }
 
@@ -380,6 +412,39 @@ void stage_remove(const struct stage_id *id)
     free(path);
 }
 
+struct kind_removal {
+    const char *folder;
+    enum stage_kind kind;
+    struct tokmap_error *error;
+    enum tokmap_status status;
+};
+
+static int kind_entry_remove(void *user, const char *entry)
+{
+    struct kind_removal *removal = user;
+    const char *prefix = names[removal->kind];
+    if (strncmp(entry, prefix, strlen(prefix)) != 0 || !stage_is_name(entry))
+        return 0;
+    char *path = path_join(removal->folder, strlen(removal->folder), entry, strlen(entry), "");
+    const int system = path ? os_unlink(path) : 0;
+    if (!path)
+        removal->status = no_memory(removal->error);
+    else if (system && system != ENOENT)
+        removal->status = error_set_system(removal->error, system, path, TOKMAP_NO_OFFSET,
+                                           "a file of unfinished work cannot be removed");
+    free(path);
+    return removal->status ? ECANCELED : 0;
+}
+
+enum tokmap_status stage_kind_remove(const char *folder, enum stage_kind kind, struct tokmap_error *error)
+{
+    struct kind_removal removal = {.folder = folder, .kind = kind, .error = error};
+    const int system = os_folder_list(folder, kind_entry_remove, &removal);
+    return removal.status || !system ? removal.status
+                                     : error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
+                                                        "the folder of unfinished work cannot be read");
+}
+
 enum tokmap_status stage_section_count(const struct stage_id *id, uint64_t section, uint32_t record_bytes,
                                        uint64_t *count, struct tokmap_error *error)
 {
@@ -465,8 +530,7 @@ static enum tokmap_status writer_make(struct stage_writer **writer, const struct
 static enum tokmap_status open_failed(const struct stage_writer *writer, int system, struct tokmap_error *error)
 {
     if (system == EWOULDBLOCK)
-        return error_set(error, TOKMAP_ERROR_BUSY, writer->partial, TOKMAP_NO_OFFSET,
-                         "another process is writing this file; wait for it");
+        return busy(writer->partial, error);
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
 }
 

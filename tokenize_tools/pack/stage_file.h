@@ -57,6 +57,10 @@ struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard
 /* Whether an entry of the folder is the name of such a file, or of one that is being written. */
 bool stage_is_name(const char *entry);
 
+/* Whether an entry with such a name is such a file, by its first bytes. They are zeros as long as it is not finished;
+ * so may those of a finished one be, after a power cut, if there is a journal. */
+bool stage_is_ours(const char *folder, const char *entry, bool journal);
+
 /* Checks whether a file is complete. Statuses: OK, ERROR_NOT_FOUND, ERROR_CORRUPT (it is torn, or of other work),
  * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status stage_find(const struct stage_id *id, struct tokmap_error *error);
@@ -137,6 +141,10 @@ enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, str
 /* Removes a file. It need not exist. */
 void stage_remove(const struct stage_id *id);
 
+/* Removes all files of a kind in a folder, with their parts, also those that are not finished. Statuses: OK, ERROR_IO.
+ */
+enum tokmap_status stage_kind_remove(const char *folder, enum stage_kind kind, struct tokmap_error *error);
+
 /* Counts the records of a section from its size, so that a number elsewhere can be compared with it before memory is
  * allocated. Statuses: those of stage_reader_open(). */
 enum tokmap_status stage_section_count(const struct stage_id *id, uint64_t section, uint32_t record_bytes,
@@ -156,5 +164,8 @@ char *stage_path(const struct stage_id *id);
 
 /* The error of a file that has other contents than it must have. */
 enum tokmap_status stage_corrupt(const struct stage_id *id, struct tokmap_error *error);
+
+/* The error of a file that another process is writing. */
+enum tokmap_status stage_busy(const struct stage_id *id, struct tokmap_error *error);
 
 #endif

@@ -42,8 +42,9 @@ enum { FACT = 1, INPUT = 2, FACTS_END = 3 };
 struct work_folder {
     char *path, *journal, *fresh;              /* fresh: journal.new */
     const struct work_folder_options *options; /* while it is opened */
-    bool (*owns)(const char *entry);
-    int fd; /* of the journal, locked; or -1 */
+    work_owns *owns;
+    bool swept; /* it has no journal */
+    int fd;     /* of the journal, locked; or -1 */
     bool found;
     uint64_t facts_end, at;     /* at: offset of the next record that is read or appended */
     struct bytes_buffer record; /* that was read last */
@@ -327,6 +328,44 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
     return TOKMAP_OK;
 }
 
+static bool is_same_folder(const char *a, const char *b)
+{
+    struct os_stat of_a, of_b;
+    return !os_stat(a, &of_a) && !os_stat(b, &of_b) && of_a.device == of_b.device && of_a.inode == of_b.inode;
+}
+
+/* Whether a file name after the name of the output, such as "-00003.bin.partial", is that of one of its files. */
+static bool is_ending(const char *ending)
+{
+    static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask", ".dropped"};
+    ending += *ending == '-' ? 1 + strspn(ending + 1, "0123456789") : 0;
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+        const size_t bytes = strlen(ends[i]);
+        if (!strncmp(ending, ends[i], bytes) && (!ending[bytes] || !strcmp(ending + bytes, ".partial")))
+            return true;
+    }
+    return false;
+}
+
+/* Whether a path in a folder of inputs is a file of the output, or one in the folder: they change while the work is
+ * done, and are never read. */
+static bool is_output(const struct work_folder *folder, const char *path)
+{
+    const char *name = folder->options->name;
+    const char *slash = strrchr(path, '/'), *base = strrchr(name, '/');
+    const char *leaf = slash ? slash + 1 : path;
+    base = base ? base + 1 : name;
+    const bool named = !strncmp(leaf, base, strlen(base)) && is_ending(leaf + strlen(base));
+    char *of_path = slash || named ? path_folder(path) : NULL;
+    char *of_name = named ? path_folder(name) : NULL;
+    const bool is = (of_path && of_name && is_same_folder(of_path, of_name)) ||
+                    (slash && of_path && !strcmp(of_path + max64(strlen(of_path), 5) - 5, ".work") &&
+                     is_same_folder(of_path, folder->path));
+    free(of_path);
+    free(of_name);
+    return is;
+}
+
 static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs *inputs, struct tokmap_error *error)
 {
     const struct work_folder_options *options = folder->options;
@@ -349,6 +388,8 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
                              "standard input cannot be read twice, which unfinished work needs");
         } else if (remote_kind(path)) {
             fact.bytes = inputs_bytes(inputs);
+        } else if (is_output(folder, path)) {
+            continue;
         } else if (!content) {
             file_examine(path, &fact);
         } else if ((status = file_probe(folder, path, &fact, error))) {
@@ -463,7 +504,7 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
 static int entry_remove(void *user, const char *entry)
 {
     const struct work_folder *folder = user;
-    if (!folder->owns || !folder->owns(entry))
+    if (!folder->owns || !folder->owns(folder->path, entry, !folder->swept))
         return 0;
     char *path = path_in(folder->path, entry);
     if (path)
@@ -482,14 +523,14 @@ static void work_clear(struct work_folder *folder)
 static int entry_look(void *user, const char *entry)
 {
     struct work_folder *folder = user;
-    folder->found = folder->found || folder->owns(entry);
+    folder->found = folder->found || folder->owns(folder->path, entry, false);
     return 0;
 }
 
-void work_folder_sweep(const char *name, bool (*owns)(const char *entry))
+void work_folder_sweep(const char *name, work_owns *owns)
 {
     int fd = -1;
-    struct work_folder folder = {.owns = owns, .path = path_join("", 0, name, strlen(name), ".work")};
+    struct work_folder folder = {.owns = owns, .swept = true, .path = path_join("", 0, name, strlen(name), ".work")};
     char *fresh = folder.path ? path_in(folder.path, JOURNAL_NEW) : NULL;
     if (fresh && !work_folder_exists(name))
         (void)os_folder_list(folder.path, entry_look, &folder);

@@ -34,6 +34,10 @@ struct work_fact {
     const char *name, *value;
 };
 
+/* Whether an entry of the folder is a file of the caller. journal: the folder has a journal of ours, or gets one;
+ * without one, it may be a folder of the user, whose files may have any name. */
+typedef bool work_owns(const char *folder, const char *entry, bool journal);
+
 struct work_folder_options {
     const char *name; /* of the output: the folder is NAME.work */
     const struct work_fact *facts;
@@ -41,9 +45,8 @@ struct work_folder_options {
     const char *const *operands; /* of inputs.h, as everything here valid until work_folder_open() returns */
     size_t operand_count;
     const struct inputs_selection *select;
-    /* Which files of the folder the caller has made, beside the journal; called with the name in the folder. They are
-     * removed where work begins. NULL: none. */
-    bool (*owns)(const char *entry);
+    /* Which files of the folder the caller has made. They are removed where work begins. NULL: none. */
+    work_owns *owns;
     /* Several processes use the folder at a time. None of them locks it, none appends records, and of the inputs only
      * those with the numbers [compare_first, compare_end) are read to compare their contents; of the others, names and
      * sizes are compared. */
@@ -68,9 +71,9 @@ bool work_folder_found(const struct work_folder *folder);
 /* Returns whether there is a journal of an output of this name, which may be that of a process that runs. */
 bool work_folder_exists(const char *name);
 
-/* Removes the files that `owns` knows (see above) from a folder without a journal: a power cut may bring them back
- * after a process has removed them. Does nothing if another process begins there. */
-void work_folder_sweep(const char *name, bool (*owns)(const char *entry));
+/* Removes the files that `owns` knows from a folder without a journal: a power cut may bring them back after a process
+ * has removed them. Does nothing if another process begins there. */
+void work_folder_sweep(const char *name, work_owns *owns);
 
 /* Removes an empty folder, or one with a journal that was never complete, which a process has left that was killed, or
  * lost to a power cut. Does nothing if there is a journal, or another process makes one. */

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "corpus/inputs.h"
 #include "pack/drop_stages.h"
@@ -189,11 +190,69 @@ static void test_continued(void **unused)
     drop_stages_free(&stages);
 }
 
+static void documents_make(uint64_t seed)
+{
+    inputs_make(seed);
+    options_set(UINT64_MAX, 1);
+}
+
+/* A comparison of a scan that is gone is not taken for one of the next scan. */
+static void test_stale_drops(void **unused)
+{
+    (void)unused;
+    static const char *const left[] = {"drops-000000.partial", "drops-000000.part-000000"};
+    struct drop_stages stages;
+    char path[600];
+    documents_make(5);
+    MUST(stages_do(&stages));
+    const struct stage_id scan = stage_scan_id(folder, stages.source.key, 0);
+    stage_remove(&scan);
+    drop_stages_free(&stages);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, left[i]);
+        file_write_text(path, "of another scan");
+    }
+    documents_make(6);
+    MUST(stages_do(&stages));
+    all_ask(&stages);
+    files_remove(&stages);
+    drop_stages_free(&stages);
+    for (size_t i = 0; i < 2; i++) {
+        (void)snprintf(path, sizeof path, "%s/%s", folder, left[i]);
+        assert_int_not_equal(access(path, F_OK), 0);
+    }
+}
+
+/* Another process has the lock of the comparison. */
+static void test_busy(void **unused)
+{
+    (void)unused;
+    struct drop_stages stages;
+    struct stage_writer *other;
+    documents_make(7);
+    MUST(stages_do(&stages));
+    const struct stage_id drops = stage_drops_id(folder, stages.source.key, 0, 1);
+    stage_remove(&drops);
+    drop_stages_free(&stages);
+    MUST(stage_writer_open(&other, &drops, &error));
+    assert_int_equal(stages_do(&stages), TOKMAP_ERROR_BUSY);
+    assert_non_null(strstr(error.path, "drops-000000.partial"));
+    assert_non_null(strstr(error.message, "wait for it"));
+    drop_stages_free(&stages);
+    stage_writer_free(other);
+    MUST(stages_do(&stages));
+    all_ask(&stages);
+    files_remove(&stages);
+    drop_stages_free(&stages);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_same_answers),
         cmocka_unit_test(test_continued),
+        cmocka_unit_test(test_stale_drops),
+        cmocka_unit_test(test_busy),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

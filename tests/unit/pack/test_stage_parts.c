@@ -412,6 +412,33 @@ static enum tokmap_status compare_again(struct tokmap_error *error)
     return status;
 }
 
+/* Only files of stages are ours, whatever the names of others are. */
+static void test_is_ours(void **unused)
+{
+    (void)unused;
+    static const char *const others[] = {"scan-000007", "scan-000007.part-000001", "scan-000007.partial", "journal"};
+    struct tokmap_error error;
+    struct stage_writer *writer;
+    const struct stage_id id = stage_merged_id(".", KEY, 7);
+    for (size_t i = 0; i < 4; i++) {
+        file_write_text(others[i], "the user's");
+        assert_false(stage_is_ours(".", others[i], false) || stage_is_ours(".", others[i], true));
+        file_write_text(others[i], "");
+        assert_int_equal(stage_is_ours(".", others[i], false), i == 2);
+        assert_int_equal(stage_is_ours(".", others[i], true), i < 3);
+        assert_int_equal(unlink(others[i]), 0);
+        assert_false(stage_is_ours(".", others[i], true));
+    }
+    assert_int_equal(stage_writer_open(&writer, &id, &error), TOKMAP_OK);
+    assert_int_equal(stage_writer_add(writer, "bytes", 5, &error), TOKMAP_OK);
+    assert_int_equal(stage_writer_keep(writer, 1, false, &error), TOKMAP_OK);
+    assert_true(stage_is_ours(".", "merged-000007.partial", false));
+    assert_int_equal(stage_writer_commit(writer, false, &error), TOKMAP_OK);
+    stage_writer_free(writer);
+    assert_true(stage_is_ours(".", "merged-000007", false));
+    stage_remove(&id);
+}
+
 static void test_hostile_near(void **unused)
 {
     (void)unused;
@@ -496,6 +523,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_scan),         cmocka_unit_test(test_scan_end), cmocka_unit_test(test_scan_parts),
         cmocka_unit_test(test_hostile_scan), cmocka_unit_test(test_near),     cmocka_unit_test(test_hostile_near),
+        cmocka_unit_test(test_is_ours),
     };
     return cmocka_run_group_tests(tests, inputs_setup, inputs_teardown);
 }

@@ -19,8 +19,10 @@ static const char *operands[] = {"a.txt", "b.txt"};
 static const struct inputs_selection all;
 static struct work_fact facts[] = {{"--shard-tokens", "1000"}, {"--columns", ""}, {"the tokenizer", "0123"}};
 
-static bool owns(const char *entry)
+static bool owns(const char *unused, const char *entry, bool journal)
 {
+    (void)unused;
+    (void)journal;
     return !strncmp(entry, "part", 4);
 }
 
@@ -377,15 +379,47 @@ static void test_sweep(void **unused)
     assert_false(file_exists("out.work/part-1") || file_exists("out.work/journal.new"));
 }
 
+/* Files of the output in a folder of inputs are no inputs, but files with other endings are. */
+static void test_output_among_inputs(void **unused)
+{
+    (void)unused;
+    static const char *const own[] = {"in/out.bin.partial", "in/out-00012.tmx", "in/out.dropped", "in/out.work/part"};
+    static const char *const others[] = {"in/out.txt", "in/out-1.bins", "in/out2.bin", "in/other/out.bin"};
+    struct tokmap_error error;
+    struct work_folder *work = NULL;
+    struct work_folder_options options = options_of();
+    const char *in[] = {"in"};
+    begin();
+    assert_true(!mkdir("in", 0777) && !mkdir("in/other", 0777));
+    file_write_text("in/a.txt", "an input");
+    options.name = "./in//out";
+    options.operands = in;
+    options.operand_count = 1;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
+    work_folder_close(work);
+    for (size_t i = 0; i < 4; i++)
+        file_write_text(own[i], "made by the command");
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
+    assert_true(work_folder_found(work));
+    work_folder_close(work);
+    for (size_t i = 0; i < 4; i++) {
+        file_write_text(others[i], "an input");
+        assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
+        assert_int_equal(unlink(others[i]), 0);
+    }
+    scratch_remove("in");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records_return),     cmocka_unit_test(test_what_differs_is_named),
-        cmocka_unit_test(test_list_of_inputs),     cmocka_unit_test(test_ends_of_large_inputs),
-        cmocka_unit_test(test_torn_tail),          cmocka_unit_test(test_moved_record),
-        cmocka_unit_test(test_damaged_facts),      cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_one_process),        cmocka_unit_test(test_start_over),
-        cmocka_unit_test(test_start_over_damaged), cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_records_return),      cmocka_unit_test(test_what_differs_is_named),
+        cmocka_unit_test(test_list_of_inputs),      cmocka_unit_test(test_ends_of_large_inputs),
+        cmocka_unit_test(test_torn_tail),           cmocka_unit_test(test_moved_record),
+        cmocka_unit_test(test_damaged_facts),       cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_one_process),         cmocka_unit_test(test_start_over),
+        cmocka_unit_test(test_start_over_damaged),  cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_output_among_inputs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
