@@ -185,6 +185,28 @@ tokmap pack -q --dedup minhash --on-error skip --skipped-list skipped.txt -o bad
 equal "$(wc -l <skipped.txt | tr -d ' ')" 1
 equal "$(tokmap show --dropped -q bad)" 'bad.jsonl record 2: near-duplicate of bad.jsonl record 0'
 
+# Outputs in the folder of the inputs are no documents, whether they are there before the search or after it.
+mkdir inside
+cp chain.jsonl inside/
+for how in exact minhash; do
+    tokmap pack -q --dedup $how -o outside chain.jsonl --force
+    tokmap pack -q --dedup $how --on-error skip -o inside/new inside 2>err
+    cmp inside/new.bin outside.bin
+    rm inside/new.*
+done
+
+# A folder NAME.work of the user keeps his files, also those whose names are those of unfinished work. Only a journal
+# says that the folder is ours.
+mkdir data.work
+for name in scan-000001 drops-000007.partial chunks-3 long-0 notes; do
+    echo mine >data.work/$name
+done
+tokmap pack -q -o data chain.jsonl
+tokmap pack -q -o data --force --shuffle 1 chain.jsonl
+for name in scan-000001 drops-000007.partial chunks-3 long-0 notes; do
+    equal "$(cat data.work/$name)" mine
+done
+
 refused()
 {
     status=$1

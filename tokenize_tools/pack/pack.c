@@ -629,9 +629,11 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
                                                   .user = workers->user}};
     drop.inputs.corpus.column_count = 0; /* their values are not compared */
     const struct scan_inputs inputs = {.operands = operands, .count = count, .prepare = outputs_exclude, .self = pack};
-    const enum tokmap_status status =
-        drop_stages_do(&pack->stages, options, &inputs, pack->journal, ordered_workers_corpus(pack->workers), error);
-    return status ? status : drop_filter_new(&pack->drop, &drop, error);
+    struct corpus *corpus = ordered_workers_corpus(pack->workers);
+    enum tokmap_status status = drop_stages_do(&pack->stages, options, &inputs, pack->journal, corpus, error);
+    if (!status)
+        status = drop_filter_new(&pack->drop, &drop, error);
+    return status ? status : outputs_exclude(pack, corpus, error); /* now with the list of dropped documents */
 }
 
 /* Whether a killed process has given the output its names. */
