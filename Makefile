@@ -284,9 +284,10 @@ $(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: $(completion_scrip
 $(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o \
 $(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: private_flags := -fno-lto
 
-# The cache of vocabularies must not return what other sources have made.
-snapshot_sources := $(sort $(foreach room,unicode pretokenize tokenizer bpe sentencepiece vocabulary, \
-  $(wildcard tokenize_tools/$(room)/*.[ch])))
+# The cache of vocabularies must not return what other sources have made. Texts, hashes, and the keys of tables decide
+# what is in a snapshot, too.
+snapshot_sources := $(sort $(wildcard src/text/*.[ch] src/common/*.[ch] src/platform/table_key.*) \
+  $(foreach room,unicode pretokenize tokenizer bpe sentencepiece vocabulary, $(wildcard tokenize_tools/$(room)/*.[ch])))
 $(OBJ)/tokenize_tools/vocabulary/vocabulary_cache.c.o: $(snapshot_sources)
 $(OBJ)/tokenize_tools/vocabulary/vocabulary_cache.c.o: private_flags = \
   -DTOKENIZER_SOURCES='"$(shell cat $(snapshot_sources) | cksum | tr ' ' -)"'
