@@ -159,7 +159,9 @@ static void keep(const struct tokenizer *tokenizer, const char *path, const char
     struct cache_key now;
     uint8_t hash[16];
     hash128_store(hash128(text, (size_t)bytes), hash);
-    if (!memcmp(hash, key->file, sizeof hash) && cache_key_find(&now, path, options) && cache_key_same(&now, key) &&
+    /* The folder comes first: one that cannot be used must not cost the other work each time. */
+    if (!memcmp(hash, key->file, sizeof hash) && vocabulary_cache_prepare(options->cache) &&
+        cache_key_find(&now, path, options) && cache_key_same(&now, key) &&
         vocabulary_cache_write(tokenizer, options->cache, key))
         cached_set(options, TOKENIZER_CACHE_WRITTEN);
 }

@@ -58,15 +58,34 @@ static bool folder_is_safe(const char *folder)
     return safe;
 }
 
-/* Makes the folder, and the one that it is in. That one's own folder, the user's home, is not made. */
-static void folder_make(const char *folder)
+/* Makes a folder in one that belongs to this user. Root with the home of another user, as `sudo -E` runs programs, must
+ * not leave folders there that this user cannot write. Returns 0, or a positive errno; ENOENT: the folder above is not
+ * there. */
+static int own_folder_make(const char *folder)
 {
-    if (os_make_private_folder(folder) != ENOENT)
-        return;
+    int fd;
     char *above = path_folder(folder);
-    if (above && !os_make_private_folder(above))
-        (void)os_make_private_folder(folder);
+    int failed = above ? os_open(above, OS_READ_NOW, &fd) : ENOMEM;
+    if (!failed) {
+        failed = os_is_own(fd) ? os_make_private_folder(folder) : EPERM;
+        os_close(fd);
+    }
     free(above);
+    return failed;
+}
+
+bool vocabulary_cache_prepare(const char *folder)
+{
+    if (folder_is_safe(folder))
+        return true;
+    /* The folder that it is in is made, too, but not that one's own folder, the user's home. */
+    if (own_folder_make(folder) == ENOENT) {
+        char *above = path_folder(folder);
+        if (above && !own_folder_make(above))
+            (void)own_folder_make(folder);
+        free(above);
+    }
+    return folder_is_safe(folder);
 }
 
 static char *file_path(const char *folder, const struct cache_key *key)
@@ -382,10 +401,7 @@ bool vocabulary_cache_write(const struct tokenizer *tokenizer, const char *folde
     bool good = false;
     if (writer && path) {
         parts_put(parts, writer);
-        if (!writer->failed) {
-            folder_make(folder);
-            good = folder_is_safe(folder) && snapshot_save(writer, path, key);
-        }
+        good = !writer->failed && snapshot_save(writer, path, key);
         snapshot_writer_free(writer);
     }
     if (good)

@@ -48,7 +48,10 @@ bool cache_key_same(const struct cache_key *a, const struct cache_key *b);
  * if there is none. */
 bool vocabulary_cache_read(struct tokenizer **tokenizer, const char *folder, const struct cache_key *key,
                            const char *path, enum tokenizer_special special);
-/* Keeps a tokenizer. Returns whether the cache has it now. */
+/* Makes the folder if it is missing. Returns whether files can be kept there: it is this user's, and no other user may
+ * write it. */
+bool vocabulary_cache_prepare(const char *folder);
+/* Keeps a tokenizer in a prepared folder. Returns whether the cache has it now. */
 bool vocabulary_cache_write(const struct tokenizer *tokenizer, const char *folder, const struct cache_key *key);
 
 struct cache_use {
