@@ -98,6 +98,9 @@ int os_pwrite(int fd, const void *from, size_t count, uint64_t offset);
 /* Copies `count` bytes from one file to another, inside the kernel where it can. ENODATA if the source ends before. */
 int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count);
 int os_truncate(int fd, uint64_t bytes);
+/* The bytes that a file may have which this process writes (RLIMIT_FSIZE); UINT64_MAX if there is no limit. Writing
+ * more is a signal, which ends the process. */
+uint64_t os_file_most(void);
 /* Starts writing the dirty pages of a range to storage and returns without waiting. A hint. */
 void os_write_behind(int fd, uint64_t offset, uint64_t bytes);
 
@@ -109,7 +112,7 @@ int os_unlink(const char *path);
 int os_link(const char *path, const char *name);
 int os_make_folder(const char *path);
 int os_make_private_folder(const char *path); /* which only the user himself may use */
-int os_remove_folder(const char *path); /* an empty one */
+int os_remove_folder(const char *path);       /* an empty one */
 /* The absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
  * failure. */
 int os_real_path(const char *path, char **real);

@@ -389,6 +389,12 @@ int os_truncate(int fd, uint64_t bytes)
     return failed ? errno : 0;
 }
 
+uint64_t os_file_most(void)
+{
+    struct rlimit limit;
+    return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur;
+}
+
 void os_write_behind(int fd, uint64_t offset, uint64_t bytes)
 {
     (void)sync_file_range(fd, (off64_t)offset, (off64_t)bytes, SYNC_FILE_RANGE_WRITE);

@@ -97,7 +97,8 @@ int snapshot_write(const struct snapshot_writer *writer, int fd, const uint8_t k
         header.places[i] = (struct snapshot_place){header.bytes, writer->arrays[i].count};
         header.bytes += page_up(writer->arrays[i].count);
     }
-    if (header.bytes > SNAPSHOT_MOST)
+    /* Programs that use the library need not expect the signal that writing beyond the limit of a process is. */
+    if (header.bytes > SNAPSHOT_MOST || header.bytes > os_file_most())
         return EFBIG;
     struct hash_state *hash = hash_state_new();
     if (!hash)

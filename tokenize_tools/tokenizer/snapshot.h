@@ -76,7 +76,7 @@ void *snapshot_put_room(struct snapshot_writer *writer, uint64_t count);
 void snapshot_put_rules(struct snapshot_writer *writer, const struct split_rules *rules);
 
 /* Writes all to an empty file. Returns 0, or a positive errno (ENOMEM after a failure, EFBIG for more than
- * SNAPSHOT_MOST bytes). */
+ * SNAPSHOT_MOST bytes or than this process may write to a file). */
 int snapshot_write(const struct snapshot_writer *writer, int fd, const uint8_t key[16]);
 void snapshot_writer_free(struct snapshot_writer *writer);
 
