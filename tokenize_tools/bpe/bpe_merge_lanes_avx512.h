@@ -42,8 +42,11 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, u
     const uint32_t at = (least & 63) + 1;
     const uint32_t gone = lane_after(lane->alive, at);
     uint32_t rank = least >> LANE_PLACE;
-    if (__builtin_expect(rank == tied, 0))
+    if (__builtin_expect(rank == tied, 0)) {
         rank = bpe_pair_rank(model, lane->ids[at], lane->ids[gone]);
+        if (rank == BPE_NONE) /* a snapshot whose tables do not agree, which only a forged file has */
+            return false;
+    }
     lane_merge(model, lane, at, gone, bpe_result(model, rank));
     lane_forget(lane);
     return true;

@@ -204,10 +204,10 @@ static inline uint32_t bpe_pair_rank_from(const struct bpe_model *model, uint64_
 {
     for (;; at = (at + 1) & (((uint64_t)1 << model->pair_bits) - 1)) {
         const uint64_t found = model->pairs[at];
+        if (found == UINT64_MAX) /* comes first, because it has the key of the pair of BPE_IDS - 1 with itself */
+            return BPE_NONE;
         if (found >> 22 == key)
             return (uint32_t)found & BPE_MERGES;
-        if (found == UINT64_MAX)
-            return BPE_NONE;
     }
 }
 

@@ -2,9 +2,9 @@
  * bpe_snapshot.c - puts and gets models.
  *
  * What is checked here is what encoding and decoding rely on without looking: every id and rank is an index of a table,
- * a search in the table of pairs ends at an empty slot, a seed has no more ids than bytes, and the token that a merge
- * makes is as long as its two parts, from which the places of tokens in a text are computed. That the ids are the right
- * ones is what the snapshot's hash is for.
+ * a search in the table of pairs soon ends at an empty slot, a seed has no more ids than bytes, and the token that a
+ * merge makes is as long as its two parts, from which the places of tokens in a text are computed. That the ids are the
+ * right ones is what the snapshot's hash is for.
  */
 #include "bpe_snapshot.h"
 
@@ -94,19 +94,28 @@ static bool results_fit(const struct limits *limits)
     return !limits->results || !limits->ranks || largest < limits->symbols;
 }
 
-/* Returns how many slots are used; UINT64_MAX if one of them has a number that is too large. */
-static uint64_t pairs_fit(const struct bpe_model *model, const struct limits *limits)
+#define PAIRS_RUN 1024u /* of so many slots, from a multiple of it on, one is empty */
+
+/* Returns whether the numbers of pairs fit, and searches end soon: the table is at most 2/3 full, as it is made, and no
+ * run of used slots is as long as 2 * PAIRS_RUN. */
+static bool pairs_fit(const struct bpe_model *model, const struct limits *limits)
 {
     const uint32_t ranks = limits->ranks, symbols = limits->symbols;
+    const uint64_t slots = slots_of(model), run = min64(slots, PAIRS_RUN);
     uint64_t used = 0, wrong = 0;
-    for (uint64_t at = 0; at < slots_of(model); at++) {
-        const uint64_t pair = model->pairs[at];
-        const uint64_t is = pair != UINT64_MAX;
-        used += is;
-        wrong |= is & ((uint64_t)(pair >> 43 >= symbols) | ((pair >> 22 & (BPE_IDS - 1)) >= symbols) |
-                       ((pair & BPE_MERGES) >= ranks));
+    for (uint64_t from = 0; from < slots; from += run) {
+        uint64_t here = 0;
+        for (uint64_t at = from; at < from + run; at++) {
+            const uint64_t pair = model->pairs[at];
+            const uint64_t is = pair != UINT64_MAX;
+            here += is;
+            wrong |= is & ((uint64_t)(pair >> 43 >= symbols) | ((pair >> 22 & (BPE_IDS - 1)) >= symbols) |
+                           ((pair & BPE_MERGES) >= ranks));
+        }
+        wrong |= here == run;
+        used += here;
     }
-    return wrong ? UINT64_MAX : used;
+    return !wrong && 3 * used <= 2 * slots;
 }
 
 /* Returns whether each merge makes a token as long as its parts. All numbers fit. */
@@ -177,7 +186,7 @@ static void model_check(const struct bpe_model *model, struct snapshot_reader *r
     if (!snapshot_require(reader, snapshot_offsets_rise(model->offsets, model->vocabulary, text)) ||
         !snapshot_require(reader, bytes_fit(model, lengths) && results_fit(limits)))
         return;
-    if (snapshot_require(reader, pairs_fit(model, limits) < slots_of(model) && byte_pairs_fit(model, limits->ranks)))
+    if (snapshot_require(reader, pairs_fit(model, limits) && byte_pairs_fit(model, limits->ranks)))
         (void)snapshot_require(reader, seeds_fit(model) && (!lengths || lengths_fit(model)));
 }
 

@@ -79,9 +79,9 @@ static void defined_put(const struct sp_model *model, struct snapshot_writer *wr
  * stay inside of the texts. */
 static bool defined_rises(const struct sp_model *model, uint32_t i)
 {
-    const uint32_t *offsets = model->defined_offsets;
+    const uint32_t *offsets = model->defined_offsets, id = model->defined_ids[i];
     const uint32_t own = offsets[i + 1] - offsets[i], before = i ? offsets[i] - offsets[i - 1] : 0;
-    if (!own || model->defined_ids[i] >= model->head.vocabulary)
+    if (!own || id >= model->head.vocabulary || id >= model->symbols || model->ids[id] == BPE_NONE)
         return false;
     const int order =
         i ? memcmp(model->defined_bytes + offsets[i - 1], model->defined_bytes + offsets[i], min64(own, before)) : -1;
@@ -155,6 +155,61 @@ static void tables_get(struct sp_model *model, struct snapshot_reader *reader, u
     (void)snapshot_require(reader, !wrong);
 }
 
+/* ---- checks ---- */
+
+/* With byte_fallback, a character that no token holds becomes the tokens of its bytes. So these must be there for all
+ * bytes of UTF-8, except for those of ASCII whose character always becomes a token (check_unknown() in sp_texts.c). */
+static bool fallback_fits(const struct sp_model *model)
+{
+    for (uint32_t byte = 0; byte < 0xF5 && model->byte_fallback; byte++) {
+        if (model->head.byte_ids[byte] != BPE_NONE || byte == 0xC0 || byte == 0xC1)
+            continue;
+        const uint32_t atom = byte < 0x80 ? model->atoms[byte] : 0;
+        if (!atom || model->ids[atom - 1] == BPE_NONE)
+            return false;
+    }
+    return true;
+}
+
+/* What a merge makes has a token. It would become one for each of its bytes otherwise, so that what windows write of
+ * the same text (sp_merge_long) could be more ids than it has bytes. */
+static bool merges_fit(const struct sp_model *model)
+{
+    const struct bpe_model *head = &model->head;
+    uint32_t wrong = 0;
+    for (uint64_t at = 0; at < (uint64_t)1 << head->pair_bits; at++)
+        if (head->pairs[at] != UINT64_MAX)
+            wrong |= model->ids[bpe_result(head, (uint32_t)head->pairs[at] & BPE_MERGES)] == BPE_NONE;
+    return !wrong;
+}
+
+/* The ranks of pairs of bytes are those of the table; see fill_byte_pairs() in sp_pairs.c. */
+static bool byte_pairs_fit(const struct sp_model *model)
+{
+    uint32_t wrong = 0;
+    for (uint32_t pair = 0; pair < 65536; pair++) {
+        const uint32_t left = pair >> 8, right = pair & 255, stored = model->head.byte_pairs[pair];
+        const bool both = left < 128 && right < 128 && model->atoms[left] && model->atoms[right];
+        wrong |=
+            stored ^ (both ? bpe_pair_rank(&model->head, model->atoms[left] - 1, model->atoms[right] - 1) : BPE_NONE);
+    }
+    return !wrong;
+}
+
+/* `tied` says of the priorities of `ranks` ranks what sp_model.h says. */
+static bool tied_fits(const struct sp_model *model, uint32_t ranks)
+{
+    const uint32_t tied = model->tied;
+    uint32_t wrong = 0;
+    if (!model->priorities || tied == BPE_NONE)
+        return (tied == BPE_MERGES) == !model->priorities;
+    for (uint32_t rank = 0; rank < ranks; rank++)
+        wrong |= model->priorities[rank] ^ (rank < tied ? rank : tied);
+    return !wrong && tied < BPE_MERGES;
+}
+
+/* ---- getting ---- */
+
 /* Gets the fields after the head's. */
 static void rest_get(struct sp_model *model, struct snapshot_reader *reader, uint32_t head_ranks)
 {
@@ -181,6 +236,9 @@ static void rest_get(struct sp_model *model, struct snapshot_reader *reader, uin
     tables_get(model, reader, ranks, has_priorities);
     atoms_get(model, reader);
     defined_get(model, reader);
+    if (!reader->failed)
+        (void)snapshot_require(reader, fallback_fits(model) && merges_fit(model) && byte_pairs_fit(model) &&
+                                           tied_fits(model, ranks));
 }
 
 struct sp_model *sp_model_get(struct snapshot_reader *reader)

@@ -30,14 +30,14 @@ struct stage {
     bool fused; /* an earlier step has joined all tokens into one */
     struct regex_state *regex;
 
-    uint64_t index; /* tokens that have ended */
-    uint64_t stripped; /* STRIP: characters taken off the front of this token */
-    bool passing; /* STRIP: the front is done; BYTE_FALLBACK: the token is too long to name a byte */
-    bool waiting; /* WORDPIECE, CTC, BPE: `before` holds a token */
-    bool begins, took; /* SENTENCEPIECE: a space may be taken off; the last piece lost one */
-    bool any;     /* SENTENCEPIECE: the document has text */
-    struct bytes_buffer held;   /* a token of which not all chunks have arrived */
-    struct bytes_buffer before; /* the token before this one; bytes of a run; the start of a character */
+    uint64_t index;              /* tokens that have ended */
+    uint64_t stripped;           /* STRIP: characters taken off the front of this token */
+    bool passing;                /* STRIP: the front is done; BYTE_FALLBACK: the token is too long to name a byte */
+    bool waiting;                /* WORDPIECE, CTC, BPE: `before` holds a token */
+    bool begins, took;           /* SENTENCEPIECE: a space may be taken off; the last piece lost one */
+    bool any;                    /* SENTENCEPIECE: the document has text */
+    struct bytes_buffer held;    /* a token of which not all chunks have arrived */
+    struct bytes_buffer before;  /* the token before this one; bytes of a run; the start of a character */
     struct bytes_buffer made[2]; /* results */
 };
 
@@ -178,9 +178,9 @@ static bool replace_all(struct text_decoding *own, struct bytes_buffer *into, co
  * buffer of the result. The text is in made[0]. */
 static struct bytes_buffer *clean(struct text_decoding *own, struct stage *stage)
 {
-    static const char *const pairs[][2] = {{" .", "."},     {" ?", "?"},      {" !", "!"},    {" ,", ","},
-                                           {" ' ", "'"},    {" n't", "n't"},  {" 'm", "'m"},  {" do not", " don't"},
-                                           {" 's", "'s"},   {" 've", "'ve"},  {" 're", "'re"}};
+    static const char *const pairs[][2] = {{" .", "."},   {" ?", "?"},     {" !", "!"},    {" ,", ","},
+                                           {" ' ", "'"},  {" n't", "n't"}, {" 'm", "'m"},  {" do not", " don't"},
+                                           {" 's", "'s"}, {" 've", "'ve"}, {" 're", "'re"}};
     struct bytes_buffer *from = &stage->made[0], *to = &stage->made[1];
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++) {
         if (!replace_all(own, to, from->bytes, from->count, pairs[i][0], strlen(pairs[i][0]), pairs[i][1],
@@ -257,15 +257,15 @@ static void put_strip_front(struct text_decoding *own, uint32_t at, const uint8_
     if (stage->fused && stage->index)
         stage->passing = true;
     while (!stage->passing && done < count) {
-        if (stage->stripped == stage->step->start ||
-            code_point_get(text + done, &bytes) != stage->step->character) {
+        if (stage->stripped == stage->step->start || code_point_get(text + done, &bytes) != stage->step->character) {
             stage->passing = true;
             break;
         }
         done += bytes;
         stage->stripped++;
     }
-    pass(own, at + 1, text + done, count - done, last);
+    /* A token that is not UTF-8 may end inside its last character. */
+    pass(own, at + 1, text + done, done < count ? count - done : 0, last);
     if (last) {
         stage->passing = false;
         stage->stripped = 0;
@@ -408,8 +408,7 @@ static void token_wordpiece(struct text_decoding *own, uint32_t at, const uint8_
     const bool first = stage->fused || !stage->index;
     const size_t from = !first && continues ? step->pattern_bytes : 0;
     made->count = 0;
-    if ((!first && !continues && !bytes_put(own, made, " ", 1)) ||
-        !bytes_put(own, made, text + from, count - from))
+    if ((!first && !continues && !bytes_put(own, made, " ", 1)) || !bytes_put(own, made, text + from, count - from))
         return;
     if (step->cleanup)
         made = clean(own, stage);

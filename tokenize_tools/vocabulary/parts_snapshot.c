@@ -10,6 +10,7 @@
 #include "bpe/bpe_engine.h"
 #include "common/bytes.h"
 #include "sentencepiece/sp_engine.h"
+#include "text/utf8.h"
 #include "vocabulary_name.h"
 
 #define TEXT_MOST UINT32_MAX /* bytes of a text of the file */
@@ -20,6 +21,13 @@ static const char *const forms[] = {"rank file", "tokenizer.json", "tekken.json"
 #define FORMS (sizeof forms / sizeof forms[0])
 
 enum engine_number { ENGINE_BPE, ENGINE_SENTENCEPIECE, ENGINES };
+
+/* Requires a text that was got to be UTF-8, which loops over characters rely on. */
+static void require_utf8(struct snapshot_reader *reader, const void *text, uint64_t bytes)
+{
+    if (!reader->failed)
+        (void)snapshot_require(reader, utf8_valid_prefix(text, (size_t)bytes) == bytes);
+}
 
 /* ---- added tokens ---- */
 
@@ -47,6 +55,9 @@ static void token_get(struct added_token *token, struct snapshot_reader *reader,
     token->text = snapshot_get_text(reader, TEXT_MOST, &bytes);
     token->match = snapshot_get_text(reader, TEXT_MOST, &match_bytes);
     token->decoded = snapshot_get_text(reader, TEXT_MOST, &decoded_bytes);
+    require_utf8(reader, token->text, bytes);
+    require_utf8(reader, token->match, match_bytes);
+    require_utf8(reader, token->decoded, decoded_bytes);
     token->bytes = (uint32_t)bytes;
     token->match_bytes = (uint32_t)match_bytes;
     token->decoded_bytes = (uint32_t)decoded_bytes;
@@ -98,6 +109,8 @@ static void normalizer_get(struct normalizer *normalizer, struct snapshot_reader
         step->kind = (enum normalizer_kind)snapshot_get(reader, NORMALIZE_REPLACE);
         step->pattern = snapshot_get_copy(reader, TEXT_MOST, &step->pattern_bytes);
         step->content = snapshot_get_copy(reader, TEXT_MOST, &step->content_bytes);
+        require_utf8(reader, step->pattern, step->pattern_bytes);
+        require_utf8(reader, step->content, step->content_bytes);
         (void)snapshot_require(reader, step->kind != NORMALIZE_REPLACE || step->pattern_bytes);
     }
 }
@@ -131,6 +144,7 @@ static void step_get(struct pretokenizer_step *step, struct snapshot_reader *rea
     step->splits = snapshot_get_flag(reader);
     step->prepend = (enum step_prepend)snapshot_get(reader, PREPEND_ALWAYS);
     step->literal = snapshot_get_copy(reader, TEXT_MOST, &step->literal_bytes);
+    require_utf8(reader, step->literal, step->literal_bytes);
     const bool literal = step->kind == STEP_LITERAL || step->kind == STEP_METASPACE;
     (void)snapshot_require(reader, step->kind != STEP_REGEX && (!literal || step->literal_bytes));
     if (step->kind == STEP_RULES)
@@ -190,6 +204,8 @@ static void decode_step_get(struct decode_step *step, struct snapshot_reader *re
     step->kind = (enum decode_kind)snapshot_get(reader, DECODE_BPE);
     step->pattern = snapshot_get_copy(reader, TEXT_MOST, &step->pattern_bytes);
     step->content = snapshot_get_copy(reader, TEXT_MOST, &step->content_bytes);
+    require_utf8(reader, step->pattern, step->pattern_bytes);
+    require_utf8(reader, step->content, step->content_bytes);
     step->character = (uint32_t)snapshot_get(reader, 0x10FFFF);
     step->start = snapshot_get(reader, UINT64_MAX);
     step->stop = snapshot_get(reader, UINT64_MAX);
@@ -198,6 +214,16 @@ static void decode_step_get(struct decode_step *step, struct snapshot_reader *re
     step->trims_front = snapshot_get_flag(reader);
     step->trims_spaces = snapshot_get_flag(reader);
     (void)snapshot_require(reader, step->kind != DECODE_REPLACE || step->pattern_bytes);
+}
+
+/* Returns whether the text of each token is UTF-8: all of them together are, and none begins inside a character. */
+static bool texts_are_utf8(const struct text_decoder *decoder)
+{
+    const uint32_t total = decoder->offsets[decoder->vocabulary];
+    uint32_t wrong = 0;
+    for (uint32_t id = 0; id < decoder->vocabulary && decoder->offsets[id] < total; id++)
+        wrong |= (decoder->texts[decoder->offsets[id]] & 0xC0) == 0x80;
+    return !wrong && utf8_valid_prefix((const char *)decoder->texts, total) == total;
 }
 
 static void decoder_tables_get(struct pipeline_parts *parts, struct snapshot_reader *reader)
@@ -212,7 +238,8 @@ static void decoder_tables_get(struct pipeline_parts *parts, struct snapshot_rea
         decoder->texts = snapshot_get_array(reader, texts, 1);
         decoder->offsets = snapshot_get_array(reader, (uint64_t)decoder->vocabulary + 1, sizeof *decoder->offsets);
         if (!reader->failed)
-            (void)snapshot_require(reader, snapshot_offsets_rise(decoder->offsets, decoder->vocabulary, texts));
+            (void)snapshot_require(reader, snapshot_offsets_rise(decoder->offsets, decoder->vocabulary, texts) &&
+                                               texts_are_utf8(decoder));
     }
     if (has_kinds)
         decoder->kinds = snapshot_get_array(reader, decoder->vocabulary, 1);
@@ -262,6 +289,7 @@ static void texts_get(struct pipeline_parts *parts, struct snapshot_reader *read
         text->id = (uint32_t)snapshot_get(reader, parts->vocabulary - 1);
         text->text = snapshot_get_text(reader, TEXT_MOST, &bytes);
         text->bytes = (uint32_t)bytes;
+        require_utf8(reader, text->text, bytes);
         (void)snapshot_require(reader, !i || text->id > text[-1].id);
     }
 }

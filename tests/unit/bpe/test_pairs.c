@@ -9,6 +9,7 @@
 #include <cmocka.h>
 
 #include <stdlib.h>
+#include <string.h>
 
 #include "bpe/bpe_model.h"
 #include "platform/table_key.h"
@@ -71,6 +72,19 @@ static uint64_t passed_over(const uint32_t left[SIDE], const uint32_t right[SIDE
     assert_int_equal(bpe_pair_rank(&model, left[1], right[2]), 7);
     bpe_pairs_free(&model);
     return passed;
+}
+
+/* An empty slot has the key of the pair of the largest number with itself. */
+static void the_last_pair_is_not_an_empty_slot(void **unused)
+{
+    (void)unused;
+    struct bpe_model model = {.pairs = NULL};
+    assert_true(bpe_pairs_new(&model, 16));
+    memset(model.pair_filter, 0xFF, ((size_t)4 << model.pair_bits) / 8);
+    assert_int_equal(bpe_pair_rank(&model, BPE_IDS - 1, BPE_IDS - 1), BPE_NONE);
+    assert_true(bpe_pair_add(&model, BPE_IDS - 1, BPE_IDS - 1, 5));
+    assert_int_equal(bpe_pair_rank(&model, BPE_IDS - 1, BPE_IDS - 1), 5);
+    bpe_pairs_free(&model);
 }
 
 static void colliding_pairs_cost_no_more(void **unused)
@@ -165,8 +179,8 @@ static void colliding_lists_cost_no_more(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(colliding_pairs_cost_no_more),
-                                       cmocka_unit_test(lists_are_added_in_order),
-                                       cmocka_unit_test(colliding_lists_cost_no_more)};
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_last_pair_is_not_an_empty_slot), cmocka_unit_test(colliding_pairs_cost_no_more),
+        cmocka_unit_test(lists_are_added_in_order), cmocka_unit_test(colliding_lists_cost_no_more)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -262,7 +262,7 @@ static void hostile_sentencepiece(void **unused)
     hostile(SENTENCEPIECE);
 }
 
-/* A table of pairs without an empty slot would be searched without end. */
+/* A table of pairs that is nearly full would be searched as good as without end. */
 static void a_full_table_is_refused(void **unused)
 {
     struct cache_key key;
@@ -274,17 +274,102 @@ static void a_full_table_is_refused(void **unused)
     const struct snapshot_place *places = ((const struct snapshot_header *)(const void *)file)->places;
     const struct snapshot_place pairs = places[2];
     assert_true(pairs.bytes >= 128 && !(pairs.bytes & (pairs.bytes - 1)));
-    uint64_t sound = UINT64_MAX;
+    uint64_t sound = UINT64_MAX, empty = 0;
     for (uint64_t at = 0; at < pairs.bytes && sound == UINT64_MAX; at += 8)
         memcpy(&sound, file + pairs.offset + at, 8);
     assert_true(sound != UINT64_MAX);
     for (uint64_t at = 0; at < pairs.bytes; at += 8) {
         uint64_t slot;
         memcpy(&slot, file + pairs.offset + at, 8);
-        if (slot == UINT64_MAX)
-            memcpy(file + pairs.offset + at, &sound, 8);
+        if (slot != UINT64_MAX)
+            continue;
+        memcpy(file + pairs.offset + at, &sound, 8);
+        empty = at;
     }
     assert_false(hostile_try(BYTE_LEVEL, &key, file, bytes));
+    memset(file + pairs.offset + empty, 0xFF, 8);
+    assert_false(hostile_try(BYTE_LEVEL, &key, file, bytes));
+    free(file);
+}
+
+/* Texts that loops over characters read must be UTF-8. */
+static void texts_that_are_not_utf8_are_refused(void **unused)
+{
+    static const char token[] = "<s>";
+    struct cache_key key;
+    size_t bytes;
+    int found = 0;
+    fresh();
+    expect(BYTE_LEVEL, TOKENIZER_CACHE_WRITTEN);
+    assert_true(cache_key_find(&key, BYTE_LEVEL, &plain));
+    uint8_t *file = file_read(file_of(BYTE_LEVEL), &bytes), *at = file;
+    const struct snapshot_place fields = ((const struct snapshot_header *)(const void *)file)->fields;
+    while ((at = memmem(at, (size_t)(file + fields.offset + fields.bytes - at), token, sizeof token - 1))) {
+        at += sizeof token - 2;
+        *at = 0xE4; /* a character begins, but does not end */
+        assert_false(hostile_try(BYTE_LEVEL, &key, file, bytes));
+        *at = '>';
+        found++;
+    }
+    assert_true(found >= 2); /* the same text for each use of the token */
+    assert_true(hostile_try(BYTE_LEVEL, &key, file, bytes));
+    free(file);
+}
+
+/* Makes a SentencePiece model with so many pieces that ids do not fit 16 bits: small.model, and unused pieces. */
+static const char *wide_model(void)
+{
+    enum { PIECES = 66000, PIECE = 2 + 10 + 2 };
+    size_t count;
+    const char *path = in_folder(scratch, "wide.model");
+    uint8_t *small = file_read(SENTENCEPIECE, &count), *all = malloc(count + PIECES * PIECE + 1);
+    assert_non_null(all);
+    memcpy(all, small, count);
+    for (unsigned i = 0; i < PIECES; i++, count += PIECE) /* pieces { piece: "q0000000" type: UNUSED } */
+        (void)snprintf((char *)all + count, PIECE + 1, "\x0A\x0C\x0A\x08q%07u\x18\x05", i);
+    file_write(path, all, count);
+    free(all);
+    free(small);
+    return path;
+}
+
+/* Where the arrays of a model are, in the order of decoder_put(), bpe_model_put(), and sp_model_put(). */
+enum { SP_BYTE_PAIRS = 3 + 4, SP_IDS = 3 + 9 };
+
+/* A character that no token holds becomes the tokens of its bytes. If one had none, BPE_NONE would be an id. */
+static void numbers_that_encoding_relies_on(void **unused)
+{
+    struct cache_key key;
+    size_t bytes;
+    const char *path = wide_model();
+    fresh();
+    expect(path, TOKENIZER_CACHE_WRITTEN);
+    assert_true(cache_key_find(&key, path, &plain));
+    uint8_t *file = file_read(file_of(path), &bytes);
+    const struct snapshot_header *header = (const struct snapshot_header *)(const void *)file;
+    uint8_t *at = file + header->fields.offset;
+    for (uint64_t word = 0; word != 1024; at += 8) { /* the 256 tokens of bytes */
+        assert_true(at + 8 + 1024 <= file + header->fields.offset + header->fields.bytes);
+        memcpy(&word, at, 8);
+    }
+    for (const char *byte = "\xE4\xB8\xAD"; *byte; byte++) {
+        uint8_t *id = at + 4 * (uint8_t)*byte, before[4];
+        memcpy(before, id, 4);
+        memset(id, 0xFF, 4);
+        assert_false(hostile_try(path, &key, file, bytes));
+        memcpy(id, before, 4);
+    }
+    /* A pair of bytes that the table of pairs does not have. */
+    assert_int_equal(header->places[SP_BYTE_PAIRS].bytes, 65536 * 4);
+    uint8_t *pair = file + header->places[SP_BYTE_PAIRS].offset + 4 * ('z' << 8 | 'q');
+    memset(pair, 0, 4);
+    assert_false(hostile_try(path, &key, file, bytes));
+    memset(pair, 0xFF, 4);
+    assert_true(hostile_try(path, &key, file, bytes));
+    /* Merges that make what has no token. */
+    assert_true(header->places[SP_IDS].bytes > 66000 * 4);
+    memset(file + header->places[SP_IDS].offset, 0xFF, (size_t)header->places[SP_IDS].bytes);
+    assert_false(hostile_try(path, &key, file, bytes));
     free(file);
 }
 
@@ -314,6 +399,28 @@ static void files_of_others_are_not_used(void **unused)
     expect(BYTE_LEVEL, TOKENIZER_NOT_CACHED);
     assert_int_equal(chown(folder, 0, (gid_t)-1), 0);
     expect(BYTE_LEVEL, TOKENIZER_CACHE_READ);
+}
+
+/* What root runs with a user's home must leave nothing there that this user cannot write. */
+static void nothing_is_made_in_folders_of_others(void **unused)
+{
+    if (!os_is_root())
+        return;
+    fresh();
+    char *above = strdup(folder);
+    assert_non_null(above);
+    *strrchr(above, '/') = '\0';
+    assert_int_equal(mkdir(above, 0755), 0);
+    assert_int_equal(chown(above, 12345, (gid_t)-1), 0);
+    expect(BYTE_LEVEL, TOKENIZER_NOT_CACHED);
+    assert_false(file_exists(folder));
+    strcat(folder, "/tokmap");
+    expect(BYTE_LEVEL, TOKENIZER_NOT_CACHED);
+    *strrchr(folder, '/') = '\0';
+    assert_false(file_exists(folder));
+    assert_int_equal(chown(above, 0, (gid_t)-1), 0);
+    expect(BYTE_LEVEL, TOKENIZER_CACHE_WRITTEN);
+    free(above);
 }
 
 static void links_and_other_things(void **unused)
@@ -480,8 +587,8 @@ static void processes_race(void **unused)
     assert_true(files_count() <= 2); /* no partial file is left */
 }
 
-/* A file that must not grow any further is what a full disk is to a writer. */
-static void a_full_disk(void **unused)
+/* A process whose files are limited does not get the signal that writing more than the limit is. */
+static void a_limit_of_files(void **unused)
 {
     fresh();
     for (rlim_t most = 0; most <= 128 << 10; most += 16 << 10) {
@@ -492,7 +599,7 @@ static void a_full_disk(void **unused)
             struct tokenizer *tokenizer;
             enum tokenizer_cached cached = TOKENIZER_CACHE_READ;
             const struct tokenizer_options options = {.cache = folder, .cached = &cached};
-            (void)signal(SIGXFSZ, SIG_IGN);
+            (void)signal(SIGXFSZ, SIG_DFL);
             if (setrlimit(RLIMIT_FSIZE, &limit) || vocabulary_open(&tokenizer, BYTE_LEVEL, &options, NULL))
                 _exit(1);
             tokenizer_close(tokenizer);
@@ -572,14 +679,17 @@ int main(void)
         cmocka_unit_test(hostile_characters),
         cmocka_unit_test(hostile_sentencepiece),
         cmocka_unit_test(a_full_table_is_refused),
+        cmocka_unit_test(texts_that_are_not_utf8_are_refused),
+        cmocka_unit_test(numbers_that_encoding_relies_on),
         cmocka_unit_test(files_of_others_are_not_used),
+        cmocka_unit_test(nothing_is_made_in_folders_of_others),
         cmocka_unit_test(links_and_other_things),
         cmocka_unit_test(a_folder_that_cannot_be_made),
         cmocka_unit_test(the_key_has_all_that_decides),
         cmocka_unit_test(the_name_is_that_of_the_path),
         cmocka_unit_test(where_the_folder_is),
         cmocka_unit_test(processes_race),
-        cmocka_unit_test(a_full_disk),
+        cmocka_unit_test(a_limit_of_files),
         cmocka_unit_test(the_folder_stays_small),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
