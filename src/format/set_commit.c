@@ -35,6 +35,7 @@ struct set_work {
     int lock_fd;
     bool locked, made; /* the lock and the folder are ours to remove */
     bool replace, sync, keep, shared, mask, sealed;
+    bool journaled; /* the journal in the folder is not ours to remove */
     struct set sets[SETS_MOST];
     uint32_t count;
 };
@@ -349,7 +350,7 @@ static int unit_remove(void *user, const char *entry)
         const size_t end = strlen(ends[i]);
         ours = ours || (bytes >= end && !strcmp(entry + bytes - end, ends[i]) && (i < 2 || bytes == end));
     }
-    ours = ours && !(work->shared && !strncmp(entry, "journal", strlen("journal")));
+    ours = ours && !((work->shared || work->journaled) && !strncmp(entry, "journal", strlen("journal")));
     char *path = ours ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
@@ -624,6 +625,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
                            "an earlier `tokmap pack` was interrupted while it named this set; the set is complete now");
     if (!status)
         status = folder_make(made, error);
+    made->journaled = options->journaled; /* what was there before is removed */
     if (status) {
         set_work_abandon(made);
         return status;

@@ -47,7 +47,8 @@ struct set_work_options {
     bool replace; /* existing sets of these names are replaced; if false, opening reports ERROR_EXISTS */
     bool sync;    /* false only for files that need not survive a crash */
     bool keep;    /* the folder for the units may exist, and keeps its files: those of a killed writer are continued */
-    bool shared;  /* the folder may exist, and has a journal and files of other names, which stay; units do not */
+    bool journaled; /* whoever calls removes the journal, which it has locked, and only its own one */
+    bool shared;    /* the folder may exist, and has a journal and files of other names, which stay; units do not */
 };
 
 /* Takes the lock, completes what a killed writer has left of steps 1 to 6, checks that the names are free (or those of

@@ -55,6 +55,7 @@ struct drop_item {
     bool lacks_keys;             /* but not of all */
     struct bytes_buffer decided; /* struct decided of the documents that are dropped or begin an input */
     struct place_counter places; /* after the batch */
+    struct place_counter listed; /* duplicates_listed() */
     struct ngram_search search;
 };
 
@@ -74,6 +75,7 @@ struct drop_filter {
     bool lacks_keys, forgets;    /* of committed documents, the journal does not have all; cannot have any */
     struct place_counter places; /* of all batches that were decided */
     struct place_counter done;   /* of those that are committed */
+    struct place_counter second; /* duplicates_listed() of the last of these */
     struct drop_counts counts;   /* of those that are committed */
 };
 
@@ -114,6 +116,8 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
     made->options.inputs.memory = options->drop->memory;
     made->options.inputs.folder = made->folder;
     made->options.inputs.continues = options->resume && options->resume->lacks_keys;
+    if (options->resume)
+        made->options.inputs.listed = options->resume->listed;
     made->saves = options->saves && options->drop->duplicates && !options->source;
     assert(options->source || !options->drop->minhash);
     enum tokmap_status status = options->source ? known_begin(made, error) : TOKMAP_OK;
@@ -129,6 +133,7 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
         made->places = made->done = options->resume->places;
         made->counts = options->resume->counts;
         made->lacks_keys = options->resume->lacks_keys;
+        made->second = options->resume->listed;
     }
     return status;
 }
@@ -332,6 +337,8 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
                                                  : CORPUS_REASON_DUPLICATE);
     }
     of->places = filter->places;
+    if (filter->duplicates)
+        of->listed = duplicates_listed(filter->duplicates);
     batch->document_count = status ? 0 : kept;
     return status;
 }
@@ -370,6 +377,7 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
             status = duplicate_list(filter, &decided.place, &decided.kept, error);
     }
     filter->done = of->places;
+    filter->second = of->listed;
     filter->lacks_keys = filter->lacks_keys || of->lacks_keys;
     if (!status && filter->saves && !filter->forgets && !filter->lacks_keys &&
         !bytes_append(&filter->keys, of->keys.bytes, of->keys.count))
@@ -383,6 +391,7 @@ enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_stat
                                     struct tokmap_error *error)
 {
     state->places = filter->done;
+    state->listed = filter->second;
     state->counts = filter->counts;
     state->counts.documents = filter->done.documents;
     state->lacks_keys = filter->lacks_keys;
@@ -489,21 +498,22 @@ static enum tokmap_status known_finish(const struct drop_filter *filter, struct 
                      scanned->documents, filter->options.source->unit, now->documents);
 }
 
+enum tokmap_status drop_filter_check(struct drop_filter *filter, struct tokmap_error *error)
+{
+    const enum tokmap_status status =
+        filter->duplicates ? duplicates_finish(filter->duplicates, &filter->places, error) : TOKMAP_OK;
+    return !status && filter->known ? known_finish(filter, error) : status;
+}
+
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
                                       struct tokmap_error *error)
 {
-    enum tokmap_status status = TOKMAP_OK;
     filter->counts.documents = filter->places.documents;
-    if (filter->duplicates) {
+    if (filter->duplicates)
         filter->counts.read_twice = duplicates_read_twice(filter->duplicates, &filter->counts.file_bytes);
-        status = duplicates_finish(filter->duplicates, &filter->places, error);
-    }
-    if (filter->known)
-        status = known_finish(filter, error);
     *counts = filter->counts;
-    if (!status && filter->list)
-        status = dropped_writer_finish(filter->list, filter->counts.documents, filter->options.sync, error);
-    return status;
+    return filter->list ? dropped_writer_finish(filter->list, filter->counts.documents, filter->options.sync, error)
+                        : TOKMAP_OK;
 }
 
 enum tokmap_status drop_filter_commit(struct drop_filter *filter, struct tokmap_error *error)

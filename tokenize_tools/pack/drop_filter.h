@@ -37,6 +37,7 @@ struct drop_counts {
  * that are not duplicates. */
 struct drop_state {
     struct place_counter places; /* of the documents of committed batches */
+    struct place_counter listed; /* of the documents of the second reading; no documents: there was none */
     uint64_t lacks_keys;         /* of some of them: the inputs must be read again */
     struct drop_counts counts;
     struct dropped_state list;
@@ -89,8 +90,10 @@ enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct st
 /* Frees the filter, and leaves its list for another process. NULL is ignored. */
 void drop_filter_leave(struct drop_filter *filter);
 
-/* At the end of the inputs: checks that they have not changed, and completes the list. Statuses: OK, ERROR_MISMATCH,
- * ERROR_IO. */
+/* At the end of the inputs, before the journal says that all is packed: checks that they have not changed. Statuses:
+ * OK, ERROR_MISMATCH, those of drop_list_end(). */
+enum tokmap_status drop_filter_check(struct drop_filter *filter, struct tokmap_error *error);
+/* Then: completes the list. Statuses: OK, ERROR_IO. */
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
                                       struct tokmap_error *error);
 

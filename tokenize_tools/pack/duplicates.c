@@ -401,16 +401,36 @@ enum tokmap_status duplicates_restore(struct duplicates *duplicates, struct hash
                                   : TOKMAP_OK;
 }
 
+static bool is_changed(const struct place_counter *found, const struct place_counter *all)
+{
+    return found->documents != all->documents || found->digest != all->digest;
+}
+
+struct place_counter duplicates_listed(const struct duplicates *duplicates)
+{
+    struct place_counter all = duplicates->options.listed;
+    if (!duplicates->listed)
+        return all;
+    if (!all.documents)
+        return duplicates->second;
+    if (is_changed(&duplicates->second, &all)) /* no packing can agree with both */
+        all.digest = ~all.digest;
+    return all;
+}
+
 enum tokmap_status duplicates_finish(const struct duplicates *duplicates, const struct place_counter *all,
                                      struct tokmap_error *error)
 {
-    const struct place_counter *second = &duplicates->second;
-    if (!duplicates->listed || (second->documents == all->documents && second->digest == all->digest))
+    const struct place_counter *earlier = &duplicates->options.listed, *second = &duplicates->second;
+    const struct place_counter *other = earlier->documents && is_changed(earlier, all)  ? earlier
+                                        : duplicates->listed && is_changed(second, all) ? second
+                                                                                        : NULL;
+    if (!other)
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_MISMATCH, NULL, TOKMAP_NO_OFFSET,
                      "the inputs have changed while they were read: the search for duplicates found %" PRIu64
                      " documents, and the packing found %" PRIu64 " or others; pack inputs that do not change",
-                     second->documents, all->documents);
+                     other->documents, all->documents);
 }
 
 static bool is_regular(const char *path)

@@ -22,10 +22,12 @@
 struct duplicates; /* for one thread at a time */
 
 struct duplicates_options {
-    uint64_t memory;     /* bytes of the table; at least 1 MiB is used where it matters */
-    const char *folder;  /* where the file of keys is; NULL: none, and the table has no limit */
-    bool continues;      /* earlier documents were asked about in another process: duplicates_restore() gets their keys,
-                          * or else the inputs are read again at once */
+    uint64_t memory;    /* bytes of the table; at least 1 MiB is used where it matters */
+    const char *folder; /* where the file of keys is; NULL: none, and the table has no limit */
+    bool continues;     /* earlier documents were asked about in another process: duplicates_restore() gets their keys,
+                         * or else the inputs are read again at once */
+    /* That process had read the inputs again, and found these documents; no documents: it had not. */
+    struct place_counter listed;
     uint32_t partitions; /* 1 to 256; 0: 256 */
     uint32_t threads;    /* for reading the inputs again, as ordered_workers.h has them */
     struct corpus_options corpus;
@@ -62,7 +64,11 @@ bool duplicates_are_listed(const struct duplicates *duplicates);
 enum tokmap_status duplicates_restore(struct duplicates *duplicates, struct hash128 key,
                                       const struct document_place *place, struct tokmap_error *error);
 
-/* At the end of the input: checks that both readings had the same documents. Statuses: OK, ERROR_MISMATCH. */
+/* The documents that were found when the inputs were read again, by this process or the one before it; no documents:
+ * they were not. If the two have found different ones, something that no documents have. */
+struct place_counter duplicates_listed(const struct duplicates *duplicates);
+
+/* At the end of the input: checks that all readings had the same documents. Statuses: OK, ERROR_MISMATCH. */
 enum tokmap_status duplicates_finish(const struct duplicates *duplicates, const struct place_counter *all,
                                      struct tokmap_error *error);
 

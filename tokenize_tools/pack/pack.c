@@ -530,6 +530,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                           .replace = options->replace,
                                           .sync = options->sync,
                                           .keep = resumes(pack),
+                                          .journaled = pack->journal != NULL,
                                           .shared = begun && !resumes(pack)};
     if (!begun) /* a killed process, or a power cut, may have left files of stages and chunks, which are no shards */
         work_folder_sweep(options->prefix, pack_journal_owns);
@@ -776,10 +777,12 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
 static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = TOKMAP_OK;
-    if (pack->sorts)
+    enum tokmap_status status = pack->drop ? drop_filter_check(pack->drop, error) : TOKMAP_OK;
+    if (status == TOKMAP_ERROR_MISMATCH && pack->journal) /* what was found is of other inputs */
+        pack_journal_drop(pack->journal);
+    if (!status && pack->sorts)
         status = shuffle_sort(pack->shuffle, pack->options->sync, &pack->sorted, error);
-    else if (pack->shuffle)
+    else if (!status && pack->shuffle)
         status = shuffle_finish(pack->shuffle, pack->sets, error);
     if (pack->sorts) /* a checkpoint may have had them */
         memset(pack->result->sets, 0, sizeof pack->result->sets);
@@ -804,9 +807,9 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     pack->result->kept = keep;
     for (uint32_t i = 0; i < pack->set_count; i++)
         (keep ? shard_set_leave : shard_set_abandon)(pack->sets[i]);
-    (keep ? set_work_leave : set_work_abandon)(pack->work);
     (keep ? drop_filter_leave : drop_filter_free)(pack->drop);
     pack_journal_close(pack->journal, !failed);
+    (keep ? set_work_leave : set_work_abandon)(pack->work); /* the lock goes last */
     if (!pack->writes || !complete || options->unit)
         return;
     /* A power cut may bring back what a process removed at its end, or before it began its journal. */

@@ -13,6 +13,8 @@
 #include "pack_facts.h"
 #include "platform/os.h"
 #include "stage_file.h"
+#include "task_status.h"
+#include "unit_record.h"
 #include "work_folder.h"
 
 enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE };
@@ -87,6 +89,14 @@ bool pack_journal_owns(const char *folder, const char *entry, bool journal)
     return (journal && shuffle_is_name(entry)) || stage_is_ours(folder, entry, journal);
 }
 
+/* Whether a record, or else a file, is work that a process could continue, this one or one of several tasks. */
+static bool is_work(uint32_t type, const char *entry)
+{
+    bool is_folder;
+    return entry ? stage_is_name(entry) || unit_is_name(entry, &is_folder) || task_status_is_name(entry)
+                 : type == CHECKPOINT || type == COMPLETE;
+}
+
 static enum tokmap_status folder_open(struct pack_journal *journal, bool create, struct tokmap_error *error)
 {
     const struct pack_options *options = journal->options;
@@ -97,7 +107,8 @@ static enum tokmap_status folder_open(struct pack_journal *journal, bool create,
                                              .operand_count = journal->operand_count,
                                              .select = &options->corpus.select,
                                              .owns = options->unit ? NULL : pack_journal_owns,
-                                             .start_over = options->start_over || journal->off,
+                                             .is_work = is_work,
+                                             .start_over = options->start_over,
                                              .create = create,
                                              .stop = options->stop,
                                              .user = options->user};
@@ -436,15 +447,23 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
     return status;
 }
 
+/* Makes the folder. A journal may be there that a process has left since this one looked: its records are of other
+ * files. */
+static enum tokmap_status folder_make(struct pack_journal *journal, struct tokmap_error *error)
+{
+    const enum tokmap_status status = folder_open(journal, true, error);
+    return !status && work_folder_found(journal->folder) ? work_folder_cut(journal->folder, 0, error) : status;
+}
+
 enum tokmap_status pack_journal_begin(struct pack_journal *journal, const char **folder, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     if (!journal->folder && !journal->off) {
-        status = folder_open(journal, true, error);
+        status = folder_make(journal, error);
         journal->off = status == TOKMAP_ERROR_UNSUPPORTED;
         status = journal->off ? TOKMAP_OK : status;
     }
-    *folder = !status && !journal->off ? pack_journal_folder(journal) : NULL;
+    *folder = !status && (!journal->off || journal->found) ? pack_journal_folder(journal) : NULL;
     return status;
 }
 
@@ -455,7 +474,7 @@ const char *pack_journal_folder(const struct pack_journal *journal)
 
 enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error)
 {
-    const enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_open(journal, true, error);
+    const enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_make(journal, error);
     *folder = status ? NULL : pack_journal_folder(journal);
     return status;
 }

@@ -46,6 +46,7 @@ struct work_folder {
     bool swept; /* it has no journal */
     int fd;     /* of the journal, locked; or -1 */
     bool found;
+    bool akin;                  /* the first fact of earlier work is the one of now */
     uint64_t facts_end, at;     /* at: offset of the next record that is read or appended */
     struct bytes_buffer record; /* that was read last */
     struct bytes_buffer out;    /* records that are appended and not written yet; they begin at `written` */
@@ -412,8 +413,10 @@ static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_e
     struct inputs *inputs = NULL;
     struct work_record record;
     enum tokmap_status status = TOKMAP_OK;
-    for (size_t i = 0; i < options->fact_count && !status; i++)
+    for (size_t i = 0; i < options->fact_count && !status; i++) {
         status = fact_take(folder, &options->facts[i], error);
+        folder->akin = folder->akin || !status;
+    }
     if (!status)
         status = inputs_new(&inputs, options->operands, options->operand_count, options->select, options->stop,
                             options->user, error);
@@ -513,9 +516,14 @@ static int entry_remove(void *user, const char *entry)
     return 0;
 }
 
-/* Removes the files of earlier work, and the journal last. */
+/* Removes the files of earlier work, and the journal last. If somebody has removed the journal that this process has
+ * locked, what is there now may be of another process, and stays. */
 static void work_clear(struct work_folder *folder)
 {
+    struct os_stat locked, named;
+    if (os_fstat(folder->fd, &locked) || os_lstat(folder->journal, &named) || named.inode != locked.inode ||
+        named.device != locked.device)
+        return;
     (void)os_folder_list(folder->path, entry_remove, folder);
     (void)os_unlink(folder->journal);
 }
@@ -559,6 +567,33 @@ void work_folder_settle(const char *name)
     }
     free(fresh);
     free(path);
+}
+
+struct work_look {
+    bool (*is_work)(uint32_t type, const char *entry);
+    bool found;
+};
+
+static int work_look(void *user, const char *entry)
+{
+    struct work_look *look = user;
+    look->found = look->found || look->is_work(0, entry);
+    return 0;
+}
+
+/* Whether earlier work of other facts has nothing that its command could continue. */
+static bool is_worthless(struct work_folder *folder)
+{
+    struct work_record record;
+    struct work_look look = {.is_work = folder->options->is_work};
+    enum tokmap_status status = TOKMAP_OK;
+    if (!look.is_work || !folder->akin || os_folder_list(folder->path, work_look, &look))
+        return false;
+    for (folder->at = HEAD_BYTES; !status && !look.found;) {
+        status = record_read(folder, &record, NULL);
+        look.found = !status && record.type >= WORK_TYPE_FIRST && look.is_work(record.type, NULL);
+    }
+    return status == TOKMAP_END;
 }
 
 /* Writes a new journal with the facts, and gives it its name. */
@@ -626,7 +661,13 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     enum tokmap_status status = made->journal && made->fresh && made->probe ? TOKMAP_OK : no_memory(error);
     if (!status)
         status = journal_open(made, &absent, error);
-    if (!status && !absent && options->start_over) {
+    bool clears = !status && !absent && options->start_over;
+    if (!status && !absent && !clears) {
+        status = facts_take(made, error);
+        clears = status == TOKMAP_ERROR_MISMATCH && is_worthless(made);
+    }
+    if (clears) {
+        status = TOKMAP_OK;
         work_clear(made);
         os_close(made->fd);
         made->fd = -1;
@@ -635,8 +676,6 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
         if (!options->create)
             (void)os_remove_folder(made->path);
     }
-    if (!status && !absent)
-        status = facts_take(made, error);
     if (!status && absent && options->create)
         status = journal_make(made, error);
     made->options = NULL;

@@ -45,8 +45,13 @@ struct work_folder_options {
     const char *const *operands; /* of inputs.h, as everything here valid until work_folder_open() returns */
     size_t operand_count;
     const struct inputs_selection *select;
-    /* Which files of the folder the caller has made. They are removed where work begins. NULL: none. */
+    /* Which files of the folder the caller has made, beside the journal. They are removed where work begins. NULL:
+     * none. */
     work_owns *owns;
+    /* Whether a record of this type, or, if `entry` is not NULL, this file of the folder, is work that could be
+     * continued. Earlier work with other facts is refused if it has any, or if its first fact differs, and is removed
+     * otherwise. NULL: it is always refused. */
+    bool (*is_work)(uint32_t type, const char *entry);
     /* Several processes use the folder at a time. None of them locks it, none appends records, and of the inputs only
      * those with the numbers [compare_first, compare_end) are read to compare their contents; of the others, names and
      * sizes are compared. */

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "format/set_commit.h"
 #include "pack/work_folder.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
@@ -410,15 +411,96 @@ static void test_output_among_inputs(void **unused)
     scratch_remove("in");
 }
 
+/* A process whose journal somebody has removed does not remove what another one has begun there since. */
+static void test_taken_over(void **unused)
+{
+    (void)unused;
+    begin();
+    struct work_folder *work = opened(false);
+    file_write_text("out.work/part-1", "mine");
+    assert_int_equal(unlink("out.work/journal"), 0);
+    struct work_folder *other = opened(false);
+    assert_false(file_exists("out.work/part-1"));
+    file_write_text("out.work/part-2", "of the other one");
+    work_folder_remove(work);
+    assert_true(file_exists("out.work/journal") && file_exists("out.work/part-2"));
+    work_folder_remove(other);
+    assert_false(file_exists("out.work"));
+}
+
+static bool is_work(uint32_t type, const char *entry)
+{
+    return entry ? !strcmp(entry, "work") : type == 18;
+}
+
+/* Earlier work of which nothing could be continued is refused only if it may be that of another kind of command. */
+static void test_worthless(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    struct work_folder *work = NULL;
+    struct work_folder_options options = options_of();
+    options.is_work = is_work;
+    for (int round = 0; round < 5; round++) {
+        make_three();
+        if (round < 4) { /* without the last record */
+            uint64_t end = 0;
+            work = opened(true);
+            assert_int_equal(count_records(work, &end), 3);
+            assert_int_equal(work_folder_cut(work, end - 25, NULL), TOKMAP_OK);
+            work_folder_close(work);
+        }
+        if (round == 1)
+            file_write_text("out.work/work", "");
+        facts[2].value = round == 3 ? "0123" : "4567";
+        facts[0].value = round == 3 ? "2000" : "1000";
+        options.create = round == 2;
+        const bool stays = round == 1 || round >= 3;
+        assert_int_equal(work_folder_open(&work, &options, &error), stays ? TOKMAP_ERROR_MISMATCH : TOKMAP_OK);
+        assert_int_equal(file_exists("out.work/journal"), stays || options.create);
+        assert_true(options.create ? work && !work_folder_found(work) : !work);
+        work_folder_close(work);
+        (void)unlink("out.work/work");
+        facts[2].value = "0123";
+    }
+}
+
+/* Whoever has locked the journal removes it, and not the one who names the shards. */
+static void test_journal_of_a_set(void **unused)
+{
+    (void)unused;
+    static const char *const endings[] = {""};
+    struct set_work *set = NULL;
+    struct set_work_options options = {.endings = endings, .sets = 1, .journaled = true};
+    begin();
+    assert_int_equal(set_work_open(&set, "out", &options, NULL), TOKMAP_OK);
+    struct work_folder *work = opened(false);
+    file_write_text("out.work/out-00000.bin.unit", "");
+    set_work_abandon(set);
+    assert_false(file_exists("out.work/out-00000.bin.unit"));
+    assert_true(file_exists("out.work/journal"));
+    work_folder_remove(work);
+    assert_false(file_exists("out.work"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_records_return),      cmocka_unit_test(test_what_differs_is_named),
-        cmocka_unit_test(test_list_of_inputs),      cmocka_unit_test(test_ends_of_large_inputs),
-        cmocka_unit_test(test_torn_tail),           cmocka_unit_test(test_moved_record),
-        cmocka_unit_test(test_damaged_facts),       cmocka_unit_test(test_hostile),
-        cmocka_unit_test(test_one_process),         cmocka_unit_test(test_start_over),
-        cmocka_unit_test(test_start_over_damaged),  cmocka_unit_test(test_sweep),
+        cmocka_unit_test(test_taken_over),
+        cmocka_unit_test(test_worthless),
+        cmocka_unit_test(test_journal_of_a_set),
+        cmocka_unit_test(test_records_return),
+        cmocka_unit_test(test_what_differs_is_named),
+        cmocka_unit_test(test_list_of_inputs),
+        cmocka_unit_test(test_ends_of_large_inputs),
+        cmocka_unit_test(test_torn_tail),
+        cmocka_unit_test(test_moved_record),
+        cmocka_unit_test(test_damaged_facts),
+        cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_one_process),
+        cmocka_unit_test(test_start_over),
+        cmocka_unit_test(test_start_over_damaged),
+        cmocka_unit_test(test_sweep),
         cmocka_unit_test(test_output_among_inputs),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -47,7 +47,7 @@ static enum tokmap_status whole_pack(const struct pack_options *options, const c
     struct task_status *list = NULL;
     struct tokmap_error unused;
     size_t count = 0;
-    const bool looks = options->shard_tokens && !options->dry_run;
+    const bool looks = !options->dry_run;
     char *folder = looks ? path_join("", 0, options->prefix, strlen(options->prefix), ".work") : NULL;
     enum tokmap_status status = TOKMAP_OK;
     *result = (struct pack_result){.tokens = 0};
@@ -55,10 +55,9 @@ static enum tokmap_status whole_pack(const struct pack_options *options, const c
         return error_set_memory(error, "a path", 0);
     const bool there = folder && !task_status_list(folder, false, &list, &count, &unused) && count;
     if (there && !options->start_over && work_folder_exists(options->prefix))
-        status =
-            error_set(error, TOKMAP_ERROR_MISMATCH, folder, TOKMAP_NO_OFFSET,
-                      "here is the unfinished work of tasks, and these inputs are not several units of work: repeat "
-                      "the tasks' command, or start over with options.start_over");
+        status = error_set(error, TOKMAP_ERROR_MISMATCH, folder, TOKMAP_NO_OFFSET,
+                           "here is the unfinished work of tasks, and this command packs in one piece: repeat "
+                           "the tasks' command, or start over with options.start_over");
     else if (there)
         pack_work_clear(folder);
     free(list);
