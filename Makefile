@@ -153,7 +153,7 @@ link = $(CC) $(hard_link_flags) $(CFLAGS) $(sanitize) $(LDFLAGS) -o $@
 # It is moved to .debug/NAME.debug in the folder of the file, where debuggers find it.
 OBJCOPY ?= $(shell $(CC) -print-prog-name=objcopy 2>/dev/null)
 debug_file = $(@D)/.debug/$(@F).debug
-split_debug = $(if $(SANITIZE),,if command -v '$(OBJCOPY)' >/dev/null 2>&1; then \
+split_debug = $(if $(SANITIZE),,rm -f $(debug_file) && if command -v '$(OBJCOPY)' >/dev/null 2>&1; then \
     mkdir -p $(@D)/.debug && '$(OBJCOPY)' --only-keep-debug $@ $(debug_file) && chmod 644 $(debug_file) && \
     '$(OBJCOPY)' --strip-debug --add-gnu-debuglink=$(debug_file) $@; \
   fi && )
@@ -199,8 +199,8 @@ man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/man/*.1))
 man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 
-.PHONY: all lib wheel wheel-files tools bench measure units fuzzers harness deps test test-run test-gpu demo demo-run \
-  lint asan ubsan tsan fuzz fuzz-run torture ptx install uninstall clean help force
+.PHONY: all lib wheel wheel-files tools bench measure units fuzzers harness loads deps test test-run test-gpu demo \
+  demo-run lint asan ubsan tsan fuzz fuzz-run torture ptx install uninstall clean help force
 
 all: lib tools bench ## build everything that needs no GPU (the default)
 	$(if $(loud),$(if $(filter all,$(or $(MAKECMDGOALS),all)),@printf '%s\n' 'tokmap is built: $(built); $(summary)'))
@@ -219,7 +219,8 @@ summary = reads text and records, plain, .zst$(call reads,$(HAVE_ISAL),.gz,libis
   next: make demo
 
 libraries := $(foreach name,libtokmap.a $(SONAME) libtokmap_tokenize.a $(TOKENIZE_SONAME),$(BUILD)/lib/$(name))
-lib: $(libraries) ## build the libraries, static and shared
+installed_archives := $(addprefix $(BUILD)/lib/$(if $(linked),,linked/),libtokmap.a libtokmap_tokenize.a)
+lib: $(libraries) $(installed_archives) ## build the libraries, static and shared
 tools: $(filter %/tokmap,$(commands)) ## build the command tokmap
 bench: $(filter %/tokmap-bench,$(commands)) ## build the command tokmap-bench
 wheel: ## build the Python package, with the libraries and commands inside, as a wheel in build/wheel
@@ -271,9 +272,23 @@ $(OBJ)/library_names: $(linked_from)
 	  done >$@ && { cmp -s $@ $@.h || cp $@ $@.h; }
 naming_objects := $(call objects,src/platform/zstd_library.c tokenize_tools/corpus/codec_libraries.c \
   tokenize_tools/pretokenize/pcre2_library.c)
+loads: $(if $(linked),,$(library_names)) ## list the files of the libraries that programs load at their first use
+	@$(if $(linked),,sed -n 's/.*"\(.*\)".*/\1/p' $(library_names))
+	@$(if $(HAVE_LIBCURL),echo libcurl.so.4)
 ifeq ($(linked),)
 $(naming_objects): $(library_names)
 $(naming_objects): private_flags := -include $(library_names)
+endif
+
+# The archives that are installed are for programs of any kind, also static ones, which cannot load libraries. Their
+# tables have addresses that the linker fills in, from the libraries that pkg-config --static names.
+$(OBJ)/linked/%.c.o: %.c
+	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) -DLIBRARIES_LINKED $(room_flags) -c $< -o $@
+ifeq ($(linked),)
+$(BUILD)/lib/linked/libtokmap.a: $(OBJ)/linked/src/platform/zstd_library.c.o
+$(BUILD)/lib/linked/libtokmap_tokenize.a: $(OBJ)/linked/tokenize_tools/pretokenize/pcre2_library.c.o
+$(installed_archives): $(BUILD)/lib/linked/%: $(BUILD)/lib/%
+	$(Q)mkdir -p $(@D) && cp $< $@ && $(AR) rs $@ $(filter %.o,$^)
 endif
 
 # The assembler embeds the kernels and the text of the scripts for shells. Link-time optimization would lose it.
@@ -413,7 +428,7 @@ $(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
 jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 sub_make = $(MAKE) --no-print-directory $(jobs)
 test_environment = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' MAKE='$(MAKE)' SANITIZE='$(SANITIZE)' \
-  CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' TOOL_LIBS='$(tool_libs)' \
+  CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' \
   TOKMAP_NO_CACHE=1
 
 deps: ## install with apt what building and testing need (without questions; does nothing if all of it is installed)
@@ -490,6 +505,10 @@ doc_pages := README.md LICENSE src/format/FORMAT.md src/run/RUN.md src/order/ORD
 examples := $(sort $(wildcard tests/examples/*.c tests/examples/*.py))
 peer_scripts := $(sort $(wildcard bench/peers/*.py $(foreach folder,compare compare/*,bench/peers/$(folder)/*.py \
   bench/peers/$(folder)/*.c)))
+# $(call install_debug,FOLDER,NAMES,INTO) installs the debugging information of files, unless it is in the files.
+install_debug = for name in $(2); do from=$(BUILD)/$(1)/.debug/$$name.debug; \
+    [ ! -f $$from ] || $(INSTALL) -D -m 644 $$from '$(DESTDIR)$(3)'/.debug/$$name.debug || exit 1; \
+  done
 install_man = for page in $(1); do \
     into='$(DESTDIR)$(2)'/"$${page\#\#*/}"; \
     sed 's|/usr/local/share/doc/tokmap|$(docdir)|g' "$$page" >"$$into" && chmod 644 "$$into" || exit 1; \
@@ -511,25 +530,26 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)' \
 	  '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)'
 	$(Q)$(if $(commands),$(INSTALL) -m 755 $(commands) '$(DESTDIR)$(bindir)')
-	$(Q)$(INSTALL) -m 644 $(BUILD)/lib/libtokmap.a '$(DESTDIR)$(libdir)'
+	$(Q)$(INSTALL) -m 644 $(installed_archives) '$(DESTDIR)$(libdir)'
 	$(Q)$(INSTALL) -m 755 $(BUILD)/lib/$(SONAME) '$(DESTDIR)$(libdir)/libtokmap.so.$(VERSION)'
 	$(Q)ln -sf libtokmap.so.$(VERSION) '$(DESTDIR)$(libdir)/$(SONAME)'
 	$(Q)ln -sf $(SONAME) '$(DESTDIR)$(libdir)/libtokmap.so'
-	$(Q)$(INSTALL) -m 644 $(BUILD)/lib/libtokmap_tokenize.a '$(DESTDIR)$(libdir)'
 	$(Q)$(INSTALL) -m 755 $(BUILD)/lib/$(TOKENIZE_SONAME) '$(DESTDIR)$(libdir)/libtokmap_tokenize.so.$(VERSION)'
 	$(Q)ln -sf libtokmap_tokenize.so.$(VERSION) '$(DESTDIR)$(libdir)/$(TOKENIZE_SONAME)'
 	$(Q)ln -sf $(TOKENIZE_SONAME) '$(DESTDIR)$(libdir)/libtokmap_tokenize.so'
+	$(Q)$(call install_debug,bin,$(notdir $(commands)),$(bindir))
+	$(Q)$(call install_debug,lib,$(SONAME) $(TOKENIZE_SONAME),$(libdir))
 	$(Q)$(INSTALL) -m 644 $(public_headers) '$(DESTDIR)$(includedir)/tokmap'
 	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' \
 	  'includedir=$(patsubst $(prefix)/%,$${prefix}/%,$(includedir))' '' \
 	  'Name: tokmap' 'Description: flat token files, delivered in an order that can be computed and resumed' \
-	  'Version: $(VERSION)' $(if $(linked),'Requires.private: libzstd') \
+	  'Version: $(VERSION)' \
 	  'Cflags: -I$${includedir}' 'Libs: -L$${libdir} -ltokmap' \
-	  'Libs.private: -pthread -ldl' >'$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
+	  'Libs.private: -lzstd -pthread -ldl' >'$(DESTDIR)$(pkgconfigdir)/tokmap.pc'
 	$(Q)printf '%s\n' 'prefix=$(prefix)' 'libdir=$(patsubst $(prefix)/%,$${prefix}/%,$(libdir))' '' \
 	  'Name: tokmap-tokenize' 'Description: text to token ids and back, exactly as the reference tokenizers do it' \
 	  'Version: $(VERSION)' 'Requires: tokmap' 'Libs: -L$${libdir} -ltokmap_tokenize' \
-	  $(if $(linked),$(if $(HAVE_PCRE2),'Requires.private: libpcre2-8')) >'$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
+	  $(if $(HAVE_PCRE2),'Libs.private: -lpcre2-8') >'$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(if $(man1_pages),$(Q)$(call install_man,$(man1_pages),$(man1dir)))
 	$(if $(man5_pages),$(Q)$(call install_man,$(man5_pages),$(man5dir)))
@@ -559,6 +579,9 @@ uninstall: ## remove what install installed
 	    '$(DESTDIR)$(fishcompletiondir)/$(name).fish') '$(DESTDIR)$(zshcompletiondir)/_tokmap' \
 	  $(foreach name,$(notdir $(doc_pages)),'$(DESTDIR)$(docdir)/$(name)') \
 	  $(foreach name,$(notdir $(examples)),'$(DESTDIR)$(docdir)/examples/$(name)')
+	$(Q)rm -f $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bindir)/.debug/$(name).debug') \
+	  $(foreach name,$(SONAME) $(TOKENIZE_SONAME),'$(DESTDIR)$(libdir)/.debug/$(name).debug')
+	$(Q)rmdir '$(DESTDIR)$(bindir)/.debug' '$(DESTDIR)$(libdir)/.debug' 2>/dev/null || true
 	$(Q)rm -f $(foreach file,$(peer_scripts),'$(DESTDIR)$(peersdir)/$(file:bench/peers/%=%)')
 	$(Q)rmdir $(foreach folder,$(sort $(dir $(peer_scripts:bench/peers/%=%))),'$(DESTDIR)$(peersdir)/$(folder)') \
 	  '$(DESTDIR)$(peersdir)/compare' '$(DESTDIR)$(peersdir)' '$(DESTDIR)$(datarootdir)/tokmap' 2>/dev/null || true

@@ -33,6 +33,11 @@ done
 for file in encode.py compare/__main__.py compare/systems/tokmap.py compare/tables/loaders.py; do
     check "$file" test -f "$into$prefix/share/tokmap/peers/$file"
 done
+# Debugging information is beside the files, unless it is still in them.
+for file in bin/tokmap bin/tokmap-bench lib/libtokmap.so.0 lib/libtokmap_tokenize.so.0; do
+    debug=$(dirname $file)/.debug/$(basename $file).debug
+    [ ! -f "$BUILD/$debug" ] || check "$debug" cmp "$BUILD/$debug" "$into$prefix/$debug"
+done
 # The installed command finds its scripts, of which the table below is made.
 check "tokmap-bench compare finds the installed scripts" sh -c "command -v python3 >/dev/null || exit 0
     '$into$prefix/bin/tokmap-bench' compare loaders --tokens 20k --seq-len 64 --rows 2 --repeats 1 --seconds 0.01 \
@@ -118,19 +123,49 @@ fi
 check "a program with the shared library builds" $CC $CFLAGS -I"$into$prefix/include" "$TMPDIR/program.c" \
     -L"$into$prefix/lib" $LDFLAGS -ltokmap -o "$TMPDIR/program"
 check "and runs" env LD_LIBRARY_PATH="$into$prefix/lib" "$TMPDIR/program"
+# What pkg-config --static adds.
+private() {
+    sed -n 's/^Libs.private: //p' "$into$prefix/lib/pkgconfig/$1.pc"
+}
 check "a program with the static library builds" $CC $CFLAGS -I"$into$prefix/include" "$TMPDIR/program.c" $LDFLAGS \
-    "$into$prefix/lib/libtokmap.a" -lzstd -pthread -o "$TMPDIR/program_static"
+    "$into$prefix/lib/libtokmap.a" $(private tokmap) -o "$TMPDIR/program_static"
 check "and runs without the shared library" "$TMPDIR/program_static"
 check "a program with the static library of tokenizers builds" $CC $CFLAGS -I"$into$prefix/include" \
-    "$TMPDIR/tokenizer.c" $LDFLAGS "$into$prefix/lib/libtokmap_tokenize.a" "$into$prefix/lib/libtokmap.a" $TOOL_LIBS \
-    -pthread -o "$TMPDIR/tokenizer_static"
+    "$TMPDIR/tokenizer.c" $LDFLAGS "$into$prefix/lib/libtokmap_tokenize.a" "$into$prefix/lib/libtokmap.a" \
+    $(private tokmap-tokenize) $(private tokmap) -o "$TMPDIR/tokenizer_static"
 check "and runs without the shared library" "$TMPDIR/tokenizer_static"
+# A program that is linked with -static cannot load libraries, and reads a sealed dataset nevertheless.
+cat >"$TMPDIR/sealed.c" <<'PROGRAM'
+#include <tokmap/tokmap.h>
+int main(int count, char **arguments)
+{
+    struct tokmap_dataset *dataset;
+    uint16_t ids[3];
+    if (count != 2 || tokmap_dataset_open(&dataset, arguments[1], NULL, NULL))
+        return 1;
+    const enum tokmap_status status = tokmap_dataset_copy(dataset, 0, 3, ids, NULL);
+    tokmap_dataset_close(dataset);
+    return status ? 2 : ids[0] != 'a' || ids[1] != 'b' || ids[2] != 'c';
+}
+PROGRAM
+printf abc >"$TMPDIR/abc"
+if ! printf 'int main(void) { return 0; }' |
+    $CC $CFLAGS -x c - -x none $LDFLAGS -static -Wl,--no-as-needed -lzstd -o "$TMPDIR/static" 2>"$TMPDIR/static.log"; then
+    echo "ok - a static program # SKIP the flags, or a missing libzstd.a, allow none"
+else
+    check "a sealed dataset is made" \
+        "$into$prefix/bin/tokmap" pack -q -t bytes --no-eod --seal -o "$TMPDIR/sealed_abc" "$TMPDIR/abc"
+    check "a static program builds" $CC $CFLAGS -I"$into$prefix/include" "$TMPDIR/sealed.c" $LDFLAGS -static \
+        "$into$prefix/lib/libtokmap.a" $(private tokmap) -o "$TMPDIR/sealed_static"
+    check "and reads a sealed dataset" "$TMPDIR/sealed_static" "$TMPDIR/sealed_abc"
+fi
 if command -v readelf >/dev/null 2>&1; then
     check "the soname contains the version of the interface" sh -c \
         "readelf -d '$into$prefix/lib/libtokmap.so' | grep -q 'SONAME.*libtokmap\\.so\\.[0-9]'"
 fi
 check "make uninstall" run_make uninstall
 check "no file is left" test -z "$(find "$into" ! -type d)"
+check "and no folder of debugging information" test -z "$(find "$into" -name .debug)"
 
 # Without DESTDIR: a folder that the dynamic linker does not search, then one that it searches, with a false ldconfig.
 into=
