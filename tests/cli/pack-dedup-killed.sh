@@ -31,17 +31,18 @@ done
 [ $continued -gt 0 ]
 echo "continued: $continued"
 
+many='a.jsonl a.jsonl a.jsonl a.jsonl'
+many="a.jsonl b.jsonl $many $many $many $many"
 # A journal of other n-grams or another kind of duplicates is refused, and so is a list that was changed.
 interrupted()
 {
     for try in 1 2 3 4 5 6 7 8 9; do
         rm -rf k.* k
         tokmap pack -q -t bytes -o k --threads 1 --checkpoint-seconds 0.001 --dedup exact --exclude-ngrams words.txt \
-            --exclude-words 2 a.jsonl b.jsonl a.jsonl 2>said &
+            --exclude-words 2 $many 2>said &
         pid=$!
-        while [ ! -e k.work/journal ] && kill -0 $pid 2>/dev/null; do :; done
-        sleep 0.0$((try * 3))
-        kill -s INT $pid 2>/dev/null || true
+        while [ ! -s k.dropped.partial ] && kill -0 $pid 2>/dev/null; do :; done
+        kill -s TERM $pid 2>/dev/null || true
         wait $pid 2>/dev/null || true
         # Only what can be continued is refused to others.
         ! grep -q 'the same command continues' said || [ ! -s k.dropped.partial ] || return 0
@@ -50,7 +51,7 @@ interrupted()
 }
 interrupted
 grep -v '^start' words.txt >other.txt
-again='tokmap pack -q -t bytes -o k --exclude-words 2 a.jsonl b.jsonl a.jsonl'
+again="tokmap pack -q -t bytes -o k --exclude-words 2 $many"
 exits 1 $again --dedup exact --exclude-ngrams other.txt 2>err
 holds err "excluded n-grams"
 exits 1 $again --exclude-ngrams words.txt 2>err

@@ -533,7 +533,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                           .journaled = pack->journal != NULL,
                                           .shared = begun && !resumes(pack)};
     if (!begun) /* a killed process, or a power cut, may have left files of stages and chunks, which are no shards */
-        work_folder_sweep(options->prefix, pack_journal_owns);
+        work_folder_sweep(options->prefix, options->unit ? pack_journal_owns_unit : pack_journal_owns);
     return options->shard_tokens || options->split ? set_work_open(&pack->work, options->prefix, &work, error)
                                                    : TOKMAP_OK;
 }
@@ -794,7 +794,7 @@ static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *er
     if (!status && pack->journal && !pack->finished)
         status = pack_journal_finish(pack->journal, &parts, error);
     if (!status && pack->shuffle && !pack->sorts)
-        shuffle_remove(pack->shuffle);
+        status = shuffle_end(pack->shuffle, pack->options->sync, error);
     return status;
 }
 

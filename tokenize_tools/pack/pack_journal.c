@@ -89,6 +89,13 @@ bool pack_journal_owns(const char *folder, const char *entry, bool journal)
     return (journal && shuffle_is_name(entry)) || stage_is_ours(folder, entry, journal);
 }
 
+bool pack_journal_owns_unit(const char *folder, const char *entry, bool journal)
+{
+    (void)folder;
+    (void)journal;
+    return shuffle_is_name(entry);
+}
+
 /* Whether a record, or else a file, is work that a process could continue, this one or one of several tasks. */
 static bool is_work(uint32_t type, const char *entry)
 {

@@ -79,6 +79,8 @@ const char *pack_journal_folder(const struct pack_journal *journal);
 /* Whether an entry of the folder is a file that a pack in one piece has made, beside journal and shards
  * (work_folder.h). A chunk of documents has nothing but tokens: without a journal, nobody knows whose it is. */
 bool pack_journal_owns(const char *folder, const char *entry, bool journal);
+/* The same of the folder of a unit, which is never one of the user. */
+bool pack_journal_owns_unit(const char *folder, const char *entry, bool journal);
 
 /* Makes a checkpoint, if it is time for one and the place allows it. Statuses: those of shard_set_save() and
  * work_folder.h. */

@@ -158,6 +158,20 @@ void shuffle_remove(struct shuffle *shuffle)
     }
 }
 
+enum tokmap_status shuffle_end(struct shuffle *shuffle, bool sync, struct tokmap_error *error)
+{
+    shuffle_remove(shuffle);
+    if (!shuffle->named || !sync)
+        return TOKMAP_OK;
+    char *path = path_in(shuffle->named, CHUNKS);
+    const int system = path ? os_sync_folder(path) : 0;
+    const bool lacks_memory = !path;
+    free(path);
+    if (lacks_memory)
+        return error_set_memory(error, "a path", 0);
+    return system ? shuffle_file_failed(shuffle->named, system, error) : TOKMAP_OK;
+}
+
 enum tokmap_status shuffle_open(struct shuffle **shuffle, const struct shuffle_options *options,
                                 struct tokmap_error *error)
 {

@@ -516,13 +516,19 @@ static int entry_remove(void *user, const char *entry)
     return 0;
 }
 
+static bool is_replaced(const struct work_folder *folder)
+{
+    struct os_stat locked, named;
+    const int system = os_lstat(folder->journal, &named);
+    return system == ENOENT || (!system && !os_fstat(folder->fd, &locked) &&
+                                (named.inode != locked.inode || named.device != locked.device));
+}
+
 /* Removes the files of earlier work, and the journal last. If somebody has removed the journal that this process has
  * locked, what is there now may be of another process, and stays. */
 static void work_clear(struct work_folder *folder)
 {
-    struct os_stat locked, named;
-    if (os_fstat(folder->fd, &locked) || os_lstat(folder->journal, &named) || named.inode != locked.inode ||
-        named.device != locked.device)
+    if (is_replaced(folder))
         return;
     (void)os_folder_list(folder->path, entry_remove, folder);
     (void)os_unlink(folder->journal);
