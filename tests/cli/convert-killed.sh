@@ -73,6 +73,6 @@ done
 rm -f m.*
 tokmap convert -q --to megatron -o m "$raw" 2>err &
 pid=$!
-kill -s INT $pid 2>/dev/null || true
+kill -s TERM $pid 2>/dev/null || true
 wait $pid 2>/dev/null || true
 [ ! -e m.bin.partial ] && [ ! -e m.idx.partial ]
