@@ -26,7 +26,7 @@ struct duplicates_options {
     const char *folder; /* where the file of keys is; NULL: none, and the table has no limit */
     bool continues;     /* earlier documents were asked about in another process: duplicates_restore() gets their keys,
                          * or else the inputs are read again at once */
-    /* That process had read the inputs again, and found these documents; no documents: it had not. */
+    /* The documents that process found when it read the inputs again; no documents: it did not read them again. */
     struct place_counter listed;
     uint32_t partitions; /* 1 to 256; 0: 256 */
     uint32_t threads;    /* for reading the inputs again, as ordered_workers.h has them */

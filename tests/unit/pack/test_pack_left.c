@@ -269,7 +269,7 @@ static void journal_cut(uint32_t pieces)
     free(bytes);
 }
 
-/* Facts and pieces without a checkpoint cannot be continued, so they do not stand in the way. */
+/* Facts and pieces without a checkpoint cannot be continued, so other commands are not refused because of them. */
 static void test_facts_alone(void **unused)
 {
     (void)unused;
