@@ -129,7 +129,8 @@ exits 3 tokmap pack -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K $optio
 json report
 equal "$(field report stage)" scan
 exits 1 pack d --finish 2>err
-holds err "scans of units are missing, at least number"
+holds err "9 of 18 scans of units are missing: 9, 10, 11, 12, 13, 14, 15, 16, 17 (counted from 0)"
+holds err "(counted from 0), and no unit is packed before; run again, of 2 tasks: 1"
 pack d --task 1/2
 exits 1 pack d --finish 2>err
 holds err "units are missing"

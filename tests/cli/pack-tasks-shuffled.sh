@@ -133,13 +133,26 @@ equal "$(field report stage)" sort
 tokmap pack --status d/out >report
 holds report 'the shards are cut, and then merged, when all tasks have done their share of this stage'
 exits 1 tokmap pack -q -o d/out $all --unit-bytes 40K --finish $inputs 2>err
-holds err 'sorted units are missing, at least number'
+holds err 'sorted units are missing: '
+holds err '(counted from 0), and no shard is made before; run again, of 2 tasks: 1'
+# A task that works is waited for, and continues: --finish takes nothing away from it.
+tokmap pack -q -o d/out $all --unit-bytes 40K --task 0/2 --wait 3600 $inputs &
+pid=$!
+await sh -c "tokmap pack --status d/out 2>err | grep -q '^0 of 2  *waiting'"
+ls $work >before
+exits 1 tokmap pack -q -o d/out $all --unit-bytes 40K --finish $inputs 2>err
+holds err 'wait for the tasks that are still at work (now 1), or run again, of 2 tasks: 1'
+ls $work >after
+same before after
+kill -s TERM $pid
+wait $pid || true
 tokmap pack -o d/out $all --unit-bytes 40K --task 1/2 $inputs >report
 holds report 'shards, of other tasks, are missing; the task that finishes last names the shards of d/out'
 tokmap pack -o d/out $all --unit-bytes 40K --task 1/2 --json $inputs >report
 equal "$(field report stage)" merge
 exits 1 tokmap pack -q -o d/out $all --unit-bytes 40K --finish $inputs 2>err
-holds err 'shards are missing, at least number 0 (counted from 0); run the tasks again'
+holds err 'shards are missing: 0, 1, 2'
+holds err '(counted from 0); run again, of 2 tasks: 0'
 # Another seed is other work.
 exits 1 tokmap pack -q -o d/out $all --shuffle 8 --unit-bytes 40K --task 0/2 $inputs 2>err
 holds err 'another --shuffle: it had 7, and this one has 8'

@@ -39,6 +39,33 @@ void scratch_remove(const char *folder)
     (void)nftw(folder, remove_one, 16, FTW_DEPTH | FTW_PHYS);
 }
 
+static struct {
+    const char *from, *into, *changing;
+} doubling;
+
+static int double_one(const char *path, const struct stat *found, int kind, struct FTW *where)
+{
+    char into[1200];
+    (void)found;
+    (void)snprintf(into, sizeof into, "%s%s", doubling.into, path + strlen(doubling.from));
+    if (kind == FTW_D)
+        assert_int_equal(os_make_folder(into), 0);
+    else if (strstr(path + where->base, doubling.changing))
+        file_copy(path, into);
+    else
+        assert_int_equal(os_link(path, into), 0);
+    return 0;
+}
+
+void scratch_double(const char *from, const char *into, const char *changing)
+{
+    scratch_remove(into);
+    doubling.from = from;
+    doubling.into = into;
+    doubling.changing = changing;
+    assert_int_equal(nftw(from, double_one, 16, FTW_PHYS), 0);
+}
+
 const char *in_folder(const char *folder, const char *name)
 {
     static char paths[8][1200];

@@ -61,7 +61,7 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
         return status;
     const struct all_scans *scans = &stages->found.scans;
     if (left.missing) { /* work in units waits for the process that compares */
-        const struct stage_id drops = stage_drops_id(folder, scans->key, left.first, all.count);
+        const struct stage_id drops = stage_drops_id(folder, scans->key, left.list[0], all.count);
         return stage_busy(&drops, error);
     }
     stages->source = (struct drop_source){.folder = folder,

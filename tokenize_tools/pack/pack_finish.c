@@ -468,9 +468,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)
         hash_state_free(finish.contents[i]);
     free(finish.record);
-    if (!status)
-        pack_work_clear(folder);
-    return status;
+    return status ? status : pack_work_clear(folder, options->sync, error);
 }
 
 /* ---- remove ---- */
@@ -488,7 +486,7 @@ static int entry_remove(void *user, const char *entry)
         return 0;
     char *path = path_in(clearing->folder, entry);
     if (path && is_folder) {
-        struct clearing below = {path, true};
+        struct clearing below = {.folder = path, .inside = true};
         (void)os_folder_list(path, entry_remove, &below);
         (void)os_remove_folder(path);
     } else if (path) {
@@ -501,7 +499,7 @@ static int entry_remove(void *user, const char *entry)
 void pack_unit_clear(const char *folder, uint64_t unit)
 {
     char *path = unit_path(folder, unit, ".work");
-    struct clearing below = {path, true};
+    struct clearing below = {.folder = path, .inside = true};
     if (path) {
         (void)os_folder_list(path, entry_remove, &below);
         (void)os_remove_folder(path);
@@ -509,45 +507,160 @@ void pack_unit_clear(const char *folder, uint64_t unit)
     free(path);
 }
 
-void pack_work_clear(const char *folder)
+/* The journal goes first: files without one are no work, whatever a process that is killed here leaves of them. */
+enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_error *error)
 {
-    struct clearing clearing = {folder, false};
+    struct clearing clearing = {.folder = folder};
     char *journal = path_in(folder, "journal");
-    (void)os_folder_list(folder, entry_remove, &clearing);
-    if (journal)
-        (void)os_unlink(journal);
+    if (!journal)
+        return no_memory(error);
+    (void)os_unlink(journal);
+    int system = sync ? os_sync_folder(journal) : 0;
+    system = system == ENOENT ? 0 : system; /* another process has removed the folder */
     free(journal);
+    if (system)
+        return error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be synced");
+    (void)os_folder_list(folder, entry_remove, &clearing);
     (void)os_remove_folder(folder);
+    return TOKMAP_OK;
+}
+
+/* What a folder of unfinished work has. */
+struct holding {
+    const char *folder;
+    bool inside; /* a folder of a unit, or of a shard */
+    bool journal;
+    bool shards;        /* files of shards */
+    bool sorted;        /* files of documents that are to be shuffled */
+    bool units, merged; /* records of finished units, and of shuffled shards */
+};
+
+static bool ends_in(const char *entry, const char *end)
+{
+    const size_t bytes = strlen(entry), end_bytes = strlen(end);
+    return bytes >= end_bytes && !strcmp(entry + bytes - end_bytes, end);
 }
 
 /* Returns -1 at the first file of a shard. */
-static int shard_find(void *user, const char *entry)
+static int entry_look(void *user, const char *entry)
 {
-    const struct clearing *clearing = user;
+    struct holding *holding = user;
     bool is_folder = false;
-    const size_t bytes = strlen(entry);
-    static const char *const ends[] = {".unit", ".unit.partial"};
-    for (size_t i = 0; i < 2; i++)
-        if (bytes >= strlen(ends[i]) && !strcmp(entry + bytes - strlen(ends[i]), ends[i]))
-            return -1;
-    if (clearing->inside || !unit_is_name(entry, &is_folder) || !is_folder)
+    const bool is_unit = unit_is_name(entry, &is_folder);
+    holding->shards = ends_in(entry, ".unit") || ends_in(entry, ".unit.partial");
+    if (holding->shards)
+        return -1;
+    holding->sorted = holding->sorted || (holding->inside && shuffle_is_name(entry));
+    if (holding->inside)
         return 0;
-    char *path = path_in(clearing->folder, entry);
-    struct clearing below = {path, true};
-    const int found = path ? os_folder_list(path, shard_find, &below) : -1;
+    holding->journal = holding->journal || !strcmp(entry, "journal");
+    holding->units = holding->units || (is_unit && ends_in(entry, ".done"));
+    holding->sorted = holding->sorted || stage_is_of(entry, STAGE_SORTED);
+    holding->merged = holding->merged || stage_is_of(entry, STAGE_MERGED);
+    if (!is_folder)
+        return 0;
+    char *path = path_in(holding->folder, entry);
+    struct holding below = {.folder = path, .inside = true};
+    const int found = path ? os_folder_list(path, entry_look, &below) : -1;
+    holding->shards = below.shards;
+    holding->sorted = holding->sorted || below.sorted;
     free(path);
     return found;
 }
 
+/* Whether the work is over: its finished shards have left it. Other work may continue, in processes that replace the
+ * output, even if it has no shard yet: it is scanned or sorted. */
+static bool is_over(const struct holding *holding)
+{
+    const bool finished = holding->merged || (holding->units && !holding->sorted);
+    return !holding->shards && (!holding->journal || finished);
+}
+
+/* Adds the content ids of the named shards [first, first + count) of a set to a hash; *content is the last one. */
+static bool named_add(const struct finish *finish, uint32_t set, uint64_t first, uint64_t count,
+                      struct hash_state *contents, uint8_t content[16])
+{
+    bool good = true;
+    for (uint64_t k = first; k < first + count && good; k++) {
+        char ending[SPLIT_NAME_MOST + 2], end[SPLIT_NAME_MOST + 48];
+        struct index index;
+        pack_set_ending(finish->options, set, ending);
+        (void)snprintf(end, sizeof end, "%s-%05" PRIu64 ".tmx", ending, k);
+        char *path = path_join("", 0, finish->options->prefix, strlen(finish->options->prefix), end);
+        good = path && !index_open(&index, path, NULL);
+        if (good) {
+            hash_state_add(contents, index.shard.content, sizeof index.shard.content);
+            memcpy(content, index.shard.content, sizeof index.shard.content);
+            index_close(&index);
+        }
+        free(path);
+    }
+    return good;
+}
+
+/* Whether the named shards of a set are those that a unit has, or a merged one. */
+static bool named_equal(struct finish *finish, uint32_t set, uint64_t shards, const uint8_t content[16])
+{
+    uint8_t found[16] = {0};
+    struct hash_state *contents = finish->contents[set];
+    hash_state_reset(contents);
+    const bool read = named_add(finish, set, finish->shards[set], shards, contents, found);
+    if (shards != 1)
+        hash128_store(hash_state_128(contents), found);
+    finish->shards[set] += shards;
+    return read && !memcmp(found, content, sizeof found);
+}
+
+/* The same of all of a set; merged: the number of its first shard. */
+static bool set_is_named(struct finish *finish, uint32_t set, uint64_t merged, const struct pack_result *sum)
+{
+    const bool shuffled = finish->options->shuffle != NULL;
+    const uint64_t count = shuffled ? finish->found->cuts.sets[set].shards : finish->units->count;
+    bool good = true;
+    for (uint64_t i = 0; i < count && good; i++) {
+        struct merged_shard shard;
+        const struct stage_id id = stage_merged_id(finish->folder, finish->found->key, merged + i);
+        const struct shard_set_result *unit = &finish->record->sets[set];
+        if (shuffled) {
+            good = !merged_shard_read(&shard, &id, NULL) && named_equal(finish, set, 1, shard.content);
+            continue;
+        }
+        good = !unit_record_read(finish->options, finish->folder, i, finish->record, NULL, NULL);
+        if (good && unit->shards && (unit->documents || (!sum->sets[set].documents && !finish->shards[set])))
+            good = named_equal(finish, set, unit->shards, unit->content);
+    }
+    return good && finish->shards[set];
+}
+
+bool pack_is_finished(const struct pack_options *options, const struct pack_units *units, const char *folder,
+                      const struct pack_found *found, const struct pack_result *sum)
+{
+    struct holding holding = {.folder = folder};
+    struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
+    uint64_t merged = 0;
+    finish.record = malloc(sizeof *finish.record);
+    bool good = finish.record && !os_folder_list(folder, entry_look, &holding) && is_over(&holding);
+    for (uint32_t i = 0; i < pack_output_sets(options) && good; i++) {
+        finish.contents[i] = hash_state_new();
+        good = finish.contents[i] && set_is_named(&finish, i, merged, sum);
+        merged += finish.shards[i];
+    }
+    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)
+        hash_state_free(finish.contents[i]);
+    free(finish.record);
+    return good;
+}
+
 void pack_work_settle(const struct pack_options *options, const char *folder)
 {
-    struct clearing clearing = {folder, false};
+    struct holding holding = {.folder = folder};
     int fd;
     char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
-    const int found = os_folder_list(folder, shard_find, &clearing);
-    if (lock && (!found || found == ENOENT) && !partial_file_open(lock, NULL, NULL, &fd)) {
-        if (!found)
-            pack_work_clear(folder);
+    const int found = os_folder_list(folder, entry_look, &holding);
+    const bool over = !found && is_over(&holding);
+    if (lock && (over || found == ENOENT) && !partial_file_open(lock, NULL, NULL, &fd)) {
+        if (over)
+            (void)pack_work_clear(folder, options->sync, NULL);
         (void)os_unlink(lock);
         os_close(fd);
     }

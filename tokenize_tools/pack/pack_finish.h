@@ -41,11 +41,19 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
 /* Removes the unfinished work of a unit, so that it begins again. */
 void pack_unit_clear(const char *folder, uint64_t unit);
 
-/* Removes all that units and tasks have left in a folder of unfinished work, and the folder. */
-void pack_work_clear(const char *folder);
+/* Removes all that units and tasks have left in a folder of unfinished work, and the folder. Files that cannot be
+ * removed stay. sync: for work that is over, whose journal must not come back after a power cut. Statuses: OK, ERROR_IO
+ * (with sync), ERROR_MEMORY. */
+enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_error *error);
+
+/* Whether the shards have left the folder, and those that have the names of the output are the same: a process was
+ * killed between the last name and pack_work_clear(). sum: that of pack_units_sum(). */
+bool pack_is_finished(const struct pack_options *options, const struct pack_units *units, const char *folder,
+                      const struct pack_found *found, const struct pack_result *sum);
 
 /* The output exists. If a process was killed after it had named the shards, and before it had removed all else, removes
- * that: the folder, if it has no shard any more, and the lock. */
+ * that: the folder, and the lock. Work that may continue stays: it has a shard, or no record that a shard was finished.
+ */
 void pack_work_settle(const struct pack_options *options, const char *folder);
 
 #endif

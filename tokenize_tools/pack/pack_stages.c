@@ -149,8 +149,11 @@ static enum tokmap_status stage_look(const struct stages *stages, bool *there, s
             if (status == TOKMAP_ERROR_NOT_FOUND)
                 status = TOKMAP_OK;
         }
-        if (!there[i] && !left->missing++)
-            left->first = i;
+        if (there[i])
+            continue;
+        if (left->missing < PACK_LEFT_LISTED)
+            left->list[left->missing] = i;
+        left->missing++;
     }
     free(listed);
     return status;
@@ -203,7 +206,7 @@ static enum tokmap_status rest_make(const struct stages *stages, const bool *the
                                     bool *made, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t i = left->first; i < left->count && !status; i++)
+    for (uint64_t i = left->list[0]; i < left->count && !status; i++)
         if (!there[i])
             status = file_make(stages, left->stage, i, error);
     *made = status != TOKMAP_ERROR_BUSY;

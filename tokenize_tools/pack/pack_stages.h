@@ -65,11 +65,13 @@ struct pack_stages_options {
     void *self;
 };
 
+#define PACK_LEFT_LISTED 16
+
 /* What the first stage that is not complete lacks. */
 struct pack_stage_left {
     enum pack_stage stage; /* PACK_STAGE_PACK: all stages of this module are complete */
     uint64_t missing, count;
-    uint64_t first; /* the first one that is missing */
+    uint64_t list[PACK_LEFT_LISTED]; /* the first ones that are missing */
 };
 
 /* Does the share of a task of all stages but `pack`. *found is what the complete ones have found; pack_found_free()

@@ -23,7 +23,6 @@
 
 #define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
 #define BUSY_TRIES 36000                  /* half an hour: it reads a part of each input */
-#define MISSING_SHOWN 16                  /* units in a message */
 
 struct tasks {
     const struct pack_tasks_options *options;
@@ -43,6 +42,8 @@ struct tasks {
     struct histogram lengths;
     struct skipped_items *skipped; /* of the unit, where a list of them is wanted */
     uint64_t key;                  /* for it; of unit_record.h */
+    bool named;                    /* the output had a name when this process began, */
+    struct os_stat manifest;       /* and that was it */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -410,6 +411,71 @@ static enum tokmap_status unit_sort(void *self, uint64_t number, const struct st
     return unit_make(tasks, error);
 }
 
+/* ---- what is missing ---- */
+
+/* The number of tasks that the processes of this work had; 0 if they do not agree. *at_work: how many work now. */
+static uint64_t tasks_known(const struct tasks *tasks, uint64_t *at_work)
+{
+    struct task_status *list;
+    size_t count;
+    uint64_t known = 0;
+    bool agree = true;
+    struct tokmap_error unused;
+    *at_work = 0;
+    if (task_status_list(tasks->folder, false, &list, &count, &unused))
+        return 0;
+    for (size_t i = 0; i < count; i++) {
+        agree = agree && (!known || known == list[i].tasks);
+        known = list[i].tasks;
+        *at_work += list[i].moving && (list[i].state == TASK_WORKING || list[i].state == TASK_WAITING);
+    }
+    free(list);
+    return agree ? known : 0;
+}
+
+/* Appends to a text that is cut if it is full. */
+static void text_add(char *text, size_t capacity, const char *piece)
+{
+    const size_t used = strlen(text), more = strlen(piece);
+    if (used + more < capacity)
+        memcpy(text + used, piece, more + 1);
+}
+
+/* Names the parts of the work that are missing, and the tasks that make them. any: every task makes all of them. */
+static enum tokmap_status parts_missing(const struct tasks *tasks, const char *what, const struct pack_stage_left *left,
+                                        const char *before, bool any, struct tokmap_error *error)
+{
+    uint64_t at_work, last = UINT64_MAX;
+    const uint64_t known = tasks_known(tasks, &at_work);
+    char list[PACK_LEFT_LISTED * 24 + 8] = "", again[PACK_LEFT_LISTED * 24 + 8] = "", piece[48], wait[96] = "";
+    for (uint64_t i = 0; i < left->missing && i < PACK_LEFT_LISTED; i++) {
+        (void)snprintf(piece, sizeof piece, "%s%" PRIu64, i ? ", " : "", left->list[i]);
+        text_add(list, sizeof list, piece);
+        const uint64_t task = known ? pack_units_task_of(left->count, left->list[i], known) : 0;
+        if (task == last)
+            continue;
+        (void)snprintf(piece, sizeof piece, "%s%" PRIu64, last == UINT64_MAX ? "" : ", ", task);
+        text_add(again, sizeof again, piece);
+        last = task;
+    }
+    if (left->missing > PACK_LEFT_LISTED) {
+        text_add(list, sizeof list, ", ...");
+        text_add(again, sizeof again, ", ...");
+    }
+    if (at_work)
+        (void)snprintf(wait, sizeof wait, "; wait for the tasks that are still at work (now %" PRIu64 "), or", at_work);
+    const char *then = at_work ? wait : ";";
+    if (any || !known)
+        return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " of %" PRIu64 " %s are missing: %s (counted from 0)%s%s run %s", left->missing,
+                         left->count, what, list, before, then,
+                         any ? "any task again" : "the tasks again that have them, or all as task 0 of 1");
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
+                     "%" PRIu64 " of %" PRIu64 " %s are missing: %s (counted from 0)%s%s run again, of %" PRIu64
+                     " tasks: %s",
+                     left->missing, left->count, what, list, before, then, known, again);
+}
+
 /* Says what is missing of a stage. */
 static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap_error *error)
 {
@@ -419,13 +485,11 @@ static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap
                                        [PACK_STAGE_CUT] = "cuts between shards",
                                        [PACK_STAGE_MERGE] = "shards"};
     const struct pack_stage_left *left = &tasks->outcome->left;
-    return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
-                     "%" PRIu64 " of %" PRIu64 " %s are missing, at least number %" PRIu64
-                     " (counted from 0)%s; run the tasks again",
-                     left->missing, left->count, what[left->stage], left->first,
-                     left->stage == PACK_STAGE_MERGE ? ""
-                     : tasks->options->pack->shuffle ? ", and no shard is made before"
-                                                     : ", and no unit is packed before");
+    const char *before = left->stage == PACK_STAGE_MERGE ? ""
+                         : tasks->options->pack->shuffle ? ", and no shard is made before"
+                                                         : ", and no unit is packed before";
+    return parts_missing(tasks, what[left->stage], left, before,
+                         left->stage == PACK_STAGE_COMPARE || left->stage == PACK_STAGE_CUT, error);
 }
 
 /* Does all stages but packing. */
@@ -498,76 +562,40 @@ static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *e
 
 /* ---- the end ---- */
 
-/* The number of tasks that the processes of this work had; 0 if they do not agree. */
-static uint64_t tasks_known(const struct tasks *tasks)
-{
-    struct task_status *list;
-    size_t count;
-    uint64_t known = 0;
-    struct tokmap_error unused;
-    if (task_status_list(tasks->folder, false, &list, &count, &unused))
-        return 0;
-    for (size_t i = 0; i < count; i++) {
-        if (known && known != list[i].tasks) {
-            known = 0;
-            break;
-        }
-        known = list[i].tasks;
-    }
-    free(list);
-    return known;
-}
-
-/* Appends to a text that is cut if it is full. */
-static void text_add(char *text, size_t capacity, const char *piece)
-{
-    const size_t used = strlen(text), more = strlen(piece);
-    if (used + more < capacity)
-        memcpy(text + used, piece, more + 1);
-}
-
-/* Names the units that are missing, and the tasks that make them. */
-static enum tokmap_status units_missing(const struct tasks *tasks, const uint64_t *missing, uint64_t count,
-                                        struct tokmap_error *error)
-{
-    const uint64_t all = tasks->options->units->count, known = tasks_known(tasks);
-    char list[MISSING_SHOWN * 24 + 8] = "", again[MISSING_SHOWN * 24 + 64] = "", piece[48];
-    uint64_t last = UINT64_MAX;
-    for (uint64_t i = 0; i < count && i < MISSING_SHOWN; i++) {
-        (void)snprintf(piece, sizeof piece, "%s%" PRIu64, i ? ", " : "", missing[i]);
-        text_add(list, sizeof list, piece);
-        const uint64_t task = known ? pack_units_task_of(all, missing[i], known) : 0;
-        if (!known || task == last)
-            continue;
-        (void)snprintf(piece, sizeof piece, "%s%" PRIu64, last == UINT64_MAX ? "" : ", ", task);
-        text_add(again, sizeof again, piece);
-        last = task;
-    }
-    if (count > MISSING_SHOWN) {
-        text_add(list, sizeof list, ", ...");
-        text_add(again, sizeof again, known ? ", ..." : "");
-    }
-    if (known)
-        return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
-                         "%" PRIu64 " of %" PRIu64 " units are missing: %s (counted from 0); run again, of %" PRIu64
-                         " tasks: %s",
-                         count, all, list, known, again);
-    return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
-                     "%" PRIu64 " of %" PRIu64 " units are missing: %s (counted from 0); run the tasks again that have "
-                     "them, or all as task 0 of 1",
-                     count, all, list);
-}
-
-/* Whether the output has its name, and there is no unfinished work: another process has finished it. */
-static bool is_complete(const struct pack_options *pack)
+/* The manifest that is named last, of those of all sets. Returns whether it is there. */
+static bool manifest_find(const struct pack_options *pack, struct os_stat *found)
 {
     char ending[SPLIT_NAME_MOST + 2];
-    struct os_stat found;
-    pack_set_ending(pack, 0, ending);
-    char *manifest = path_join("", 0, pack->prefix, strlen(pack->prefix), ending);
-    const bool named = manifest && !os_lstat(manifest, &found);
-    free(manifest);
-    return named && !work_folder_exists(pack->prefix);
+    pack_set_ending(pack, pack_output_sets(pack) - 1, ending);
+    char *path = path_join("", 0, pack->prefix, strlen(pack->prefix), ending);
+    const bool there = path && !os_lstat(path, found);
+    free(path);
+    return there;
+}
+
+/* Whether the output has got its name since this process began: another process has finished it. */
+static bool is_named(const struct tasks *tasks)
+{
+    struct os_stat now;
+    return manifest_find(tasks->options->pack, &now) &&
+           (!tasks->named || now.inode != tasks->manifest.inode || now.device != tasks->manifest.device);
+}
+
+/* Whether a status, or files that are missing, are because another process has finished the output, and has removed
+ * what this one was looking for, or is removing it. Files that this process alone has made may then be left. */
+static bool by_other(struct tasks *tasks, enum tokmap_status status)
+{
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    const char *prefix = tasks->options->pack->prefix;
+    const bool may = !status || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_EXISTS ||
+                     status == TOKMAP_ERROR_CORRUPT || !work_folder_exists(prefix);
+    if (!may || !is_named(tasks))
+        return false;
+    outcome->finished = outcome->by_other = true;
+    outcome->missing = outcome->left.missing = 0;
+    if (!work_folder_exists(prefix))
+        (void)pack_work_clear(tasks->folder, false, NULL);
+    return true;
 }
 
 /* Names the shards if all units are finished. */
@@ -576,22 +604,21 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
     const struct pack_tasks_options *options = tasks->options;
     struct pack_tasks_outcome *outcome = tasks->outcome;
     const struct pack_options *pack = options->pack;
-    uint64_t missing[MISSING_SHOWN];
+    struct pack_stage_left left = {.count = options->units->count};
+    const uint64_t *missing = left.list;
     bool incomplete = false;
-    enum tokmap_status status =
-        pack_units_sum(pack, options->units, tasks->folder, result, missing, MISSING_SHOWN, &outcome->missing, error);
-    if (!status && outcome->missing && is_complete(pack)) { /* the records were removed while they were read */
-        outcome->finished = outcome->by_other = true;
-        outcome->missing = 0;
+    enum tokmap_status status = pack_units_sum(pack, options->units, tasks->folder, result, left.list, PACK_LEFT_LISTED,
+                                               &outcome->missing, error);
+    if (!status && outcome->missing && by_other(tasks, status))
         return TOKMAP_OK;
-    }
+    left.missing = outcome->missing;
     if (!status && outcome->missing && pack->shuffle)
         return error_set(error, TOKMAP_ERROR_CORRUPT, tasks->folder, TOKMAP_NO_OFFSET,
                          "the record of unit %" PRIu64 ", unit-%06" PRIu64 ".done, is missing; remove sorted-%06" PRIu64
                          " and cuts-000000 in this folder, and run all tasks again",
                          missing[0], missing[0], missing[0]);
     if (!status && outcome->missing)
-        return options->finish ? units_missing(tasks, missing, outcome->missing, error) : TOKMAP_OK;
+        return options->finish ? parts_missing(tasks, "units", &left, "", false, error) : TOKMAP_OK;
     if (!status)
         status = pack_names_check(pack, &incomplete, error);
     if (!status && pack->before_commit)
@@ -603,23 +630,33 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
         outcome->by_other = true;
         return TOKMAP_OK;
     }
-    if (status && ((status == TOKMAP_ERROR_EXISTS && incomplete) || is_complete(pack))) {
-        pack_work_clear(tasks->folder); /* of a process that was killed after it named all */
+    const bool over = (status == TOKMAP_ERROR_EXISTS && incomplete) || /* a process was killed after it named all */
+                      (status == TOKMAP_ERROR_NOT_FOUND && pack->replace &&
+                       pack_is_finished(pack, options->units, tasks->folder, &tasks->found, result));
+    if (over) {
         outcome->finished = outcome->by_other = true;
-        return TOKMAP_OK;
+        return pack_work_clear(tasks->folder, pack->sync, error);
     }
-    return status;
+    return status && by_other(tasks, status) ? TOKMAP_OK : status;
 }
 
 static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
     bool absent = false, incomplete = false;
+    tasks->named = manifest_find(options->pack, &tasks->manifest);
     enum tokmap_status status = pack_names_check(options->pack, &incomplete, error);
     if (status == TOKMAP_ERROR_EXISTS)
         pack_work_settle(options->pack, tasks->folder);
     if (!status)
         status = work_compare(tasks, !options->finish, &absent, error);
+    if (!status && (absent || !options->pack->replace) && by_other(tasks, status)) {
+        if (!absent) /* a journal that this process has made, or the rest of the work */
+            status = pack_work_clear(tasks->folder, options->pack->sync, error);
+        return status;
+    }
+    if (!status && absent)
+        pack_work_settle(options->pack, tasks->folder);
     if (!status && absent)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
                          "there is no unfinished work of this output; run its tasks first");
@@ -636,6 +673,8 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     if (tasks->claim) /* before the folder is removed */
         task_claim_end(tasks->claim, status ? TASK_FAILED : again ? TASK_AGAIN : TASK_DONE);
     tasks->claim = NULL;
+    if ((status || early) && by_other(tasks, status))
+        return TOKMAP_OK;
     return status || early ? status : all_finish(tasks, result, error);
 }
 
@@ -658,7 +697,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     if (!tasks.folder || !tasks.now || (pack->skipped_taker && !unit_record_key(pack, &tasks.key)))
         status = no_memory(error);
     if (!status && pack->start_over)
-        pack_work_clear(tasks.folder);
+        (void)pack_work_clear(tasks.folder, false, NULL);
     if (!status)
         status = work_do(&tasks, result, error);
     result->kept = status != TOKMAP_OK && work_folder_exists(pack->prefix);

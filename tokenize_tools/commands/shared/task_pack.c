@@ -59,7 +59,7 @@ static enum tokmap_status whole_pack(const struct pack_options *options, const c
                            "here is the unfinished work of tasks, and this command packs in one piece: repeat "
                            "the tasks' command, or start over with options.start_over");
     else if (there)
-        pack_work_clear(folder);
+        (void)pack_work_clear(folder, false, NULL);
     free(list);
     free(folder);
     return status ? status : pack_run(options, operands, operand_count, result, error);

@@ -297,8 +297,8 @@ static void left_print(const struct task_end *end)
     const enum pack_stage *list = stages_of(end->drops, end->shuffles, &count);
     cli_print("%" PRIu64 " of %" PRIu64 " %s%s; run this command again when the other tasks have ended (the first one "
               "missing is number %" PRIu64 ", of task %" PRIu64 " of %" PRIu64 ")\n",
-              left->missing, left->count, what[left->stage], rest, left->first,
-              pack_units_task_of(left->count, left->first, tasks), tasks);
+              left->missing, left->count, what[left->stage], rest, left->list[0],
+              pack_units_task_of(left->count, left->list[0], tasks), tasks);
     while (at + 1 < count && list[at] != left->stage)
         at++;
     cli_print("stage %zu of %zu, %s; what follows: ", at + 1, count, stages[left->stage]);
