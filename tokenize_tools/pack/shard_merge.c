@@ -11,6 +11,12 @@
 #include "shuffle_merge.h"
 #include "unit_record.h"
 
+#define RECORD_MOST ((uint64_t)1 << 48)
+/* By how much the ids, mask, and values of a document can be larger than the record that they are from: control
+ * characters have 6 bytes in JSON, and a byte may have an id of 4 bytes with a bit of the mask. */
+#define RECORD_GROWS 8
+#define SPARE_BYTES ((uint64_t)1 << 20) /* for what a template adds to a short conversation */
+
 struct shard_merging {
     const struct shard_merge_options *options;
     struct merged_shard made;
@@ -120,10 +126,13 @@ static enum tokmap_status hand_open(struct shard_merging *merging, struct tokmap
 {
     const struct shard_merge_options *options = merging->options;
     const struct shard_writer_options shard = pack_output_shard(options->pack);
+    const uint64_t record = min64(options->pack->corpus.record_limit, RECORD_MOST);
     const struct shuffle_hand_options hand = {.width = shard.width,
                                               .columns = shard.column_count,
                                               .mask = shard.mask,
                                               .folder = options->units->folder,
+                                              .whole_most =
+                                                  SPARE_BYTES + (shard.column_count + 1) * record * RECORD_GROWS,
                                               .tokens = merging->cut.tokens,
                                               .stop = stop_ask,
                                               .progress = progress_tell,
@@ -148,7 +157,7 @@ static enum tokmap_status document_add(struct shard_merging *merging, struct tok
     const struct sorted_unit *unit = &units->list[number];
     const struct unit *inputs = &units->inputs->list[number];
     if ((head.set & ~SHUFFLE_LONG) != merging->made.set || head.input < inputs->first ||
-        head.input - inputs->first >= inputs->count)
+        head.input - inputs->first >= inputs->count || head.tokens > merging->cut.tokens - merging->made.tokens)
         return sorted_units_damaged(units, file, TOKMAP_NO_OFFSET, error);
     const struct shuffle_source source = {.paths = (const char *const *)units->inputs->paths,
                                           .inputs = units->inputs->file_count,
@@ -158,7 +167,8 @@ static enum tokmap_status document_add(struct shard_merging *merging, struct tok
                                           .long_path = unit->long_path,
                                           .long_bytes = unit->totals.long_bytes};
     status = shuffle_hand_record(merging->hand, merging->set, &source, &head, record, error);
-    if (status == TOKMAP_ERROR_CORRUPT)
+    /* The ids were below the vocabulary when they were sorted. */
+    if (status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_TOKEN)
         return sorted_units_damaged(units, file, TOKMAP_NO_OFFSET, error);
     merging->made.documents += !status;
     merging->made.tokens += status ? 0 : head.tokens;

@@ -218,6 +218,10 @@ static enum tokmap_status long_hand(struct shuffle_hand *hand, struct shard_set 
     if (where.offset > source->long_bytes || where.bytes > source->long_bytes - where.offset ||
         !shuffle_payload_bytes(head->tokens, hand->options.width, hand->options.mask, &least) || least > where.bytes)
         return shuffle_file_damaged(folder, 0, error);
+    const uint64_t held = where.bytes - (hand->options.mask ? 0 : least);
+    if ((!hand->options.columns && least != where.bytes) ||
+        (hand->options.whole_most && held > hand->options.whole_most))
+        return shuffle_file_damaged(folder, 0, error);
     hash_state_reset(hand->hash);
     enum tokmap_status status = TOKMAP_OK;
     if (!hand->options.mask) {

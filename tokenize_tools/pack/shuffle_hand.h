@@ -24,8 +24,11 @@ struct shuffle_hand_options {
     uint32_t columns; /* values of a document */
     bool mask;
     const char *folder; /* of the files, for messages */
-    uint64_t largest;   /* as in struct document_run */
-    uint64_t tokens;    /* of all documents, for progress() */
+    /* Of the files of another process: what is held of a long document, with a mask all of it and else its values, has
+     * at most so many bytes. 0: any number. */
+    uint64_t whole_most;
+    uint64_t largest; /* as in struct document_run */
+    uint64_t tokens;  /* of all documents, for progress() */
     /* Either may be NULL. */
     bool (*stop)(void *user);
     void (*progress)(void *user, uint64_t tokens, uint64_t all);

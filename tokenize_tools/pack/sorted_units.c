@@ -140,8 +140,21 @@ static bool chunk_is_good(const struct sorted_chunk *chunk, const struct sorted_
            chunk->keys <= (chunk->end - begin) / sizeof(struct shuffle_head);
 }
 
+/* Makes room for one more chunk. The memory grows with the chunks that are there, not with what totals say. */
+static bool chunks_grow(struct sorted_units *units, uint64_t count, uint64_t *capacity)
+{
+    if (count < *capacity)
+        return true;
+    const uint64_t room = min64(2 * *capacity + 64, units->chunk_count);
+    struct shuffle_chunk *grown = realloc(units->chunks, (size_t)room * sizeof *grown);
+    units->chunks = grown ? grown : units->chunks;
+    *capacity = grown ? room : *capacity;
+    return grown != NULL;
+}
+
 /* Reads the chunks of a unit into its places of the list. */
-static enum tokmap_status chunks_read(struct sorted_units *units, const struct stage_id *id, struct tokmap_error *error)
+static enum tokmap_status chunks_read(struct sorted_units *units, const struct stage_id *id, uint64_t *capacity,
+                                      struct tokmap_error *error)
 {
     const struct sorted_unit *unit = &units->list[id->number];
     struct sorted_totals sum = {.chunks = 0};
@@ -159,6 +172,10 @@ static enum tokmap_status chunks_read(struct sorted_units *units, const struct s
         if (sum.chunks == unit->totals.chunks || chunk.set >= units->sets ||
             !chunk_is_good(&chunk, sum.chunks ? &last : NULL)) {
             status = stage_corrupt(id, error);
+            break;
+        }
+        if (!chunks_grow(units, unit->first_chunk + sum.chunks, capacity)) {
+            status = no_memory(units->chunk_count * sizeof *units->chunks, error);
             break;
         }
         units->chunks[unit->first_chunk + sum.chunks++] =
@@ -226,11 +243,9 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
         records += units->list[i].totals.lines;
     }
     bytes_free(&bytes);
-    if (!status && !(units->chunks = calloc((size_t)units->chunk_count + 1, sizeof *units->chunks)))
-        status = no_memory(units->chunk_count * sizeof *units->chunks, error);
-    for (uint64_t i = 0; i < inputs->count && !status; i++) {
+    for (uint64_t i = 0, capacity = 0; i < inputs->count && !status; i++) {
         const struct stage_id id = stage_sorted_id(folder, key, i);
-        status = chunks_read(units, &id, error);
+        status = chunks_read(units, &id, &capacity, error);
     }
     return status ? status : sets_order(units, error);
 }

@@ -170,6 +170,24 @@ enum tokmap_status unit_record_write(const struct pack_options *options, const c
     return status;
 }
 
+/* Whether a byte of a record can be read as a bool. */
+static bool is_bool(const bool *value)
+{
+    uint8_t byte;
+    memcpy(&byte, value, sizeof byte);
+    return byte <= 1;
+}
+
+/* Whether a result whose hash is right can be that of a unit: what counts loops, and what is not a number. */
+static bool result_is_good(const struct pack_result *result)
+{
+    bool good = is_bool(&result->has_mask) && is_bool(&result->kept) && is_bool(&result->dropped.by_minhash) &&
+                is_bool(&result->dropped.read_twice);
+    for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++)
+        good = good && result->sets[set].shards <= SET_SHARDS_MOST;
+    return good;
+}
+
 /* Checks a record that was read, and takes it apart. Returns false if it is damaged. */
 static bool record_take(const struct bytes_buffer *text, uint64_t key, uint64_t unit, struct pack_result *result,
                         struct histogram *lengths)
@@ -182,7 +200,8 @@ static bool record_take(const struct bytes_buffer *text, uint64_t key, uint64_t 
     const size_t end = text->count - sizeof(uint64_t);
     good = good && !memcmp(head->magic, MAGIC, sizeof MAGIC) && head->key == key && head->unit == unit &&
            head->pairs == (end - sizeof *head) / (2 * sizeof(uint64_t)) &&
-           (end - sizeof *head) % (2 * sizeof(uint64_t)) == 0 && hash64(text->bytes, end) == load64(text->bytes + end);
+           (end - sizeof *head) % (2 * sizeof(uint64_t)) == 0 &&
+           hash64(text->bytes, end) == load64(text->bytes + end) && result_is_good(&head->result);
     if (good)
         *result = head->result;
     if (good && lengths) {
