@@ -10,10 +10,10 @@
 void scratch_make(char folder[512]);
 /* Removes a folder and everything in it. */
 void scratch_remove(const char *folder);
-/* Makes `into`, which is removed first, like `from`: its files are further names of the same files, because new files
- * are slow where many were removed. So whoever changes one in place changes both; those whose names contain `changing`
- * are copied. */
-void scratch_double(const char *from, const char *into, const char *changing);
+/* Makes `into`, which is removed first, like `from`, but for files whose names contain `without`. The files are further
+ * names of the same files, because new files are slow where many were removed: whoever changes one in place changes
+ * both. */
+void scratch_double(const char *from, const char *into, const char *without);
 
 /* Returns FOLDER/NAME in one of eight static buffers; the ninth call overwrites the result of the first. */
 const char *in_folder(const char *folder, const char *name);

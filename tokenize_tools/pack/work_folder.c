@@ -565,11 +565,10 @@ void work_folder_settle(const char *name)
     char *path = path_join("", 0, name, strlen(name), ".work");
     char *fresh = path ? path_in(path, JOURNAL_NEW) : NULL;
     if (fresh && !work_folder_exists(name)) {
-        const int system = os_open(fresh, OS_WRITE_OLD, &fd);
-        if (!system && !os_lock(fd))
+        if (!partial_file_take(fresh, &fd)) /* as long as this is its name, nobody else has it */
             (void)os_unlink(fresh);
         (void)os_remove_folder(path); /* fails if a file is in it */
-        os_close(system ? -1 : fd);
+        os_close(fd);
     }
     free(fresh);
     free(path);

@@ -478,7 +478,7 @@ static void missing_try(const char *path, bool is_folder)
             !strstr(error.message, strrchr(path, '/') + 1) && !strstr(error.message, "there is no unfinished work"))
             fail_msg("without %s: %s: %s", path, error.path, error.message);
         advice_follow(number);
-    } else if (!strstr(path, "chunks-") && !strstr(path, ".status")) {
+    } else if (!strstr(path, "chunks-")) {
         fail_msg("without %s", path);
     }
     whole("a missing file", number);
