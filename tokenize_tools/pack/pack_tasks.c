@@ -587,8 +587,9 @@ static bool by_other(struct tasks *tasks, enum tokmap_status status)
 {
     struct pack_tasks_outcome *outcome = tasks->outcome;
     const char *prefix = tasks->options->pack->prefix;
-    const bool may = !status || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_EXISTS ||
-                     status == TOKMAP_ERROR_CORRUPT || !work_folder_exists(prefix);
+    /* Not a failure to write or to sync, which may be of this process after it has named the output itself. */
+    const bool may =
+        !status || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_EXISTS || status == TOKMAP_ERROR_CORRUPT;
     if (!may || !is_named(tasks))
         return false;
     outcome->finished = outcome->by_other = true;
