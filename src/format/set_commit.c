@@ -36,6 +36,7 @@ struct set_work {
     bool locked, made; /* the lock and the folder are ours to remove */
     bool replace, sync, keep, shared, mask, sealed;
     bool journaled; /* the journal in the folder is not ours to remove */
+    bool continues; /* nor that of a killed writer, whose set is completed */
     struct set sets[SETS_MOST];
     uint32_t count;
 };
@@ -350,7 +351,8 @@ static int unit_remove(void *user, const char *entry)
         const size_t end = strlen(ends[i]);
         ours = ours || (bytes >= end && !strcmp(entry + bytes - end, ends[i]) && (i < 2 || bytes == end));
     }
-    ours = ours && !((work->shared || work->journaled) && !strncmp(entry, "journal", strlen("journal")));
+    ours = ours &&
+           !((work->shared || work->journaled || work->continues) && !strncmp(entry, "journal", strlen("journal")));
     char *path = ours ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
@@ -579,6 +581,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->sync = options->sync;
     work->keep = options->keep;
     work->shared = options->shared;
+    work->continues = options->continues;
     work->name = strdup(name);
     work->lock = path_join("", 0, name, strlen(name), ".partial");
     work->folder = path_join("", 0, name, strlen(name), ".work");

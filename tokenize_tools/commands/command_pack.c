@@ -42,6 +42,8 @@ struct packing {
     struct content_arguments content;
     struct skip_report skips;
     struct also_arguments also;
+    struct pack_also also_work;
+    uint64_t also_tokens; /* of the files of other projects that this process has written */
     struct drop_arguments drop;
     struct task_pack tasks;
     struct pack_seal sealed;
@@ -189,10 +191,50 @@ static enum tokmap_status skips_load(void *user, uint32_t kind, const uint8_t *b
     return skip_report_load(&packing->skips, kind, bytes, count, error);
 }
 
+/* ---- files of other projects ---- */
+
+static struct also_output also_output(const struct packing *packing)
+{
+    return (struct also_output){.prefix = packing->prefix,
+                                .split = packing->split_text ? &packing->split : NULL,
+                                .numbered = packing->sets,
+                                .replace = packing->force};
+}
+
 static enum tokmap_status old_remove(void *user, struct tokmap_error *error)
 {
     const struct packing *packing = user;
-    return packing->force ? also_remove_old(&packing->also, packing->prefix, error) : TOKMAP_OK;
+    const struct also_output output = also_output(packing);
+    return packing->force ? also_remove_old(&packing->also, &output, error) : TOKMAP_OK;
+}
+
+static void also_report(void *user, uint64_t tokens)
+{
+    struct packing *packing = user;
+    cli_progress_update(&packing->progress, packing->also_tokens + tokens);
+}
+
+static enum tokmap_status also_one(void *user, uint32_t format, const char *prefix, bool replace,
+                                   struct also_written *written, struct tokmap_error *error)
+{
+    struct packing *packing = user;
+    const struct convert_options options = {.program = program,
+                                            .name = prefix,
+                                            .prefix = prefix,
+                                            .replace = replace,
+                                            .sync = true,
+                                            .progress = also_report,
+                                            .stop = is_stopped,
+                                            .user = packing};
+    if (!packing->also.begun) {
+        cli_progress_end(&packing->progress);
+        cli_progress_start(&packing->progress, "converting", packing->also.count * packing->result.tokens,
+                           packing->quiet ? CLI_PROGRESS_NONE : packing->shown);
+        packing->progress.unit = "tokens";
+    }
+    const enum tokmap_status status = also_write(&packing->also, format, &options, written, error);
+    packing->also_tokens += written->tokens;
+    return status;
 }
 
 /* ---- arguments ---- */
@@ -276,8 +318,6 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         (packing->shuffle.memory < PACK_SHUFFLE_LEAST || packing->shuffle.memory > PACK_SHUFFLE_MOST))
         return cli_misused(command, "--shuffle-memory must be between 4096 bytes and 1 TiB");
     packing->sets = packing->shard_given || packing->split_text;
-    if (packing->sets && packing->also.typed)
-        return cli_misused(command, "--also is about one shard: leave out --shard-tokens and --split");
     if (!packing->threads || packing->threads > PACK_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %d", PACK_THREADS_MOST);
     if (tasks_check(command, packing))
@@ -291,24 +331,13 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
 static enum tokmap_status also_first(const struct packing *packing, const struct pack_options *options,
                                      struct tokmap_error *error)
 {
+    const struct also_output output = also_output(packing);
     struct tokenizer_info info = {.width = pack_width(options->vocabulary)};
     if (options->tokenizer)
         tokenizer_info(options->tokenizer, &info);
-    return also_check(&packing->also, options->prefix, info.width, document_is_masked(&options->corpus),
-                      options->replace, error);
-}
-
-/* Writes the files of --also, of the shard that is complete. */
-static enum tokmap_status also_last(struct packing *packing, struct tokmap_error *error)
-{
-    const struct convert_options options = {.program = program,
-                                            .name = packing->prefix,
-                                            .prefix = packing->prefix,
-                                            .replace = packing->force,
-                                            .sync = true,
-                                            .stop = is_stopped,
-                                            .user = packing};
-    return also_write(&packing->also, &options, error);
+    if (packing->sets && !packing->force && output_exists(packing)) /* the error is that of the shards then */
+        return TOKMAP_OK;
+    return also_check(&packing->also, &output, info.width, document_is_masked(&options->corpus), error);
 }
 
 static enum tokmap_status inputs_pack(struct packing *packing, const struct pack_options *options,
@@ -327,7 +356,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     status = task_pack_run(&packing->tasks, options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
     mixed_folder_tell(&packing->mixed, program, &packing->progress);
-    return status || options->dry_run ? status : also_last(packing, error);
+    return status;
 }
 
 /* Warns about fields that no record has, since their names are probably slips. */
@@ -353,12 +382,15 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
 {
     struct tokmap_error error;
     const uint64_t started = os_clock_ns();
+    const struct also_output output = also_output(packing);
     const enum tokmap_status status = inputs_pack(packing, options, operands, operand_count, &error);
+    if (status)
+        also_advise(&packing->also, &output, packing->result.kept, program);
     if (os_signals_release()) {
         if (status && packing->result.kept)
             cli_say(program, "interrupted; the same command continues (its work so far is in %s.work)",
                     packing->prefix);
-        else if (status)
+        else if (status && !packing->also.begun)
             cli_say(program, "interrupted; the unfinished output has been removed");
         skip_report_close(&packing->skips, status != TOKMAP_OK && !packing->result.kept);
         os_signal_die(os_signal_caught());
@@ -447,6 +479,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     const struct task_arguments *tasks = &packing->tasks.asked;
     /* Into units of work. One process alone shuffles without them, in fewer steps. */
     const bool is_cut = packing->shard_given && (!packing->shuffled || tasks->given || tasks->unit_given);
+    packing->also_work = (struct pack_also){packing->also.formats, (uint32_t)packing->also.count, also_one};
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,
@@ -475,6 +508,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .compared = compare_report,
                                    .stop = is_stopped,
                                    .before_commit = old_remove,
+                                   .also = packing->also.count ? &packing->also_work : NULL,
                                    .state_save = skips_save,
                                    .state_load = skips_load,
                                    .checkpoint_ns = packing->checkpoint_ns,

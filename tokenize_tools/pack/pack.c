@@ -11,7 +11,6 @@
 #include "pack.h"
 
 #include <assert.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -24,6 +23,7 @@
 #include "format/dropped_writer.h"
 #include "ordered_workers.h"
 #include "pack_accounts.h"
+#include "pack_also.h"
 #include "pack_finish.h"
 #include "pack_journal.h"
 #include "pack_output.h"
@@ -515,13 +515,13 @@ static bool resumes(const struct pack *pack)
 static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
-    char endings[SPLIT_SETS_MOST][SPLIT_NAME_MOST + 2] = {""};
-    const char *list[SPLIT_SETS_MOST] = {endings[0]};
-    for (uint32_t i = 0; options->split && i < options->split->count; i++) {
-        (void)snprintf(endings[i], sizeof endings[i], ".%s", options->split->sets[i].name);
+    char endings[SPLIT_SETS_MOST][SPLIT_NAME_MOST + 2];
+    const char *list[SPLIT_SETS_MOST];
+    const uint32_t sets = pack_output_sets(options);
+    for (uint32_t i = 0; i < sets; i++) {
+        pack_set_ending(options, i, endings[i]);
         list[i] = endings[i];
     }
-    const uint32_t sets = pack_output_sets(options);
     pack->set_count = pack->sorts ? 0 : sets;
     const bool begun = pack->journal && pack_journal_folder(pack->journal);
     const struct set_work_options work = {.endings = list,
@@ -531,6 +531,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                           .sync = options->sync,
                                           .keep = resumes(pack),
                                           .journaled = pack->journal != NULL,
+                                          .continues = options->also != NULL,
                                           .shared = begun && !resumes(pack)};
     if (!begun) /* a killed process, or a power cut, may have left files of stages and chunks, which are no shards */
         work_folder_sweep(options->prefix, options->unit ? pack_journal_owns_unit : pack_journal_owns);
@@ -685,12 +686,14 @@ static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *er
 
 static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
 {
+    const struct pack_options *options = pack->options;
     struct pack_result *result = pack->result;
     uint64_t shards[SPLIT_SETS_MOST];
-    const bool replaces = !pack->drop && pack->options->replace;
-    enum tokmap_status status = replaces ? dropped_remove(pack->options->prefix, error) : TOKMAP_OK;
+    enum tokmap_status status = options->before_commit ? options->before_commit(options->user, error) : TOKMAP_OK;
+    if (!status && !pack->drop && options->replace)
+        status = dropped_remove(options->prefix, error);
     /* The list is there before the shard, so that no shard is without one. */
-    if (pack->drop)
+    if (!status && pack->drop)
         status = drop_filter_commit(pack->drop, error);
     bool listed = pack->drop && !status;
     for (uint32_t i = 0; i < pack->set_count && !status; i++) {
@@ -701,12 +704,12 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         result->shards += shards[i];
         result->oversized += result->sets[i].oversized;
     }
-    if (!status && pack->options->unit)
-        status = pack->options->unit->committed(pack->options->unit->user, result, error);
+    if (!status && options->unit)
+        status = options->unit->committed(options->unit->user, result, error);
     pack->is_sorted = !status && pack->sorts;
     if (pack->is_sorted)
-        status = sorted_unit_write(pack->options->unit->sorted, &pack->sorted, result, pack->options->sync, error);
-    if (!status && pack->options->unit) {
+        status = sorted_unit_write(options->unit->sorted, &pack->sorted, result, options->sync, error);
+    if (!status && options->unit) {
         set_work_tidy(pack->work);
         set_work_leave(pack->work);
         pack->work = NULL;
@@ -715,11 +718,11 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         struct set_work *work = pack->work;
         pack->work = NULL;
         status = set_work_commit(work, shards, result->has_mask, error);
-        listed = listed && !pack_is_named(pack->options);
+        listed = listed && !pack_is_named(options);
     }
     if (status && listed)
         drop_filter_take_back(pack->drop);
-    if (!pack->options->split)
+    if (!options->split)
         memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;
 }
@@ -883,10 +886,10 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
         status = pack_accounts_check(options, pack.sets, pack.set_count, result, error);
     if (!status && pack.journal)
         pack_journal_settle(pack.journal);
-    if (!status && pack.writes && !pack.finished && options->before_commit)
-        status = options->before_commit(options->user, error);
     if (!status && pack.writes && !pack.finished)
         status = commit(&pack, error);
+    if (!status && pack.writes && options->also)
+        status = pack_also_write(options, pack_journal_kept_folder(pack.journal), result, error);
     output_close(&pack, status);
     if (pack.sorts && pack.shuffle && status && !result->kept && !pack.is_sorted)
         shuffle_remove(pack.shuffle);

@@ -146,6 +146,7 @@ bool pack_facts_make(struct pack_facts *facts, const struct pack_options *option
     split_facts(facts, options->split);
     shuffle_facts(facts, options->shuffle);
     drop_facts(facts, options->drop);
+    text_fact(facts, "options.also", options->also ? options->also->formats : NULL);
     return !facts->lost;
 }
 

@@ -26,6 +26,7 @@
 #include "format/origin_shift.h"
 #include "format/partial_file.h"
 #include "pack_accounts.h"
+#include "pack_also.h"
 #include "pack_output.h"
 #include "platform/os.h"
 #include "skipped_items.h"
@@ -391,7 +392,8 @@ static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *
                                           .sealed = options->seal != NULL,
                                           .replace = options->replace,
                                           .sync = options->sync,
-                                          .keep = true};
+                                          .keep = true,
+                                          .continues = options->also != NULL};
     return set_work_open(&finish->work, options->prefix, &work, error);
 }
 
@@ -419,20 +421,66 @@ static enum tokmap_status sets_finish(struct finish *finish, struct pack_result 
 }
 
 /* Passes on what was left out of all units. */
-static enum tokmap_status skipped_list(const struct finish *finish, struct tokmap_error *error)
+static enum tokmap_status skipped_list(const struct pack_options *options, const struct pack_units *units,
+                                       const char *folder, struct tokmap_error *error)
 {
-    const struct pack_options *options = finish->options;
     const struct skipped_taker *taker = options->skipped_taker;
     uint64_t key;
     if (!unit_record_key(options, &key))
         return no_memory(error);
     enum tokmap_status status = taker->begin(options->user, error);
-    for (uint64_t i = 0; i < finish->units->count && !status; i++)
+    for (uint64_t i = 0; i < units->count && !status; i++)
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
-                     : skipped_items_read(finish->folder, key, i, taker, options->user, error);
+                     : skipped_items_read(folder, key, i, taker, options->user, error);
     return status ? status : taker->end(options->user, error);
 }
+
+/* ---- files of other projects ---- */
+
+#define LOCK_WAIT_NS ((uint64_t)50000000) /* between two tries to get the lock */
+#define LOCK_TRIES 20
+
+static enum tokmap_status lock_take(const char *lock, int *fd, struct tokmap_error *error)
+{
+    int system = EWOULDBLOCK;
+    /* Other tasks have the lock for a moment when they look at the names. */
+    for (int i = 0; i < LOCK_TRIES && system == EWOULDBLOCK; i++) {
+        if (i)
+            os_sleep_ns(LOCK_WAIT_NS);
+        system = partial_file_open(lock, NULL, NULL, fd);
+    }
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, lock, TOKMAP_NO_OFFSET,
+                         "another process is writing the files of other projects beside this output; wait for it");
+    return system ? error_set_system(error, system, lock, TOKMAP_NO_OFFSET, "the output cannot be locked") : TOKMAP_OK;
+}
+
+enum tokmap_status pack_finish_also(const struct pack_options *options, const struct pack_units *units,
+                                    const char *folder, struct pack_result *result, struct tokmap_error *error)
+{
+    int fd = -1;
+    char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
+    enum tokmap_status status = lock ? lock_take(lock, &fd, error) : no_memory(error);
+    const bool locked = !status;
+    /* Another process may have gone on, or finished, before this one had the lock. */
+    if (!status)
+        status = pack_also_read(options, folder, result, error);
+    if (!status && units && options->skipped_taker) /* the list of the process that was killed is made once more */
+        status = skipped_list(options, units, folder, error);
+    if (!status)
+        status = pack_also_write(options, folder, result, error);
+    if (!status)
+        status = pack_work_clear(folder, options->sync, error);
+    if (locked) {
+        (void)os_unlink(lock);
+        os_close(fd);
+    }
+    free(lock);
+    return status;
+}
+
+/* ---- the end ---- */
 
 enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
                                const struct pack_found *found, struct pack_result *result, struct tokmap_error *error)
@@ -446,13 +494,17 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     if (!status)
         status = work_open(&finish, error);
     if (!status && options->skipped_taker)
-        status = skipped_list(&finish, error);
+        status = skipped_list(options, units, folder, error);
     if (!status)
         status = sets_finish(&finish, result, error);
     if (!status && options->drop)
         status = drop_finish(&dropped, options, units, &found->scans, error);
     else if (!status && options->replace)
         status = dropped_remove(options->prefix, error);
+    if (!status && options->also)
+        status = pack_also_begin(options, folder, result, error);
+    if (!status && options->before_commit)
+        status = options->before_commit(options->user, error);
     /* The list is there before the shards, so that no shard is without one. */
     if (!status && dropped)
         status = dropped_writer_commit(dropped, error);
@@ -468,7 +520,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)
         hash_state_free(finish.contents[i]);
     free(finish.record);
-    return status ? status : pack_work_clear(folder, options->sync, error);
+    return status || options->also ? status : pack_work_clear(folder, options->sync, error);
 }
 
 /* ---- remove ---- */
@@ -533,6 +585,7 @@ struct holding {
     bool shards;        /* files of shards */
     bool sorted;        /* files of documents that are to be shuffled */
     bool units, merged; /* records of finished units, and of shuffled shards */
+    bool also;          /* what is written of the files of other projects */
 };
 
 static bool ends_in(const char *entry, const char *end)
@@ -557,6 +610,7 @@ static int entry_look(void *user, const char *entry)
     holding->units = holding->units || (is_unit && ends_in(entry, ".done"));
     holding->sorted = holding->sorted || stage_is_of(entry, STAGE_SORTED);
     holding->merged = holding->merged || stage_is_of(entry, STAGE_MERGED);
+    holding->also = holding->also || stage_is_of(entry, STAGE_ALSO);
     if (!is_folder)
         return 0;
     char *path = path_in(holding->folder, entry);
@@ -568,12 +622,12 @@ static int entry_look(void *user, const char *entry)
     return found;
 }
 
-/* Whether the work is over: its finished shards have left it. Other work may continue, in processes that replace the
- * output, even if it has no shard yet: it is scanned or sorted. */
+/* Whether the work is over: its finished shards have left it, and no file of another project is missing. Other work may
+ * continue, in processes that replace the output, even if it has no shard yet: it is scanned or sorted. */
 static bool is_over(const struct holding *holding)
 {
     const bool finished = holding->merged || (holding->units && !holding->sorted);
-    return !holding->shards && (!holding->journal || finished);
+    return !holding->shards && !holding->also && (!holding->journal || finished);
 }
 
 /* Adds the content ids of the named shards [first, first + count) of a set to a hash; *content is the last one. */
@@ -649,6 +703,19 @@ bool pack_is_finished(const struct pack_options *options, const struct pack_unit
         hash_state_free(finish.contents[i]);
     free(finish.record);
     return good;
+}
+
+bool pack_also_pending(const struct pack_options *options, const char *folder)
+{
+    struct holding holding = {.folder = folder};
+    bool named = pack_also_begun(options->prefix) && !exists(options->prefix, ".work/ready", "") &&
+                 !exists(options->prefix, ".work/naming", "");
+    for (uint32_t set = 0; named && set < pack_output_sets(options); set++) {
+        char ending[SPLIT_NAME_MOST + 2];
+        pack_set_ending(options, set, ending);
+        named = exists(options->prefix, ending, "") > 0;
+    }
+    return named && !os_folder_list(folder, entry_look, &holding);
 }
 
 void pack_work_settle(const struct pack_options *options, const char *folder)

@@ -32,11 +32,22 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
                                   uint64_t *missing_count, struct tokmap_error *error);
 
 /* Names the shards of all units, or the shuffled ones, which are finished, writes the list of dropped documents, passes
- * on what was left out, and removes the folder of unfinished work. *result: that of pack_units_sum(), whose shards and
+ * on what was left out, and removes the folder of unfinished work, unless options->also: then pack_finish_also() must
+ * follow. *result: that of pack_units_sum(), whose shards and
  * content ids are set. Statuses: OK, those of set_work_open() and set_work_commit(), ERROR_INPUT (there are no
  * documents), ERROR_LIMIT (too much was left out, or too many shards), ERROR_CORRUPT (a file of a unit is missing). */
 enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
                                const struct pack_found *found, struct pack_result *result, struct tokmap_error *error);
+
+/* Whether the shards have their names, and a process was killed, or failed, before it had written all files of other
+ * projects. */
+bool pack_also_pending(const struct pack_options *options, const char *folder);
+
+/* Writes these files, and removes the folder of unfinished work. units: NULL if what was left out of them has been
+ * passed on by this process. *result is set to that of pack_finish(). Statuses: OK, those of pack_also_write(),
+ * ERROR_BUSY (another process writes them), ERROR_NOT_FOUND (another process has written them). */
+enum tokmap_status pack_finish_also(const struct pack_options *options, const struct pack_units *units,
+                                    const char *folder, struct pack_result *result, struct tokmap_error *error);
 
 /* Removes the unfinished work of a unit, so that it begins again. */
 void pack_unit_clear(const char *folder, uint64_t unit);

@@ -479,6 +479,11 @@ const char *pack_journal_folder(const struct pack_journal *journal)
     return journal->folder ? work_folder_path(journal->folder) : NULL;
 }
 
+const char *pack_journal_kept_folder(const struct pack_journal *journal)
+{
+    return journal && pack_journal_kept(journal) ? pack_journal_folder(journal) : NULL;
+}
+
 enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error)
 {
     const enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_make(journal, error);
@@ -532,9 +537,14 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
                                        struct tokmap_error *error)
 {
     const struct corpus_place end = {.done = 1};
-    if (!pack_journal_kept(journal) || journal->complete)
-        return TOKMAP_OK;
-    enum tokmap_status status = checkpoint_make(journal, parts, &end, error);
+    const char *folder;
+    enum tokmap_status status = TOKMAP_OK;
+    if (journal->options->also && !journal->complete) /* more follows, also after short work */
+        status = pack_journal_begin(journal, &folder, error);
+    const bool kept = pack_journal_kept(journal) || (journal->options->also && journal->folder && !journal->off);
+    if (status || !kept || journal->complete)
+        return status;
+    status = checkpoint_make(journal, parts, &end, error);
     if (!status)
         status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);
     return status ? status : work_folder_sync(journal->folder, error);

@@ -74,8 +74,9 @@ enum tokmap_status pack_journal_begin(struct pack_journal *journal, const char *
 enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char **folder, struct tokmap_error *error);
 /* After the stages, or their failure: whether another process could continue them is known now. */
 void pack_journal_staged(struct pack_journal *journal);
-/* The folder, or NULL if there is none. */
+/* The folder, or NULL if there is none; or NULL also without a journal, or if the work cannot be continued. */
 const char *pack_journal_folder(const struct pack_journal *journal);
+const char *pack_journal_kept_folder(const struct pack_journal *journal);
 /* Whether an entry of the folder is a file that a pack in one piece has made, beside journal and shards
  * (work_folder.h). A chunk of documents has nothing but tokens: without a journal, nobody knows whose it is. */
 bool pack_journal_owns(const char *folder, const char *entry, bool journal);
@@ -89,7 +90,7 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
 /* Between two checkpoints: passes on what the filter holds for the next one. Statuses: those of work_folder.h. */
 enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
                                       struct tokmap_error *error);
-/* Makes the last checkpoint, if the work could be continued before. */
+/* Makes the last checkpoint, if the work could be continued before, or if files of other projects follow. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);
 

@@ -11,6 +11,7 @@
 #include "common/error.h"
 #include "corpus/corpus_range.h"
 #include "pack.h"
+#include "pack_also.h"
 #include "pack_facts.h"
 #include "pack_finish.h"
 #include "pack_output.h"
@@ -238,6 +239,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     pack.progress = unit_progress;
     pack.stop = unit_stop;
     pack.before_commit = NULL;
+    pack.also = NULL;
     pack.state_save = tasks->skipped ? skipped_save : NULL;
     pack.state_load = tasks->skipped ? skipped_load : NULL;
     pack.user = tasks;
@@ -592,11 +594,29 @@ static bool by_other(struct tasks *tasks, enum tokmap_status status)
         !status || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_EXISTS || status == TOKMAP_ERROR_CORRUPT;
     if (!may || !is_named(tasks))
         return false;
-    outcome->finished = outcome->by_other = true;
+    outcome->by_other = true;
+    outcome->finished = !pack_also_begun(prefix); /* or it is writing the files of other projects */
     outcome->missing = outcome->left.missing = 0;
-    if (!work_folder_exists(prefix))
+    if (outcome->finished && !work_folder_exists(prefix))
         (void)pack_work_clear(tasks->folder, false, NULL);
     return true;
+}
+
+/* Writes the files of other projects beside the shards, which have their names. again: another process has given them,
+ * and was killed. */
+static enum tokmap_status also_finish(const struct tasks *tasks, bool again, struct pack_result *result,
+                                      struct tokmap_error *error)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    enum tokmap_status status =
+        pack_finish_also(options->pack, again ? options->units : NULL, tasks->folder, result, error);
+    outcome->finished = !status;
+    outcome->by_other = (status == TOKMAP_ERROR_BUSY && !options->finish) ||
+                        (status == TOKMAP_ERROR_NOT_FOUND && !pack_also_begun(options->pack->prefix));
+    if (outcome->by_other)
+        outcome->finished = status == TOKMAP_ERROR_NOT_FOUND;
+    return outcome->by_other ? TOKMAP_OK : status;
 }
 
 /* Names the shards if all units are finished. */
@@ -622,10 +642,11 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
         return options->finish ? parts_missing(tasks, "units", &left, "", false, error) : TOKMAP_OK;
     if (!status)
         status = pack_names_check(pack, &incomplete, error);
-    if (!status && pack->before_commit)
-        status = pack->before_commit(pack->user, error);
     if (!status)
         status = pack_finish(pack, options->units, tasks->folder, &tasks->found, result, error);
+    /* The shards may have got their names from a process that was killed, which leaves nothing to name. */
+    if (pack->also && (!status || (status != TOKMAP_ERROR_BUSY && pack_also_pending(pack, tasks->folder))))
+        return also_finish(tasks, status != TOKMAP_OK, result, error);
     outcome->finished = !status;
     if (status == TOKMAP_ERROR_BUSY && !options->finish) { /* another process has seen the same */
         outcome->by_other = true;
@@ -646,13 +667,19 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     const struct pack_tasks_options *options = tasks->options;
     bool absent = false, incomplete = false;
     tasks->named = manifest_find(options->pack, &tasks->manifest);
-    enum tokmap_status status = pack_names_check(options->pack, &incomplete, error);
+    enum tokmap_status status = TOKMAP_OK;
+    if (pack_also_pending(options->pack, tasks->folder)) {
+        status = work_compare(tasks, false, &absent, error);
+        if (status || !absent)
+            return status ? status : also_finish(tasks, true, result, error);
+    }
+    status = pack_names_check(options->pack, &incomplete, error);
     if (status == TOKMAP_ERROR_EXISTS)
         pack_work_settle(options->pack, tasks->folder);
     if (!status)
         status = work_compare(tasks, !options->finish, &absent, error);
     if (!status && (absent || !options->pack->replace) && by_other(tasks, status)) {
-        if (!absent) /* a journal that this process has made, or the rest of the work */
+        if (!absent && tasks->outcome->finished) /* a journal that this process has made, or the rest of the work */
             status = pack_work_clear(tasks->folder, options->pack->sync, error);
         return status;
     }

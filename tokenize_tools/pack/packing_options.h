@@ -38,6 +38,24 @@ struct pack_unit {
     void *user;
 };
 
+/* Files of other projects, which are written beside each shard when all shards have their names (pack_also.h). */
+#define PACK_ALSO_MOST 8
+
+struct also_written {
+    uint64_t written_bytes, shared_bytes; /* shared: tokens that were not written again */
+    uint64_t lost;                        /* documents whose boundaries the files do not have */
+    uint64_t tokens;
+};
+
+struct pack_also {
+    const char *formats; /* the names of all, which name the output as other options do */
+    uint32_t count;      /* of the formats, 1 to PACK_ALSO_MOST */
+    /* Writes the files of one format for the shard `prefix`, which is complete. replace: files may be there and are
+     * replaced. A status other than OK ends the work. */
+    enum tokmap_status (*write)(void *user, uint32_t format, const char *prefix, bool replace,
+                                struct also_written *written, struct tokmap_error *error);
+};
+
 /* Who takes what was left out of all units, in the order of the inputs. A status other than OK ends the work. */
 struct skipped_taker {
     enum tokmap_status (*begin)(void *user, struct tokmap_error *error); /* also once more, after a failure */
@@ -96,6 +114,7 @@ struct pack_options {
     /* Called once, when all is packed and checked, before the shard is committed. A status other than OK ends the work
      * with it. May be NULL. */
     enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
+    const struct pack_also *also; /* called with `user` after the commit; NULL: the shards are all of the output */
     /* What the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32 whenever
      * the work is saved, and state_load() gets those of a killed process in the same order. Either may be NULL.
      * Statuses of state_load(): any. */
@@ -129,6 +148,7 @@ struct pack_result {
     uint64_t shards;    /* how many were written */
     uint64_t oversized; /* documents longer than shard_tokens */
     struct shard_set_result sets[SPLIT_SETS_MOST]; /* with a split; the content id above is then zero */
+    struct also_written also[PACK_ALSO_MOST];      /* of all shards, by number of the format */
 };
 
 #endif

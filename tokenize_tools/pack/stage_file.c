@@ -63,7 +63,7 @@ struct stage_writer {
     uint64_t token, kept_to; /* of stage_writer_keep(): its entries before that section need not be written again */
 };
 
-static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "sorted-", "cuts-", "merged-"};
+static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "sorted-", "cuts-", "merged-", "also-"};
 
 struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit)
 {
@@ -90,6 +90,11 @@ struct stage_id stage_cuts_id(const char *folder, uint64_t key)
 struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard)
 {
     return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_MERGED, .number = shard, .sections = 1};
+}
+
+struct stage_id stage_also_id(const char *folder, uint64_t key)
+{
+    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_ALSO, .number = 0, .sections = 1};
 }
 
 /* Where a prefix and a number end that an entry begins with, or NULL. */

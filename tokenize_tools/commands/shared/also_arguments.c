@@ -2,15 +2,41 @@
 #include "also_arguments.h"
 
 #include <errno.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
+#include "pack/pack_also.h"
+#include "pack/pack_finish.h"
 #include "platform/os.h"
 #include "text/path.h"
 
+/* llm.c's file is a copy with a header, so it needs a name of its own. */
+static char *prefix_of(enum foreign_target target, const char *prefix)
+{
+    return path_join("", 0, prefix, strlen(prefix), target == TARGET_LLMC ? ".llmc" : "");
+}
+
+/* The formats are sorted, so that their order on the command line does not matter, and listed as they were typed. */
+static void order_make(struct also_arguments *also, const enum foreign_target *typed)
+{
+    size_t sorted = 0;
+    also->formats[0] = '\0';
+    for (int target = 0; target < FOREIGN_TARGETS; target++)
+        for (size_t i = 0; i < also->count; i++)
+            if ((int)typed[i] == target) {
+                const size_t used = strlen(also->formats);
+                (void)snprintf(also->formats + used, sizeof also->formats - used, "%s%s", sorted ? "," : "",
+                               foreign_target_name(typed[i]));
+                also->shown[i] = sorted;
+                also->targets[sorted++] = typed[i];
+            }
+}
+
 int also_parse(const struct cli_command *command, struct also_arguments *also)
 {
+    enum foreign_target typed[FOREIGN_TARGETS];
     for (const char *at = also->typed; at && *at;) {
         const size_t bytes = strcspn(at, ",");
         int found = -1;
@@ -25,46 +51,120 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
                                "nanogpt, separated by commas",
                                (int)bytes, at);
         for (size_t i = 0; i < also->count; i++)
-            if ((int)also->targets[i] == found)
+            if ((int)typed[i] == found)
                 return cli_misused(command, "--also: '%.*s' is named twice", (int)bytes, at);
-        also->targets[also->count++] = (enum foreign_target)found;
+        typed[also->count++] = (enum foreign_target)found;
         at += bytes;
         if (*at && !*++at)
             return cli_misused(command, "--also: the list ends in a comma");
     }
+    order_make(also, typed);
     return also->typed && !also->count ? cli_misused(command, "--also: the list of formats is empty") : 0;
 }
 
-/* llm.c's file is a copy with a header, so it needs a name of its own. */
-static char *prefix_of(enum foreign_target target, const char *prefix)
+/* ---- older files ---- */
+
+/* What is done with each file that the formats have, or could have, beside the shards. */
+typedef enum tokmap_status file_action(const char *path, struct tokmap_error *error);
+
+/* Calls `each` for the path of each file that the format has beside a shard `prefix`, which may be "": then these are
+ * the endings of the names. Only its own files are named: not the .bin, which is the shard's. */
+static enum tokmap_status format_visit(enum foreign_target target, const char *prefix,
+                                       enum tokmap_status (*each)(void *user, const char *path,
+                                                                  struct tokmap_error *error),
+                                       void *user, struct tokmap_error *error)
 {
-    return path_join("", 0, prefix, strlen(prefix), target == TARGET_LLMC ? ".llmc" : "");
+    char *own = prefix_of(target, prefix), *path;
+    const struct foreign_writer_options options = {.target = target,
+                                                   .prefix = own,
+                                                   .mask = foreign_target_has_mask(target),
+                                                   .shared_tokens = target == TARGET_LLMC ? NULL : prefix};
+    enum tokmap_status status = own ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
+    for (uint32_t n = 0; !status && (path = foreign_writer_path(&options, n)); n++) {
+        status = each(user, path, error);
+        free(path);
+    }
+    free(own);
+    return status;
 }
 
-/* Calls `each` for the path of each file that the formats would have beside the shard. Only their own files are named:
- * not the .bin, which is the shard's. */
-static enum tokmap_status files_visit(const struct also_arguments *also, const char *prefix,
-                                      enum tokmap_status (*each)(const char *path, struct tokmap_error *error),
-                                      struct tokmap_error *error)
+/* A walk through the folder of the output. */
+struct also_visit {
+    const enum foreign_target *targets;
+    size_t count;
+    const char *folder, *name; /* of a shard set */
+    const char *entry, *ending;
+    file_action *action;
+    enum tokmap_status status;
+    struct tokmap_error *error;
+};
+
+static enum tokmap_status ending_compare(void *user, const char *ending, struct tokmap_error *error)
 {
-    enum tokmap_status status = TOKMAP_OK;
-    for (size_t i = 0; i < also->count && !status; i++) {
-        char *own = prefix_of(also->targets[i], prefix);
-        if (!own)
-            return error_set_memory(error, "a path", strlen(prefix));
-        const struct foreign_writer_options options = {.target = also->targets[i],
-                                                       .prefix = own,
-                                                       .mask = foreign_target_has_mask(also->targets[i]),
-                                                       .shared_tokens =
-                                                           also->targets[i] == TARGET_LLMC ? NULL : prefix};
-        char *path;
-        for (uint32_t n = 0; !status && (path = foreign_writer_path(&options, n)); n++) {
-            status = each(path, error);
-            free(path);
-        }
-        free(own);
-    }
+    struct also_visit *visit = user;
+    if (strcmp(ending, visit->ending) != 0)
+        return TOKMAP_OK;
+    char *path = path_join(visit->folder, strlen(visit->folder), visit->entry, strlen(visit->entry), "");
+    const enum tokmap_status status = path ? visit->action(path, error) : error_set_memory(error, "a path", 0);
+    free(path);
     return status;
+}
+
+/* NAME-00012.idx and the like. */
+static int entry_visit(void *user, const char *entry)
+{
+    struct also_visit *visit = user;
+    const size_t name = strlen(visit->name);
+    if (strncmp(entry, visit->name, name) != 0 || entry[name] != '-')
+        return 0;
+    const size_t digits = strspn(entry + name + 1, "0123456789");
+    if (digits < 5)
+        return 0;
+    visit->entry = entry;
+    visit->ending = entry + name + 1 + digits;
+    for (size_t i = 0; i < visit->count && !visit->status; i++)
+        visit->status = format_visit(visit->targets[i], "", ending_compare, visit, visit->error);
+    return visit->status ? ECANCELED : 0;
+}
+
+static enum tokmap_status set_visit(struct also_visit *visit, const char *prefix, const char *ending)
+{
+    char *folder = path_folder(prefix);
+    const char *base = path_name(prefix);
+    char *name = path_join("", 0, base, strlen(base), ending);
+    visit->folder = folder;
+    visit->name = name;
+    if (!folder || !name)
+        visit->status = error_set_memory(visit->error, "a path", strlen(prefix));
+    const int system = visit->status ? 0 : os_folder_list(folder, entry_visit, visit);
+    if (system && system != ENOENT && !visit->status) /* a folder that does not exist is reported later */
+        visit->status =
+            error_set_system(visit->error, system, folder, TOKMAP_NO_OFFSET, "the output's folder cannot be listed");
+    free(folder);
+    free(name);
+    return visit->status;
+}
+
+static enum tokmap_status single_act(void *user, const char *path, struct tokmap_error *error)
+{
+    return ((const struct also_visit *)user)->action(path, error);
+}
+
+/* Calls `action` for the files of some formats: of a shard set those that exist, whatever number they have; of one
+ * shard all that it could have. */
+static enum tokmap_status files_visit(const struct also_output *output, const enum foreign_target *targets,
+                                      size_t count, file_action *action, struct tokmap_error *error)
+{
+    struct also_visit visit = {.targets = targets, .count = count, .action = action, .error = error};
+    for (size_t i = 0; i < count && !output->numbered && !visit.status; i++)
+        visit.status = format_visit(targets[i], output->prefix, single_act, &visit, error);
+    for (uint32_t i = 0; i < (output->split ? output->split->count : 1) && output->numbered && !visit.status; i++) {
+        const struct pack_options names = {.split = output->split};
+        char ending[SPLIT_NAME_MOST + 2];
+        pack_set_ending(&names, i, ending);
+        (void)set_visit(&visit, output->prefix, ending);
+    }
+    return visit.status;
 }
 
 static enum tokmap_status refuse_existing(const char *path, struct tokmap_error *error)
@@ -73,6 +173,16 @@ static enum tokmap_status refuse_existing(const char *path, struct tokmap_error 
     return os_lstat(path, &found) ? TOKMAP_OK
                                   : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                                               "the file already exists; choose another name, or use options.replace");
+}
+
+static enum tokmap_status refuse_index(const char *path, struct tokmap_error *error)
+{
+    struct os_stat found;
+    return os_lstat(path, &found)
+               ? TOKMAP_OK
+               : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                           "this is an index of Megatron for tokens that would be replaced; write it again with "
+                           "--also megatron, or remove it first");
 }
 
 static enum tokmap_status remove_existing(const char *path, struct tokmap_error *error)
@@ -91,84 +201,106 @@ static bool has_target(const struct also_arguments *also, enum foreign_target ta
     return false;
 }
 
-enum tokmap_status also_check(const struct also_arguments *also, const char *prefix, uint32_t width, bool masked,
-                              bool replace, struct tokmap_error *error)
+enum tokmap_status also_check(const struct also_arguments *also, const struct also_output *output, uint32_t width,
+                              bool masked, struct tokmap_error *error)
 {
-    struct os_stat found;
-    char *index = path_join("", 0, prefix, strlen(prefix), ".idx");
-    enum tokmap_status status = index ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
-    if (!status && replace && !has_target(also, TARGET_MEGATRON) && !os_lstat(index, &found))
-        status = error_set(error, TOKMAP_ERROR_EXISTS, index, TOKMAP_NO_OFFSET,
-                           "this is an index of Megatron for tokens that would be replaced; write it again with "
-                           "--also megatron, or remove it first");
-    free(index);
+    static const enum foreign_target megatron = TARGET_MEGATRON;
+    enum tokmap_status status = TOKMAP_OK;
+    if (output->replace && !has_target(also, TARGET_MEGATRON))
+        status = files_visit(output, &megatron, 1, refuse_index, error);
     for (size_t i = 0; i < also->count && !status; i++) {
-        const char *name = foreign_target_name(also->targets[i]);
-        if (masked && !foreign_target_has_mask(also->targets[i]))
+        const enum foreign_target target = also->targets[also->shown[i]];
+        const char *name = foreign_target_name(target);
+        if (masked && !foreign_target_has_mask(target))
             status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                                "the documents have masks, and the files of %s cannot have one; leave it out of --also, "
                                "or convert the shard later with `tokmap convert --drop-mask`",
                                name);
-        else if (also->targets[i] == TARGET_NANOGPT && width != 2)
+        else if (target == TARGET_NANOGPT && width != 2)
             status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                                "nanogpt's tokens have 2 bytes, but those of this tokenizer have %u; leave it out of "
                                "--also",
                                width);
     }
-    return status || replace ? status : files_visit(also, prefix, refuse_existing, error);
+    /* If files are missing of shards that have their names, others are ours (pack_also.h). */
+    if (status || output->replace || pack_also_begun(output->prefix))
+        return status;
+    return files_visit(output, also->targets, also->count, refuse_existing, error);
 }
 
-enum tokmap_status also_remove_old(const struct also_arguments *also, const char *prefix, struct tokmap_error *error)
+enum tokmap_status also_remove_old(const struct also_arguments *also, const struct also_output *output,
+                                   struct tokmap_error *error)
 {
-    return files_visit(also, prefix, remove_existing, error);
+    return files_visit(output, also->targets, also->count, remove_existing, error);
 }
 
-static enum tokmap_status one_write(struct also_arguments *also, size_t number, const struct tokmap_dataset *dataset,
-                                    const struct convert_options *shared, struct tokmap_error *error)
+/* ---- write ---- */
+
+enum tokmap_status also_write(struct also_arguments *also, uint32_t format, const struct convert_options *options,
+                              struct also_written *written, struct tokmap_error *error)
 {
-    const enum foreign_target target = also->targets[number];
-    struct convert_options options = *shared;
-    char *own = prefix_of(target, shared->prefix);
-    char *tokens = path_join("", 0, shared->prefix, strlen(shared->prefix), ".bin");
-    enum tokmap_status status = own && tokens ? TOKMAP_OK : error_set_memory(error, "a path", strlen(shared->prefix));
-    options.target = target;
-    options.prefix = own;
-    options.shared_tokens = target == TARGET_LLMC ? NULL : tokens;
+    struct tokmap_dataset *dataset = NULL;
+    struct convert_result result = {.columns = 0};
+    const enum foreign_target target = also->targets[format];
+    struct convert_options own = *options;
+    char *prefix = prefix_of(target, options->prefix);
+    char *tokens = path_join("", 0, options->prefix, strlen(options->prefix), ".bin");
+    enum tokmap_status status =
+        prefix && tokens ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
+    also->begun = true;
+    also->format = format;
+    own.target = target;
+    own.prefix = prefix;
+    own.shared_tokens = target == TARGET_LLMC ? NULL : tokens;
     if (!status)
-        status = dataset_convert(dataset, &options, &also->results[number], error);
-    free(own);
+        status = tokmap_dataset_open(&dataset, options->prefix, NULL, error);
+    if (!status)
+        status = dataset_convert(dataset, &own, &result, error);
+    tokmap_dataset_close(dataset);
+    *written = (struct also_written){.written_bytes = result.written.written_bytes,
+                                     .shared_bytes = result.written.shared_bytes,
+                                     .lost = result.written.lost,
+                                     .tokens = result.written.tokens};
+    free(prefix);
     free(tokens);
     return status;
 }
 
-enum tokmap_status also_write(struct also_arguments *also, const struct convert_options *options,
-                              struct tokmap_error *error)
+void also_advise(const struct also_arguments *also, const struct also_output *output, bool kept, const char *program)
 {
-    struct tokmap_dataset *dataset = NULL;
-    if (!also->count)
-        return TOKMAP_OK;
-    enum tokmap_status status = tokmap_dataset_open(&dataset, options->prefix, NULL, error);
-    size_t done = 0;
-    while (done < also->count && !status)
-        if (!(status = one_write(also, done, dataset, options, error)))
-            done++;
-    tokmap_dataset_close(dataset);
-    for (; done < also->count && status; done++)
-        cli_say(options->program,
-                "the shard is complete, but not its files for %s; write them with 'tokmap convert --to %s -o %s%s %s'",
-                foreign_target_name(also->targets[done]), foreign_target_name(also->targets[done]), options->prefix,
-                also->targets[done] == TARGET_LLMC ? ".llmc" : "", options->prefix);
-    return status;
+    if (!also->begun)
+        return;
+    if (kept) {
+        cli_say(program,
+                "the shards of %s are complete, but not all of their files for other projects: the same command writes "
+                "the rest; remove the folder %s.work to do without them",
+                output->prefix, output->prefix);
+        return;
+    }
+    for (uint32_t i = also->format; i < also->count; i++) {
+        const char *name = foreign_target_name(also->targets[i]),
+                   *more = also->targets[i] == TARGET_LLMC ? ".llmc" : "";
+        if (output->numbered)
+            cli_say(program,
+                    "the shards are complete, but not all of their files for %s; write them of each shard with 'tokmap "
+                    "convert --to %s -o SHARD%s SHARD'",
+                    name, name, more);
+        else
+            cli_say(program,
+                    "the shard is complete, but not its files for %s; write them with 'tokmap convert --to %s -o %s%s "
+                    "%s'",
+                    name, name, output->prefix, more, output->prefix);
+    }
 }
 
 /* ---- report ---- */
 
-void also_print(const struct also_arguments *also, const char *program)
+void also_print(const struct also_arguments *also, const struct also_written *sums, const char *program)
 {
     char a[32], b[32];
     for (size_t i = 0; i < also->count; i++) {
-        const struct foreign_written *written = &also->results[i].written;
-        const char *name = foreign_target_name(also->targets[i]);
+        const struct also_written *written = &sums[also->shown[i]];
+        const char *name = foreign_target_name(also->targets[also->shown[i]]);
         if (written->shared_bytes)
             cli_print("also %s: wrote %s, and shares the %s of tokens\n", name, cli_bytes(written->written_bytes, a),
                       cli_bytes(written->shared_bytes, b));
@@ -182,15 +314,15 @@ void also_print(const struct also_arguments *also, const char *program)
     }
 }
 
-void also_json(const struct also_arguments *also, struct cli_json *json)
+void also_json(const struct also_arguments *also, const struct also_written *sums, struct cli_json *json)
 {
     if (!also->count)
         return;
     cli_json_array(json, "also");
     for (size_t i = 0; i < also->count; i++) {
-        const struct foreign_written *written = &also->results[i].written;
+        const struct also_written *written = &sums[also->shown[i]];
         cli_json_object(json, NULL);
-        cli_json_text(json, "format", foreign_target_name(also->targets[i]));
+        cli_json_text(json, "format", foreign_target_name(also->targets[also->shown[i]]));
         cli_json_number(json, "documents_lost", written->lost);
         cli_json_number(json, "written_bytes", written->written_bytes);
         cli_json_number(json, "shared_bytes", written->shared_bytes);

@@ -1,24 +1,38 @@
 /*
- * also_arguments.h - the option --also of `tokmap pack`: the formats of other projects in which the shard is written,
- * too. Each is a conversion of the finished shard (dataset_convert.h) that shares its tokens where the format can.
+ * also_arguments.h - the option --also of `tokmap pack`: the formats of other projects in which the shards are written,
+ * too. Each is a conversion of a finished shard (dataset_convert.h) that shares its tokens where the format can. When
+ * they are written, and what happens if that fails, is in pack_also.h.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_ALSO_ARGUMENTS_H
 #define TOKMAP_COMMANDS_SHARED_ALSO_ARGUMENTS_H
 
 #include "cli/cli.h"
 #include "dataset_convert.h"
+#include "pack/packing_options.h"
 
 struct also_arguments {
-    const char *typed; /* "megatron,olmo"; NULL: none */
-    enum foreign_target targets[FOREIGN_TARGETS];
+    const char *typed;                            /* "megatron,olmo"; NULL: none */
+    enum foreign_target targets[FOREIGN_TARGETS]; /* by number of the format */
+    size_t shown[FOREIGN_TARGETS];                /* the numbers in the order in which they were typed */
     size_t count;
-    struct convert_result results[FOREIGN_TARGETS];
+    char formats[64]; /* all names, by number */
+    bool begun;       /* files are being written, */
+    uint32_t format;  /* of this format now */
+};
+
+/* The names of the output. */
+struct also_output {
+    const char *prefix;
+    const struct split *split;
+    bool numbered; /* shard sets; otherwise it is one shard */
+    bool replace;
 };
 
 #define ALSO_OPTION(also)                                                                                              \
     {                                                                                                                  \
         0, "also", CLI_TEXT, &(also).typed, NULL, "FORMATS",                                                           \
-            "also write the files of other projects, which share the tokens where they can: a list such as "           \
+            "also write the files of other projects for each shard, which share the tokens where they can: a list "    \
+            "such as "                                                                                                 \
             "megatron,olmo of megatron, llmc, datatrove, olmo, nanogpt",                                               \
             NULL                                                                                                       \
     }
@@ -27,22 +41,29 @@ struct also_arguments {
 int also_parse(const struct cli_command *command, struct also_arguments *also);
 
 /* Refuses, before anything is packed, what could not be written in the end: a mask or a width that a format cannot
- * have, and files that exist, unless `replace` is set. Without any format, refuses to replace a shard for which
- * Megatron has an index, which would then be wrong. Statuses: OK, ERROR_UNSUPPORTED, ERROR_EXISTS, ERROR_MEMORY. */
-enum tokmap_status also_check(const struct also_arguments *also, const char *prefix, uint32_t width, bool masked,
-                              bool replace, struct tokmap_error *error);
-
-/* Removes the files of an older shard that would not fit the new one, before that is committed. Statuses: OK, ERROR_IO,
+ * have, and files that exist, unless output->replace. Without Megatron's format, refuses to replace a shard for which
+ * Megatron has an index, which would then be wrong. Statuses: OK, ERROR_UNSUPPORTED, ERROR_EXISTS, ERROR_IO,
  * ERROR_MEMORY. */
-enum tokmap_status also_remove_old(const struct also_arguments *also, const char *prefix, struct tokmap_error *error);
+enum tokmap_status also_check(const struct also_arguments *also, const struct also_output *output, uint32_t width,
+                              bool masked, struct tokmap_error *error);
 
-/* Writes the files of all formats. options: its prefix is that of the shard; target and shared_tokens are set here.
- * Messages say how to write the rest. Statuses: those of dataset_convert(). */
-enum tokmap_status also_write(struct also_arguments *also, const struct convert_options *options,
-                              struct tokmap_error *error);
+/* Removes the files of older shards that would not fit the new ones, before those are committed. Statuses: OK,
+ * ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status also_remove_old(const struct also_arguments *also, const struct also_output *output,
+                                   struct tokmap_error *error);
 
-/* Add to the closing report, as lines and as the member "also"; they warn of what a format lacks. */
-void also_print(const struct also_arguments *also, const char *program);
-void also_json(const struct also_arguments *also, struct cli_json *json);
+/* Writes the files of one format for one shard. options: name and prefix are those of the shard; target, its prefix,
+ * and shared_tokens are set here. Statuses: those of dataset_convert() and of opening the shard. */
+enum tokmap_status also_write(struct also_arguments *also, uint32_t format, const struct convert_options *options,
+                              struct also_written *written, struct tokmap_error *error);
+
+/* After a failure: says how to get the files that are missing, if the shards are complete. kept: the same command
+ * continues. */
+void also_advise(const struct also_arguments *also, const struct also_output *output, bool kept, const char *program);
+
+/* Add to the closing report, as lines and as the member "also"; they warn of what a format lacks. sums: those of
+ * pack_result. */
+void also_print(const struct also_arguments *also, const struct also_written *sums, const char *program);
+void also_json(const struct also_arguments *also, const struct also_written *sums, struct cli_json *json);
 
 #endif

@@ -10,6 +10,7 @@
 static const struct field_option table[] = {
     {"about", NULL, NULL},
     {"alarm_percent", NULL, NULL},
+    {"also", "also", NULL},
     {"batch", "batch", NULL},
     {"bos_id", "bos", NULL},
     {"chat_template", "chat-template", NULL},

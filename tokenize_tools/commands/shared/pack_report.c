@@ -344,7 +344,7 @@ void pack_report_print(const struct pack_report *report)
     input_print(report);
     skip_report_print(counts);
     drop_report_print(&report->result->dropped, report->dry_run ? NULL : report->prefix);
-    also_print(report->also, "tokmap pack");
+    also_print(report->also, report->result->also, "tokmap pack");
     if (!report->dry_run)
         next_print(report);
 }
@@ -483,7 +483,7 @@ void pack_report_json(const struct pack_report *report)
     lengths_json(&result->lengths, &json);
     drop_report_json(&result->dropped, &json);
     skip_report_json(report->skips, &result->counts, &json);
-    also_json(report->also, &json);
+    also_json(report->also, result->also, &json);
     cli_json_real(&json, "seconds", report->seconds);
     cli_json_number(&json, "text_bytes_before", report->result->text_before);
     cli_json_end(&json);

@@ -1,0 +1,38 @@
+/*
+ * pack_also.h - the files of other projects beside the shards, which are written once the shards have their names.
+ *
+ * There is one *file* for each shard and format, numbered shard by shard. What is written so far is kept in
+ * NAME.work/also-000000 (stage_file.h), which is replaced before each file. So the same command continues where a
+ * process was killed, and replaces only a file that this one may have written.
+ *
+ * Example: 2 shards and the formats megatron and olmo. The process is killed when also-000000 says that file 2 is next.
+ * So web-00000 has the files of both formats, web-00001.idx may be there, and web-00001.npy is not. The next process
+ * writes web-00001.idx again, also if it exists, and then web-00001.npy, which must not exist.
+ *
+ * Where work is done in units, also-000000 is there before the shards get their names, with the report of the whole: by
+ * it the next process knows that shards with their names are not all of the output.
+ */
+#ifndef TOKMAP_PACK_PACK_ALSO_H
+#define TOKMAP_PACK_PACK_ALSO_H
+
+#include "packing_options.h"
+
+/* Whether files may be missing of shards that have their names, or are about to get them. */
+bool pack_also_begun(const char *prefix);
+
+/* Keeps that no file is written yet, and the report of the whole. Statuses: OK, ERROR_IO, ERROR_BUSY, ERROR_MEMORY. */
+enum tokmap_status pack_also_begin(const struct pack_options *options, const char *folder,
+                                   const struct pack_result *result, struct tokmap_error *error);
+
+/* Sets *result to that report. Statuses: OK, ERROR_NOT_FOUND (all files are written, or none is needed), ERROR_CORRUPT,
+ * ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status pack_also_read(const struct pack_options *options, const char *folder, struct pack_result *result,
+                                  struct tokmap_error *error);
+
+/* Writes the files that are missing of all shards, and sets result->also. folder: NAME.work; NULL: there is none, and
+ * nothing is kept. The caller has the output to itself, and removes also-000000 in the end. Statuses: those of
+ * options->also->write(), ERROR_INTERRUPTED, and those of pack_also_begin(). */
+enum tokmap_status pack_also_write(const struct pack_options *options, const char *folder, struct pack_result *result,
+                                   struct tokmap_error *error);
+
+#endif
