@@ -36,7 +36,6 @@ struct set_work {
     bool locked, made; /* the lock and the folder are ours to remove */
     bool replace, sync, keep, shared, mask, sealed;
     bool journaled; /* the journal in the folder is not ours to remove */
-    bool continues; /* nor that of a killed writer, whose set is completed */
     struct set sets[SETS_MOST];
     uint32_t count;
 };
@@ -351,8 +350,7 @@ static int unit_remove(void *user, const char *entry)
         const size_t end = strlen(ends[i]);
         ours = ours || (bytes >= end && !strcmp(entry + bytes - end, ends[i]) && (i < 2 || bytes == end));
     }
-    ours = ours &&
-           !((work->shared || work->journaled || work->continues) && !strncmp(entry, "journal", strlen("journal")));
+    ours = ours && !((work->shared || work->journaled) && !strncmp(entry, "journal", strlen("journal")));
     char *path = ours ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
@@ -581,7 +579,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->sync = options->sync;
     work->keep = options->keep;
     work->shared = options->shared;
-    work->continues = options->continues;
+    work->journaled = options->continues; /* while what a killed writer has left is completed */
     work->name = strdup(name);
     work->lock = path_join("", 0, name, strlen(name), ".partial");
     work->folder = path_join("", 0, name, strlen(name), ".work");
@@ -612,6 +610,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
         status = lock_take(made, error);
     if (!status)
         status = recover(made, &recovered, error);
+    made->journaled = false;
     if (!status) {
         made->sealed = options->sealed; /* recover() has set that of the other work */
         made->count = options->sets;
@@ -628,7 +627,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
                            "an earlier `tokmap pack` was interrupted while it named this set; the set is complete now");
     if (!status)
         status = folder_make(made, error);
-    made->journaled = options->journaled; /* what was there before is removed */
+    made->journaled = options->journaled || options->continues; /* what was there before is removed */
     if (status) {
         set_work_abandon(made);
         return status;

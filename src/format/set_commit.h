@@ -48,7 +48,7 @@ struct set_work_options {
     bool sync;    /* false only for files that need not survive a crash */
     bool keep;    /* the folder for the units may exist, and keeps its files: those of a killed writer are continued */
     bool journaled; /* whoever calls removes the journal, which it has locked, and only its own one */
-    bool continues; /* other files follow the commit: a journal stays when what a killed writer has left is completed */
+    bool continues; /* more work follows the commit: a journal stays, also if it is what a killed writer has left */
     bool shared;    /* the folder may exist, and has a journal and files of other names, which stay; units do not */
 };
 

@@ -335,7 +335,9 @@ static enum tokmap_status also_first(const struct packing *packing, const struct
     struct tokenizer_info info = {.width = pack_width(options->vocabulary)};
     if (options->tokenizer)
         tokenizer_info(options->tokenizer, &info);
-    if (packing->sets && !packing->force && output_exists(packing)) /* the error is that of the shards then */
+    /* Either the error is that of the shards, or they are those of a command that was killed, and so may the files be.
+     */
+    if (!packing->force && (packing->sets || work_folder_exists(packing->prefix)) && output_exists(packing))
         return TOKMAP_OK;
     return also_check(&packing->also, &output, info.width, document_is_masked(&options->corpus), error);
 }

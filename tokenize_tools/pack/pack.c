@@ -889,7 +889,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status && pack.writes && !pack.finished)
         status = commit(&pack, error);
     if (!status && pack.writes && options->also)
-        status = pack_also_write(options, pack_journal_kept_folder(pack.journal), result, error);
+        status = pack_also_write(options, pack_journal_kept_folder(pack.journal), pack.finished, result, error);
     output_close(&pack, status);
     if (pack.sorts && pack.shuffle && status && !result->kept && !pack.is_sorted)
         shuffle_remove(pack.shuffle);

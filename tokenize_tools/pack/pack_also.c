@@ -14,22 +14,24 @@
 #include "text/path.h"
 #include "unit_record.h"
 
-/* The section of also-000000. */
-struct kept {
-    uint64_t next;             /* number of the next file */
-    struct pack_result result; /* with the sums of the files before it */
+enum { BEGUN, NEXT }; /* numbers of the files: also-000000 has a pack_result, also-000001 this: */
+
+struct also_next {
+    uint64_t number;                          /* of the next file */
+    uint64_t refused;                         /* 1: it is there, and is somebody else's */
+    struct also_written sums[PACK_ALSO_MOST]; /* of the files before it */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
-    return error_set_memory(error, "the files of other projects", sizeof(struct kept));
+    return error_set_memory(error, "the files of other projects", sizeof(struct pack_result));
 }
 
 bool pack_also_begun(const char *prefix)
 {
     struct os_stat found;
     char *folder = path_join("", 0, prefix, strlen(prefix), ".work");
-    const struct stage_id id = stage_also_id(folder ? folder : "", 0);
+    const struct stage_id id = stage_also_id(folder ? folder : "", 0, BEGUN);
     char *path = folder ? stage_path(&id) : NULL;
     const bool begun = path && !os_lstat(path, &found);
     free(path);
@@ -37,104 +39,99 @@ bool pack_also_begun(const char *prefix)
     return begun;
 }
 
-/* ---- also-000000 ---- */
+/* ---- files of stages ---- */
 
-static enum tokmap_status kept_write(const struct stage_id *id, const struct kept *kept, bool sync,
-                                     struct tokmap_error *error)
+static bool id_make(struct stage_id *id, const struct pack_options *options, const char *folder, uint64_t number)
+{
+    uint64_t key;
+    const bool made = unit_record_key(options, &key);
+    *id = stage_also_id(folder, made ? key : 0, number);
+    return made;
+}
+
+static enum tokmap_status section_write(const struct stage_id *id, const void *bytes, size_t count, bool sync,
+                                        struct tokmap_error *error)
 {
     struct stage_writer *writer = NULL;
     enum tokmap_status status = stage_writer_open(&writer, id, error);
     if (!status)
-        status = stage_writer_add(writer, kept, sizeof *kept, error);
+        status = stage_writer_add(writer, bytes, count, error);
     if (!status)
         status = stage_writer_commit(writer, sync, error);
     stage_writer_free(writer);
     return status;
 }
 
-static enum tokmap_status kept_read(struct kept *kept, const struct stage_id *id, struct tokmap_error *error)
+static enum tokmap_status section_read(const struct stage_id *id, void *into, size_t count, struct tokmap_error *error)
 {
     struct bytes_buffer bytes = {0};
-    enum tokmap_status status = stage_section_load(&bytes, id, 0, sizeof *kept, error);
-    if (!status && bytes.count != sizeof *kept)
+    enum tokmap_status status = stage_section_load(&bytes, id, 0, count, error);
+    if (!status && bytes.count != count)
         status = stage_corrupt(id, error);
     if (!status)
-        memcpy(kept, bytes.bytes, sizeof *kept);
+        memcpy(into, bytes.bytes, count);
     bytes_free(&bytes);
     return status;
-}
-
-static bool id_make(struct stage_id *id, const struct pack_options *options, const char *folder)
-{
-    uint64_t key;
-    const bool made = unit_record_key(options, &key);
-    *id = stage_also_id(folder, made ? key : 0);
-    return made;
 }
 
 enum tokmap_status pack_also_begin(const struct pack_options *options, const char *folder,
                                    const struct pack_result *result, struct tokmap_error *error)
 {
-    struct stage_id id;
-    struct kept *kept = calloc(1, sizeof *kept);
-    enum tokmap_status status = kept && id_make(&id, options, folder) ? TOKMAP_OK : no_memory(error);
-    if (!status) {
-        kept->result = *result;
-        memset(kept->result.also, 0, sizeof kept->result.also);
-        status = kept_write(&id, kept, options->sync, error);
-    }
-    free(kept);
-    return status;
+    struct stage_id begun, next;
+    if (!id_make(&begun, options, folder, BEGUN) || !id_make(&next, options, folder, NEXT))
+        return no_memory(error);
+    stage_remove(&next);
+    return section_write(&begun, result, sizeof *result, options->sync, error);
 }
 
 enum tokmap_status pack_also_read(const struct pack_options *options, const char *folder, struct pack_result *result,
                                   struct tokmap_error *error)
 {
     struct stage_id id;
-    struct kept *kept = malloc(sizeof *kept);
-    enum tokmap_status status = kept && id_make(&id, options, folder) ? TOKMAP_OK : no_memory(error);
-    if (!status)
-        status = kept_read(kept, &id, error);
-    if (!status)
-        *result = kept->result;
-    free(kept);
-    return status;
+    return id_make(&id, options, folder, BEGUN) ? section_read(&id, result, sizeof *result, error) : no_memory(error);
 }
 
 /* ---- write ---- */
 
 struct also_writing {
     const struct pack_options *options;
-    const char *folder; /* NULL: nothing is kept */
-    struct stage_id id;
-    struct kept *kept;
-    uint64_t number; /* of the file that is looked at */
-    bool saved;      /* also-000000 says kept->next */
-    bool begun;      /* another process may have written the file kept->next */
+    const struct pack_result *result;
+    struct stage_id id; /* of also-000001 */
+    bool keeps;         /* it is written */
+    bool saved;         /* it says next.number */
+    bool replaces_all;  /* another process may have written any file, */
+    bool replaces_next; /* or the file next.number */
+    uint64_t at;        /* number of the file that is looked at */
+    struct also_next next;
 };
 
-/* Writes the file with the number kept->next. */
+/* Writes the file next.number. */
 static enum tokmap_status file_write(struct also_writing *writing, uint32_t format, const char *prefix,
                                      struct tokmap_error *error)
 {
     const struct pack_options *options = writing->options;
-    struct kept *kept = writing->kept;
-    struct also_written written = {0}, *sum = &kept->result.also[format];
+    struct also_next *next = &writing->next;
+    struct also_written written = {0}, *sum = &next->sums[format];
+    const bool replace = options->replace || writing->replaces_all || writing->replaces_next;
     enum tokmap_status status = TOKMAP_OK;
-    if (writing->folder && !writing->saved)
-        status = kept_write(&writing->id, kept, options->sync, error);
+    if (writing->keeps && !writing->saved)
+        status = section_write(&writing->id, next, sizeof *next, options->sync, error);
     writing->saved = true;
     if (!status)
-        status =
-            options->also->write(options->user, format, prefix, options->replace || writing->begun, &written, error);
+        status = options->also->write(options->user, format, prefix, replace, &written, error);
+    if (status == TOKMAP_ERROR_EXISTS && writing->keeps && !replace) {
+        next->refused = 1; /* if this cannot be kept, the next process replaces the file */
+        (void)section_write(&writing->id, next, sizeof *next, options->sync, NULL);
+    }
     if (status)
         return status;
+    next->refused = 0;
     sum->written_bytes += written.written_bytes;
     sum->shared_bytes += written.shared_bytes;
     sum->lost += written.lost;
     sum->tokens += written.tokens;
-    kept->next++;
-    writing->saved = writing->begun = false;
+    next->number++;
+    writing->saved = writing->replaces_next = false;
     return TOKMAP_OK;
 }
 
@@ -142,8 +139,8 @@ static enum tokmap_status shard_write(struct also_writing *writing, const char *
 {
     const struct pack_options *options = writing->options;
     enum tokmap_status status = TOKMAP_OK;
-    for (uint32_t format = 0; format < options->also->count && !status; format++, writing->number++) {
-        if (writing->number < writing->kept->next) /* by a process that was killed */
+    for (uint32_t format = 0; format < options->also->count && !status; format++, writing->at++) {
+        if (writing->at < writing->next.number) /* by a process that was killed */
             continue;
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
@@ -156,7 +153,7 @@ static enum tokmap_status shard_write(struct also_writing *writing, const char *
 static enum tokmap_status set_write(struct also_writing *writing, uint32_t set, struct tokmap_error *error)
 {
     const struct pack_options *options = writing->options;
-    const struct shard_set_result *found = &writing->kept->result.sets[set];
+    const struct shard_set_result *found = &writing->result->sets[set];
     const bool numbered = options->shard_tokens || options->split;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t k = 0; k < (numbered ? found->shards : 1) && found->tokens && !status; k++) {
@@ -171,28 +168,27 @@ static enum tokmap_status set_write(struct also_writing *writing, uint32_t set, 
     return status;
 }
 
-enum tokmap_status pack_also_write(const struct pack_options *options, const char *folder, struct pack_result *result,
-                                   struct tokmap_error *error)
+enum tokmap_status pack_also_write(const struct pack_options *options, const char *folder, bool again,
+                                   struct pack_result *result, struct tokmap_error *error)
 {
-    struct also_writing writing = {.options = options, .folder = folder, .kept = calloc(1, sizeof(struct kept))};
+    struct also_writing writing = {.options = options, .result = result, .keeps = folder != NULL};
     assert(options->also->count <= PACK_ALSO_MOST);
-    enum tokmap_status status =
-        writing.kept && id_make(&writing.id, options, folder ? folder : "") ? TOKMAP_OK : no_memory(error);
-    if (!status && folder)
-        status = kept_read(writing.kept, &writing.id, error);
-    writing.saved = writing.begun = folder && !status;
-    if (status == TOKMAP_ERROR_NOT_FOUND)
+    enum tokmap_status status = TOKMAP_OK;
+    const bool begun = folder && pack_also_begun(options->prefix);
+    if (folder && !id_make(&writing.id, options, folder, NEXT))
+        status = no_memory(error);
+    if (!status && begun)
+        status = section_read(&writing.id, &writing.next, sizeof writing.next, error);
+    writing.saved = begun && !status && !writing.next.refused;
+    writing.replaces_next = writing.saved;
+    writing.replaces_all = again && (!begun || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_CORRUPT);
+    if (status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_CORRUPT)
         status = TOKMAP_OK;
-    if (!status) {
-        struct also_written sums[PACK_ALSO_MOST];
-        memcpy(sums, writing.kept->result.also, sizeof sums);
-        writing.kept->result = *result;
-        memcpy(writing.kept->result.also, sums, sizeof sums);
-    }
+    writing.next.refused = 0;
+    if (!status && folder && !begun)
+        status = pack_also_begin(options, folder, result, error);
     for (uint32_t set = 0; set < pack_output_sets(options) && !status; set++)
         status = set_write(&writing, set, error);
-    if (writing.kept)
-        memcpy(result->also, writing.kept->result.also, sizeof result->also);
-    free(writing.kept);
+    memcpy(result->also, writing.next.sums, sizeof result->also);
     return status;
 }

@@ -1,16 +1,18 @@
 /*
  * pack_also.h - the files of other projects beside the shards, which are written once the shards have their names.
  *
- * There is one *file* for each shard and format, numbered shard by shard. What is written so far is kept in
- * NAME.work/also-000000 (stage_file.h), which is replaced before each file. So the same command continues where a
- * process was killed, and replaces only a file that this one may have written.
+ * There is one *file* for each shard and format, numbered shard by shard. Two files of stages (stage_file.h) in
+ * NAME.work say where the work is: also-000000 that it has begun, with the report of the whole, and also-000001, which
+ * is replaced before each file, which file is next. So the same command continues where a process was killed, and
+ * replaces only a file that this one may have written.
  *
- * Example: 2 shards and the formats megatron and olmo. The process is killed when also-000000 says that file 2 is next.
+ * Example: 2 shards and the formats megatron and olmo. The process is killed when also-000001 says that file 2 is next.
  * So web-00000 has the files of both formats, web-00001.idx may be there, and web-00001.npy is not. The next process
  * writes web-00001.idx again, also if it exists, and then web-00001.npy, which must not exist.
  *
- * Where work is done in units, also-000000 is there before the shards get their names, with the report of the whole: by
- * it the next process knows that shards with their names are not all of the output.
+ * If also-000001 is lost, since it could not be synced, the next process begins with file 0 and replaces all that there
+ * is. Where work is done in units, also-000000 is there before the shards get their names: by it the next process knows
+ * that shards with their names are not all of the output.
  */
 #ifndef TOKMAP_PACK_PACK_ALSO_H
 #define TOKMAP_PACK_PACK_ALSO_H
@@ -30,9 +32,10 @@ enum tokmap_status pack_also_read(const struct pack_options *options, const char
                                   struct tokmap_error *error);
 
 /* Writes the files that are missing of all shards, and sets result->also. folder: NAME.work; NULL: there is none, and
- * nothing is kept. The caller has the output to itself, and removes also-000000 in the end. Statuses: those of
- * options->also->write(), ERROR_INTERRUPTED, and those of pack_also_begin(). */
-enum tokmap_status pack_also_write(const struct pack_options *options, const char *folder, struct pack_result *result,
-                                   struct tokmap_error *error);
+ * nothing is kept. again: the shards have their names from another process, which may have written files. The caller
+ * has the output to itself, and removes both files of stages in the end. Statuses: those of options->also->write(),
+ * ERROR_INTERRUPTED, and those of pack_also_begin(). */
+enum tokmap_status pack_also_write(const struct pack_options *options, const char *folder, bool again,
+                                   struct pack_result *result, struct tokmap_error *error);
 
 #endif

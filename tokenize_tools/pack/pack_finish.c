@@ -469,7 +469,7 @@ enum tokmap_status pack_finish_also(const struct pack_options *options, const st
     if (!status && units && options->skipped_taker) /* the list of the process that was killed is made once more */
         status = skipped_list(options, units, folder, error);
     if (!status)
-        status = pack_also_write(options, folder, result, error);
+        status = pack_also_write(options, folder, units != NULL, result, error);
     if (!status)
         status = pack_work_clear(folder, options->sync, error);
     if (locked) {

@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "corpus/corpus_resume.h"
+#include "pack_accounts.h"
 #include "pack_facts.h"
 #include "platform/os.h"
 #include "stage_file.h"
@@ -539,9 +540,11 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     const struct corpus_place end = {.done = 1};
     const char *folder;
     enum tokmap_status status = TOKMAP_OK;
-    if (journal->options->also && !journal->complete) /* more follows, also after short work */
+    /* More follows, also after short work, unless that is going to be refused. */
+    const bool more = journal->options->also && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
+    if (more && !journal->complete)
         status = pack_journal_begin(journal, &folder, error);
-    const bool kept = pack_journal_kept(journal) || (journal->options->also && journal->folder && !journal->off);
+    const bool kept = pack_journal_kept(journal) || (more && journal->folder);
     if (status || !kept || journal->complete)
         return status;
     status = checkpoint_make(journal, parts, &end, error);

@@ -644,8 +644,9 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
         status = pack_names_check(pack, &incomplete, error);
     if (!status)
         status = pack_finish(pack, options->units, tasks->folder, &tasks->found, result, error);
-    /* The shards may have got their names from a process that was killed, which leaves nothing to name. */
-    if (pack->also && (!status || (status != TOKMAP_ERROR_BUSY && pack_also_pending(pack, tasks->folder))))
+    /* If a process was killed that has given the shards their names, there is nothing to name. */
+    const bool named = status == TOKMAP_ERROR_EXISTS || status == TOKMAP_ERROR_NOT_FOUND;
+    if (pack->also && (!status || (named && pack_also_pending(pack, tasks->folder))))
         return also_finish(tasks, status != TOKMAP_OK, result, error);
     outcome->finished = !status;
     if (status == TOKMAP_ERROR_BUSY && !options->finish) { /* another process has seen the same */

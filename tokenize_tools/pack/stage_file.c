@@ -92,9 +92,9 @@ struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard
     return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_MERGED, .number = shard, .sections = 1};
 }
 
-struct stage_id stage_also_id(const char *folder, uint64_t key)
+struct stage_id stage_also_id(const char *folder, uint64_t key, uint64_t number)
 {
-    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_ALSO, .number = 0, .sections = 1};
+    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_ALSO, .number = number, .sections = 1};
 }
 
 /* Where a prefix and a number end that an entry begins with, or NULL. */

@@ -7,7 +7,7 @@
  *     sorted-000012    where the sorted documents of unit 12 are (sorted_units.h)
  *     cuts-000000      where the shuffled shards begin in them (shuffle_cut.h)
  *     merged-000007    shuffled shard 7 is finished (shard_merge.h)
- *     also-000000      which files of other projects are written (pack_also.h)
+ *     also-000000      files of other projects are written, and also-000001 which one is next (pack_also.h)
  *
  * A file has a fixed number of sections, each with records of one size. It is complete as soon as it has its name. The
  * header has a key, the hash of version and options (unit_record.h), so that a file of other work is refused. Each
@@ -55,8 +55,8 @@ struct stage_id stage_sorted_id(const char *folder, uint64_t key, uint64_t unit)
 struct stage_id stage_cuts_id(const char *folder, uint64_t key);
 struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard);
 
-/* It has one section. */
-struct stage_id stage_also_id(const char *folder, uint64_t key);
+/* They have one section. */
+struct stage_id stage_also_id(const char *folder, uint64_t key, uint64_t number);
 
 /* Whether an entry of the folder is the name of such a file, or of one that is being written. */
 bool stage_is_name(const char *entry);

@@ -277,7 +277,7 @@ void also_advise(const struct also_arguments *also, const struct also_output *ou
                 output->prefix, output->prefix);
         return;
     }
-    for (uint32_t i = also->format; i < also->count; i++) {
+    for (uint32_t i = output->numbered ? 0 : also->format; i < also->count; i++) {
         const char *name = foreign_target_name(also->targets[i]),
                    *more = also->targets[i] == TARGET_LLMC ? ".llmc" : "";
         if (output->numbered)
