@@ -112,7 +112,6 @@ refused()
 }
 refused 2 '--shard-tokens must be at least 1' --shard-tokens 0 -o x
 refused 2 '--shard-tokens' --shard-tokens many -o x
-refused 2 '--also is about one shard' --shard-tokens 9k --also nanogpt -o x
 refused 1 'the output already exists' --shard-tokens 20k -o set
 refused 1 'so '"'one'"' means it and would not mean the shard set' --shard-tokens 20k --force -o one
 refused 1 'this is a manifest' -o set --force

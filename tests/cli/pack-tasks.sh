@@ -246,7 +246,7 @@ holds report "\"skipped_items\": $left,"
 [ ! -e l4.work ]
 
 # What does not go together, and inputs that cannot be divided.
-for wrong in '--dry-run' '--no-resume' '--also llmc' '--finish'; do
+for wrong in '--dry-run' '--no-resume' '--also llm' '--finish'; do
     exits 2 tokmap pack -q $options --task 0/2 $wrong -o w in 2>err
 done
 exits 2 tokmap pack -q --task 0/2 -o w in 2>err

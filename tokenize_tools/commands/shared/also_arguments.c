@@ -156,6 +156,8 @@ static enum tokmap_status files_visit(const struct also_output *output, const en
                                       size_t count, file_action *action, struct tokmap_error *error)
 {
     struct also_visit visit = {.targets = targets, .count = count, .action = action, .error = error};
+    if (!count)
+        return TOKMAP_OK;
     for (size_t i = 0; i < count && !output->numbered && !visit.status; i++)
         visit.status = format_visit(targets[i], output->prefix, single_act, &visit, error);
     for (uint32_t i = 0; i < (output->split ? output->split->count : 1) && output->numbered && !visit.status; i++) {
