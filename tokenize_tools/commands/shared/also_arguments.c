@@ -64,9 +64,6 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
 
 /* ---- older files ---- */
 
-/* What is done with each file that the formats have, or could have, beside the shards. */
-typedef enum tokmap_status file_action(const char *path, struct tokmap_error *error);
-
 /* Calls `each` for the path of each file that the format has beside a shard `prefix`, which may be "": then these are
  * the endings of the names. Only its own files are named: not the .bin, which is the shard's. */
 static enum tokmap_status format_visit(enum foreign_target target, const char *prefix,
@@ -94,7 +91,7 @@ struct also_visit {
     size_t count;
     const char *folder, *name; /* of a shard set */
     const char *entry, *ending;
-    file_action *action;
+    enum tokmap_status (*action)(const char *path, struct tokmap_error *error);
     enum tokmap_status status;
     struct tokmap_error *error;
 };
@@ -153,7 +150,9 @@ static enum tokmap_status single_act(void *user, const char *path, struct tokmap
 /* Calls `action` for the files of some formats: of a shard set those that exist, whatever number they have; of one
  * shard all that it could have. */
 static enum tokmap_status files_visit(const struct also_output *output, const enum foreign_target *targets,
-                                      size_t count, file_action *action, struct tokmap_error *error)
+                                      size_t count,
+                                      enum tokmap_status (*action)(const char *path, struct tokmap_error *error),
+                                      struct tokmap_error *error)
 {
     struct also_visit visit = {.targets = targets, .count = count, .action = action, .error = error};
     if (!count)
