@@ -241,7 +241,7 @@ class RayPack(unittest.TestCase):
                              (tokmap.RangeError, lambda: self.pack("x", shard_documents=0))):
             with self.assertRaises(wanted):
                 call()
-        for name in ("dedup", "exclude_ngrams", "split", "shuffle", "shard_tokens"):
+        for name in ("dedup", "exclude_ngrams", "split", "shuffle", "also", "shard_tokens"):
             wanted = f"^{name}: ray.pack\\(\\) has no such option: .*(pass shard_documents|before|the command)"
             with self.assertRaisesRegex(tokmap.ArgumentError, wanted):
                 self.pack("x", **{name: "exact"})

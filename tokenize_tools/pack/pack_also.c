@@ -91,6 +91,26 @@ enum tokmap_status pack_also_read(const struct pack_options *options, const char
     return id_make(&id, options, folder, BEGUN) ? section_read(&id, result, sizeof *result, error) : no_memory(error);
 }
 
+enum tokmap_status pack_also_end(const struct pack_options *options, const char *folder, struct tokmap_error *error)
+{
+    struct stage_id begun, next;
+    char *path = id_make(&begun, options, folder, BEGUN) ? stage_path(&begun) : NULL;
+    if (!path || !id_make(&next, options, folder, NEXT)) {
+        free(path);
+        return no_memory(error);
+    }
+    int system = os_unlink(path);
+    if (!system && options->sync)
+        system = os_sync_folder(path);
+    stage_remove(&next);
+    const enum tokmap_status status =
+        system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                  "all files are written, but this one of the unfinished work cannot be removed")
+               : TOKMAP_OK;
+    free(path);
+    return status;
+}
+
 /* ---- write ---- */
 
 struct also_writing {

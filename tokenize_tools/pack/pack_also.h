@@ -31,10 +31,14 @@ enum tokmap_status pack_also_begin(const struct pack_options *options, const cha
 enum tokmap_status pack_also_read(const struct pack_options *options, const char *folder, struct pack_result *result,
                                   struct tokmap_error *error);
 
+/* All files are written: removes both files of stages, before anything else of the folder is removed. Statuses: OK,
+ * ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status pack_also_end(const struct pack_options *options, const char *folder, struct tokmap_error *error);
+
 /* Writes the files that are missing of all shards, and sets result->also. folder: NAME.work; NULL: there is none, and
  * nothing is kept. again: the shards have their names from another process, which may have written files. The caller
- * has the output to itself, and removes both files of stages in the end. Statuses: those of options->also->write(),
- * ERROR_INTERRUPTED, and those of pack_also_begin(). */
+ * has the output to itself. Statuses: those of options->also->write(), ERROR_INTERRUPTED, and those of
+ * pack_also_begin(). */
 enum tokmap_status pack_also_write(const struct pack_options *options, const char *folder, bool again,
                                    struct pack_result *result, struct tokmap_error *error);
 

@@ -471,6 +471,8 @@ enum tokmap_status pack_finish_also(const struct pack_options *options, const st
     if (!status)
         status = pack_also_write(options, folder, units != NULL, result, error);
     if (!status)
+        status = pack_also_end(options, folder, error);
+    if (!status)
         status = pack_work_clear(folder, options->sync, error);
     if (locked) {
         (void)os_unlink(lock);
@@ -585,7 +587,6 @@ struct holding {
     bool shards;        /* files of shards */
     bool sorted;        /* files of documents that are to be shuffled */
     bool units, merged; /* records of finished units, and of shuffled shards */
-    bool also;          /* what is written of the files of other projects */
 };
 
 static bool ends_in(const char *entry, const char *end)
@@ -610,7 +611,6 @@ static int entry_look(void *user, const char *entry)
     holding->units = holding->units || (is_unit && ends_in(entry, ".done"));
     holding->sorted = holding->sorted || stage_is_of(entry, STAGE_SORTED);
     holding->merged = holding->merged || stage_is_of(entry, STAGE_MERGED);
-    holding->also = holding->also || stage_is_of(entry, STAGE_ALSO);
     if (!is_folder)
         return 0;
     char *path = path_in(holding->folder, entry);
@@ -622,12 +622,12 @@ static int entry_look(void *user, const char *entry)
     return found;
 }
 
-/* Whether the work is over: its finished shards have left it, and no file of another project is missing. Other work may
- * continue, in processes that replace the output, even if it has no shard yet: it is scanned or sorted. */
+/* Whether the work is over: its finished shards have left it. Other work may continue, in processes that replace the
+ * output, even if it has no shard yet: it is scanned or sorted. */
 static bool is_over(const struct holding *holding)
 {
     const bool finished = holding->merged || (holding->units && !holding->sorted);
-    return !holding->shards && !holding->also && (!holding->journal || finished);
+    return !holding->shards && (!holding->journal || finished);
 }
 
 /* Adds the content ids of the named shards [first, first + count) of a set to a hash; *content is the last one. */
@@ -724,7 +724,7 @@ void pack_work_settle(const struct pack_options *options, const char *folder)
     int fd;
     char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
     const int found = os_folder_list(folder, entry_look, &holding);
-    const bool over = !found && is_over(&holding);
+    const bool over = !found && is_over(&holding) && !pack_also_begun(options->prefix);
     if (lock && (over || found == ENOENT) && !partial_file_open(lock, NULL, NULL, &fd)) {
         if (over)
             (void)pack_work_clear(folder, options->sync, NULL);

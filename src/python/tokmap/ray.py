@@ -47,6 +47,7 @@ _NOT_HERE = {
                     "what is excluded is listed for the whole output; filter the dataset before, or " + _COMMAND),
     **dict.fromkeys(("split", "split_seed"), "an output is one set of shards; " + _COMMAND),
     **dict.fromkeys(("shuffle", "shuffle_memory"), _ALL + "shuffle the dataset before, with random_shuffle()"),
+    "also": "convert the shards afterwards, each with tokmap convert, or " + _COMMAND,
     "shard_tokens": "shards have so many documents; pass shard_documents",
     "unit_bytes": "shards have so many documents; pass shard_documents",
     "source": "the dataset is the source",
