@@ -18,7 +18,7 @@
 #define BUFFER ((size_t)1 << 18)
 
 struct dropped_writer {
-    char *path, *partial;
+    char *path, *partial, *old;
     int fd;
     bool is_made; /* there is a list of this writer, partial or named */
     bool named;   /* the partial file has been renamed */
@@ -66,10 +66,11 @@ static enum tokmap_status writer_new(struct dropped_writer **writer, const char 
     made->fd = -1;
     made->path = path_with(name, ".dropped");
     made->partial = path_with(name, ".dropped.partial");
+    made->old = path_with(name, ".dropped.old");
     made->buffer = malloc(BUFFER);
     made->hash = hash_state_new();
     made->stored = sizeof made->header;
-    if (made->path && made->partial && made->buffer && made->hash)
+    if (made->path && made->partial && made->old && made->buffer && made->hash)
         return TOKMAP_OK;
     dropped_writer_free(made);
     *writer = NULL;
@@ -308,7 +309,9 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
 
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)
 {
-    const int system = writer->named ? 0 : os_rename(writer->partial, writer->path);
+    int system = !writer->named && dropped_is_file(writer->path) ? os_rename(writer->path, writer->old) : 0;
+    if (!system && !writer->named)
+        system = os_rename(writer->partial, writer->path);
     if (system)
         return error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
                                 "the list of dropped documents cannot be given its name");
@@ -341,19 +344,43 @@ void dropped_writer_free(struct dropped_writer *writer)
     free(writer->buffer);
     free(writer->path);
     free(writer->partial);
+    free(writer->old);
     free(writer);
 }
 
-enum tokmap_status dropped_remove(const char *name, struct tokmap_error *error)
+/* Does something with NAME.dropped.old, of which a failure only leaves a file. */
+static void old_change(const char *name, bool restores)
 {
-    char *path = path_with(name, ".dropped");
-    if (!path)
-        return error_set_memory(error, "a path", 0);
-    const int system = dropped_is_file(path) ? os_unlink(path) : 0;
-    const enum tokmap_status status = system && system != ENOENT
-                                          ? error_set_system(error, system, path, TOKMAP_NO_OFFSET,
-                                                             "the old list of dropped documents cannot be removed")
-                                          : TOKMAP_OK;
+    char *path = path_with(name, ".dropped"), *old = path_with(name, ".dropped.old");
+    if (path && old && dropped_is_file(old))
+        (void)(restores ? os_rename(old, path) : os_unlink(old));
     free(path);
+    free(old);
+}
+
+enum tokmap_status dropped_aside(const char *name, struct tokmap_error *error)
+{
+    char *path = path_with(name, ".dropped"), *old = path_with(name, ".dropped.old");
+    char *partial = path_with(name, ".dropped.partial");
+    enum tokmap_status status = path && old && partial ? TOKMAP_OK : error_set_memory(error, "a path", 0);
+    const int system = !status && dropped_is_file(path) ? os_rename(path, old) : 0;
+    if (system)
+        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                  "the old list of dropped documents cannot be put aside");
+    if (!status && dropped_is_file(partial))
+        (void)os_unlink(partial);
+    free(path);
+    free(old);
+    free(partial);
     return status;
+}
+
+void dropped_restore(const char *name)
+{
+    old_change(name, true);
+}
+
+void dropped_forget(const char *name)
+{
+    old_change(name, false);
 }

@@ -700,7 +700,8 @@ static bool is_saved(const struct set_work *work)
     return saved;
 }
 
-enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, struct tokmap_error *error)
+enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, bool *ready,
+                                   struct tokmap_error *error)
 {
     enum tokmap_status status = names_check(work, error);
     work->mask = mask;
@@ -711,8 +712,8 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
     }
     if (!status)
         status = ready_make(work, error);
-    const bool ready = !status;
-    if (!ready && is_saved(work))
+    *ready = !status;
+    if (!*ready && is_saved(work))
         work->made = false; /* the next writer continues the units */
     if (!status)
         status = folder_sync(work, work->ready, error);
@@ -720,7 +721,7 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
         status = old_remove(work, error);
     if (!status)
         status = new_name(work, error);
-    if (ready && status)
+    if (*ready && status)
         work->made = false; /* the next writer completes the set */
     set_work_abandon(work);
     return status;

@@ -73,8 +73,9 @@ const char *set_work_lock(const struct set_work *work);
 /* Writes the manifests and does the steps above. shards: how many committed units each set has, 1 to SET_SHARDS_MOST.
  * mask: the shards have masks. Frees the work with every status. After a failure the old sets are unchanged and the
  * units are gone, unless the folder has a journal or the message says something else. Statuses: OK, ERROR_EXISTS
- * (another process has made a set of the name meanwhile), ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask,
+ * (another process has made a set of the name meanwhile), ERROR_IO, ERROR_MEMORY. *ready: step 1 is done, so the names
+ * are those of the new sets, or the next writer makes them so, also after a failure. */
+enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, bool *ready,
                                    struct tokmap_error *error);
 
 /* The units are committed and will not be continued: removes the tokens that sealed ones were made of

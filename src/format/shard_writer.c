@@ -707,63 +707,68 @@ static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_
     return status;
 }
 
-enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,
+/* Whether the caller has stated all that the shard must have. */
+static enum tokmap_status whole_check(const struct shard_writer *writer, struct tokmap_error *error)
+{
+    if (writer->document_open)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
+                         "the last document is still open; end it before the commit");
+    if (writer->options.mask && writer->mask.tokens != writer->tokens)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[MASK_PARTIAL], TOKMAP_NO_OFFSET,
+                         "the mask has %" PRIu64 " bits, but the shard has %" PRIu64
+                         " tokens; state one bit for each token",
+                         writer->mask.tokens, writer->tokens);
+    if (writer->columns.count && writer->columns.documents != writer->documents)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " documents have values of the columns, but the shard has %" PRIu64
+                         " documents; state the values of each document",
+                         writer->columns.documents, writer->documents);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error)
 {
     uint8_t made[16];
-    enum tokmap_status status = writer->failed ? failed_before(writer, error) : TOKMAP_OK;
-    if (!status && writer->document_open)
-        status = error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[TOKENS_PARTIAL], TOKMAP_NO_OFFSET,
-                           "the last document is still open; end it before the commit");
-    if (!status && writer->options.mask && writer->mask.tokens != writer->tokens)
-        status = error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[MASK_PARTIAL], TOKMAP_NO_OFFSET,
-                           "the mask has %" PRIu64 " bits, but the shard has %" PRIu64
-                           " tokens; state one bit for each token",
-                           writer->mask.tokens, writer->tokens);
-    if (!status && writer->columns.count && writer->columns.documents != writer->documents)
-        status = error_set(error, TOKMAP_ERROR_ARGUMENT, writer->paths[INDEX_PARTIAL], TOKMAP_NO_OFFSET,
-                           "%" PRIu64 " documents have values of the columns, but the shard has %" PRIu64
-                           " documents; state the values of each document",
-                           writer->columns.documents, writer->documents);
+    enum tokmap_status status = writer->failed ? failed_before(writer, error) : whole_check(writer, error);
     if (status)
-        goto done;
+        return status;
     const bool sync_tokens = writer->options.sync && !writer->options.seal;
     int system = finish_tokens(writer);
     if (!system && sync_tokens)
         os_write_behind(writer->tokens_fd, writer->behind, writer->written - writer->behind);
-    if (system) {
-        status = system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be written", error);
-        goto done;
-    }
+    if (system)
+        return system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be written", error);
     status = writer->options.seal ? seal_tokens(writer, error) : TOKMAP_OK;
     if (status)
-        goto done;
+        return status;
     system = finish_index(writer, about, about_bytes, made);
-    if (system) {
-        status = system_failed(writer, system, INDEX_PARTIAL, "the index cannot be written", error);
-        goto done;
-    }
+    if (system)
+        return system_failed(writer, system, INDEX_PARTIAL, "the index cannot be written", error);
     system = sync_tokens ? os_sync(writer->tokens_fd) : 0;
-    if (system) {
-        status = system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be synced to storage", error);
-        goto done;
-    }
+    if (system)
+        return system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be synced to storage", error);
     system = writer->options.sync && writer->options.mask ? os_sync(writer->mask_fd) : 0;
-    if (system) {
-        status = system_failed(writer, system, MASK_PARTIAL, "the mask cannot be synced to storage", error);
-        goto done;
-    }
+    if (system)
+        return system_failed(writer, system, MASK_PARTIAL, "the mask cannot be synced to storage", error);
     system = writer->options.sync ? os_sync(writer->index_fd) : 0;
-    if (system) {
-        status = system_failed(writer, system, INDEX_PARTIAL, "the index cannot be synced to storage", error);
-        goto done;
-    }
-    status = check_absent(writer, error);
+    if (system)
+        return system_failed(writer, system, INDEX_PARTIAL, "the index cannot be synced to storage", error);
+    writer->finished = true;
+    if (content)
+        memcpy(content, made, sizeof made);
+    return TOKMAP_OK;
+}
+
+enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,
+                                       uint8_t content[16], struct tokmap_error *error)
+{
+    enum tokmap_status status =
+        writer->finished ? TOKMAP_OK : shard_writer_finish(writer, about, about_bytes, content, error);
+    if (!status)
+        status = check_absent(writer, error);
     if (!status)
         status = rename_all(writer, error);
-    if (!status && content)
-        memcpy(content, made, sizeof made);
-done:
     (status && writer->saved ? shard_writer_leave : shard_writer_abort)(writer);
     return status;
 }

@@ -65,6 +65,11 @@ enum tokmap_status shard_writer_values(struct shard_writer *writer, const struct
 uint64_t shard_writer_tokens(const struct shard_writer *writer);
 uint64_t shard_writer_documents(const struct shard_writer *writer);
 
+/* Does everything of shard_writer_commit() but the names: readers find the old shard until that is called, then without
+ * `about` and `content`. After a failure the writer can only be freed. Arguments and statuses: as there. */
+enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *about, uint64_t about_bytes,
+                                       uint8_t content[16], struct tokmap_error *error);
+
 /* Appends the spilled sections, syncs, and renames as described above. Frees the writer with every status. On
  * failure the partial files are removed, unless shard_save.h has saved the state, and an old shard remains unchanged,
  * unless the message says something else. With options.seal and options.unit, the tokens of a state that was saved stay

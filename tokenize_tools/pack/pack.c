@@ -330,17 +330,6 @@ static enum tokmap_status documents_process(void *self, struct work_item *item, 
     return status;
 }
 
-/* Counts the documents of a batch that have a value in each column. */
-static void values_count(struct pack *pack, const struct corpus_batch *batch)
-{
-    const size_t columns = pack->options->corpus.column_count;
-    for (uint64_t i = 0; columns && i < batch->document_count; i++) {
-        const struct corpus_document *document = &batch->documents[i];
-        for (size_t c = 0; c < columns && !document->unfinished; c++) /* the values come with the last part */
-            pack->result->with_value[c] += document->values[c].bytes != 0;
-    }
-}
-
 /* Writes what batch_encode() has left, in the order of the input. */
 static enum tokmap_status batch_commit(void *self, struct work_item *item, struct tokmap_error *error)
 {
@@ -350,7 +339,7 @@ static enum tokmap_status batch_commit(void *self, struct work_item *item, struc
     struct pack_result *result = pack->result;
     enum tokmap_status status = output->pending ? group_write(pack, &item->batch, output, error) : TOKMAP_OK;
     if (!status)
-        values_count(pack, &item->batch);
+        pack_values_count(pack->result, pack->options->corpus.column_count, &item->batch);
     result->tokens += output->tokens;
     result->largest_id = max64(result->largest_id, output->largest);
     if (pack->one_by_one) {
@@ -501,9 +490,11 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
     return status;
 }
 
-static bool is_saved(const struct pack_options *options)
+/* Earlier work is looked at even if none is to be saved. */
+static bool has_journal(const struct pack_options *options)
 {
-    return options->checkpoint_ns || options->start_over;
+    return options->checkpoint_ns || options->start_over || drop_stages_precede(options) ||
+           work_folder_exists(options->prefix);
 }
 
 static bool resumes(const struct pack *pack)
@@ -638,23 +629,6 @@ static enum tokmap_status drop_open(struct pack *pack, const struct ordered_work
     return status ? status : outputs_exclude(pack, corpus, error); /* now with the list of dropped documents */
 }
 
-/* Whether a killed process has given the output its names. */
-static bool output_is_complete(const struct pack *pack, struct pack_result *result)
-{
-    bool good = pack_journal_complete(pack->journal);
-    const struct pack_options *options = pack->options;
-    for (uint32_t i = 0; i < pack->set_count && good; i++) {
-        good = shard_set_is_complete(options->prefix, options->split ? options->split->sets[i].name : "",
-                                     options->shard_tokens || options->split, pack_journal_set(pack->journal, i),
-                                     &result->sets[i]);
-        result->shards += result->sets[i].shards;
-        result->oversized += result->sets[i].oversized;
-    }
-    if (!pack->options->split)
-        memcpy(result->content, result->sets[0].content, sizeof result->content);
-    return good;
-}
-
 /* Opens the output. If a killed process has a journal and its files have their names already, or are gone, there is
  * nothing to continue. */
 static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *error)
@@ -666,7 +640,7 @@ static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *er
     if (!last)
         return error_set_memory(error, "the report", sizeof *last);
     *last = *pack_journal_result(pack->journal);
-    pack->finished = output_is_complete(pack, last);
+    pack->finished = pack_journal_is_named(pack->journal, pack->set_count, last);
     if (pack->finished)
         pack_journal_result_set(pack->journal, last);
     free(last);
@@ -684,18 +658,10 @@ static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *er
     return output_open(pack, error);
 }
 
-static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
+static enum tokmap_status sets_commit(struct pack *pack, uint64_t *shards, struct tokmap_error *error)
 {
-    const struct pack_options *options = pack->options;
     struct pack_result *result = pack->result;
-    uint64_t shards[SPLIT_SETS_MOST];
-    enum tokmap_status status = options->before_commit ? options->before_commit(options->user, error) : TOKMAP_OK;
-    if (!status && !pack->drop && options->replace)
-        status = dropped_remove(options->prefix, error);
-    /* The list is there before the shard, so that no shard is without one. */
-    if (!status && pack->drop)
-        status = drop_filter_commit(pack->drop, error);
-    bool listed = pack->drop && !status;
+    enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < pack->set_count && !status; i++) {
         struct shard_set *set = pack->sets[i];
         pack->sets[i] = NULL;
@@ -704,24 +670,55 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         result->shards += shards[i];
         result->oversized += result->sets[i].oversized;
     }
-    if (!status && options->unit)
-        status = options->unit->committed(options->unit->user, result, error);
+    return status;
+}
+
+/* Ends a unit, whose shards get their names from pack_finish.c. */
+static enum tokmap_status unit_commit(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_unit *unit = pack->options->unit;
+    enum tokmap_status status = unit->committed(unit->user, pack->result, error);
     pack->is_sorted = !status && pack->sorts;
     if (pack->is_sorted)
-        status = sorted_unit_write(options->unit->sorted, &pack->sorted, result, options->sync, error);
-    if (!status && options->unit) {
-        set_work_tidy(pack->work);
-        set_work_leave(pack->work);
-        pack->work = NULL;
-    }
+        status = sorted_unit_write(unit->sorted, &pack->sorted, pack->result, pack->options->sync, error);
+    if (status)
+        return status;
+    set_work_tidy(pack->work);
+    set_work_leave(pack->work);
+    pack->work = NULL;
+    return TOKMAP_OK;
+}
+
+/* Gives the files their names. What belongs to an older output is touched only when all that takes long is done. */
+static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
+{
+    const struct pack_options *options = pack->options;
+    struct pack_result *result = pack->result;
+    uint64_t shards[SPLIT_SETS_MOST];
+    const uint64_t index = pack->work ? 0 : pack_index_inode(options, true);
+    bool visible = false;
+    enum tokmap_status status = pack->work ? sets_commit(pack, shards, error) : shard_set_finish(pack->sets[0], error);
+    if (!status && options->unit)
+        return unit_commit(pack, error);
+    if (!status && options->before_commit)
+        status = options->before_commit(options->user, error);
+    if (!status && !pack->drop)
+        status = dropped_aside(options->prefix, error);
+    /* The list is there before the shard, so that no shard is without one. */
+    if (!status && pack->drop)
+        status = drop_filter_commit(pack->drop, error);
+    const bool listed = pack->drop && !status;
     if (!status && pack->work) {
         struct set_work *work = pack->work;
         pack->work = NULL;
-        status = set_work_commit(work, shards, result->has_mask, error);
-        listed = listed && !pack_is_named(options);
+        status = set_work_commit(work, shards, result->has_mask, &visible, error);
+    } else if (!status) {
+        status = sets_commit(pack, shards, error);
+        visible = !status || (index && pack_index_inode(options, false) == index);
     }
-    if (status && listed)
+    if (!visible && listed)
         drop_filter_take_back(pack->drop);
+    (visible ? dropped_forget : dropped_restore)(options->prefix);
     if (!options->split)
         memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;
@@ -855,7 +852,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     workers.corpus.cut_user = &pack;
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && (is_saved(options) || drop_stages_precede(options)))
+    if (!status && pack.writes && has_journal(options))
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);

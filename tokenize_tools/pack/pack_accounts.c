@@ -57,3 +57,12 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
                          counts->documents, written.documents);
     return options->unit ? TOKMAP_OK : pack_documents_check(result, error); /* pack_finish.c looks at all units */
 }
+
+void pack_values_count(struct pack_result *result, size_t columns, const struct corpus_batch *batch)
+{
+    for (uint64_t i = 0; columns && i < batch->document_count; i++) {
+        const struct corpus_document *document = &batch->documents[i];
+        for (size_t c = 0; c < columns && !document->unfinished; c++) /* the values come with the last part */
+            result->with_value[c] += document->values[c].bytes != 0;
+    }
+}

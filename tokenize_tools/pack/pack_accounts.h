@@ -1,4 +1,4 @@
-/* pack_accounts.h - at the end of pack_run(): what was read must be what was written. */
+/* pack_accounts.h - counts documents, and checks at the end of pack_run() that what was read is what was written. */
 #ifndef TOKMAP_PACK_PACK_ACCOUNTS_H
 #define TOKMAP_PACK_PACK_ACCOUNTS_H
 
@@ -12,5 +12,8 @@ enum tokmap_status pack_accounts_check(const struct pack_options *options, struc
 
 /* Checks that there are documents, and that not all of them are empty. Statuses: OK, ERROR_INPUT. */
 enum tokmap_status pack_documents_check(const struct pack_result *result, struct tokmap_error *error);
+
+/* Counts the documents of a batch that have a value in each column. */
+void pack_values_count(struct pack_result *result, size_t columns, const struct corpus_batch *batch);
 
 #endif

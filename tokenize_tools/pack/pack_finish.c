@@ -94,12 +94,6 @@ enum tokmap_status pack_names_check(const struct pack_options *options, bool *in
     return TOKMAP_OK;
 }
 
-bool pack_is_named(const struct pack_options *options)
-{
-    bool incomplete = false;
-    return options->replace || pack_names_check(options, &incomplete, NULL) || incomplete;
-}
-
 /* ---- sums ---- */
 
 /* Adds the record of a unit. begins_inside: the unit is a later part of a file, which counts once. */
@@ -501,22 +495,25 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = sets_finish(&finish, result, error);
     if (!status && options->drop)
         status = drop_finish(&dropped, options, units, &found->scans, error);
-    else if (!status && options->replace)
-        status = dropped_remove(options->prefix, error);
     if (!status && options->also)
         status = pack_also_begin(options, folder, result, error);
     if (!status && options->before_commit)
         status = options->before_commit(options->user, error);
+    if (!status && !dropped)
+        status = dropped_aside(options->prefix, error);
     /* The list is there before the shards, so that no shard is without one. */
     if (!status && dropped)
         status = dropped_writer_commit(dropped, error);
+    const bool listed = !status && dropped;
+    bool ready = false;
     if (!status) {
         struct set_work *work = finish.work;
         finish.work = NULL;
-        status = set_work_commit(work, finish.shards, result->has_mask, error);
-        if (status && dropped && !pack_is_named(options))
-            dropped_writer_take_back(dropped);
+        status = set_work_commit(work, finish.shards, result->has_mask, &ready, error);
     }
+    if (!ready && listed)
+        dropped_writer_take_back(dropped);
+    (ready ? dropped_forget : dropped_restore)(options->prefix);
     dropped_writer_free(dropped);
     set_work_leave(finish.work);
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)

@@ -21,9 +21,6 @@ void pack_set_ending(const struct pack_options *options, uint32_t set, char endi
  * process was killed while it gave the shards their names. Statuses: OK, ERROR_EXISTS, ERROR_MEMORY. */
 enum tokmap_status pack_names_check(const struct pack_options *options, bool *incomplete, struct tokmap_error *error);
 
-/* After set_work_commit() has failed: whether a shard may have its name, or the next process gives it one. */
-bool pack_is_named(const struct pack_options *options);
-
 /* Adds up the records of all units, in *result. missing[] gets the numbers of the first `capacity` units that are not
  * finished, *missing_count how many there are: then *result is of the others. Statuses: OK, those of
  * unit_record_read() but NOT_FOUND. */

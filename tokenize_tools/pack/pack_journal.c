@@ -15,6 +15,7 @@
 #include "platform/os.h"
 #include "stage_file.h"
 #include "task_status.h"
+#include "text/path.h"
 #include "unit_record.h"
 #include "work_folder.h"
 
@@ -35,6 +36,7 @@ struct piece_head {
 struct checkpoint {
     struct corpus_place place;
     struct pack_result result; /* without what is known only at the end */
+    uint64_t index;            /* inode of the partial index of one shard */
     uint64_t left_out, open_tokens;
     uint64_t lengths_count, lengths_largest, lengths_low, lengths_high; /* of the histogram */
     struct drop_state drop;
@@ -72,7 +74,7 @@ static enum tokmap_status damaged(const struct pack_journal *journal, struct tok
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {6,
+    const uint64_t sizes[] = {7,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
@@ -198,9 +200,30 @@ bool pack_journal_found(const struct pack_journal *journal)
     return journal->found;
 }
 
-bool pack_journal_complete(const struct pack_journal *journal)
+uint64_t pack_index_inode(const struct pack_options *options, bool partial)
 {
-    return journal->complete;
+    struct os_stat found = {.inode = 0};
+    char *path = path_join("", 0, options->prefix, strlen(options->prefix), partial ? ".tmx.partial" : ".tmx");
+    const bool there = path && !os_lstat(path, &found);
+    free(path);
+    return there ? found.inode : 0;
+}
+
+bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_count, struct pack_result *result)
+{
+    const struct pack_options *options = journal->options;
+    const bool numbered = options->shard_tokens || options->split;
+    const uint64_t index = journal->last.index;
+    bool good = journal->complete && (numbered || (index && pack_index_inode(options, false) == index));
+    for (uint32_t i = 0; i < set_count && good; i++) {
+        good = shard_set_is_complete(options->prefix, options->split ? options->split->sets[i].name : "", numbered,
+                                     &journal->last.sets[i], &result->sets[i]);
+        result->shards += result->sets[i].shards;
+        result->oversized += result->sets[i].oversized;
+    }
+    if (!options->split)
+        memcpy(result->content, result->sets[0].content, sizeof result->content);
+    return good;
 }
 
 bool pack_journal_kept(const struct pack_journal *journal)
@@ -431,6 +454,7 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
     last->place = *place;
     last->result = *parts->result;
     last->left_out = ordered_workers_left_out(parts->workers);
+    last->index = pack_index_inode(journal->options, true);
     last->open_tokens = *parts->open_tokens;
     last->lengths_count = parts->lengths->count;
     last->lengths_largest = parts->lengths->largest;

@@ -42,9 +42,13 @@ struct pack_parts {
 enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct pack_options *options,
                                      const char *const *operands, size_t count, struct tokmap_error *error);
 
-/* Whether there is a checkpoint to continue from, and whether all was packed then. */
+/* Whether there is a checkpoint to continue from. */
 bool pack_journal_found(const struct pack_journal *journal);
-bool pack_journal_complete(const struct pack_journal *journal);
+/* Whether a killed process has given the output its names. One shard is known by the inode of its index, which a commit
+ * does not change. Adds to *result what the shards say. */
+bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_count, struct pack_result *result);
+/* The inode of the index of a shard, under its name or its partial name; 0: there is none. */
+uint64_t pack_index_inode(const struct pack_options *options, bool partial);
 /* The state of a set at that checkpoint. */
 const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set);
 /* What was dropped until that checkpoint. */

@@ -23,9 +23,10 @@ struct shard_set {
     struct shard_totals shard;   /* of the open shard: documents that have ended */
     struct shard_set_result result;
     struct hash_state *contents;
-    uint8_t first_content[16];
+    uint8_t first_content[16], content[16]; /* of the first and of the last shard */
     struct shard_writer_seal seal;
     uint64_t sealed_bytes; /* of the shard that was sealed last */
+    bool finished;         /* the open shard lacks only its names */
     uint64_t saved_shard;  /* the one that was open when the state was saved last */
 
     /* The document that has not ended. */
@@ -98,23 +99,36 @@ enum tokmap_status shard_set_open(struct shard_set **set, const struct shard_set
     return status;
 }
 
-/* Commits the open shard. */
-static enum tokmap_status shard_finish(struct shard_set *set, struct tokmap_error *error)
+enum tokmap_status shard_set_finish(struct shard_set *set, struct tokmap_error *error)
 {
-    uint8_t content[16];
     uint64_t bytes = 0;
+    assert(!set->open);
     char *about = set->options.about(set->options.user, &set->shard, &bytes);
     if (!about)
         return error_set_memory(error, "the about section", 0);
+    const enum tokmap_status status = shard_writer_finish(set->writer, about, bytes, set->content, error);
+    free(about);
+    set->finished = !status;
+    return status;
+}
+
+/* Commits the open shard. */
+static enum tokmap_status shard_commit_open(struct shard_set *set, struct tokmap_error *error)
+{
+    uint64_t bytes = 0;
+    char *about = set->finished ? NULL : set->options.about(set->options.user, &set->shard, &bytes);
+    if (!about && !set->finished)
+        return error_set_memory(error, "the about section", 0);
     struct shard_writer *writer = set->writer;
     set->writer = NULL;
-    const enum tokmap_status status = shard_writer_commit(writer, about, bytes, content, error);
+    set->finished = false;
+    const enum tokmap_status status = shard_writer_commit(writer, about, bytes, set->content, error);
     free(about);
     if (status)
         return status;
     if (!set->result.shards)
-        memcpy(set->first_content, content, sizeof content);
-    hash_state_add(set->contents, content, sizeof content);
+        memcpy(set->first_content, set->content, sizeof set->content);
+    hash_state_add(set->contents, set->content, sizeof set->content);
     set->result.shards++;
     set->result.sealed_bytes += set->sealed_bytes;
     memset(&set->shard, 0, sizeof set->shard);
@@ -124,7 +138,7 @@ static enum tokmap_status shard_finish(struct shard_set *set, struct tokmap_erro
 /* Begins the next shard. */
 static enum tokmap_status shard_next(struct shard_set *set, struct tokmap_error *error)
 {
-    const enum tokmap_status status = shard_finish(set, error);
+    const enum tokmap_status status = shard_commit_open(set, error);
     return status ? status : writer_open(set, error);
 }
 
@@ -501,7 +515,7 @@ void shard_set_result(const struct shard_set *set, struct shard_set_result *resu
 enum tokmap_status shard_set_commit(struct shard_set *set, struct shard_set_result *result, struct tokmap_error *error)
 {
     assert(!set->open);
-    const enum tokmap_status status = shard_finish(set, error);
+    const enum tokmap_status status = shard_commit_open(set, error);
     if (!status) {
         *result = set->result;
         if (result->shards == 1)

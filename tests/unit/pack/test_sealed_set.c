@@ -78,7 +78,8 @@ static void commit(struct shard_set *set, struct set_work *work)
     assert_int_equal(result.documents, DOCUMENTS);
     assert_int_equal(result.shards, 5);
     sealed_sum = result.sealed_bytes;
-    MUST(set_work_commit(work, &result.shards, false, &error));
+    bool ready;
+    MUST(set_work_commit(work, &result.shards, false, &ready, &error));
 }
 
 /* ---- the state, as a journal has it ---- */

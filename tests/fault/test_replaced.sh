@@ -1,0 +1,55 @@
+#!/bin/sh
+# test_replaced.sh: `tokmap pack --force` over a shard of the same size with a list of dropped documents: kill -9 in
+# place of each of the last calls, and each of them failing once. After a failure the shard has its list, the old one or
+# the new one, and the same command always ends with the new ones. common.sh prepares the inputs.
+. tests/fault/common.sh
+
+[ -n "$jsonl" ] || { echo "ok - pack --force # SKIP this build reads no JSONL"; exit 0; }
+head -n 40 docs.jsonl >few.jsonl
+head -n 30 docs.jsonl >>few.jsonl
+# The saved work has the shape of a long pack's.
+common='-q --threads 1 --checkpoint-seconds 0.001'
+"$TOKMAP" pack $common --shuffle 3 --dedup exact -o old_one few.jsonl 2>err || cat err
+for new in '--shuffle 4 --dedup exact' '--shuffle 4'; do
+    inputs=few.jsonl
+    [ "$new" != '--shuffle 4' ] || { inputs=docs40.jsonl && head -n 40 docs.jsonl >$inputs; }
+    rm -f wanted.*
+    "$TOKMAP" pack $common $new -o wanted $inputs 2>err || cat err
+    attempt="$TOKMAP pack $common $new --force -o d/new $inputs"
+    begin() {
+        rm -rf d
+        mkdir d
+        for end in bin tmx dropped; do cp old_one.$end d/new.$end; done
+    }
+    for kind in kill system; do
+        problems=0
+        begin
+        count_calls $attempt
+        [ -n "${FAULT_ALL:-}" ] || [ $calls -lt 90 ] || number=$((calls - 80))
+        taken=0
+        while [ $problems -lt 5 ]; do
+            begin
+            attempt_fault || break
+            if is_shard d/new old_one; then
+                [ $status != 0 ] || bad "exit 0, and the shard is the old one"
+                # A kill may come between the names of the list and of the shard.
+                [ $kind = kill ] || cmp -s d/new.dropped old_one.dropped || bad "the old shard has no longer its list"
+            elif [ $status = 0 ]; then
+                is_shard d/new wanted || bad "exit 0, and the shard is wrong"
+            fi
+            $attempt >out 2>err || bad "the next writer fails"
+            is_shard d/new wanted || bad "the next writer's shard is wrong"
+            left=$(ls d | tr '\n' ' ')
+            if [ -e wanted.dropped ]; then
+                cmp -s d/new.dropped wanted.dropped || bad "the next writer's list is wrong"
+                left=$(echo "$left" | sed 's/new.dropped //')
+            fi
+            [ "$left" = 'new.bin new.tmx ' ] || bad "files are left: $left"
+            next_call
+            taken=$((taken + 1))
+        done
+        [ $taken -gt 9 ] || bad "only $taken calls"
+        if [ $problems = 0 ]; then echo "ok - pack --force $new, $kind: $taken of $calls faults"
+        else echo "not ok - pack --force $new, $kind"; fi
+    done
+done
