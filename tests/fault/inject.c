@@ -10,6 +10,7 @@
  *                    starved the same, and all later calls return no memory either
  *     INJECT_NUMBER  which of the counted calls fails, from 1; 0 or unset: none
  *     INJECT_REPORT  a file to which the name of the call is written when it fails
+ *     INJECT_GONE    a path: "gone" is written to INJECT_REPORT.gone if it does not exist when the call fails
  *     INJECT_ONLY    counts only calls with this name
  *     INJECT_COUNT   a file to which the number of counted calls is written when the process ends well
  *     INJECT_LOG     a file to which the calls that matter after a power failure are appended, one per line with tabs:
@@ -98,7 +99,7 @@ static void report_write(const char *path, const char *text, size_t bytes)
 }
 
 /* Writes the name of the chosen call to the file INJECT_REPORT, and the path of its file, where it is known, to
- * INJECT_REPORT.file. */
+ * INJECT_REPORT.file. What INJECT_GONE says is described above. */
 static void reported(const char *name)
 {
     char path[PATH_MAX], link[64], beside[PATH_MAX];
@@ -107,6 +108,10 @@ static void reported(const char *name)
     (void)snprintf(beside, sizeof beside, "%s.file", report);
     const long bytes = descriptor < 0 ? 0 : syscall(SYS_readlinkat, AT_FDCWD, link, path, sizeof path);
     report_write(beside, path, bytes > 0 ? (size_t)bytes : 0);
+    const char *watched = getenv("INJECT_GONE");
+    const bool gone = watched && syscall(SYS_faccessat, AT_FDCWD, watched, F_OK);
+    (void)snprintf(beside, sizeof beside, "%s.gone", report);
+    report_write(beside, "gone", gone ? 4 : 0);
 }
 
 /* Counts a call, and returns whether it is the chosen one. It makes its own system calls directly, so that they are not

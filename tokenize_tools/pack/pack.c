@@ -641,13 +641,13 @@ static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *er
         return error_set_memory(error, "the report", sizeof *last);
     *last = *pack_journal_result(pack->journal);
     pack->finished = pack_journal_is_named(pack->journal, pack->set_count, last);
-    if (pack->finished)
+    if (pack->finished) {
         pack_journal_result_set(pack->journal, last);
+        dropped_forget(pack->options->prefix); /* the list that the killed process has put aside */
+    }
     free(last);
-    if (pack->finished)
-        return TOKMAP_OK;
-    if (status == TOKMAP_ERROR_EXISTS)
-        return status;
+    if (pack->finished || status == TOKMAP_ERROR_EXISTS)
+        return pack->finished ? TOKMAP_OK : status;
     for (uint32_t i = 0; i < pack->set_count; i++) {
         shard_set_leave(pack->sets[i]);
         pack->sets[i] = NULL;
@@ -702,7 +702,8 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         return unit_commit(pack, error);
     if (!status && options->before_commit)
         status = options->before_commit(options->user, error);
-    if (!status && !pack->drop)
+    const bool aside = !status;
+    if (aside && !pack->drop)
         status = dropped_aside(options->prefix, error);
     /* The list is there before the shard, so that no shard is without one. */
     if (!status && pack->drop)
@@ -718,7 +719,8 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     }
     if (!visible && listed)
         drop_filter_take_back(pack->drop);
-    (visible ? dropped_forget : dropped_restore)(options->prefix);
+    if (aside)
+        (visible ? dropped_forget : dropped_restore)(options->prefix);
     if (!options->split)
         memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;

@@ -499,7 +499,8 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = pack_also_begin(options, folder, result, error);
     if (!status && options->before_commit)
         status = options->before_commit(options->user, error);
-    if (!status && !dropped)
+    const bool aside = !status; /* or another process has the lock, and has put its list aside */
+    if (aside && !dropped)
         status = dropped_aside(options->prefix, error);
     /* The list is there before the shards, so that no shard is without one. */
     if (!status && dropped)
@@ -513,7 +514,8 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     }
     if (!ready && listed)
         dropped_writer_take_back(dropped);
-    (ready ? dropped_forget : dropped_restore)(options->prefix);
+    if (aside)
+        (ready ? dropped_forget : dropped_restore)(options->prefix);
     dropped_writer_free(dropped);
     set_work_leave(finish.work);
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)
