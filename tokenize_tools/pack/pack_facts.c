@@ -10,17 +10,36 @@
 #include "common/bytes_buffer.h"
 #include "common/hash.h"
 
+/* Writes a byte of a value: control characters and the backslash as the escapes of --separator. So a value is text in
+ * which no zero byte ends it early, and different bytes stay different. Returns the end. */
+static char *byte_write(char *at, uint8_t byte)
+{
+    static const char hex[] = "0123456789abcdef", plain[] = "\n\t\r\\", letters[] = "ntr\\";
+    const char *letter = byte ? strchr(plain, byte) : NULL;
+    if (byte >= 0x20 && byte != 0x7f && byte != '\\') {
+        *at++ = (char)byte;
+    } else {
+        *at++ = '\\';
+        *at++ = letter ? letters[letter - plain] : 'x';
+        if (!letter) {
+            *at++ = hex[byte >> 4];
+            *at++ = hex[byte & 15];
+        }
+    }
+    return at;
+}
+
 /* Adds a fact whose value has these bytes. */
 static void bytes_fact(struct pack_facts *facts, const char *name, const char *bytes, size_t count)
 {
-    char *value = malloc(count + 1);
+    char *value = count < SIZE_MAX / 4 ? malloc(4 * count + 1) : NULL, *at = value;
     assert(facts->count < PACK_FACTS_MOST);
     facts->lost = facts->lost || !value;
     if (!value)
         return;
-    if (count)
-        memcpy(value, bytes, count);
-    value[count] = '\0';
+    for (size_t i = 0; i < count; i++)
+        at = byte_write(at, (uint8_t)bytes[i]);
+    *at = '\0';
     facts->list[facts->count++] = (struct work_fact){name, value};
 }
 

@@ -68,7 +68,6 @@ static enum tokmap_status chunks_list(struct shard_merging *merging, struct tokm
     *chunks = (struct shuffle_chunks){.seed = units->seed,
                                       .folder = units->folder,
                                       .chunk_bytes = memory ? memory : SHUFFLE_CHUNK_BYTES,
-                                      .record_most = SHUFFLE_RECORD_MOST,
                                       .fd = -1,
                                       .self = units,
                                       .reopen = sorted_units_open,

@@ -67,9 +67,9 @@ struct shuffle_chunks {
     /* Opens file `number`, which is new and empty. NULL: the files have no names. */
     enum tokmap_status (*open)(void *self, uint32_t number, int *fd, struct tokmap_error *error);
     void *self;
-    bool own_thread; /* may be set after shuffle_chunks_init() */
-    uint32_t sets;   /* also: each chunk is of one set, and has keys; 0: no chunk has */
-    uint64_t chunk_bytes, record_most;
+    bool own_thread;                   /* may be set after shuffle_chunks_init() */
+    uint32_t sets;                     /* also: each chunk is of one set, and has keys; 0: no chunk has */
+    uint64_t chunk_bytes, record_most; /* record_most: of those that this process adds; read ones may be longer */
     uint8_t *bytes;
     /* The part of the memory that is being filled: records from `begin` up to `used`, entries down from `end`. */
     uint64_t begin, end, used, entries;

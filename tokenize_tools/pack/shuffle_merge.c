@@ -123,7 +123,7 @@ static enum tokmap_status cursor_look(const struct shuffle_merge *merge, struct 
     if (left >= sizeof *head)
         memcpy(head, cursor->buffer + cursor->at, sizeof *head);
     if (left < sizeof *head || head->bytes < sizeof *head || head->bytes % 8 || head->bytes > left ||
-        head->bytes > merge->chunks->record_most)
+        head->bytes > SHUFFLE_RECORD_MOST)
         return damaged(merge, cursor, cursor->end - left, error);
     cursor->place = shuffle_place_of(merge->chunks->seed, head->input, head->position);
     return TOKMAP_OK;
@@ -194,7 +194,8 @@ static enum tokmap_status cursors_open(struct shuffle_merge *merge, struct tokma
     merge->buffer_bytes = round_down(min64(each, BUFFER_MOST), BUFFER_LEAST);
     merge->cursors = calloc(count, sizeof *merge->cursors);
     merge->heap = malloc(count * sizeof *merge->heap);
-    merge->whole = malloc((size_t)chunks->record_most);
+    /* A killed process that had more memory than this one may have written longer records than this one would. */
+    merge->whole = malloc((size_t)SHUFFLE_RECORD_MOST);
     if (!merge->cursors || !merge->heap || !merge->whole)
         return error_set_memory(error, "the chunks", count * sizeof *merge->cursors);
     enum tokmap_status status = TOKMAP_OK;

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "pack/pack.h"
+#include "pack/unit_record.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
 
@@ -39,7 +40,9 @@ static const struct way {
     {.name = "minhash, exclude, shuffle", .near = true, .excluded = true, .shuffled = true},
 };
 
-static const char *const operands[] = {"a.jsonl"};
+static const char *operands[] = {"a.jsonl"};
+static const char *separator; /* NULL, or the one of texts */
+static size_t separator_bytes;
 static const struct minhash_form form = {.words = 2, .bands = 3, .rows = 3};
 static struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
 static struct tokenizer *tokenizer;
@@ -144,12 +147,15 @@ static enum tokmap_status packed(const struct way *way, uint64_t most, struct to
                                  .memory = UINT64_MAX};
     options.drop = way->exact || way->near || way->excluded ? &drop : NULL;
     options.corpus.field = "text";
+    options.corpus.format = strcmp(operands[0], "texts.txt") ? CORPUS_JSONL : CORPUS_TEXT;
+    options.corpus.separator = separator;
+    options.corpus.separator_bytes = separator_bytes;
     options.corpus.record_limit = options.corpus.document_limit = 64 << 20;
     seen = 0;
     seen_most = most;
     memset(error, 0, sizeof *error);
     const enum tokmap_status status = pack_run(&options, operands, 1, &result, error);
-    assert_true(!status || result.kept);
+    assert_true(!status || status == TOKMAP_ERROR_MISMATCH || result.kept);
     return status;
 }
 
@@ -231,9 +237,94 @@ static void test_nothing_is_read_again(void **unused)
     }
 }
 
+/* Documents that are as long as a record may be with much memory, and not with little: in either pass, a process with
+ * less memory continues the work of one with more. */
+static void test_less_memory(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    static const struct way *const shuffled_way = &ways[1];
+    FILE *file = fopen("long.jsonl", "wb");
+    assert_non_null(file);
+    for (int i = 0; i < 240; i++)
+        (void)fprintf(file, "{\"text\":\"%d %0*d\"}\n", i, i % 3 ? 20000 + i : 5, i);
+    assert_int_equal(fclose(file), 0);
+    operands[0] = "long.jsonl";
+    const uint64_t little = shuffle.memory, much = (uint64_t)1 << 20;
+    for (enum moment at = PACKING; at <= MERGING; at++) {
+        output_clear();
+        shuffle.memory = much;
+        if (packed(shuffled_way, UINT64_MAX, &error))
+            fail_msg("%s", error.message);
+        scratch_remove("wanted");
+        assert_int_equal(rename("out", "wanted"), 0);
+        output_clear();
+        interrupted(shuffled_way, at, 2);
+        shuffle.memory = little;
+        if (packed(shuffled_way, UINT64_MAX, &error))
+            fail_msg("%s", error.message);
+        same("k.bin", true);
+        same("k.tmx", true);
+    }
+    operands[0] = "a.jsonl";
+}
+
+static uint64_t key_of_texts(void)
+{
+    uint64_t key;
+    struct pack_options options = {.tokenizer = tokenizer};
+    options.corpus.separator = separator;
+    options.corpus.separator_bytes = separator_bytes;
+    assert_true(unit_record_key(&options, &key));
+    return key;
+}
+
+/* A separator may have zero bytes, which the journal and the records of units keep apart from the end of a text. */
+static void test_zero_bytes(void **unused)
+{
+    (void)unused;
+    static const char one[] = "\0", longer[] = "\0beta", spelled[] = "\\x00";
+    struct tokmap_error error;
+    FILE *file = fopen("texts.txt", "wb");
+    assert_non_null(file);
+    for (int i = 0; i < 100000; i++)
+        (void)fprintf(file, "alpha beta %d%c", i, 0);
+    assert_int_equal(fclose(file), 0);
+    operands[0] = "texts.txt";
+    output_clear();
+    separator_bytes = 0;
+    const uint64_t none = key_of_texts();
+    separator = spelled;
+    separator_bytes = strlen(spelled);
+    const uint64_t of_spelled = key_of_texts();
+    separator = longer;
+    separator_bytes = sizeof longer - 1;
+    const uint64_t of_longer = key_of_texts();
+    separator = one;
+    separator_bytes = 1;
+    const uint64_t of_one = key_of_texts();
+    assert_true(of_one != none && of_one != of_longer && of_one != of_spelled && of_longer != none);
+    interrupted(&ways[0], PACKING, 3);
+    separator = longer;
+    separator_bytes = sizeof longer - 1;
+    assert_int_equal(packed(&ways[0], UINT64_MAX, &error), TOKMAP_ERROR_MISMATCH);
+    assert_non_null(strstr(error.message, "another separator of documents: it had \\x00, and this one has \\x00beta"));
+    separator = NULL;
+    separator_bytes = 0;
+    assert_int_equal(packed(&ways[0], UINT64_MAX, &error), TOKMAP_ERROR_MISMATCH);
+    separator = one;
+    separator_bytes = 1;
+    assert_int_equal(packed(&ways[0], UINT64_MAX, &error), TOKMAP_OK);
+    separator = NULL;
+    separator_bytes = 0;
+    operands[0] = "a.jsonl";
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_less_memory),
+        cmocka_unit_test(test_zero_bytes),
         cmocka_unit_test(test_nothing_is_read_again),
     };
     return cmocka_run_group_tests(tests, continued_setup, continued_teardown);
