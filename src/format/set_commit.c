@@ -551,8 +551,10 @@ static enum tokmap_status lock_take(struct set_work *work, struct tokmap_error *
                          "another process is writing this output; wait for it, or choose another name");
     if (system)
         return failed(system, work->lock,
-                      system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
-                                       : "the output cannot be created",
+                      system == ENOENT   ? "the folder of the output does not exist; create it with 'mkdir -p'"
+                      : system == EACCES ? "the output cannot be created; its folder may not be writable for you, or "
+                                           "the file may belong to another user"
+                                         : "the output cannot be created",
                       error);
     work->locked = true;
     return TOKMAP_OK;

@@ -61,8 +61,11 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 
 static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
 {
-    const char *remedy =
-        system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere" : "";
+    const char *remedy = system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere"
+                         : system == EACCES
+                             ? "; it or its folder may belong to another user, who can complete or remove the work; "
+                               "otherwise choose another name for the output"
+                             : "";
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s%s", what, remedy);
 }
 
@@ -251,6 +254,20 @@ static void file_examine(const char *path, struct input_fact *fact)
     *fact = (struct input_fact){there ? found.bytes : ABSENT, 0};
 }
 
+/* The error of an input that can be read only once, so that it is none of earlier work, or cannot be one of new work.
+ */
+static enum tokmap_status not_twice(const struct work_folder *folder, const char *path, struct tokmap_error *error)
+{
+    if (folder->found)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(path), TOKMAP_NO_OFFSET,
+                         "this input can be read only once, so the unfinished work in '%.200s' is that of a command "
+                         "with other inputs; repeat that command to continue it, or start over with "
+                         "options.start_over",
+                         folder->path);
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream_name(path), TOKMAP_NO_OFFSET,
+                     "this input is no regular file, so it cannot be read twice, which unfinished work needs");
+}
+
 /* Reads what the journal keeps of a file. */
 static enum tokmap_status file_probe(struct work_folder *folder, const char *path, struct input_fact *fact,
                                      struct tokmap_error *error)
@@ -267,8 +284,7 @@ static enum tokmap_status file_probe(struct work_folder *folder, const char *pat
     system = os_fstat(fd, &found);
     if (!system && found.kind != OS_KIND_FILE) {
         os_close(fd);
-        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
-                         "this input is no regular file, so it cannot be read twice, which unfinished work needs");
+        return not_twice(folder, path, error);
     }
     if (!system)
         system = os_pread(fd, folder->probe, (size_t)min64(found.bytes, PROBE_BYTES), 0, &first);
@@ -385,8 +401,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         if (status) {
             path = ""; /* an operand without files, which reading the inputs reports, or leaves out */
         } else if (!strcmp(path, "-")) {
-            return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream_name(path), TOKMAP_NO_OFFSET,
-                             "standard input cannot be read twice, which unfinished work needs");
+            return not_twice(folder, path, error);
         } else if (remote_kind(path)) {
             fact.bytes = inputs_bytes(inputs);
         } else if (is_output(folder, path)) {

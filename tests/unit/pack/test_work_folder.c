@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "format/set_commit.h"
@@ -174,6 +175,14 @@ static void test_list_of_inputs(void **unused)
     const char *standard[] = {"-"};
     options.operands = standard;
     options.operand_count = 1;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
+    assert_non_null(strstr(error.message, "can be read only once, so the unfinished work in 'out.work' is that of a "
+                                          "command with other inputs; repeat that command"));
+    assert_non_null(strstr(error.message, "options.start_over"));
+    assert_int_equal(unlink("a.txt"), 0);
+    assert_int_equal(mkfifo("a.txt", 0666), 0);
+    refused(TOKMAP_ERROR_MISMATCH, "can be read only once");
+    assert_int_equal(unlink("a.txt"), 0);
     options.name = "second";
     assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_UNSUPPORTED);
     assert_non_null(strstr(error.message, "cannot be read twice"));
@@ -291,6 +300,35 @@ static void test_hostile(void **unused)
     }
     free(wrong);
     free(journal);
+}
+
+/* What another user has left, and may not be opened, is refused with what to do. */
+static void test_not_permitted(void **unused)
+{
+    (void)unused;
+    make_three();
+    assert_int_equal(chmod("out.work/journal", 0444), 0);
+    assert_int_equal(chmod(".", 0755), 0);
+    if (!access("out.work/journal", W_OK)) { /* a user whom no mode stops becomes one whom it does */
+        const pid_t child = fork();
+        int ended = 0;
+        if (!child) {
+            struct tokmap_error error = {0};
+            struct work_folder *work = NULL;
+            const struct work_folder_options options = options_of();
+            const bool other = !setuid(65534) && !access(".", X_OK);
+            _exit(!other ? 77
+                  : work_folder_open(&work, &options, &error) == TOKMAP_ERROR_IO &&
+                          strstr(error.message, "choose another name for the output")
+                      ? 0
+                      : 1);
+        }
+        assert_int_equal(waitpid(child, &ended, 0), child);
+        assert_true(WIFEXITED(ended) && (WEXITSTATUS(ended) == 0 || WEXITSTATUS(ended) == 77));
+    } else {
+        refused(TOKMAP_ERROR_IO, "choose another name for the output");
+    }
+    assert_int_equal(chmod("out.work/journal", 0644), 0);
 }
 
 static void test_one_process(void **unused)
@@ -497,6 +535,7 @@ int main(void)
         cmocka_unit_test(test_moved_record),
         cmocka_unit_test(test_damaged_facts),
         cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_not_permitted),
         cmocka_unit_test(test_one_process),
         cmocka_unit_test(test_start_over),
         cmocka_unit_test(test_start_over_damaged),
