@@ -638,6 +638,22 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
     return TOKMAP_OK;
 }
 
+enum tokmap_status set_work_recover(const char *name, bool sync, bool continues, struct tokmap_error *error)
+{
+    const struct set_work_options options = {.sets = 1, .sync = sync, .continues = continues};
+    bool recovered;
+    struct set_work *work = calloc(1, sizeof *work);
+    if (!work)
+        return no_memory(error);
+    enum tokmap_status status = work_make(work, name, &options, error);
+    if (!status)
+        status = lock_take(work, error);
+    if (!status)
+        status = recover(work, &recovered, error);
+    set_work_abandon(work);
+    return status;
+}
+
 /* ---- commit ---- */
 
 static enum tokmap_status manifest_write(const struct set_work *work, const struct set *set, struct tokmap_error *error)

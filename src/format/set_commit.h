@@ -59,6 +59,12 @@ struct set_work_options {
 enum tokmap_status set_work_open(struct set_work **work, const char *name, const struct set_work_options *options,
                                  struct tokmap_error *error);
 
+/* Completes what a killed writer has left of steps 1 to 6, if there is something. sync, continues: as in
+ * set_work_options.
+ * Statuses: OK, also if there is nothing to complete; ERROR_BUSY, ERROR_IO, ERROR_NOT_FOUND, ERROR_ARGUMENT,
+ * ERROR_CORRUPT, ERROR_MEMORY. */
+enum tokmap_status set_work_recover(const char *name, bool sync, bool continues, struct tokmap_error *error);
+
 /* Removes the unfinished work that a writer has left whose sets are complete, and which a power cut has brought back: a
  * folder with units, without a journal and without steps to complete. Does nothing if another writer has the lock. */
 void set_work_clear(const char *name);

@@ -60,6 +60,15 @@ while [ -z "$first" ]; do
 done
 exits 1 tokmap pack -q $options --unit-bytes 8k --task 0/2 -o t/d b.jsonl 2>err
 holds err "another process is task 0 of 2 of this output: process $first on host $(uname -n)"
+# Nobody removes its work, and nobody is told to.
+ls t/d.work >before
+for way in '' --no-resume '--no-resume --shard-tokens 200k --unit-bytes 8k'; do
+    exits 1 tokmap pack -q $way -o t/d b.jsonl 2>err
+    holds err "t/d.work: process $first on host $(uname -n) is at work here, as task 0 of 2; wait for it"
+    equal "$(grep -c -e --no-resume err)" 0
+    ls t/d.work >after
+    same before after
+done
 holds status '1 working, 0 done, 0 to run again, 0 failed, 0 stopped without an end, 1 not begun'
 holds status ' units'
 tokmap pack --status t/d --json >json

@@ -10,6 +10,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/corpus_range.h"
+#include "format/set_commit.h"
 #include "pack.h"
 #include "pack_also.h"
 #include "pack_facts.h"
@@ -20,10 +21,12 @@
 #include "task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
+#include "work_busy.h"
 #include "work_folder.h"
 
 #define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
 #define BUSY_TRIES 36000                  /* half an hour: it reads a part of each input */
+#define LOCK_TRIES 20                     /* a second: another process has the lock of the output for a moment */
 
 struct tasks {
     const struct pack_tasks_options *options;
@@ -63,8 +66,9 @@ static bool is_work(const char *folder, const char *entry, bool journal)
 }
 
 /* Compares options and inputs with those of the work that has begun, or begins it. Without `create`, *absent says that
- * there is none. */
-static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *absent, struct tokmap_error *error)
+ * there is none; *found: it had begun. */
+static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *absent, bool *found,
+                                       struct tokmap_error *error)
 {
     const struct pack_options *pack = tasks->options->pack;
     const struct pack_units *units = tasks->options->units;
@@ -103,6 +107,7 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
             status = TOKMAP_OK;
     }
     *absent = !status && !folder;
+    *found = !status && folder && work_folder_found(folder);
     work_folder_close(folder);
     pack_facts_free(&facts);
     return status;
@@ -619,8 +624,8 @@ static enum tokmap_status also_finish(const struct tasks *tasks, bool again, str
     return outcome->by_other ? TOKMAP_OK : status;
 }
 
-/* Names the shards if all units are finished. */
-static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
+/* Names the shards if all units are finished. ERROR_BUSY: another process has the lock. */
+static enum tokmap_status names_give(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
     struct pack_tasks_outcome *outcome = tasks->outcome;
@@ -649,10 +654,6 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
     if (pack->also && (!status || (named && pack_also_pending(pack, tasks->folder))))
         return also_finish(tasks, status != TOKMAP_OK, result, error);
     outcome->finished = !status;
-    if (status == TOKMAP_ERROR_BUSY && !options->finish) { /* another process has seen the same */
-        outcome->by_other = true;
-        return TOKMAP_OK;
-    }
     const bool over = (status == TOKMAP_ERROR_EXISTS && incomplete) || /* a process was killed after it named all */
                       (status == TOKMAP_ERROR_NOT_FOUND && pack->replace &&
                        pack_is_finished(pack, options->units, tasks->folder, &tasks->found, result));
@@ -663,22 +664,105 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
     return status && by_other(tasks, status) ? TOKMAP_OK : status;
 }
 
+/* Another process has the lock, probably since it has seen, too, that all units are finished. Waits until it has
+ * recorded that the set is complete, or has named it: *recorded; or has given the lock back. */
+static enum tokmap_status other_wait(const struct tasks *tasks, bool *recorded, struct tokmap_error *error)
+{
+    const struct pack_options *pack = tasks->options->pack;
+    for (uint64_t i = 0; i < BUSY_TRIES; i++) {
+        bool incomplete = false;
+        *recorded = is_named(tasks) || (!pack_names_check(pack, &incomplete, NULL) && incomplete);
+        if (*recorded || (i && !work_is_locked(pack->prefix)))
+            return TOKMAP_OK;
+        if (pack->stop && pack->stop(pack->user))
+            return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        os_sleep_ns(BUSY_WAIT_NS);
+    }
+    return work_locked_error(pack->prefix, error);
+}
+
+/* Names the shards if all units are finished, or leaves that to a process that is doing it, but only once whoever
+ * comes after that one must complete it: until then the lock may be that of other work, or go without a result. */
+static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
+{
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    const char *prefix = tasks->options->pack->prefix;
+    enum tokmap_status status = TOKMAP_ERROR_BUSY;
+    for (int i = 0; i < LOCK_TRIES && status == TOKMAP_ERROR_BUSY; i++) {
+        bool recorded = false;
+        status = names_give(tasks, result, error);
+        if (status != TOKMAP_ERROR_BUSY || tasks->options->finish)
+            return status;
+        const enum tokmap_status waited = other_wait(tasks, &recorded, error);
+        if (waited)
+            return waited;
+        outcome->by_other = recorded;
+        outcome->finished = recorded && is_named(tasks) && !pack_also_begun(prefix);
+        if (recorded)
+            return TOKMAP_OK;
+    }
+    return status;
+}
+
+/* A process was killed while it gave the shards their names, or does it now: completes that, or leaves it to it. */
+static enum tokmap_status naming_complete(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    const struct pack_options *pack = options->pack;
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    enum tokmap_status status = set_work_recover(pack->prefix, pack->sync, true, error);
+    outcome->finished = !status;
+    outcome->by_other = !status || (status == TOKMAP_ERROR_BUSY && !options->finish);
+    outcome->done_before = outcome->by_other ? outcome->end - outcome->first : 0;
+    if (!status && pack_also_pending(pack, tasks->folder))
+        return also_finish(tasks, true, result, error);
+    if (!status)
+        status = pack_work_clear(tasks->folder, pack->sync, error);
+    return status == TOKMAP_ERROR_BUSY && outcome->by_other ? TOKMAP_OK : status;
+}
+
+/* Checks the names, before there is work of units: no process that packs in one piece may be at work on the output, and
+ * what such a one has left that was killed while it named its shards is completed. What holds the lock for a moment is
+ * waited for, such as another task that does the same. */
+static enum tokmap_status names_take(struct tasks *tasks, bool *incomplete, struct tokmap_error *error)
+{
+    const struct pack_options *pack = tasks->options->pack;
+    enum tokmap_status status = TOKMAP_OK;
+    for (int i = 0; i < LOCK_TRIES && !status; i++) {
+        if (i)
+            os_sleep_ns(BUSY_WAIT_NS);
+        status = pack_names_check(pack, incomplete, error);
+        if (status || work_folder_exists(pack->prefix) || (!*incomplete && !work_is_locked(pack->prefix)))
+            return status;
+        if (*incomplete) {
+            status = set_work_recover(pack->prefix, pack->sync, false, error);
+            tasks->named = manifest_find(pack, &tasks->manifest); /* by this process */
+        }
+        status = status == TOKMAP_ERROR_BUSY ? TOKMAP_OK : status;
+        if (!status && pack->stop && pack->stop(pack->user))
+            status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+    }
+    return status ? status : work_locked_error(pack->prefix, error);
+}
+
 static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
-    bool absent = false, incomplete = false;
+    bool absent = false, found = false, incomplete = false;
     tasks->named = manifest_find(options->pack, &tasks->manifest);
     enum tokmap_status status = TOKMAP_OK;
     if (pack_also_pending(options->pack, tasks->folder)) {
-        status = work_compare(tasks, false, &absent, error);
+        status = work_compare(tasks, false, &absent, &found, error);
         if (status || !absent)
             return status ? status : also_finish(tasks, true, result, error);
     }
-    status = pack_names_check(options->pack, &incomplete, error);
+    status = names_take(tasks, &incomplete, error);
     if (status == TOKMAP_ERROR_EXISTS)
         pack_work_settle(options->pack, tasks->folder);
     if (!status)
-        status = work_compare(tasks, !options->finish, &absent, error);
+        status = work_compare(tasks, !options->finish, &absent, &found, error);
+    if (!status && found && incomplete)
+        return naming_complete(tasks, result, error);
     if (!status && (absent || !options->pack->replace) && by_other(tasks, status)) {
         if (!absent && tasks->outcome->finished) /* a journal that this process has made, or the rest of the work */
             status = pack_work_clear(tasks->folder, options->pack->sync, error);
@@ -726,10 +810,11 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     if (!tasks.folder || !tasks.now || (pack->skipped_taker && !unit_record_key(pack, &tasks.key)))
         status = no_memory(error);
     if (!status && pack->start_over)
-        (void)pack_work_clear(tasks.folder, false, NULL);
+        status = work_start_over(pack->prefix, tasks.folder, error);
+    const bool others = status != TOKMAP_OK; /* what is in the folder is not the work of this process */
     if (!status)
         status = work_do(&tasks, result, error);
-    result->kept = status != TOKMAP_OK && work_folder_exists(pack->prefix);
+    result->kept = status != TOKMAP_OK && !others && work_folder_exists(pack->prefix);
     result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);
     result->stream_before = result->counts.stream_bytes - min64(outcome->stream_now, result->counts.stream_bytes);
     pack_found_free(&tasks.found);

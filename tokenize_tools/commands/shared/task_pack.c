@@ -7,8 +7,8 @@
 
 #include "common/error.h"
 #include "pack/pack.h"
-#include "pack/pack_finish.h"
 #include "pack/task_status.h"
+#include "pack/work_busy.h"
 #include "pack/work_folder.h"
 #include "text/path.h"
 
@@ -54,12 +54,15 @@ static enum tokmap_status whole_pack(const struct pack_options *options, const c
     if (looks && !folder)
         return error_set_memory(error, "a path", 0);
     const bool there = folder && !task_status_list(folder, false, &list, &count, &unused) && count;
-    if (there && !options->start_over && work_folder_exists(options->prefix))
-        status = error_set(error, TOKMAP_ERROR_MISMATCH, folder, TOKMAP_NO_OFFSET,
-                           "here is the unfinished work of tasks, and this command packs in one piece: repeat "
-                           "the tasks' command, or start over with options.start_over");
-    else if (there)
-        (void)pack_work_clear(folder, false, NULL);
+    if (there && !options->start_over && work_folder_exists(options->prefix)) {
+        status = work_idle_check(options->prefix, folder, error);
+        if (!status)
+            status = error_set(error, TOKMAP_ERROR_MISMATCH, folder, TOKMAP_NO_OFFSET,
+                               "here is the unfinished work of tasks, and this command packs in one piece: repeat "
+                               "the tasks' command, or start over with options.start_over");
+    } else if (there) {
+        status = work_start_over(options->prefix, folder, error);
+    }
     free(list);
     free(folder);
     return status ? status : pack_run(options, operands, operand_count, result, error);
