@@ -7,7 +7,11 @@
  * two commits they are those of the committed batches, which the journal saves.
  *
  * The journal saves the keys of committed documents as well, those that are not duplicates. Only if they have no room
- * in memory, a process that continues reads the inputs once to find all duplicates before it packs the next document.
+ * in memory, a process that continues asks the stages before it packs the next document.
+ *
+ * Example: the documents a b a c b, and room for one key in the table. At b the table is full. The stages compare all
+ * five documents, and list 2, a duplicate of 0, and 4, a duplicate of 1. The work continues with document 1, and drops
+ * 2 and 4. What was decided before it, with the table, is in the list as well, and is skipped there.
  */
 #include "drop_filter.h"
 
@@ -19,7 +23,6 @@
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "text/path.h"
 
 /* What is known of a document before it is compared with earlier ones. */
 struct judged {
@@ -55,27 +58,30 @@ struct drop_item {
     bool lacks_keys;             /* but not of all */
     struct bytes_buffer decided; /* struct decided of the documents that are dropped or begin an input */
     struct place_counter places; /* after the batch */
-    struct place_counter listed; /* duplicates_listed() */
+    struct place_counter listed; /* of the documents that stages have compared */
     struct ngram_search search;
 };
 
 struct drop_filter {
     struct drop_filter_options options;
     struct drop_item *items;
-    char *folder;
-    struct duplicates *duplicates; /* NULL: they are kept */
-    struct drop_list *known;       /* the stages before have decided; NULL: they have not */
-    struct dropped_writer *list;   /* NULL: nothing is written */
-    uint64_t *listed;              /* of each n-gram: 1 + its number in the list, or 0 */
-    struct bytes_buffer ngrams;    /* u64: those in the list, in its order */
-    size_t ngrams_saved;           /* bytes of them that the last save has passed on, and that are on storage */
+    bool tabled;                      /* duplicates are found by the table, at least at first */
+    struct key_table table;           /* of all documents before, unless `known` has the answers */
+    bool is_full;                     /* it lacks keys that were restored */
+    const struct drop_source *source; /* what the stages have found, of which `known` is the list */
+    struct drop_list *known;          /* NULL: no stages have decided */
+    struct place_counter compared;    /* of the documents of the stages, also of those of a killed process */
+    struct dropped_writer *list;      /* NULL: nothing is written */
+    uint64_t *ngram_numbers;          /* of each n-gram: 1 + its number in the list, or 0 */
+    struct bytes_buffer ngrams;       /* u64: those in the list, in its order */
+    size_t ngrams_saved;              /* bytes of them that the last save has passed on, and that are on storage */
     size_t ngrams_passed;
     struct bytes_buffer keys; /* of committed documents, which were not passed on yet */
     bool saves;
     bool lacks_keys, forgets;    /* of committed documents, the journal does not have all; cannot have any */
     struct place_counter places; /* of all batches that were decided */
     struct place_counter done;   /* of those that are committed */
-    struct place_counter second; /* duplicates_listed() of the last of these */
+    struct place_counter listed; /* `compared`, when the last of these was decided */
     struct drop_counts counts;   /* of those that are committed */
 };
 
@@ -85,19 +91,47 @@ static enum tokmap_status ngrams_begin(struct drop_filter *filter, struct tokmap
     if (!filter->options.drop->ngrams)
         return TOKMAP_OK;
     ngram_set_counts(filter->options.drop->ngrams, &counts);
-    filter->listed = calloc((size_t)counts.listed, sizeof *filter->listed);
-    return filter->listed ? TOKMAP_OK
-                          : error_set_memory(error, "the excluded n-grams", counts.listed * sizeof *filter->listed);
+    filter->ngram_numbers = calloc((size_t)counts.listed, sizeof *filter->ngram_numbers);
+    return filter->ngram_numbers
+               ? TOKMAP_OK
+               : error_set_memory(error, "the excluded n-grams", counts.listed * sizeof *filter->ngram_numbers);
 }
 
-/* Takes what the stages before have found. */
-static enum tokmap_status known_begin(struct drop_filter *filter, struct tokmap_error *error)
+static bool is_changed(const struct place_counter *a, const struct place_counter *b)
 {
-    struct drop_source source = *filter->options.source;
+    return a->documents != b->documents || a->digest != b->digest;
+}
+
+static enum tokmap_status inputs_changed(const struct drop_filter *filter, const struct place_counter *compared,
+                                         const struct place_counter *now, struct tokmap_error *error)
+{
+    if (filter->list)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, NULL, TOKMAP_NO_OFFSET,
+                         "the inputs have changed while they were read: the search for duplicates found %" PRIu64
+                         " documents, and the packing found %" PRIu64
+                         " or others; pack inputs that do not change, and begin again with options.start_over",
+                         compared->documents, now->documents);
+    return error_set(error, TOKMAP_ERROR_MISMATCH, filter->source->folder, TOKMAP_NO_OFFSET,
+                     "the inputs have changed since they were read for the first time: the search found %" PRIu64
+                     " documents in unit %" PRIu64 ", and the packing found %" PRIu64
+                     " or others; remove this folder, and begin again with inputs that do not change",
+                     compared->documents, filter->source->unit, now->documents);
+}
+
+/* Takes what stages have found. continues: some documents were decided before. */
+static enum tokmap_status known_begin(struct drop_filter *filter, const struct drop_source *found, bool continues,
+                                      struct tokmap_error *error)
+{
+    struct drop_source source = *found;
     const struct stage_id scan = stage_scan_id(source.folder, source.key, source.unit);
+    filter->source = found;
+    /* The documents before were dropped by what a killed process has found, which may be gone since then. */
+    if (filter->compared.documents && is_changed(&filter->compared, source.places))
+        return inputs_changed(filter, &filter->compared, source.places, error);
+    filter->compared = *source.places;
     filter->counts.by_minhash = filter->options.drop->minhash != NULL;
     filter->counts.read_twice = true;
-    source.continues = filter->options.resume != NULL;
+    source.continues = continues;
     const enum tokmap_status status = stage_bytes_from(&scan, SCAN_PLACES, &filter->counts.file_bytes, error);
     return status ? status : drop_list_open(&filter->known, &source, error);
 }
@@ -110,31 +144,25 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
         return error_set_memory(error, "what is left out", sizeof *made);
     made->options = *options;
     made->items = calloc(options->items, sizeof *made->items);
-    made->folder = options->name ? path_folder(options->name) : NULL;
-    if (!made->items || (options->name && !made->folder))
+    if (!made->items)
         return error_set_memory(error, "what is left out", options->items * sizeof *made->items);
-    made->options.inputs.memory = options->drop->memory;
-    made->options.inputs.folder = made->folder;
-    made->options.inputs.continues = options->resume && options->resume->lacks_keys;
-    if (options->resume)
-        made->options.inputs.listed = options->resume->listed;
-    made->saves = options->saves && options->drop->duplicates && !options->source;
+    made->tabled = options->drop->duplicates && !options->source;
+    made->saves = options->saves && made->tabled;
+    key_table_init(&made->table, options->compare ? options->drop->memory : UINT64_MAX);
+    if (options->resume) { /* the numbers of the killed process */
+        made->places = made->done = options->resume->places;
+        made->counts = options->resume->counts;
+        made->lacks_keys = made->is_full = options->resume->lacks_keys;
+        made->listed = made->compared = options->resume->listed;
+    }
     assert(options->source || !options->drop->minhash);
-    enum tokmap_status status = options->source ? known_begin(made, error) : TOKMAP_OK;
-    if (!status && (options->name || !options->source))
-        status = ngrams_begin(made, error);
-    if (!status && options->drop->duplicates && !options->source)
-        status = duplicates_new(&made->duplicates, &made->options.inputs, error);
+    enum tokmap_status status = options->name || !options->source ? ngrams_begin(made, error) : TOKMAP_OK;
     if (!status && options->name && options->resume)
         status = dropped_writer_reopen(&made->list, options->name, &options->resume->list, error);
     else if (!status && options->name)
         status = dropped_writer_open(&made->list, options->name, error);
-    if (options->resume) { /* the numbers of the killed process */
-        made->places = made->done = options->resume->places;
-        made->counts = options->resume->counts;
-        made->lacks_keys = options->resume->lacks_keys;
-        made->second = options->resume->listed;
-    }
+    if (!status && options->source)
+        status = known_begin(made, options->source, options->resume != NULL, error);
     return status;
 }
 
@@ -158,11 +186,10 @@ void drop_filter_free(struct drop_filter *filter)
         ngram_search_free(&filter->items[i].search);
     }
     free(filter->items);
-    free(filter->folder);
-    free(filter->listed);
+    free(filter->ngram_numbers);
     bytes_free(&filter->ngrams);
     bytes_free(&filter->keys);
-    duplicates_free(filter->duplicates);
+    key_table_free(&filter->table);
     drop_list_free(filter->known);
     dropped_writer_free(filter->list);
     free(filter);
@@ -174,13 +201,14 @@ void drop_filter_free(struct drop_filter *filter)
 static enum tokmap_status batch_judge(const struct drop_filter *filter, struct drop_item *of,
                                       const struct corpus_batch *batch, struct tokmap_error *error)
 {
-    const struct ngram_set *ngrams = filter->known ? NULL : filter->options.drop->ngrams;
+    const struct drop_filter_options *options = &filter->options;
+    const struct ngram_set *ngrams = options->source ? NULL : options->drop->ngrams;
     enum tokmap_status status = TOKMAP_OK;
     of->judged.count = 0;
     for (uint64_t i = 0; i < batch->document_count && !status; i++) {
         const struct corpus_document *document = &batch->documents[i];
         struct judged judged = {.ngram = NGRAM_NONE};
-        if (filter->duplicates || filter->known)
+        if (filter->tabled || options->source)
             judged.key = document_key(document);
         if (ngrams)
             status = ngram_set_find(ngrams, &of->search, document->text, document->bytes, document->second,
@@ -210,7 +238,7 @@ static bool ngram_number(struct drop_filter *filter, uint64_t ngram)
 {
     if (!bytes_append(&filter->ngrams, &ngram, sizeof ngram))
         return false;
-    filter->listed[ngram] = filter->ngrams.count / sizeof ngram;
+    filter->ngram_numbers[ngram] = filter->ngrams.count / sizeof ngram;
     return true;
 }
 
@@ -222,15 +250,15 @@ static enum tokmap_status excluded_list(struct drop_filter *filter, const struct
     filter->counts.excluded++;
     if (!filter->list)
         return TOKMAP_OK;
-    if (!filter->listed[ngram]) {
+    if (!filter->ngram_numbers[ngram]) {
         ngram_set_origin(filter->options.drop->ngrams, ngram, &origin);
         status = dropped_writer_ngram(filter->list, origin.text, origin.bytes, origin.path, origin.record, error);
         if (!status && !ngram_number(filter, ngram))
             status = error_set_memory(error, "the list of n-grams", filter->ngrams.count);
     }
-    return status
-               ? status
-               : dropped_writer_excluded(filter->list, place->input, place->record, filter->listed[ngram] - 1, error);
+    return status ? status
+                  : dropped_writer_excluded(filter->list, place->input, place->record, filter->ngram_numbers[ngram] - 1,
+                                            error);
 }
 
 static enum tokmap_status duplicate_list(struct drop_filter *filter, const struct document_place *place,
@@ -243,7 +271,44 @@ static enum tokmap_status duplicate_list(struct drop_filter *filter, const struc
                         : TOKMAP_OK;
 }
 
-/* Says what the stages before have decided about a document. What is listed must be right. */
+/* ---- duplicates ---- */
+
+/* The table has no room: lets stages find the duplicates. END: the work has failed elsewhere. */
+static enum tokmap_status table_replace(struct drop_filter *filter, struct ordered_workers *workers,
+                                        struct work_item *item, struct tokmap_error *error)
+{
+    const struct drop_source *found;
+    if (!ordered_workers_wait_turn(workers, item))
+        return TOKMAP_END;
+    key_table_free(&filter->table);
+    const enum tokmap_status status = filter->options.compare(filter->options.self, &found, error);
+    return status ? status : known_begin(filter, found, true, error);
+}
+
+/* Asks the table about a document. *is_known: it has an answer. */
+static enum tokmap_status table_find(struct drop_filter *filter, struct hash128 key, struct decided *decided,
+                                     bool *is_duplicate, bool *is_known, struct tokmap_error *error)
+{
+    const struct document_place *place = &decided->place, *kept = &decided->kept;
+    *is_known = true;
+    switch (key_table_find(&filter->table, key, place, &decided->kept)) {
+    case KEY_FOUND:
+        *is_duplicate = true;
+        if (kept->input < place->input || (kept->input == place->input && kept->record < place->record))
+            return TOKMAP_OK;
+        return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                         "the journal of the unfinished work is damaged; start over with options.start_over");
+    case KEY_ADDED:
+        return TOKMAP_OK;
+    case KEY_NO_MEMORY:
+        return error_set_memory(error, "the keys of documents", filter->table.bytes);
+    case KEY_NO_ROOM:
+        *is_known = false;
+    }
+    return TOKMAP_OK;
+}
+
+/* Says what stages have decided about a document. What is listed must be right. */
 static enum tokmap_status known_find(const struct drop_filter *filter, struct decided *decided, bool *is_duplicate,
                                      struct tokmap_error *error)
 {
@@ -254,37 +319,54 @@ static enum tokmap_status known_find(const struct drop_filter *filter, struct de
     const enum tokmap_status status = drop_list_find(filter->known, place, &is_dropped, &record, error);
     if (status || !is_dropped)
         return status;
-    decided->is_excluded = record.second == STAGE_EXCLUDED;
-    *is_duplicate = !decided->is_excluded;
+    const bool is_excluded = record.second == STAGE_EXCLUDED;
+    *is_duplicate = !is_excluded;
+    decided->is_excluded = decided->is_excluded || is_excluded;
     if (!filter->list)
         return TOKMAP_OK;
     if (filter->options.drop->ngrams)
         ngram_set_counts(filter->options.drop->ngrams, &counts);
-    decided->ngram = decided->is_excluded ? record.first : NGRAM_NONE;
+    if (is_excluded)
+        decided->ngram = record.first;
     decided->kept = (struct document_place){.record = record.first, .input = (uint32_t)record.second};
-    const bool good = decided->is_excluded ? record.first < counts.listed
-                                           : record.second < place->input ||
-                                                 (record.second == place->input && record.first < place->record);
+    const bool good =
+        is_excluded ? record.first < counts.listed
+                    : record.second < place->input || (record.second == place->input && record.first < place->record);
     return good ? TOKMAP_OK
-                : error_set(error, TOKMAP_ERROR_CORRUPT, filter->options.source->folder, TOKMAP_NO_OFFSET,
+                : error_set(error, TOKMAP_ERROR_CORRUPT, filter->source->folder, TOKMAP_NO_OFFSET,
                             "what the stages have found is damaged; start over with options.start_over");
 }
 
-/* Decides about a document. */
-static enum tokmap_status document_decide(struct drop_filter *filter, const struct corpus_batch *batch,
-                                          const struct corpus_document *document, const struct judged *judged,
-                                          struct decided *decided, struct tokmap_error *error)
+/* Says whether a document is a duplicate of one before it, or a near-duplicate, or what else stages say. */
+static enum tokmap_status duplicate_find(struct drop_filter *filter, struct ordered_workers *workers,
+                                         struct work_item *item, struct hash128 key, struct decided *decided,
+                                         bool *is_duplicate, struct tokmap_error *error)
 {
-    const struct corpus_part *part = &batch->parts[document->part];
+    enum tokmap_status status = TOKMAP_OK;
+    if (filter->tabled && !filter->known) {
+        bool is_known = false;
+        if (!filter->is_full)
+            status = table_find(filter, key, decided, is_duplicate, &is_known, error);
+        if (status || is_known)
+            return status;
+        status = table_replace(filter, workers, item, error);
+    }
+    return !status && filter->known ? known_find(filter, decided, is_duplicate, error) : status;
+}
+
+/* Decides about a document. */
+static enum tokmap_status document_decide(struct drop_filter *filter, struct ordered_workers *workers,
+                                          struct work_item *item, const struct corpus_document *document,
+                                          const struct judged *judged, struct decided *decided,
+                                          struct tokmap_error *error)
+{
+    const struct corpus_part *part = &item->batch.parts[document->part];
     bool is_new, is_duplicate = false;
     *decided = (struct decided){.ngram = judged->ngram, .is_excluded = judged->ngram != NGRAM_NONE};
     enum tokmap_status status =
         place_counter_next(&filter->places, part, document->record, judged->key, &decided->place, &is_new, error);
-    if (!status && filter->duplicates)
-        status =
-            duplicates_find(filter->duplicates, judged->key, &decided->place, &is_duplicate, &decided->kept, error);
-    if (!status && filter->known)
-        status = known_find(filter, decided, &is_duplicate, error);
+    if (!status)
+        status = duplicate_find(filter, workers, item, judged->key, decided, &is_duplicate, error);
     if (is_new)
         decided->new_input = part->path;
     decided->is_duplicate = is_duplicate;
@@ -298,30 +380,32 @@ static enum tokmap_status key_note(const struct drop_filter *filter, struct drop
 {
     const struct saved_key key = {
         .low = judged->key.low, .high = judged->key.high, .record = place->record, .input = place->input};
-    of->lacks_keys = of->lacks_keys || duplicates_are_listed(filter->duplicates);
+    of->lacks_keys = of->lacks_keys || filter->known;
     if (of->lacks_keys || bytes_append(&of->keys, &key, sizeof key))
         return TOKMAP_OK;
     return error_set_memory(error, "the keys of a batch", of->keys.count);
 }
 
-/* Decides about all documents of a batch, and removes those that are dropped. */
-static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_item *of, struct corpus_batch *batch,
+/* Decides about all documents of a batch, and removes those that are dropped. END: the work has failed elsewhere. */
+static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_item *of,
+                                       struct ordered_workers *workers, struct work_item *item,
                                        struct tokmap_error *error)
 {
+    struct corpus_batch *batch = &item->batch;
     const uint64_t count = batch->document_count;
     const bool minhash = filter->options.drop->minhash != NULL;
     uint64_t kept = 0;
     enum tokmap_status status = TOKMAP_OK;
     of->decided.count = of->keys.count = 0;
     of->lacks_keys = false;
-    for (uint64_t i = 0; filter->duplicates && i < count; i++)
-        duplicates_prefetch(filter->duplicates, ((const struct judged *)(const void *)of->judged.bytes)[i].key);
+    for (uint64_t i = 0; filter->tabled && !filter->known && i < count; i++)
+        key_table_prefetch(&filter->table, ((const struct judged *)(const void *)of->judged.bytes)[i].key);
     for (uint64_t i = 0; i < count && !status; i++) {
         const struct corpus_document document = batch->documents[i];
         struct judged judged;
         struct decided decided;
         memcpy(&judged, of->judged.bytes + i * sizeof judged, sizeof judged);
-        status = document_decide(filter, batch, &document, &judged, &decided, error);
+        status = document_decide(filter, workers, item, &document, &judged, &decided, error);
         if (!status && filter->saves && !decided.is_duplicate)
             status = key_note(filter, of, &judged, &decided.place, error);
         if (status)
@@ -337,8 +421,7 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
                                                  : CORPUS_REASON_DUPLICATE);
     }
     of->places = filter->places;
-    if (filter->duplicates)
-        of->listed = duplicates_listed(filter->duplicates);
+    of->listed = filter->compared;
     batch->document_count = status ? 0 : kept;
     return status;
 }
@@ -355,10 +438,10 @@ enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_
         batch->document_count = 0;
         return TOKMAP_OK;
     }
-    status = batch_decide(filter, of, batch, error);
+    status = batch_decide(filter, of, workers, item, error);
     if (!status)
         ordered_workers_pass(workers);
-    return status;
+    return status == TOKMAP_END ? TOKMAP_OK : status;
 }
 
 enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struct work_item *item,
@@ -377,7 +460,7 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
             status = duplicate_list(filter, &decided.place, &decided.kept, error);
     }
     filter->done = of->places;
-    filter->second = of->listed;
+    filter->listed = of->listed;
     filter->lacks_keys = filter->lacks_keys || of->lacks_keys;
     if (!status && filter->saves && !filter->forgets && !filter->lacks_keys &&
         !bytes_append(&filter->keys, of->keys.bytes, of->keys.count))
@@ -391,7 +474,7 @@ enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_stat
                                     struct tokmap_error *error)
 {
     state->places = filter->done;
-    state->listed = filter->second;
+    state->listed = filter->listed;
     state->counts = filter->counts;
     state->counts.documents = filter->done.documents;
     state->lacks_keys = filter->lacks_keys;
@@ -439,21 +522,25 @@ static enum tokmap_status load_failed(const struct drop_filter *filter, struct t
                      "the journal of the unfinished work is damaged; start over with options.start_over");
 }
 
-/* Takes the keys of documents that are not duplicates. */
-static enum tokmap_status keys_load(const struct drop_filter *filter, const uint8_t *bytes, size_t count,
+/* Takes the keys of documents that are not duplicates, as long as they have room. */
+static enum tokmap_status keys_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    if (!filter->duplicates || count % sizeof(struct saved_key))
+    if (!filter->tabled || count % sizeof(struct saved_key))
         return load_failed(filter, error);
     for (size_t at = 0; at < count && !status; at += sizeof(struct saved_key)) {
         struct saved_key saved;
+        struct document_place kept;
         memcpy(&saved, bytes + at, sizeof saved);
         const struct hash128 key = {saved.low, saved.high};
         const struct document_place place = {.record = saved.record, .input = saved.input};
-        status = saved.input < filter->options.resume->places.inputs
-                     ? duplicates_restore(filter->duplicates, key, &place, error)
-                     : load_failed(filter, error);
+        if (saved.input >= filter->options.resume->places.inputs)
+            return load_failed(filter, error);
+        const enum key_found found = filter->is_full ? KEY_NO_ROOM : key_table_find(&filter->table, key, &place, &kept);
+        filter->is_full = found == KEY_NO_ROOM;
+        if (found == KEY_NO_MEMORY)
+            status = error_set_memory(error, "the keys of documents", filter->table.bytes);
     }
     return status;
 }
@@ -469,7 +556,7 @@ enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, c
         ngram_set_counts(filter->options.drop->ngrams, &counts);
     for (size_t at = 0; at < count && good; at += sizeof(uint64_t)) {
         const uint64_t ngram = load64(bytes + at);
-        good = ngram < counts.listed && !filter->listed[ngram];
+        good = ngram < counts.listed && !filter->ngram_numbers[ngram];
         if (good && !ngram_number(filter, ngram))
             return error_set_memory(error, "the list of n-grams", filter->ngrams.count);
     }
@@ -479,38 +566,17 @@ enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, c
 
 /* ---- the end ---- */
 
-/* Whether the documents of the unit are those that the scan has found. */
-static enum tokmap_status known_finish(const struct drop_filter *filter, struct tokmap_error *error)
-{
-    const struct place_counter *scanned = filter->options.source->places, *now = &filter->places;
-    if (scanned->documents == now->documents && scanned->digest == now->digest)
-        return drop_list_end(filter->known, error);
-    if (filter->list)
-        return error_set(error, TOKMAP_ERROR_MISMATCH, NULL, TOKMAP_NO_OFFSET,
-                         "the inputs have changed while they were read: the search for duplicates found %" PRIu64
-                         " documents, and the packing found %" PRIu64
-                         " or others; pack inputs that do not change, and begin again with options.start_over",
-                         scanned->documents, now->documents);
-    return error_set(error, TOKMAP_ERROR_MISMATCH, filter->options.source->folder, TOKMAP_NO_OFFSET,
-                     "the inputs have changed since they were read for the first time: the search found %" PRIu64
-                     " documents in unit %" PRIu64 ", and the packing found %" PRIu64
-                     " or others; remove this folder, and begin again with inputs that do not change",
-                     scanned->documents, filter->options.source->unit, now->documents);
-}
-
 enum tokmap_status drop_filter_check(struct drop_filter *filter, struct tokmap_error *error)
 {
-    const enum tokmap_status status =
-        filter->duplicates ? duplicates_finish(filter->duplicates, &filter->places, error) : TOKMAP_OK;
-    return !status && filter->known ? known_finish(filter, error) : status;
+    if ((filter->known || filter->compared.documents) && is_changed(&filter->compared, &filter->places))
+        return inputs_changed(filter, &filter->compared, &filter->places, error);
+    return filter->known ? drop_list_end(filter->known, error) : TOKMAP_OK;
 }
 
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
                                       struct tokmap_error *error)
 {
     filter->counts.documents = filter->places.documents;
-    if (filter->duplicates)
-        filter->counts.read_twice = duplicates_read_twice(filter->duplicates, &filter->counts.file_bytes);
     *counts = filter->counts;
     return filter->list ? dropped_writer_finish(filter->list, filter->counts.documents, filter->options.sync, error)
                         : TOKMAP_OK;

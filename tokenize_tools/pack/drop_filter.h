@@ -2,6 +2,12 @@
  * drop_filter.h - leaves documents out between reading and encoding: duplicates or near-duplicates of earlier
  * documents, and documents that contain an excluded n-gram.
  *
+ * The keys of documents are in a table in memory (key_table.h) until it would need more than options.memory bytes. Then
+ * the caller compares the documents of all inputs in stages whose files a killed process leaves to the next one
+ * (drop_stages.h), while the packing waits, and from then on their list answers instead of the table. So small inputs
+ * are read once, and the memory for large ones does not grow with them. Both ways find the same documents: those that
+ * are not the first of their key in the order of the inputs.
+ *
  * Which documents are left out is a function of the inputs and options alone. A document with an excluded n-gram is
  * dropped for that, and so are all its duplicates; it takes no part in the search for near-duplicates. Documents are
  * compared whole, so the corpus must not cut them. What was dropped is listed in NAME.dropped (format/dropped_file.h).
@@ -10,7 +16,6 @@
 #define TOKMAP_PACK_DROP_FILTER_H
 
 #include "drop_list.h"
-#include "duplicates.h"
 #include "format/dropped_writer.h"
 #include "format/index_writer.h"
 #include "minhash.h"
@@ -20,7 +25,7 @@
 struct drop_options {
     bool duplicates;
     const struct minhash_form *minhash; /* near-duplicates are dropped; NULL: they are kept */
-    uint64_t memory;                    /* for their keys; see duplicates.h */
+    uint64_t memory;                    /* for their keys */
     const struct ngram_set *ngrams;     /* NULL: none are excluded */
 };
 
@@ -30,15 +35,15 @@ struct drop_counts {
     uint64_t duplicates, near_duplicates, excluded;
     bool by_minhash;     /* near-duplicates were searched */
     bool read_twice;     /* the inputs were read a second time for the duplicates */
-    uint64_t file_bytes; /* the most that their keys needed in a file; of units, in all of them */
+    uint64_t file_bytes; /* that their keys needed in a file; of units, in all of them */
 };
 
 /* All that the journal saves, beside what is passed to its sink: numbers of listed n-grams, and the keys of documents
  * that are not duplicates. */
 struct drop_state {
     struct place_counter places; /* of the documents of committed batches */
-    struct place_counter listed; /* of the documents of the second reading; no documents: there was none */
-    uint64_t lacks_keys;         /* of some of them: the inputs must be read again */
+    struct place_counter listed; /* of the documents that stages have compared; no documents: there were no stages */
+    uint64_t lacks_keys;         /* of some of them: the stages must answer */
     struct drop_counts counts;
     struct dropped_state list;
 };
@@ -47,13 +52,16 @@ struct drop_filter;
 
 struct drop_filter_options {
     const struct drop_options *drop;
-    const char *name;                 /* of the output, for NAME.dropped; NULL: nothing is written */
-    bool sync;                        /* as in shard_writer.h */
-    uint32_t items;                   /* ordered_workers_item_count() */
-    struct duplicates_options inputs; /* how they are read again; memory and folder are overwritten */
+    const char *name; /* of the output, for NAME.dropped; NULL: nothing is written */
+    bool sync;        /* as in shard_writer.h */
+    uint32_t items;   /* ordered_workers_item_count() */
     /* Which documents are dropped, as the stages before have found, which must precede for near-duplicates. NULL: no
      * stages precede. */
     const struct drop_source *source;
+    /* The table of keys is full, and all batches before this one are committed: compares the documents of all inputs,
+     * and sets *found to what is dropped, which then stays valid. Statuses: any. NULL: the table has no limit. */
+    enum tokmap_status (*compare)(void *self, const struct drop_source **found, struct tokmap_error *error);
+    void *self;
     const struct drop_state *resume; /* that of a killed process, which is continued; NULL: none */
     bool saves;                      /* drop_filter_save() will be called */
 };
@@ -64,7 +72,8 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
 void drop_filter_free(struct drop_filter *filter); /* accepts NULL; removes a list that was not committed */
 
 /* Removes the dropped documents from a batch, and counts them as left out. To be called by process(), once per item.
- * Statuses: OK (also if the work has failed elsewhere), those of duplicates_find() and drop_list_find(), ERROR_IO. */
+ * Statuses: OK (also if the work has failed elsewhere), those of options.compare() and drop_list_find(), ERROR_MEMORY,
+ * ERROR_LIMIT, ERROR_CORRUPT (a key that was restored is wrong), ERROR_MISMATCH (the inputs have changed). */
 enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_workers *workers,
                                      struct work_item *item, struct tokmap_error *error);
 

@@ -5,8 +5,10 @@
  * order of its documents, and none is in the table, so its section is empty. Of unit 1, c is new and a is found: its
  * document 1 is dropped, because of document 0 of unit 0.
  *
- * The table has one entry for each different key. A portion has about PORTION_DOCUMENTS documents, so that this is 176
- * MB at most, as long as there are fewer than 2^32 documents. Copies of one text, however many, take one entry.
+ * The table has one entry for each different key. A portion of several units has about PORTION_DOCUMENTS documents, so
+ * that this is 176 MB at most, as long as there are fewer than 2^32 documents. One of work in one piece, which no other
+ * task waits for, has about PIECE_DOCUMENTS, and this is 11 MB, as long as there are fewer than 2^28 of them: the
+ * processor's caches have most of it. Copies of one text, however many, take one entry.
  */
 #include "drop_resolve.h"
 
@@ -19,6 +21,7 @@
 #include "document_bands.h"
 
 #define PORTION_DOCUMENTS ((uint64_t)1 << 22)
+#define PIECE_DOCUMENTS ((uint64_t)1 << 18)
 #define PORTIONS_MOST ((uint64_t)1024)
 #define TABLE_LEAST ((uint64_t)512 << 20)
 #define READ_BYTES ((uint32_t)16 << 10)
@@ -54,9 +57,9 @@ enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_opt
     if (scans->inputs[units] >= UINT32_MAX)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "there are more than 2^32 inputs; pack fewer at once");
+    const uint64_t most = options->unit_bytes ? PORTION_DOCUMENTS : PIECE_DOCUMENTS;
     if (options->drop->duplicates)
-        for (scans->portions = 1;
-             scans->portions < PORTIONS_MOST && scans->documents / scans->portions >= PORTION_DOCUMENTS;)
+        for (scans->portions = 1; scans->portions < PORTIONS_MOST && scans->documents / scans->portions >= most;)
             scans->portions *= 2;
     if (options->drop->minhash) /* near_resolve.h */
         scans->portions = 1;
@@ -121,9 +124,13 @@ static enum tokmap_status unit_compare(struct portion *portion, uint64_t unit, s
     const uint64_t first = portion->number * SCAN_PARTITIONS / scans->portions;
     const struct stage_record *record = NULL;
     struct stage_merge *merge;
+    bool filled[SCAN_PARTITIONS];
     enum tokmap_status status = stage_merge_new(&merge, each, READ_BYTES, error);
+    if (!status)
+        status = stage_sections_filled(&id, SCAN_FIRST + first, each, filled, error);
     for (uint64_t i = 0; i < each && !status; i++)
-        status = stage_merge_add(merge, &id, SCAN_FIRST + first + i, error);
+        if (filled[i])
+            status = stage_merge_add(merge, &id, SCAN_FIRST + first + i, error);
     while (!status) {
         status = stage_merge_next(merge, &record, error);
         if (status || !record)

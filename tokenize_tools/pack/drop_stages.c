@@ -1,7 +1,10 @@
 /* drop_stages.c - see drop_stages.h. */
 #include "drop_stages.h"
 
+#include <string.h>
+
 #include "common/error.h"
+#include "platform/os.h"
 
 struct stages_work {
     const struct pack_options *options;
@@ -42,6 +45,7 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
                                    const struct scan_inputs *inputs, const char *folder, struct tokmap_error *error)
 {
     struct pack_options pack = *options;
+    struct drop_options drop = *options->drop;
     struct stages_work work = {.options = &pack, .inputs = inputs};
     const struct pack_units all = {.count = 1};
     struct pack_stage_left left;
@@ -56,6 +60,9 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
                                               .waits = stage_waits,
                                               .self = &work};
     pack.shuffle = NULL; /* its stages are those of work in units */
+    if (!drop.minhash)   /* the packing looks for them, whether or not there are stages */
+        drop.ngrams = NULL;
+    pack.drop = &drop;
     const enum tokmap_status status = pack_stages_run(&doing, &stages->found, &left, error);
     if (status)
         return status;
@@ -77,20 +84,46 @@ bool drop_stages_precede(const struct pack_options *options)
     return options->drop && options->drop->minhash && !options->unit && !options->dry_run;
 }
 
+bool drop_stages_follow(const struct pack_options *options, const struct scan_inputs *inputs)
+{
+    return options->drop && options->drop->duplicates && !options->unit && !options->dry_run &&
+           drop_stages_can_repeat(inputs->operands, inputs->count, &options->corpus.select);
+}
+
+bool drop_stages_may_come(const struct pack_options *options, const struct scan_inputs *inputs)
+{
+    return drop_stages_precede(options) || drop_stages_follow(options, inputs);
+}
+
+static bool is_regular(const char *path)
+{
+    struct os_stat stat;
+    return strcmp(path, "-") != 0 && (os_stat(path, &stat) || stat.kind == OS_KIND_FILE || stat.kind == OS_KIND_FOLDER);
+}
+
+bool drop_stages_can_repeat(const char *const *operands, size_t count, const struct inputs_selection *select)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!is_regular(operands[i]))
+            return false;
+    for (size_t i = 0; i < select->list_count; i++)
+        if (!is_regular(select->lists[i]))
+            return false;
+    return true;
+}
+
 enum tokmap_status drop_stages_do(struct drop_stages *stages, const struct pack_options *options,
                                   const struct scan_inputs *inputs, struct pack_journal *journal, struct corpus *corpus,
                                   struct tokmap_error *error)
 {
     const char *folder;
-    if (!drop_stages_precede(options))
-        return TOKMAP_OK;
-    if (!duplicates_can_repeat(inputs->operands, inputs->count, &options->corpus.select))
+    if (!drop_stages_can_repeat(inputs->operands, inputs->count, &options->corpus.select))
         return error_set(
             error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
             "options.dedup minhash reads the inputs twice, and standard input, a pipe, or a list of paths from "
             "one of them can be read only once; save it in a file first");
     enum tokmap_status status = pack_journal_stages(journal, &folder, error);
-    if (!status)
+    if (!status && corpus)
         status = corpus_exclude(corpus, folder, error);
     if (!status)
         status = drop_stages_run(stages, options, inputs, folder, error);

@@ -31,11 +31,6 @@ static uint64_t slot_first(uint64_t hash, uint64_t capacity)
     return (uint64_t)((unsigned __int128)(hash << 8) * capacity >> 64);
 }
 
-uint32_t key_partition(struct table_key key, struct hash128 hash)
-{
-    return (uint32_t)(key_hash(key, hash) >> 56);
-}
-
 void key_table_init(struct key_table *table, uint64_t bytes_most)
 {
     memset(table, 0, sizeof *table);

@@ -48,7 +48,4 @@ enum key_found key_table_find(struct key_table *table, struct hash128 key, const
 /* Brings the key's entry into the processor's caches. */
 void key_table_prefetch(const struct key_table *table, struct hash128 key);
 
-/* A number below 256 that depends on the key and on no other bits of the table's own hash of it. */
-uint32_t key_partition(struct table_key key, struct hash128 hash);
-
 #endif

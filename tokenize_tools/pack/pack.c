@@ -87,6 +87,7 @@ struct pack {
     bool is_sorted;           /* the unit's file may have its name, also after an error */
     struct drop_filter *drop; /* NULL without options.drop */
     struct drop_stages stages;
+    struct scan_inputs inputs; /* that the stages read */
     struct shard_set *sets[SPLIT_SETS_MOST];
     struct set_of set_of[SPLIT_SETS_MOST];
     struct shuffle *shuffle; /* between the workers and the sets; NULL: none */
@@ -491,9 +492,9 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
 }
 
 /* Earlier work is looked at even if none is to be saved. */
-static bool has_journal(const struct pack_options *options)
+static bool has_journal(const struct pack_options *options, const struct scan_inputs *inputs)
 {
-    return options->checkpoint_ns || options->start_over || drop_stages_precede(options) ||
+    return options->checkpoint_ns || options->start_over || drop_stages_may_come(options, inputs) ||
            work_folder_exists(options->prefix);
 }
 
@@ -597,33 +598,36 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
     return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
 }
 
+/* Compares all documents, when the table of their keys is full. That may take long, so what is packed is saved. */
+static enum tokmap_status documents_compare(void *self, const struct drop_source **found, struct tokmap_error *error)
+{
+    struct pack *pack = self;
+    const struct pack_parts parts = parts_of(pack);
+    enum tokmap_status status = pack_journal_save_now(pack->journal, &parts, error);
+    if (!status)
+        status = drop_stages_do(&pack->stages, pack->options, &pack->inputs, pack->journal, NULL, error);
+    *found = &pack->stages.source;
+    return status;
+}
+
 /* Prepares for leaving documents out. */
-static enum tokmap_status drop_open(struct pack *pack, const struct ordered_workers_options *workers,
-                                    const char *const *operands, size_t count, struct tokmap_error *error)
+static enum tokmap_status drop_open(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
-    struct drop_filter_options drop = {.drop = options->drop,
-                                       .name = pack->writes && !options->unit ? options->prefix : NULL,
-                                       .source = options->unit                  ? options->unit->drops
-                                                 : drop_stages_precede(options) ? &pack->stages.source
-                                                                                : NULL,
-                                       .sync = options->sync,
-                                       .items = ordered_workers_item_count(pack->workers),
-                                       .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
-                                       .saves = pack->journal != NULL,
-                                       .inputs = {.threads = workers->threads,
-                                                  .corpus = workers->corpus,
-                                                  .operands = operands,
-                                                  .operand_count = count,
-                                                  .other_output = workers->other_output,
-                                                  .prepare = outputs_exclude,
-                                                  .self = pack,
-                                                  .stop = workers->stop,
-                                                  .user = workers->user}};
-    drop.inputs.corpus.column_count = 0; /* their values are not compared */
-    const struct scan_inputs inputs = {.operands = operands, .count = count, .prepare = outputs_exclude, .self = pack};
+    const struct drop_source *own = drop_stages_precede(options) ? &pack->stages.source : NULL;
+    const struct drop_filter_options drop = {.drop = options->drop,
+                                             .name = pack->writes && !options->unit ? options->prefix : NULL,
+                                             .source = options->unit ? options->unit->drops : own,
+                                             .compare =
+                                                 drop_stages_follow(options, &pack->inputs) ? documents_compare : NULL,
+                                             .self = pack,
+                                             .sync = options->sync,
+                                             .items = ordered_workers_item_count(pack->workers),
+                                             .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
+                                             .saves = pack->journal != NULL};
     struct corpus *corpus = ordered_workers_corpus(pack->workers);
-    enum tokmap_status status = drop_stages_do(&pack->stages, options, &inputs, pack->journal, corpus, error);
+    enum tokmap_status status =
+        own ? drop_stages_do(&pack->stages, options, &pack->inputs, pack->journal, corpus, error) : TOKMAP_OK;
     if (!status)
         status = drop_filter_new(&pack->drop, &drop, error);
     return status ? status : outputs_exclude(pack, corpus, error); /* now with the list of dropped documents */
@@ -847,6 +851,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
     rules_make(&pack);
+    pack.inputs = (struct scan_inputs){operands, count, outputs_exclude, &pack};
     workers.process = pack.one_by_one ? documents_process : batch_encode;
     workers.corpus.vocabulary = pack.tokenizer.vocabulary;
     workers.corpus.cut_anywhere = pack.tokenizer.cuts && !pack.one_by_one && !options->drop;
@@ -854,12 +859,12 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     workers.corpus.cut_user = &pack;
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && has_journal(options))
+    if (!status && pack.writes && has_journal(options, &pack.inputs))
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);
     if (!status && options->drop && !pack.finished)
-        status = drop_open(&pack, &workers, operands, count, error);
+        status = drop_open(&pack, error);
     if (!status)
         status = memory_make(&pack, workers.corpus.batch_bytes, error);
     if (!status)

@@ -52,8 +52,10 @@ struct pack_journal {
     struct work_folder *folder; /* NULL before the first checkpoint */
     bool off;                   /* nothing is saved: so are the options, or an input cannot be read twice */
     bool found, complete;
-    bool saved;  /* this process has made a checkpoint */
-    bool staged; /* there are files of stages that are worth continuing */
+    bool saved;                /* this process has made a checkpoint */
+    bool staged;               /* there are files of stages that are worth continuing */
+    struct corpus_place place; /* the last one that could be saved */
+    bool moved;                /* since the last checkpoint, this process has committed a batch */
     uint64_t begun_ns, next_ns, checkpoint_end;
     struct checkpoint last; /* that was read or made */
 
@@ -475,7 +477,6 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
         shard_set_saved(parts->sets[i]);
     if (!status && parts->drop)
         drop_filter_saved(parts->drop);
-    journal->saved = journal->saved || !status;
     return status;
 }
 
@@ -522,13 +523,14 @@ void pack_journal_staged(struct pack_journal *journal)
     journal->staged = journal->staged || (!journal->off && os_clock_ns() - journal->begun_ns >= every);
 }
 
-enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
-                                     const struct corpus_place *place, struct tokmap_error *error)
+/* Makes a checkpoint, if the place allows it. *made: it did, and there is a journal. */
+static enum tokmap_status checkpoint_try(struct pack_journal *journal, const struct pack_parts *parts,
+                                         const struct corpus_place *place, bool *made, struct tokmap_error *error)
 {
-    bool fit = !journal->off && !place->unfit && os_clock_ns() >= journal->next_ns &&
-               (!parts->shuffle || shuffle_can_save(parts->shuffle));
+    bool fit = !journal->off && !place->unfit && (!parts->shuffle || shuffle_can_save(parts->shuffle));
     for (uint32_t i = 0; i < parts->set_count && fit; i++)
         fit = shard_set_can_save(parts->sets[i]);
+    *made = false;
     if (!fit)
         return TOKMAP_OK;
     const char *folder;
@@ -538,7 +540,29 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
     if (!status)
         status = checkpoint_make(journal, parts, place, error);
     journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
+    *made = !status;
+    journal->moved = journal->moved && status;
     return status;
+}
+
+enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
+                                     const struct corpus_place *place, struct tokmap_error *error)
+{
+    bool made;
+    journal->place = *place;
+    journal->moved = true;
+    if (os_clock_ns() < journal->next_ns)
+        return TOKMAP_OK;
+    const enum tokmap_status status = checkpoint_try(journal, parts, place, &made, error);
+    journal->saved = journal->saved || made;
+    return status;
+}
+
+enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const struct pack_parts *parts,
+                                         struct tokmap_error *error)
+{
+    bool made;
+    return journal->moved ? checkpoint_try(journal, parts, &journal->place, &made, error) : TOKMAP_OK;
 }
 
 enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,

@@ -11,8 +11,8 @@
  *
  * The pieces of a checkpoint are appended, then the files are synced, then the checkpoint is appended and the journal
  * is synced. So a checkpoint that can be read is one whose bytes are all on storage. The folder is made by the first
- * checkpoint: a run that ends before has none. Only where stages precede the packing (drop_stages.h) it is made before
- * them, and what they have found can be continued without a checkpoint.
+ * checkpoint: a run that ends before has none. Only where documents are compared in stages (drop_stages.h) it is made
+ * before them, and what they have found can be continued without a checkpoint.
  */
 #ifndef TOKMAP_PACK_PACK_JOURNAL_H
 #define TOKMAP_PACK_PACK_JOURNAL_H
@@ -91,6 +91,10 @@ bool pack_journal_owns_unit(const char *folder, const char *entry, bool journal)
  * work_folder.h. */
 enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct pack_parts *parts,
                                      const struct corpus_place *place, struct tokmap_error *error);
+/* The same at any time, before stages that may take long, at the last place that pack_journal_save() has got. It alone
+ * is no reason to keep the work of a process that fails: pack_journal_staged() follows. */
+enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const struct pack_parts *parts,
+                                         struct tokmap_error *error);
 /* Between two checkpoints: passes on what the filter holds for the next one. Statuses: those of work_folder.h. */
 enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
                                       struct tokmap_error *error);

@@ -105,7 +105,8 @@ struct pack_options {
      * so far. Either may be NULL. */
     void (*skipped)(void *user, const struct corpus_issue *issue, const struct tokmap_error *why);
     void (*progress)(void *user, uint64_t stored_bytes);
-    /* With near-duplicates dropped: like progress(), while the inputs are read for the first time. May be NULL. */
+    /* With duplicates or near-duplicates dropped: like progress(), while the inputs are read to be compared. May be
+     * NULL. */
     void (*compared)(void *user, uint64_t stored_bytes);
     /* With a shuffle, once all inputs are read: how many of all tokens are in their shards. May be NULL. */
     void (*shuffled)(void *user, uint64_t tokens, uint64_t all);

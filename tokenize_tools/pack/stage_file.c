@@ -389,29 +389,49 @@ enum tokmap_status stage_section_copy(struct stage_writer *into, const struct st
     return status;
 }
 
-enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, struct tokmap_error *error)
+/* Reads the entries of all sections; the caller frees *table in any case. */
+static enum tokmap_status table_read(const struct stage_id *id, struct section **table, struct tokmap_error *error)
 {
     char *path = path_of(id, "");
-    const size_t count = (size_t)id->sections * sizeof(struct section);
-    struct section *table = malloc(count);
+    const size_t count = (size_t)id->sections * sizeof **table;
     int fd = -1, system = 0;
     size_t got = 0;
     uint64_t bytes;
-    enum tokmap_status status = path && table ? header_check(id, path, &fd, &bytes, error) : no_memory(error);
+    *table = malloc(count);
+    enum tokmap_status status = path && *table ? header_check(id, path, &fd, &bytes, error) : no_memory(error);
     if (!status)
-        system = os_pread(fd, table, count, sizeof(struct header), &got);
+        system = os_pread(fd, *table, count, sizeof(struct header), &got);
     if (fd >= 0)
         os_close(fd);
     if (!status && system)
         status = read_failed(path, system, error);
     bool good = got == count;
     for (uint64_t i = 0; i < id->sections && good && !status; i++)
-        good = table[i].entry_hash == entry_hash(id, &table[i], i);
+        good = (*table)[i].entry_hash == entry_hash(id, &(*table)[i], i);
     if (!status && !good)
         status = corrupt(path, error);
-    *digest = status ? 0 : hash64_seeded(table, count, id->key);
-    free(table);
     free(path);
+    return status;
+}
+
+enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, struct tokmap_error *error)
+{
+    struct section *table;
+    const enum tokmap_status status = table_read(id, &table, error);
+    *digest = status ? 0 : hash64_seeded(table, (size_t)id->sections * sizeof *table, id->key);
+    free(table);
+    return status;
+}
+
+enum tokmap_status stage_sections_filled(const struct stage_id *id, uint64_t first, uint64_t count, bool *filled,
+                                         struct tokmap_error *error)
+{
+    struct section *table;
+    assert(count <= id->sections && first <= id->sections - count);
+    const enum tokmap_status status = table_read(id, &table, error);
+    for (uint64_t i = 0; i < count && !status; i++)
+        filled[i] = table[first + i].bytes != 0;
+    free(table);
     return status;
 }
 

@@ -142,6 +142,11 @@ enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct st
 enum tokmap_status stage_section_copy(struct stage_writer *into, const struct stage_id *id, uint64_t section,
                                       struct tokmap_error *error);
 
+/* Sets filled[i] if section first + i has bytes, for `count` sections. It costs as much as opening one of them.
+ * Statuses: those of stage_find(). */
+enum tokmap_status stage_sections_filled(const struct stage_id *id, uint64_t first, uint64_t count, bool *filled,
+                                         struct tokmap_error *error);
+
 /* Sets *digest to a number that depends on all bytes of a file. Statuses: those of stage_find(). */
 enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, struct tokmap_error *error);
 

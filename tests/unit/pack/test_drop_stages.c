@@ -1,5 +1,5 @@
-/* test_drop_stages.c - the stages before packing in one piece: clusters, with room for so few bands that they need many
- * passes, and any number of threads, against a plain list; what ends early is continued. */
+/* test_drop_stages.c - the stages of packing in one piece: equal documents, and clusters, with room for so few bands
+ * that they need many passes, and any number of threads, against a plain list; what ends early is continued. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -58,10 +58,10 @@ static void inputs_make(uint64_t seed)
 static struct drop_options drop;
 static struct pack_options pack;
 
-static void options_set(uint64_t memory, uint32_t threads)
+static void options_set(bool exact, uint64_t memory, uint32_t threads)
 {
     static const struct minhash_form form = {.words = 3, .bands = 8, .rows = 2};
-    drop = (struct drop_options){.minhash = &form, .memory = memory};
+    drop = (struct drop_options){.duplicates = exact, .minhash = exact ? NULL : &form, .memory = memory};
     pack = (struct pack_options){.prefix = "new", .threads = threads, .vocabulary = 256, .drop = &drop};
     pack.corpus.field = "text";
     pack.corpus.record_limit = pack.corpus.document_limit = 1 << 20;
@@ -97,7 +97,8 @@ static void all_ask(const struct drop_stages *stages)
         struct stage_record kept;
         bool is_dropped;
         MUST(drop_list_find(list, &place, &is_dropped, &kept, &error));
-        if (is_dropped != (numbers[i] < TEXTS && firsts[numbers[i]]))
+        /* Short texts are no near-duplicates. */
+        if (is_dropped != ((drop.duplicates || numbers[i] < TEXTS) && firsts[numbers[i]]))
             fail_msg("document %u: %d", (unsigned)i, is_dropped);
         if (!is_dropped) {
             firsts[numbers[i]] = i + 1;
@@ -117,13 +118,14 @@ static void test_same_answers(void **unused)
 {
     (void)unused;
     static const struct {
+        bool exact;
         uint64_t memory;
         uint32_t threads;
-    } ways[] = {{UINT64_MAX, 1}, {UINT64_MAX, 4}, {0, 2}};
+    } ways[] = {{false, UINT64_MAX, 1}, {false, UINT64_MAX, 4}, {false, 0, 2}, {true, UINT64_MAX, 1}, {true, 0, 3}};
     inputs_make(1);
     for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++) {
         struct drop_stages stages;
-        options_set(ways[i].memory, ways[i].threads);
+        options_set(ways[i].exact, ways[i].memory, ways[i].threads);
         MUST(stages_do(&stages));
         all_ask(&stages);
         files_remove(&stages);
@@ -150,13 +152,12 @@ static bool batches_stop(void *unused)
 
 /* With checkpoint_ns 1 each batch is saved: all attempts together read as many batches as one, but for the one that
  * each of them had read, and not saved, when it ended; and what is complete is not read at all. */
-static void test_continued(void **unused)
+static void continued_check(bool exact)
 {
-    (void)unused;
     struct drop_stages stages;
     uint64_t whole, all = 0, attempts = 0;
     inputs_make(4);
-    options_set(UINT64_MAX, 1);
+    options_set(exact, UINT64_MAX, 1);
     pack.compared = batch_count;
     pack.stop = batches_stop;
     pack.checkpoint_ns = 1;
@@ -190,10 +191,17 @@ static void test_continued(void **unused)
     drop_stages_free(&stages);
 }
 
+static void test_continued(void **unused)
+{
+    (void)unused;
+    continued_check(false);
+    continued_check(true);
+}
+
 static void documents_make(uint64_t seed)
 {
     inputs_make(seed);
-    options_set(UINT64_MAX, 1);
+    options_set(false, UINT64_MAX, 1);
 }
 
 /* A comparison of a scan that is gone is not taken for one of the next scan. */
@@ -246,13 +254,24 @@ static void test_busy(void **unused)
     drop_stages_free(&stages);
 }
 
+static void test_can_repeat(void **unused)
+{
+    (void)unused;
+    static const char *const standard[] = {"a", "-"};
+    const struct inputs_selection all = {0};
+    const struct inputs_selection listed = {.lists = standard, .list_count = 2};
+    assert_true(drop_stages_can_repeat(standard, 1, &all));
+    assert_false(drop_stages_can_repeat(standard, 2, &all));
+    assert_false(drop_stages_can_repeat(standard, 1, &listed));
+    static const char *const device[] = {"/dev/null"};
+    assert_false(drop_stages_can_repeat(device, 1, &all));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_same_answers),
-        cmocka_unit_test(test_continued),
-        cmocka_unit_test(test_stale_drops),
-        cmocka_unit_test(test_busy),
+        cmocka_unit_test(test_same_answers), cmocka_unit_test(test_continued),  cmocka_unit_test(test_stale_drops),
+        cmocka_unit_test(test_busy),         cmocka_unit_test(test_can_repeat),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
