@@ -491,13 +491,6 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
     return status;
 }
 
-/* Earlier work is looked at even if none is to be saved. */
-static bool has_journal(const struct pack_options *options, const struct scan_inputs *inputs)
-{
-    return options->checkpoint_ns || options->start_over || drop_stages_may_come(options, inputs) ||
-           work_folder_exists(options->prefix);
-}
-
 static bool resumes(const struct pack *pack)
 {
     return pack->journal && pack_journal_found(pack->journal);
@@ -859,7 +852,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     workers.corpus.cut_user = &pack;
     workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && has_journal(options, &pack.inputs))
+    if (!status && pack.writes && pack_journal_is_needed(options, drop_stages_may_come(options, &pack.inputs)))
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);

@@ -76,7 +76,7 @@ static enum tokmap_status damaged(const struct pack_journal *journal, struct tok
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {7,
+    const uint64_t sizes[] = {8,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
@@ -88,6 +88,11 @@ static uint64_t layout(void)
 }
 
 /* ---- open ---- */
+
+bool pack_journal_is_needed(const struct pack_options *options, bool stages)
+{
+    return options->checkpoint_ns || options->start_over || stages || work_folder_exists(options->prefix);
+}
 
 bool pack_journal_owns(const char *folder, const char *entry, bool journal)
 {

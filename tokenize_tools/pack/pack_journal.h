@@ -36,6 +36,10 @@ struct pack_parts {
     struct shuffle *shuffle;  /* NULL: the documents have the order of the inputs */
 };
 
+/* Whether there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if none is to be
+ * saved. */
+bool pack_journal_is_needed(const struct pack_options *options, bool stages);
+
 /* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint, and without files of
  * stages that were finished before the first one (pack_journal_stages()), there is nothing to continue. The options and
  * operands must stay valid as long as the journal. Statuses: those of work_folder_open(). */
