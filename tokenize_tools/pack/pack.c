@@ -697,6 +697,8 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     enum tokmap_status status = pack->work ? sets_commit(pack, shards, error) : shard_set_finish(pack->sets[0], error);
     if (!status && options->unit)
         return unit_commit(pack, error);
+    if (!status && !pack->work && pack->journal)
+        status = pack_journal_ready(pack->journal, error);
     if (!status && options->before_commit)
         status = options->before_commit(options->user, error);
     const bool aside = !status;

@@ -10,6 +10,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "corpus/corpus_resume.h"
+#include "format/index_reader.h"
 #include "pack_accounts.h"
 #include "pack_facts.h"
 #include "platform/os.h"
@@ -19,7 +20,7 @@
 #include "unit_record.h"
 #include "work_folder.h"
 
-enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE };
+enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY };
 
 #define USER_SET UINT32_MAX       /* the set of pieces of the caller */
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
@@ -36,7 +37,6 @@ struct piece_head {
 struct checkpoint {
     struct corpus_place place;
     struct pack_result result; /* without what is known only at the end */
-    uint64_t index;            /* inode of the partial index of one shard */
     uint64_t left_out, open_tokens;
     uint64_t lengths_count, lengths_largest, lengths_low, lengths_high; /* of the histogram */
     struct drop_state drop;
@@ -52,6 +52,8 @@ struct pack_journal {
     struct work_folder *folder; /* NULL before the first checkpoint */
     bool off;                   /* nothing is saved: so are the options, or an input cannot be read twice */
     bool found, complete;
+    bool ended;                /* all records are there, up to COMPLETE */
+    uint64_t index_id;         /* of the only shard, once all of it is on storage; 0 before */
     bool saved;                /* this process has made a checkpoint */
     bool staged;               /* there are files of stages that are worth continuing */
     struct corpus_place place; /* the last one that could be saved */
@@ -111,7 +113,7 @@ static bool is_work(uint32_t type, const char *entry)
 {
     bool is_folder;
     return entry ? stage_is_name(entry) || unit_is_name(entry, &is_folder) || task_status_is_name(entry)
-                 : type == CHECKPOINT || type == COMPLETE;
+                 : type == CHECKPOINT || type == COMPLETE || type == READY;
 }
 
 static enum tokmap_status folder_open(struct pack_journal *journal, bool create, struct tokmap_error *error)
@@ -138,10 +140,13 @@ static enum tokmap_status checkpoint_find(struct pack_journal *journal, struct t
     struct work_record record;
     enum tokmap_status status;
     while (!(status = work_folder_next(journal->folder, &record, error))) {
+        if (record.type == READY && record.bytes == sizeof journal->index_id && journal->complete)
+            memcpy(&journal->index_id, record.payload, sizeof journal->index_id);
+        else if (record.type == READY || (record.type == CHECKPOINT && record.bytes != sizeof journal->last))
+            return damaged(journal, error);
         if (record.type != CHECKPOINT && record.type != COMPLETE)
             continue;
-        if (record.type == CHECKPOINT && record.bytes != sizeof journal->last)
-            return damaged(journal, error);
+        journal->index_id = 0;
         if (record.type == CHECKPOINT) {
             memcpy(&journal->last, record.payload, sizeof journal->last);
             journal->found = true;
@@ -216,12 +221,27 @@ uint64_t pack_index_inode(const struct pack_options *options, bool partial)
     return there ? found.inode : 0;
 }
 
+/* The id of the index of a shard, under its name or its partial name; 0: there is none, or it is not complete. */
+static uint64_t index_id(const struct pack_options *options, bool partial)
+{
+    struct index index;
+    char *path = path_join("", 0, options->prefix, strlen(options->prefix), partial ? ".tmx.partial" : ".tmx");
+    const bool there = path && !index_open(&index, path, NULL);
+    const uint64_t id = there ? index.id : 0;
+    if (there)
+        index_close(&index);
+    free(path);
+    return id;
+}
+
 bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_count, struct pack_result *result)
 {
     const struct pack_options *options = journal->options;
     const bool numbered = options->shard_tokens || options->split;
-    const uint64_t index = journal->last.index;
-    bool good = journal->complete && (numbered || (index && pack_index_inode(options, false) == index));
+    const uint64_t id = journal->index_id;
+    bool good = journal->complete && (numbered || (id && index_id(options, false) == id));
+    if (good && !numbered) /* or it replaces an equal one */
+        good = index_id(options, true) != id;
     for (uint32_t i = 0; i < set_count && good; i++) {
         good = shard_set_is_complete(options->prefix, options->split ? options->split->sets[i].name : "", numbered,
                                      &journal->last.sets[i], &result->sets[i]);
@@ -461,7 +481,6 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
     last->place = *place;
     last->result = *parts->result;
     last->left_out = ordered_workers_left_out(parts->workers);
-    last->index = pack_index_inode(journal->options, true);
     last->open_tokens = *parts->open_tokens;
     last->lengths_count = parts->lengths->count;
     last->lengths_largest = parts->lengths->largest;
@@ -595,6 +614,7 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     enum tokmap_status status = TOKMAP_OK;
     /* More follows, also after short work, unless that is going to be refused. */
     const bool more = journal->options->also && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
+    journal->ended = journal->complete;
     if (more && !journal->complete)
         status = pack_journal_begin(journal, &folder, error);
     const bool kept = pack_journal_kept(journal) || (more && journal->folder);
@@ -603,6 +623,16 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     status = checkpoint_make(journal, parts, &end, error);
     if (!status)
         status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);
+    journal->ended = !status;
+    return status ? status : work_folder_sync(journal->folder, error);
+}
+
+enum tokmap_status pack_journal_ready(struct pack_journal *journal, struct tokmap_error *error)
+{
+    const uint64_t id = journal->ended ? index_id(journal->options, true) : 0;
+    if (!id)
+        return TOKMAP_OK;
+    const enum tokmap_status status = work_folder_append(journal->folder, READY, &id, sizeof id, error);
     return status ? status : work_folder_sync(journal->folder, error);
 }
 

@@ -48,8 +48,8 @@ enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct
 
 /* Whether there is a checkpoint to continue from. */
 bool pack_journal_found(const struct pack_journal *journal);
-/* Whether a killed process has given the output its names. One shard is known by the inode of its index, which a commit
- * does not change. Adds to *result what the shards say. */
+/* Whether a killed process has given the output its names. One shard is known by the id of its index, which
+ * pack_journal_ready() has recorded. Adds to *result what the shards say. */
 bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_count, struct pack_result *result);
 /* The inode of the index of a shard, under its name or its partial name; 0: there is none. */
 uint64_t pack_index_inode(const struct pack_options *options, bool partial);
@@ -105,6 +105,9 @@ enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_
 /* Makes the last checkpoint, if the work could be continued before, or if files of other projects follow. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);
+/* Follows it when the only shard is on storage under its partial name: records the id of its index. Statuses: those of
+ * work_folder.h. */
+enum tokmap_status pack_journal_ready(struct pack_journal *journal, struct tokmap_error *error);
 
 /* All is checked, and the files of stages are read: removes them with the journal, if the work was short. */
 void pack_journal_settle(struct pack_journal *journal);
