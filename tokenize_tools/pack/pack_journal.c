@@ -624,6 +624,7 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     if (!status)
         status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);
     journal->ended = !status;
+    journal->saved = journal->saved || !status;
     return status ? status : work_folder_sync(journal->folder, error);
 }
 
