@@ -60,7 +60,7 @@ while [ -z "$first" ]; do
 done
 exits 1 tokmap pack -q $options --unit-bytes 8k --task 0/2 -o t/d b.jsonl 2>err
 holds err "another process is task 0 of 2 of this output: process $first on host $(uname -n)"
-# Nobody removes its work, and nobody is told to.
+# Nobody removes its work, and no message advises it.
 ls t/d.work >before
 for way in '' --no-resume '--no-resume --shard-tokens 200k --unit-bytes 8k'; do
     exits 1 tokmap pack -q $way -o t/d b.jsonl 2>err

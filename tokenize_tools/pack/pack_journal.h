@@ -36,8 +36,8 @@ struct pack_parts {
     struct shuffle *shuffle;  /* NULL: the documents have the order of the inputs */
 };
 
-/* Whether there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if none is to be
- * saved. */
+/* Whether there is to be a journal. stages: files of stages may be kept. Earlier work is looked at even if no new work
+ * is saved. */
 bool pack_journal_is_needed(const struct pack_options *options, bool stages);
 
 /* Looks for the journal of a killed process, and reads its last checkpoint. Without a checkpoint, and without files of

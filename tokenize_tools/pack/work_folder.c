@@ -254,8 +254,7 @@ static void file_examine(const char *path, struct input_fact *fact)
     *fact = (struct input_fact){there ? found.bytes : ABSENT, 0};
 }
 
-/* The error of an input that can be read only once, so that it is none of earlier work, or cannot be one of new work.
- */
+/* The error of an input that can be read only once, so that no work that reads it can be continued. */
 static enum tokmap_status not_twice(const struct work_folder *folder, const char *path, struct tokmap_error *error)
 {
     if (folder->found)

@@ -102,7 +102,7 @@ int unlink(const char *path)
     return (int)syscall(SYS_unlinkat, AT_WORKING_FOLDER, path, 0);
 }
 
-/* A process that waits for another one, which is this one, is told to end. */
+/* A process that waits for another one, which is this one, is stopped. */
 static bool beside, waits;
 
 int nanosleep(const struct timespec *time, struct timespec *left)
