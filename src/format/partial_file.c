@@ -12,9 +12,10 @@
  */
 #include "partial_file.h"
 
+#include <assert.h>
 #include <errno.h>
-#include <stdbool.h>
 #include <stddef.h>
+#include <string.h>
 
 #include "platform/os.h"
 
@@ -102,6 +103,22 @@ int partial_file_take(const char *path, int *fd)
             return system;
     }
     return EWOULDBLOCK; /* other processes keep creating and removing the file */
+}
+
+bool partial_file_begins(const char *path, const char *head)
+{
+    char found[64];
+    const size_t bytes = strlen(head);
+    size_t got = 0;
+    int fd;
+    assert(bytes <= sizeof found);
+    if (os_open(path, OS_READ_OWN, &fd))
+        return false;
+    bool begins = !os_pread(fd, found, bytes, 0, &got);
+    for (size_t i = 0; i < got && begins; i++)
+        begins = !found[i] || found[i] == head[i];
+    os_close(fd);
+    return begins;
 }
 
 int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd)

@@ -2,6 +2,8 @@
 #ifndef TOKMAP_FORMAT_PARTIAL_FILE_H
 #define TOKMAP_FORMAT_PARTIAL_FILE_H
 
+#include <stdbool.h>
+
 /* Creates an empty file, which is always new, so that it belongs to this user and has the mode that the umask gives,
  * and locks it. The lock lasts until *fd is closed. A file of this name that no process has locked was left by a writer
  * that was killed, or put there by somebody else: it is removed, whoever made it, and never filled. Before that, and
@@ -19,5 +21,9 @@ int partial_file_reopen(const char *path, int *fd);
 
 /* The same with a lock, as that of partial_file_open(): EWOULDBLOCK if another process has locked the file. */
 int partial_file_take(const char *path, int *fd);
+
+/* Whether a file may be one that a killed writer has begun with the text `head` of at most 64 bytes: it is empty, or
+ * each of its first bytes is that of `head`, or zero, which a power cut may leave. False also if it cannot be read. */
+bool partial_file_begins(const char *path, const char *head);
 
 #endif

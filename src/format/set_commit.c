@@ -340,18 +340,36 @@ static void sets_clear(struct set_work *work)
     work->count = 0;
 }
 
-static int unit_remove(void *user, const char *entry)
+/* Whether a file in the folder is one of a work of this name, and not one of the user: the name says so of units, and
+ * the first bytes of the others. */
+static bool is_ours(const struct set_work *work, const char *entry)
 {
-    static const char *const ends[] = {UNIT, UNIT ".partial", "ready", "ready.partial", "journal", "journal.new"};
-    const struct set_work *work = user;
+    static const char *const ends[] = {UNIT, UNIT ".partial"};
+    static const char *const names[][2] = {{"ready", NOTE_HEAD},
+                                           {"ready.partial", NOTE_HEAD},
+                                           {"journal", SET_JOURNAL_HEAD},
+                                           {"journal.new", SET_JOURNAL_HEAD}};
+    const char *name = path_name(work->name);
     const size_t bytes = strlen(entry);
     bool ours = false;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !ours; i++) {
         const size_t end = strlen(ends[i]);
-        ours = ours || (bytes >= end && !strcmp(entry + bytes - end, ends[i]) && (i < 2 || bytes == end));
+        ours = bytes >= end && !strcmp(entry + bytes - end, ends[i]) && !strncmp(entry, name, strlen(name));
     }
-    ours = ours && !((work->shared || work->journaled) && !strncmp(entry, "journal", strlen("journal")));
-    char *path = ours ? path_in(work->folder, entry) : NULL;
+    for (size_t i = 0; i < sizeof names / sizeof names[0] && !ours; i++) {
+        char *path = strcmp(entry, names[i][0]) != 0 ? NULL : path_in(work->folder, entry);
+        ours = path && partial_file_begins(path, names[i][1]);
+        free(path);
+    }
+    return ours;
+}
+
+static int unit_remove(void *user, const char *entry)
+{
+    const struct set_work *work = user;
+    const bool journal = !strncmp(entry, "journal", strlen("journal"));
+    char *path =
+        !(journal && (work->shared || work->journaled)) && is_ours(work, entry) ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
     free(path);
@@ -373,6 +391,9 @@ static enum tokmap_status recover(struct set_work *work, bool *found, struct tok
     int fd;
     const char *path = work->naming;
     *found = false;
+    struct os_stat folder;
+    if (!os_lstat(work->folder, &folder) && folder.kind == OS_KIND_LINK) /* folder_make() reports it */
+        return TOKMAP_OK;
     int system = os_open(path, OS_READ_NOW, &fd);
     if (system == ENOENT) {
         path = work->ready;
@@ -560,8 +581,51 @@ static enum tokmap_status lock_take(struct set_work *work, struct tokmap_error *
     return TOKMAP_OK;
 }
 
+struct stranger {
+    const struct set_work *work;
+    char *entry; /* a file of the folder that no work of this name has made */
+    bool lost;   /* no memory */
+};
+
+static int stranger_look(void *user, const char *entry)
+{
+    struct stranger *stranger = user;
+    if (is_ours(stranger->work, entry))
+        return 0;
+    stranger->entry = strdup(entry);
+    stranger->lost = !stranger->entry;
+    return -1;
+}
+
+/* A folder with a file of the user is not ours to empty: it is refused before anything is removed. */
+static enum tokmap_status folder_check(const struct set_work *work, struct tokmap_error *error)
+{
+    struct os_stat found;
+    struct stranger stranger = {.work = work};
+    enum tokmap_status status = TOKMAP_OK;
+    if (!os_lstat(work->folder, &found) && found.kind == OS_KIND_LINK)
+        return error_set(error, TOKMAP_ERROR_EXISTS, work->folder, TOKMAP_NO_OFFSET,
+                         "this symbolic link has the name of the folder for unfinished work, and is not followed; "
+                         "remove it, or choose another name");
+    if (!work->keep && !work->shared)
+        (void)os_folder_list(work->folder, stranger_look, &stranger);
+    if (stranger.lost)
+        status = no_memory(error);
+    if (stranger.entry)
+        status =
+            error_set(error, TOKMAP_ERROR_EXISTS, work->folder, TOKMAP_NO_OFFSET,
+                      "the folder for unfinished work cannot be emptied, because '%.200s' in it is no file of this "
+                      "output; nothing is removed; move that file away, or choose another name",
+                      stranger.entry);
+    free(stranger.entry);
+    return status;
+}
+
 static enum tokmap_status folder_make(struct set_work *work, struct tokmap_error *error)
 {
+    const enum tokmap_status status = folder_check(work, error);
+    if (status)
+        return status;
     int system = work->keep ? 0 : units_remove(work);
     if (system && system != ENOENT)
         return failed(system, work->folder,

@@ -34,7 +34,8 @@
 
 #define SET_SHARDS_MOST 100000 /* of one set, so that the order of names is the order of numbers */
 #define SETS_MOST 64
-#define SET_ENDING_MOST 64 /* bytes of what follows NAME in the name of a set */
+#define SET_JOURNAL_HEAD "tokmap-journal " /* a file NAME.work/journal that does not begin so is one of the user */
+#define SET_ENDING_MOST 64                 /* bytes of what follows NAME in the name of a set */
 
 struct set_work; /* for one thread at a time */
 

@@ -23,10 +23,11 @@
 #include "corpus/remote_url.h"
 #include "corpus/stream.h"
 #include "format/partial_file.h"
+#include "format/set_commit.h"
 #include "platform/os.h"
 #include "text/path.h"
 
-#define HEAD "tokmap-journal 1"
+#define HEAD SET_JOURNAL_HEAD "1"
 #define HEAD_BYTES (sizeof HEAD - 1)
 #define VERSION_AT (HEAD_BYTES - 1) /* of the byte that is the version */
 #define RECORD_HEAD 8U
@@ -79,12 +80,20 @@ bool work_folder_found(const struct work_folder *folder)
     return folder->found;
 }
 
+static bool is_link(const char *path)
+{
+    struct os_stat found;
+    return !os_lstat(path, &found) && found.kind == OS_KIND_LINK;
+}
+
 bool work_folder_exists(const char *name)
 {
-    char *path = path_join("", 0, name, strlen(name), ".work/" JOURNAL);
+    char *folder = path_join("", 0, name, strlen(name), ".work");
+    char *path = folder ? path_in(folder, JOURNAL) : NULL;
     struct os_stat found;
-    const bool exists = path && !os_lstat(path, &found) && found.kind == OS_KIND_FILE;
+    const bool exists = path && !is_link(folder) && !os_lstat(path, &found) && found.kind == OS_KIND_FILE;
     free(path);
+    free(folder);
     return exists;
 }
 
@@ -508,13 +517,18 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
         return failed(system, folder->journal, "the journal cannot be read", error);
     folder->at = HEAD_BYTES;
     folder->found = true;
-    if (folder->options->start_over || (got == HEAD_BYTES && !memcmp(head, HEAD, HEAD_BYTES)))
+    const bool ours = partial_file_begins(folder->journal, SET_JOURNAL_HEAD);
+    if ((folder->options->start_over && ours) || (got == HEAD_BYTES && !memcmp(head, HEAD, HEAD_BYTES)))
         return TOKMAP_OK;
     if (got == HEAD_BYTES && !memcmp(head, HEAD, VERSION_AT))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder->journal, TOKMAP_NO_OFFSET,
                          "here is the unfinished work of another version of tokmap, whose journal this one cannot "
                          "read; complete it with that version, or start over with options.start_over");
     folder->at = 0;
+    if (!ours)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, folder->journal, 0,
+                         "this file has the name of the journal of unfinished work, and does not begin as one, so it "
+                         "may be yours, and is not removed; move it away, or choose another name");
     return damaged(folder, error);
 }
 
@@ -555,15 +569,21 @@ static int entry_look(void *user, const char *entry)
     return 0;
 }
 
+/* For partial_file_open(): nothing but a journal that was never complete is replaced by a new one. */
+static int fresh_check(void *user)
+{
+    return partial_file_begins(user, SET_JOURNAL_HEAD) ? 0 : EEXIST;
+}
+
 void work_folder_sweep(const char *name, work_owns *owns)
 {
     int fd = -1;
     struct work_folder folder = {.owns = owns, .swept = true, .path = path_join("", 0, name, strlen(name), ".work")};
     char *fresh = folder.path ? path_in(folder.path, JOURNAL_NEW) : NULL;
-    if (fresh && !work_folder_exists(name))
+    if (fresh && !is_link(folder.path) && !work_folder_exists(name))
         (void)os_folder_list(folder.path, entry_look, &folder);
     /* The lock keeps others from beginning here. Whoever has made such files has a journal, and had the lock before. */
-    if (folder.found && !partial_file_open(fresh, NULL, NULL, &fd)) {
+    if (folder.found && !partial_file_open(fresh, fresh_check, fresh, &fd)) {
         if (!work_folder_exists(name))
             (void)os_folder_list(folder.path, entry_remove, &folder);
         (void)os_unlink(fresh);
@@ -578,8 +598,9 @@ void work_folder_settle(const char *name)
     int fd = -1;
     char *path = path_join("", 0, name, strlen(name), ".work");
     char *fresh = path ? path_in(path, JOURNAL_NEW) : NULL;
-    if (fresh && !work_folder_exists(name)) {
-        if (!partial_file_take(fresh, &fd)) /* as long as this is its name, nobody else has it */
+    if (fresh && !is_link(path) && !work_folder_exists(name)) {
+        /* As long as this is its name, no other process has it. */
+        if (!partial_file_take(fresh, &fd) && !fresh_check(fresh))
             (void)os_unlink(fresh);
         (void)os_remove_folder(path); /* fails if a file is in it */
         os_close(fd);
@@ -625,11 +646,15 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
                                        : "the folder for unfinished work cannot be made",
                       error);
     const bool made = !system;
-    system = partial_file_open(folder->fresh, NULL, NULL, &folder->fd);
+    system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
     if (system == ENOENT && !os_make_folder(folder->path)) /* removed just now, by work_folder_settle() */
-        system = partial_file_open(folder->fresh, NULL, NULL, &folder->fd);
+        system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
     if (system == EWOULDBLOCK)
         return busy(folder, error);
+    if (system == EEXIST)
+        return error_set(error, TOKMAP_ERROR_EXISTS, folder->fresh, TOKMAP_NO_OFFSET,
+                         "this file has the name of a new journal, and does not begin as one, so it may be yours, and "
+                         "is not removed; move it away, or choose another name");
     if (system)
         return failed(system, folder->fresh, "the journal cannot be created", error);
     struct os_stat found;
@@ -678,6 +703,10 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     made->fresh = made->path ? path_in(made->path, JOURNAL_NEW) : NULL;
     made->probe = malloc(2 * PROBE_BYTES);
     enum tokmap_status status = made->journal && made->fresh && made->probe ? TOKMAP_OK : no_memory(error);
+    if (!status && is_link(made->path))
+        status = error_set(error, TOKMAP_ERROR_EXISTS, made->path, TOKMAP_NO_OFFSET,
+                           "this symbolic link has the name of the folder for unfinished work, and is not followed; "
+                           "remove it, or choose another name");
     if (!status)
         status = journal_open(made, &absent, error);
     bool clears = !status && !absent && options->start_over;

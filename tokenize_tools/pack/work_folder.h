@@ -65,8 +65,9 @@ struct work_folder_options {
 
 /* Opens the folder of earlier work, if it is of the same facts and inputs, or makes one. Statuses: OK, ERROR_MISMATCH
  * (a fact or an input differs, which the message names), ERROR_BUSY (another process uses it), ERROR_CORRUPT,
- * ERROR_UNSUPPORTED (a journal of another version; an input, such as standard input, that cannot be read twice),
- * ERROR_IO, ERROR_NOT_FOUND, ERROR_LIMIT, ERROR_INTERRUPTED, ERROR_MEMORY. */
+ * ERROR_EXISTS (a link of its name, or a file of the user with the name of a journal, which stay), ERROR_UNSUPPORTED (a
+ * journal of another version; an input, such as standard input, that cannot be read twice), ERROR_IO, ERROR_NOT_FOUND,
+ * ERROR_LIMIT, ERROR_INTERRUPTED, ERROR_MEMORY. */
 enum tokmap_status work_folder_open(struct work_folder **folder, const struct work_folder_options *options,
                                     struct tokmap_error *error);
 

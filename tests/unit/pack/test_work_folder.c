@@ -521,6 +521,113 @@ static void test_journal_of_a_set(void **unused)
     assert_false(file_exists("out.work"));
 }
 
+static void file_holds(const char *path, const char *text)
+{
+    size_t bytes;
+    char *found = file_read(path, &bytes);
+    assert_int_equal(bytes, strlen(text));
+    assert_memory_equal(found, text, bytes);
+    free(found);
+}
+
+/* A folder of the user may have the name of ours, and files with names of ours. They stay, and so does what a link in
+ * place of the folder leads to. */
+static void test_files_of_the_user(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    struct work_folder *work = NULL;
+    struct work_folder_options options = options_of();
+    begin();
+    assert_int_equal(mkdir("out.work", 0777), 0);
+    file_write_text("out.work/journal.new", "a diary");
+    work_folder_settle("out");
+    file_write_text("out.work/part-1", "mine");
+    work_folder_sweep("out", owns);
+    refused(TOKMAP_ERROR_EXISTS, "this file has the name of a new journal");
+    file_holds("out.work/journal.new", "a diary");
+    file_holds("out.work/part-1", "mine");
+    assert_int_equal(rename("out.work/journal.new", "out.work/journal"), 0);
+    options.start_over = true;
+    for (int round = 0; round < 2; round++) {
+        assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_CORRUPT);
+        assert_non_null(strstr(error.message, "it may be yours, and is not removed"));
+        options.start_over = false;
+    }
+    file_holds("out.work/journal", "a diary");
+    assert_int_equal(rename("out.work", "elsewhere"), 0);
+    file_write_text("elsewhere/journal", "");
+    file_write_text("elsewhere/journal.new", "");
+    assert_int_equal(symlink("elsewhere", "out.work"), 0);
+    assert_false(work_folder_exists("out"));
+    work_folder_settle("out");
+    work_folder_sweep("out", owns);
+    refused(TOKMAP_ERROR_EXISTS, "this symbolic link has the name of the folder");
+    assert_true(file_exists("elsewhere/journal") && file_exists("elsewhere/journal.new"));
+    assert_int_equal(unlink("out.work"), 0);
+    scratch_remove("elsewhere");
+    /* What a power cut may leave of a new journal is ours. */
+    static const char torn[] = "tokmap-jour\0\0\0\0\0\0\0";
+    assert_int_equal(mkdir("out.work", 0777), 0);
+    file_write("out.work/journal.new", torn, sizeof torn);
+    work_folder_close(opened(false));
+    assert_false(file_exists("out.work/journal.new"));
+}
+
+static void set_refused(const char *words)
+{
+    static const char *const endings[] = {""};
+    struct tokmap_error error = {0};
+    struct set_work *set = NULL;
+    const struct set_work_options options = {.endings = endings, .sets = 1};
+    assert_int_equal(set_work_open(&set, "out", &options, &error), TOKMAP_ERROR_EXISTS);
+    assert_null(set);
+    if (!strstr(error.message, words))
+        fail_msg("no '%s' in: %s", words, error.message);
+    assert_false(file_exists("out.partial"));
+}
+
+/* The same for whoever names shards: one file of another name keeps all of them. */
+static void test_units_of_the_user(void **unused)
+{
+    (void)unused;
+    static const char *const names[] = {"a.unit", "ready.partial", "journal", "journal.new", "notes.txt"};
+    static const char *const endings[] = {""};
+    struct set_work *set = NULL;
+    const struct set_work_options options = {.endings = endings, .sets = 1};
+    begin();
+    assert_int_equal(mkdir("out.work", 0777), 0);
+    file_write_text("out.work/out-00000.bin.unit", "ours");
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
+        char path[64], words[64];
+        (void)snprintf(path, sizeof path, "out.work/%s", names[i]);
+        (void)snprintf(words, sizeof words, "because '%s' in it is no file of this output", names[i]);
+        file_write_text(path, "mine");
+        set_refused(words);
+        set_work_clear("out");
+        file_holds(path, "mine");
+        if (strcmp(names[i], "journal") != 0) /* set_work_clear() has removed what a power cut had brought back */
+            file_write_text("out.work/out-00000.bin.unit", "ours");
+        file_holds("out.work/out-00000.bin.unit", "ours");
+        assert_int_equal(unlink(path), 0);
+    }
+    assert_int_equal(rename("out.work", "elsewhere"), 0);
+    file_write_text("elsewhere/naming", "tokmap-naming 1\nmask 0\nset 1 0 \nend\n");
+    assert_int_equal(symlink("elsewhere", "out.work"), 0);
+    set_refused("this symbolic link has the name of the folder");
+    set_work_clear("out");
+    file_holds("elsewhere/out-00000.bin.unit", "ours");
+    assert_int_equal(unlink("out.work"), 0);
+    assert_int_equal(unlink("elsewhere/naming"), 0);
+    assert_int_equal(rename("elsewhere", "out.work"), 0);
+    file_write_text("out.work/ready.partial", "tokmap-nam");
+    file_write_text("out.work/journal.new", "");
+    assert_int_equal(set_work_open(&set, "out", &options, NULL), TOKMAP_OK);
+    assert_false(file_exists("out.work/out-00000.bin.unit") || file_exists("out.work/ready.partial"));
+    set_work_abandon(set);
+    assert_false(file_exists("out.work"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -535,6 +642,8 @@ int main(void)
         cmocka_unit_test(test_moved_record),
         cmocka_unit_test(test_damaged_facts),
         cmocka_unit_test(test_hostile),
+        cmocka_unit_test(test_files_of_the_user),
+        cmocka_unit_test(test_units_of_the_user),
         cmocka_unit_test(test_not_permitted),
         cmocka_unit_test(test_one_process),
         cmocka_unit_test(test_start_over),
