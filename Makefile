@@ -135,7 +135,7 @@ endif
 
 # Libraries of codecs and PCRE2 are loaded when they are first used (src/platform/library.h), so that programs which do
 # not use them start sooner. A static program cannot do that, and the Python package contains the libraries.
-linked := $(filter no,$(DLOPEN))$(filter -static -static-pie,$(CFLAGS) $(LDFLAGS))$(filter wheel-files,$(MAKECMDGOALS))
+linked := $(filter no,$(DLOPEN))$(filter -static -static-pie,$(CFLAGS) $(LDFLAGS))
 features := $(if $(linked),-DLIBRARIES_LINKED) $(foreach \
   name,ISAL PCRE2 SNAPPY LZ4 BROTLI BZIP2 XZ LIBCURL,$(if $(HAVE_$(name)),-DHAVE_$(name)))
 sanitize := $(if $(SANITIZE),-fsanitize=$(SANITIZE) -fno-sanitize-recover=all -fno-omit-frame-pointer)
@@ -371,17 +371,25 @@ wheel_tool_libs = $(call wheel_libs,$(if $(HAVE_ISAL),$(call archive,isal)) \
   $(if $(HAVE_BROTLI),$(call archive,brotlidec) $(call archive,brotlicommon)) \
   $(if $(HAVE_BZIP2),$(call archive,bz2)) $(if $(HAVE_XZ),$(call archive,lzma)))
 beside = -Wl,-S,-rpath,'$$ORIGIN$(1)'
-$(BUILD)/wheel/$(SONAME): $(library_objects) $(old_objects) $(text_archive) src/libtokmap.map $(linked_from)
+# Its tables of libraries have addresses, as those of the installed archives. Everything else is compiled once for both.
+in_wheel = $(foreach object,$(1),$(if \
+  $(filter $(naming_objects),$(object)),$(object:$(OBJ)/%=$(linked_objects)/%),$(object)))
+linked_objects := $(OBJ)$(if $(linked),,/linked)
+wheel_zstd := $(linked_objects)/src/platform/zstd_library.c.o
+$(BUILD)/wheel/$(SONAME): $(call in_wheel,$(library_objects)) $(old_objects) $(text_archive) \
+  src/libtokmap.map $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(old_flags) $(call beside,) $(filter %.o,$^) $(text_archive) \
 	  $(call wheel_libs,)
-$(BUILD)/wheel/$(TOKENIZE_SONAME): $(tokenizer_objects) $(old_objects) $(BUILD)/lib/libtokmap.a \
+$(BUILD)/wheel/$(TOKENIZE_SONAME): $(call in_wheel,$(tokenizer_objects)) $(old_objects) \
+  $(BUILD)/lib/libtokmap.a \
   tokenize_tools/libtokmap_tokenize.map $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(tokenizer_so_flags) $(old_flags) $(call beside,) $(filter %.o %.a,$^) \
 	  $(call wheel_libs,$(if $(HAVE_PCRE2),$(call archive,pcre2-8)))
 wheel-files: $(wheel_files)
-$(BUILD)/wheel/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects)
-$(BUILD)/wheel/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects)
-$(filter $(BUILD)/wheel/bin/%,$(wheel_files)): $(old_program_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a \
+$(BUILD)/wheel/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(call in_wheel,$(tool_objects))
+$(BUILD)/wheel/bin/tokmap-bench: $(call in_wheel,$(bench_objects) $(bench_tool_objects))
+$(filter $(BUILD)/wheel/bin/%,$(wheel_files)): $(wheel_zstd) $(old_program_objects) $(cli_objects) \
+  $(BUILD)/lib/libtokmap.a \
   $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link_program) $(old_program_flags) $(call beside,/..) $(filter %.o,$^) $(filter %.a,$^) \
 	  $(wheel_tool_libs)

@@ -60,3 +60,19 @@ while [ $i -lt 16 ]; do
     like old || { echo 'files are left of another set' >&2; exit 1; }
 done
 echo "$seen"
+
+# A pack of one shard that starts over removes what a killed pack of a set has left.
+tokmap pack -q --checkpoint-seconds 0.001 --threads 1 --shard-tokens 500 -o d/n new.jsonl new.jsonl new.jsonl 2>err &
+pid=$!
+waited=0
+while [ ! -e d/n.work/n-00003.tmx.unit ] && [ $waited -lt 400 ] && kill -0 $pid 2>/dev/null; do
+    sleep 0.005
+    waited=$((waited + 1))
+done
+kill -s KILL $pid 2>/dev/null || true
+wait $pid 2>/dev/null || true
+if [ ! -e d/n ]; then
+    ls d/n.work | tail -3
+    tokmap pack -q --no-resume -o d/n new.jsonl
+    equal "$(ls -d d/n* | tr '\n' ' ')" 'd/n.bin d/n.tmx '
+fi

@@ -118,7 +118,11 @@ class Install(WithData):
             self.assertTrue(os.path.isfile(os.path.join(share, name)), name)
 
     def test_from_a_source_distribution(self):
-        """It is built from a copy of the tree that is not a git checkout, and installed without the tree."""
+        """It is built from a copy of the tree that is not a git checkout, and installed without the tree.
+
+        Its files are those of the tree, byte for byte. So what was compiled of the tree is of it, too, and make compiles
+        only what depends on a file that is missing.
+        """
         tree, into = copy_of_the_tree(), new_folder()
         code = "import sys; sys.path.insert(0, sys.argv[1]); import build_backend; print(build_backend.build_sdist(sys.argv[2]))"
         names = []
@@ -128,11 +132,16 @@ class Install(WithData):
             self.assertEqual((ran.returncode, ran.stdout), (0, f"tokmap-{tokmap.__version__}.tar.gz\n"), ran.stderr)
             with tarfile.open(os.path.join(into, ran.stdout.strip())) as tar:
                 names.append(set(tar.getnames()))
+                for member in filter(tarfile.TarInfo.isfile, tar.getmembers()):
+                    inside = os.path.join(source, *member.name.split("/")[1:])
+                    if os.path.dirname(inside) != source or os.path.basename(inside) not in ("PKG-INFO", "pyproject.toml"):
+                        with open(inside, "rb") as file:
+                            self.assertEqual(tar.extractfile(member).read(), file.read(), member.name)
         self.assertEqual(*names)
         self.assertEqual({name for name in names[0] if name.endswith((".pyc", ".o", ".so.0"))}, set())
         shutil.rmtree(tree)
         python = self.environment()
-        self.pip(python, os.path.join(into, ran.stdout.strip()), CFLAGS=os.environ.get("CFLAGS") or "-O0")
+        self.pip(python, os.path.join(into, ran.stdout.strip()), BUILD=os.path.abspath(BUILD_DIR))
         self.assertIn("site-packages", self.try_it(python))
         self.try_commands(python)
 

@@ -815,9 +815,10 @@ static void output_close(struct pack *pack, enum tokmap_status status)
         return;
     /* A power cut may bring back what a process removed at its end, or before it began its journal. */
     work_folder_sweep(options->prefix, pack_journal_owns);
-    if (options->shard_tokens || options->split)
+    const bool is_set = options->shard_tokens || options->split;
+    if (is_set || options->start_over) /* the work that was given up may have been that of a set */
         set_work_clear(options->prefix);
-    else
+    if (!is_set)
         work_folder_settle(options->prefix);
 }
 
