@@ -63,10 +63,10 @@ void dropped_writer_take_back(struct dropped_writer *writer);
 /* Removes the partial file, unless it was committed, and frees the writer. NULL is ignored. */
 void dropped_writer_free(struct dropped_writer *writer);
 
-/* A commit puts the list of an older NAME aside, as NAME.dropped.old: dropped_writer_commit() does, or dropped_aside()
- * where there is no new list, which also removes the unfinished one of a killed process. If the dataset could not be
- * completed, dropped_restore() gives the old list its name back; dropped_forget() removes it otherwise. Any other file
- * of this name stays. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+/* A commit puts the list of an older NAME aside, as NAME.dropped.replaced: dropped_writer_commit() does, or
+ * dropped_aside() where there is no new list, which also removes the unfinished one of a killed process. If the dataset
+ * could not be completed, dropped_restore() gives the old list its name back; dropped_forget() removes it otherwise.
+ * Any other file of this name stays. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status dropped_aside(const char *name, struct tokmap_error *error);
 void dropped_restore(const char *name);
 void dropped_forget(const char *name);

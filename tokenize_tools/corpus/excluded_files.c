@@ -7,11 +7,17 @@
 
 enum tokmap_status excluded_files_add(struct excluded_files *excluded, const char *path, struct tokmap_error *error)
 {
+    struct os_stat found;
+    if (os_stat(path, &found))
+        return TOKMAP_OK;
+    for (size_t i = 0; i < excluded->count; i++)
+        if (excluded->list[i].device == found.device && excluded->list[i].inode == found.inode)
+            return TOKMAP_OK;
     if (excluded->count == EXCLUDED_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, path, TOKMAP_NO_OFFSET,
-                         "more than 16 files are excluded from the inputs; this is a bug in tokmap, please report it");
-    if (!os_stat(path, &excluded->list[excluded->count]))
-        excluded->count++;
+                         "more than %d files are excluded from the inputs; this is a bug in tokmap, please report it",
+                         EXCLUDED_MOST);
+    excluded->list[excluded->count++] = found;
     return TOKMAP_OK;
 }
 

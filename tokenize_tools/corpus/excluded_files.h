@@ -7,7 +7,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define EXCLUDED_MOST 16
+#define EXCLUDED_MOST 24
 
 /* Empty if all is zero. Nothing has to be freed. */
 struct excluded_files {
@@ -15,8 +15,8 @@ struct excluded_files {
     size_t count;
 };
 
-/* Adds a file, or a folder, which means all files directly in it. A path that does not exist is ignored. Statuses: OK,
- * ERROR_LIMIT. */
+/* Adds a file, or a folder, which means all files directly in it. A path that does not exist, or was added before, is
+ * ignored. Statuses: OK, ERROR_LIMIT. */
 enum tokmap_status excluded_files_add(struct excluded_files *excluded, const char *path, struct tokmap_error *error);
 
 /* Whether the file `path` is excluded. own: what os_stat() says of it. */

@@ -465,9 +465,9 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
 static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, struct tokmap_error *error)
 {
     static const char *const ends[] = {
-        ".bin",          ".tmx",     ".bin.partial",    ".tmx.partial", ".bin.zst", ".mask", ".bin.zst.partial",
-        ".mask.partial", ".dropped", ".dropped.partial"};
-    static const size_t lists = 2; /* the last ones, which do not depend on shards */
+        ".bin",          ".tmx",     ".bin.partial",     ".tmx.partial",     ".bin.zst", ".mask", ".bin.zst.partial",
+        ".mask.partial", ".dropped", ".dropped.partial", ".dropped.replaced"};
+    static const size_t lists = 3; /* the last ones, which do not depend on shards */
     const struct pack *pack = self;
     const char *prefix = pack->options->prefix;
     enum tokmap_status status = TOKMAP_OK;
@@ -640,7 +640,7 @@ static enum tokmap_status output_take(struct pack *pack, struct tokmap_error *er
     pack->finished = pack_journal_is_named(pack->journal, pack->set_count, last);
     if (pack->finished) {
         pack_journal_result_set(pack->journal, last);
-        dropped_forget(pack->options->prefix); /* the list that the killed process has put aside */
+        pack_output_settle(pack->options);
     }
     free(last);
     if (pack->finished || status == TOKMAP_ERROR_EXISTS)

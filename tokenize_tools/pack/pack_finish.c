@@ -25,14 +25,17 @@
 #include "format/index_reader.h"
 #include "format/origin_shift.h"
 #include "format/partial_file.h"
+#include "format/set_commit.h"
 #include "pack_accounts.h"
 #include "pack_also.h"
 #include "pack_output.h"
 #include "platform/os.h"
+#include "shuffle.h"
 #include "skipped_items.h"
 #include "task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
+#include "work_folder.h"
 
 struct finish {
     const struct pack_options *options;
@@ -528,14 +531,31 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
 
 struct clearing {
     const char *folder;
-    bool inside; /* a folder of a unit: everything in it is ours */
+    bool inside;  /* a folder of a unit */
+    bool journal; /* there was a journal, so files of a shuffle and torn files of stages are ours */
 };
+
+static bool ends_in(const char *entry, const char *end)
+{
+    const size_t bytes = strlen(entry), end_bytes = strlen(end);
+    return bytes >= end_bytes && !strcmp(entry + bytes - end_bytes, end);
+}
+
+/* Whether units and tasks have made an entry, and not the user. */
+static bool is_ours(const struct clearing *clearing, const char *entry, bool *is_folder)
+{
+    *is_folder = false;
+    if (clearing->inside)
+        return ends_in(entry, ".unit") || ends_in(entry, ".unit.partial") || shuffle_is_name(entry);
+    return unit_is_name(entry, is_folder) || task_status_is_name(entry) ||
+           stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));
+}
 
 static int entry_remove(void *user, const char *entry)
 {
     const struct clearing *clearing = user;
-    bool is_folder = false;
-    if (!clearing->inside && !unit_is_name(entry, &is_folder) && !task_status_is_name(entry) && !stage_is_name(entry))
+    bool is_folder;
+    if (!is_ours(clearing, entry, &is_folder))
         return 0;
     char *path = path_in(clearing->folder, entry);
     if (path && is_folder) {
@@ -567,7 +587,13 @@ enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_
     char *journal = path_in(folder, "journal");
     if (!journal)
         return no_memory(error);
-    (void)os_unlink(journal);
+    if (work_folder_is_link(folder)) {
+        free(journal);
+        return work_folder_link_error(folder, error);
+    }
+    clearing.journal = partial_file_begins(journal, SET_JOURNAL_HEAD);
+    if (clearing.journal)
+        (void)os_unlink(journal);
     int system = sync ? os_sync_folder(journal) : 0;
     system = system == ENOENT ? 0 : system; /* another process has removed the folder */
     free(journal);
@@ -587,12 +613,6 @@ struct holding {
     bool sorted;        /* files of documents that are to be shuffled */
     bool units, merged; /* records of finished units, and of shuffled shards */
 };
-
-static bool ends_in(const char *entry, const char *end)
-{
-    const size_t bytes = strlen(entry), end_bytes = strlen(end);
-    return bytes >= end_bytes && !strcmp(entry + bytes - end_bytes, end);
-}
 
 /* Returns -1 at the first file of a shard. */
 static int entry_look(void *user, const char *entry)
@@ -723,7 +743,7 @@ void pack_work_settle(const struct pack_options *options, const char *folder)
     int fd;
     char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
     const int found = os_folder_list(folder, entry_look, &holding);
-    const bool over = !found && is_over(&holding) && !pack_also_begun(options->prefix);
+    const bool over = !found && is_over(&holding) && !pack_also_begun(options->prefix) && !work_folder_is_link(folder);
     if (lock && (over || found == ENOENT) && !partial_file_open(lock, NULL, NULL, &fd)) {
         if (over)
             (void)pack_work_clear(folder, options->sync, NULL);

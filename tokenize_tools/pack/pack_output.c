@@ -1,10 +1,14 @@
 /* pack_output.c - see pack_output.h. */
 #include "pack_output.h"
 
+#include <stdlib.h>
 #include <string.h>
 
 #include "document_encode.h"
+#include "format/dropped_writer.h"
+#include "platform/os.h"
 #include "shard_about.h"
+#include "text/path.h"
 
 uint32_t pack_width(uint64_t vocabulary)
 {
@@ -72,4 +76,15 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         .set = set,
     };
     return shard_about_text(&about, bytes);
+}
+
+void pack_output_settle(const struct pack_options *options)
+{
+    dropped_forget(options->prefix);
+    if (!options->seal || options->shard_tokens || options->split)
+        return;
+    char *plain = path_join("", 0, options->prefix, strlen(options->prefix), ".bin.partial");
+    if (plain)
+        (void)os_unlink(plain);
+    free(plain);
 }

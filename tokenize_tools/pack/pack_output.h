@@ -24,4 +24,8 @@ struct shard_writer_options pack_output_shard(const struct pack_options *options
 char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
                         const struct shard_totals *shard, uint64_t *bytes);
 
+/* A killed process has given the output all names: removes what it would have removed next, the old list of dropped
+ * documents, and the plain tokens of one sealed shard. */
+void pack_output_settle(const struct pack_options *options);
+
 #endif

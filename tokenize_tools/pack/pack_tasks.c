@@ -659,6 +659,7 @@ static enum tokmap_status names_give(struct tasks *tasks, struct pack_result *re
                        pack_is_finished(pack, options->units, tasks->folder, &tasks->found, result));
     if (over) {
         outcome->finished = outcome->by_other = true;
+        pack_output_settle(pack);
         return pack_work_clear(tasks->folder, pack->sync, error);
     }
     return status && by_other(tasks, status) ? TOKMAP_OK : status;
@@ -714,6 +715,8 @@ static enum tokmap_status naming_complete(struct tasks *tasks, struct pack_resul
     outcome->finished = !status;
     outcome->by_other = !status || (status == TOKMAP_ERROR_BUSY && !options->finish);
     outcome->done_before = outcome->by_other ? outcome->end - outcome->first : 0;
+    if (!status)
+        pack_output_settle(pack);
     if (!status && pack_also_pending(pack, tasks->folder))
         return also_finish(tasks, true, result, error);
     if (!status)

@@ -12,6 +12,7 @@
 #include "platform/os.h"
 #include "task_status.h"
 #include "text/path.h"
+#include "work_folder.h"
 
 /* Whether a process has locked a file. The path is freed. A shared lock is tried: it does not keep other processes from
  * looking at the same time. Without memory nothing is said to be locked; what follows fails for the same reason. */
@@ -70,6 +71,8 @@ enum tokmap_status work_start_over(const char *name, const char *folder, struct 
     int fd = -1;
     if (os_lstat(folder, &found) == ENOENT)
         return TOKMAP_OK;
+    if (work_folder_is_link(folder))
+        return work_folder_link_error(folder, error);
     char *lock = path_join("", 0, name, strlen(name), ".partial");
     if (!lock)
         return error_set_memory(error, "a path", 0);
@@ -79,7 +82,7 @@ enum tokmap_status work_start_over(const char *name, const char *folder, struct 
     enum tokmap_status status =
         system == EWOULDBLOCK ? work_locked_error(name, error) : work_idle_check(name, folder, error);
     if (!status)
-        (void)pack_work_clear(folder, false, NULL);
+        status = pack_work_clear(folder, false, error);
     if (!system)
         (void)os_unlink(lock);
     os_close(fd);
