@@ -614,7 +614,7 @@ static enum tokmap_status folder_check(const struct set_work *work, struct tokma
     if (stranger.entry)
         status =
             error_set(error, TOKMAP_ERROR_EXISTS, work->folder, TOKMAP_NO_OFFSET,
-                      "the folder for unfinished work cannot be emptied, because '%.200s' in it is no file of this "
+                      "the folder for unfinished work cannot be emptied, because '%.200s' in it does not belong to this "
                       "output; nothing is removed; move that file away, or choose another name",
                       stranger.entry);
     free(stranger.entry);

@@ -544,9 +544,13 @@ static bool ends_in(const char *entry, const char *end)
 /* Whether units and tasks have made an entry, and not the user. */
 static bool is_ours(const struct clearing *clearing, const char *entry, bool *is_folder)
 {
+    static const char *const names[] = {"journal", "journal.new", "ready", "ready.partial", "naming"};
+    bool named = false;
     *is_folder = false;
+    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+        named = named || (clearing->inside && !strcmp(entry, names[i]));
     if (clearing->inside)
-        return ends_in(entry, ".unit") || ends_in(entry, ".unit.partial") || shuffle_is_name(entry);
+        return named || ends_in(entry, ".unit") || ends_in(entry, ".unit.partial") || shuffle_is_name(entry);
     return unit_is_name(entry, is_folder) || task_status_is_name(entry) ||
            stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));
 }

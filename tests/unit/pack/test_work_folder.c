@@ -601,7 +601,7 @@ static void test_units_of_the_user(void **unused)
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         char path[64], words[64];
         (void)snprintf(path, sizeof path, "out.work/%s", names[i]);
-        (void)snprintf(words, sizeof words, "because '%s' in it is no file of this output", names[i]);
+        (void)snprintf(words, sizeof words, "because '%s' in it does not belong to this output", names[i]);
         file_write_text(path, "mine");
         set_refused(words);
         set_work_clear("out");

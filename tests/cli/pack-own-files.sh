@@ -1,0 +1,69 @@
+# Files of the user that have names of ours stay, and so does what a link in place of NAME.work leads to.
+. "$TOKMAP_CLI/helpers.sh"
+need awk
+awk 'BEGIN { for (i = 0; i < 400; i++) printf "{\"text\": \"document %d of many, %d\"}\n", i % 300, i % 300 * 7 }' >a.jsonl
+options='-q -t bytes --no-eod --shard-tokens 3000 --unit-bytes 3000'
+
+# Unfinished work of tasks that was moved to another disk is neither emptied nor continued.
+tokmap pack $options --task 0/2 -o k a.jsonl
+mkdir disk
+mv k.work disk/w
+ln -s disk/w k.work
+ls disk/w >before
+for way in '' '--no-resume' "$options" "$options --no-resume" "$options --task 1/2"; do
+    exits 1 tokmap pack -q $way -o k a.jsonl 2>err
+    holds err 'this symbolic link has the name of the folder for unfinished work'
+    ls disk/w >after
+    same before after
+done
+rm k.work
+mv disk/w k.work
+tokmap pack $options --task 1/2 -o k a.jsonl
+tokmap verify -q k
+[ ! -e k.work ]
+
+# A folder of the user, with the names of a journal, of a stage, and of a unit.
+mkdir -p u.work/unit-000001.work
+echo 'dear diary' >u.work/journal
+echo 'scans' >u.work/scan-000001
+echo 'a thesis' >u.work/unit-000001.work/thesis.txt
+find u.work -type f | sort | xargs cat >before
+exits 1 tokmap pack $options --no-resume -o u a.jsonl 2>err
+holds err 'it may be yours, and is not removed'
+rm u.work/journal
+tokmap pack $options --no-resume -o other a.jsonl
+for file in other*; do cp "$file" "u${file#other}"; done
+sed 's/^other/u/' other >u
+exits 1 tokmap pack $options -o u a.jsonl 2>err
+holds err 'the output already exists'
+equal "$(cat u.work/scan-000001 u.work/unit-000001.work/thesis.txt)" 'scans
+a thesis'
+
+# Work that starts over in units removes the chunks of what it gives up.
+mkdir c.work
+printf 'tokmap-journal 1' >c.work/journal
+echo chunks >c.work/chunks-0
+tokmap pack $options --no-resume -o c a.jsonl
+[ ! -e c.work ]
+
+# The list of dropped documents that is replaced is put aside only where nothing else is.
+tokmap pack -q -t bytes --no-eod --dedup exact -o d a.jsonl
+cp d.dropped first
+echo 'my notes' >d.dropped.replaced
+for way in '' '--dedup exact'; do
+    exits 1 tokmap pack -q -t bytes --no-eod --force $way -o d a.jsonl 2>err
+    holds err 'd.dropped.replaced: the list of dropped documents that is replaced would be kept under this name'
+    same first d.dropped
+    equal "$(cat d.dropped.replaced)" 'my notes'
+    tokmap verify -q d
+done
+rm d.dropped.replaced
+tokmap pack -q -t bytes --no-eod --force -o d a.jsonl
+equal "$(echo d.*)" 'd.bin d.tmx'
+
+# All files of a masked output with a list can be left out of the inputs, also when they are listed twice.
+awk 'BEGIN { for (i = 0; i < 300; i++) printf "{\"prompt\": \"question %d\", \"completion\": \"answer %d\"}\n", i % 200, i % 200 }' >m.jsonl
+for force in '' --force; do
+    tokmap pack -q -t bytes --prompt-field prompt --completion-field completion --dedup minhash $force -o m m.jsonl
+done
+tokmap verify -q m
