@@ -120,8 +120,8 @@ class Install(WithData):
     def test_from_a_source_distribution(self):
         """It is built from a copy of the tree that is not a git checkout, and installed without the tree.
 
-        Its files are those of the tree, byte for byte. So what was compiled of the tree is of it, too, and make compiles
-        only what depends on a file that is missing.
+        Its files are those of the tree, byte for byte. So make takes what was compiled of the tree, and compiles only
+        what depends on a file that is missing.
         """
         tree, into = copy_of_the_tree(), new_folder()
         code = "import sys; sys.path.insert(0, sys.argv[1]); import build_backend; print(build_backend.build_sdist(sys.argv[2]))"
