@@ -387,7 +387,7 @@ enum tokmap_status dropped_aside(const char *name, struct tokmap_error *error)
     if (system)
         status = error_set_system(error, system, path, TOKMAP_NO_OFFSET,
                                   "the old list of dropped documents cannot be put aside");
-    if (!status && (dropped_is_file(partial) || partial_file_begins(partial, DROPPED_MAGIC)))
+    if (!status && partial_file_begins(partial, DROPPED_MAGIC))
         (void)os_unlink(partial);
     free(path);
     free(old);

@@ -340,6 +340,19 @@ static void sets_clear(struct set_work *work)
     work->count = 0;
 }
 
+bool set_folder_is_link(const char *path)
+{
+    struct os_stat found;
+    return !os_lstat(path, &found) && found.kind == OS_KIND_LINK;
+}
+
+enum tokmap_status set_folder_link_error(const char *path, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                     "this symbolic link has the name of the folder for unfinished work, and is not followed; remove "
+                     "it, or choose another name");
+}
+
 /* Whether a file in the folder is one of a work of this name, and not one of the user: the name says so of units, and
  * the first bytes of the others. */
 static bool is_ours(const struct set_work *work, const char *entry)
@@ -391,8 +404,7 @@ static enum tokmap_status recover(struct set_work *work, bool *found, struct tok
     int fd;
     const char *path = work->naming;
     *found = false;
-    struct os_stat folder;
-    if (!os_lstat(work->folder, &folder) && folder.kind == OS_KIND_LINK) /* folder_make() reports it */
+    if (set_folder_is_link(work->folder)) /* folder_make() reports it */
         return TOKMAP_OK;
     int system = os_open(path, OS_READ_NOW, &fd);
     if (system == ENOENT) {
@@ -600,23 +612,20 @@ static int stranger_look(void *user, const char *entry)
 /* A folder with a file of the user is not ours to empty: it is refused before anything is removed. */
 static enum tokmap_status folder_check(const struct set_work *work, struct tokmap_error *error)
 {
-    struct os_stat found;
     struct stranger stranger = {.work = work};
     enum tokmap_status status = TOKMAP_OK;
-    if (!os_lstat(work->folder, &found) && found.kind == OS_KIND_LINK)
-        return error_set(error, TOKMAP_ERROR_EXISTS, work->folder, TOKMAP_NO_OFFSET,
-                         "this symbolic link has the name of the folder for unfinished work, and is not followed; "
-                         "remove it, or choose another name");
+    if (set_folder_is_link(work->folder))
+        return set_folder_link_error(work->folder, error);
     if (!work->keep && !work->shared)
         (void)os_folder_list(work->folder, stranger_look, &stranger);
     if (stranger.lost)
         status = no_memory(error);
     if (stranger.entry)
-        status =
-            error_set(error, TOKMAP_ERROR_EXISTS, work->folder, TOKMAP_NO_OFFSET,
-                      "the folder for unfinished work cannot be emptied, because '%.200s' in it does not belong to this "
-                      "output; nothing is removed; move that file away, or choose another name",
-                      stranger.entry);
+        status = error_set(
+            error, TOKMAP_ERROR_EXISTS, work->folder, TOKMAP_NO_OFFSET,
+            "the folder for unfinished work cannot be emptied, because '%.200s' in it does not belong to this "
+            "output; nothing is removed; move that file away, or choose another name",
+            stranger.entry);
     free(stranger.entry);
     return status;
 }

@@ -37,6 +37,11 @@
 #define SET_JOURNAL_HEAD "tokmap-journal " /* a file NAME.work/journal that does not begin so is one of the user */
 #define SET_ENDING_MOST 64                 /* bytes of what follows NAME in the name of a set */
 
+/* Whether this path of a folder NAME.work is a symbolic link: what it leads to may not be ours, so it is neither read
+ * nor emptied. The error for that is ERROR_EXISTS. */
+bool set_folder_is_link(const char *path);
+enum tokmap_status set_folder_link_error(const char *path, struct tokmap_error *error);
+
 struct set_work; /* for one thread at a time */
 
 struct set_work_options {

@@ -209,6 +209,8 @@ enum tokmap_status pack_also_write(const struct pack_options *options, const cha
         status = pack_also_begin(options, folder, result, error);
     for (uint32_t set = 0; set < pack_output_sets(options) && !status; set++)
         status = set_write(&writing, set, error);
+    if (!status && writing.next.number > writing.at) /* than there are: nothing was written */
+        status = stage_corrupt(&writing.id, error);
     memcpy(result->also, writing.next.sums, sizeof result->also);
     return status;
 }

@@ -35,7 +35,6 @@
 #include "task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
-#include "work_folder.h"
 
 struct finish {
     const struct pack_options *options;
@@ -591,9 +590,9 @@ enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_
     char *journal = path_in(folder, "journal");
     if (!journal)
         return no_memory(error);
-    if (work_folder_is_link(folder)) {
+    if (set_folder_is_link(folder)) {
         free(journal);
-        return work_folder_link_error(folder, error);
+        return set_folder_link_error(folder, error);
     }
     clearing.journal = partial_file_begins(journal, SET_JOURNAL_HEAD);
     if (clearing.journal)
@@ -747,7 +746,7 @@ void pack_work_settle(const struct pack_options *options, const char *folder)
     int fd;
     char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
     const int found = os_folder_list(folder, entry_look, &holding);
-    const bool over = !found && is_over(&holding) && !pack_also_begun(options->prefix) && !work_folder_is_link(folder);
+    const bool over = !found && is_over(&holding) && !pack_also_begun(options->prefix) && !set_folder_is_link(folder);
     if (lock && (over || found == ENOENT) && !partial_file_open(lock, NULL, NULL, &fd)) {
         if (over)
             (void)pack_work_clear(folder, options->sync, NULL);

@@ -8,11 +8,11 @@
 
 #include "common/error.h"
 #include "format/partial_file.h"
+#include "format/set_commit.h"
 #include "pack_finish.h"
 #include "platform/os.h"
 #include "task_status.h"
 #include "text/path.h"
-#include "work_folder.h"
 
 /* Whether a process has locked a file. The path is freed. A shared lock is tried: it does not keep other processes from
  * looking at the same time. Without memory nothing is said to be locked; what follows fails for the same reason. */
@@ -71,8 +71,8 @@ enum tokmap_status work_start_over(const char *name, const char *folder, struct 
     int fd = -1;
     if (os_lstat(folder, &found) == ENOENT)
         return TOKMAP_OK;
-    if (work_folder_is_link(folder))
-        return work_folder_link_error(folder, error);
+    if (set_folder_is_link(folder))
+        return set_folder_link_error(folder, error);
     char *lock = path_join("", 0, name, strlen(name), ".partial");
     if (!lock)
         return error_set_memory(error, "a path", 0);

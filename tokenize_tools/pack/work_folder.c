@@ -80,25 +80,12 @@ bool work_folder_found(const struct work_folder *folder)
     return folder->found;
 }
 
-bool work_folder_is_link(const char *path)
-{
-    struct os_stat found;
-    return !os_lstat(path, &found) && found.kind == OS_KIND_LINK;
-}
-
-enum tokmap_status work_folder_link_error(const char *path, struct tokmap_error *error)
-{
-    return error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
-                     "this symbolic link has the name of the folder for unfinished work, and is not followed; remove "
-                     "it, or choose another name");
-}
-
 bool work_folder_exists(const char *name)
 {
     char *folder = path_join("", 0, name, strlen(name), ".work");
     char *path = folder ? path_in(folder, JOURNAL) : NULL;
     struct os_stat found;
-    const bool exists = path && !work_folder_is_link(folder) && !os_lstat(path, &found) && found.kind == OS_KIND_FILE;
+    const bool exists = path && !set_folder_is_link(folder) && !os_lstat(path, &found) && found.kind == OS_KIND_FILE;
     free(path);
     free(folder);
     return exists;
@@ -587,7 +574,7 @@ void work_folder_sweep(const char *name, work_owns *owns)
     int fd = -1;
     struct work_folder folder = {.owns = owns, .swept = true, .path = path_join("", 0, name, strlen(name), ".work")};
     char *fresh = folder.path ? path_in(folder.path, JOURNAL_NEW) : NULL;
-    if (fresh && !work_folder_is_link(folder.path) && !work_folder_exists(name))
+    if (fresh && !set_folder_is_link(folder.path) && !work_folder_exists(name))
         (void)os_folder_list(folder.path, entry_look, &folder);
     /* The lock keeps others from beginning here. Whoever has made such files has a journal, and had the lock before. */
     if (folder.found && !partial_file_open(fresh, fresh_check, fresh, &fd)) {
@@ -605,7 +592,7 @@ void work_folder_settle(const char *name)
     int fd = -1;
     char *path = path_join("", 0, name, strlen(name), ".work");
     char *fresh = path ? path_in(path, JOURNAL_NEW) : NULL;
-    if (fresh && !work_folder_is_link(path) && !work_folder_exists(name)) {
+    if (fresh && !set_folder_is_link(path) && !work_folder_exists(name)) {
         /* As long as this is its name, no other process has it. */
         if (!partial_file_take(fresh, &fd) && !fresh_check(fresh))
             (void)os_unlink(fresh);
@@ -710,8 +697,8 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     made->fresh = made->path ? path_in(made->path, JOURNAL_NEW) : NULL;
     made->probe = malloc(2 * PROBE_BYTES);
     enum tokmap_status status = made->journal && made->fresh && made->probe ? TOKMAP_OK : no_memory(error);
-    if (!status && work_folder_is_link(made->path))
-        status = work_folder_link_error(made->path, error);
+    if (!status && set_folder_is_link(made->path))
+        status = set_folder_link_error(made->path, error);
     if (!status)
         status = journal_open(made, &absent, error);
     bool clears = !status && !absent && options->start_over;

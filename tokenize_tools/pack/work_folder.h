@@ -74,11 +74,6 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
 /* Whether the folder is that of earlier work, whose records work_folder_next() returns. */
 bool work_folder_found(const struct work_folder *folder);
 
-/* Whether this path of a folder of unfinished work is a symbolic link: what it leads to may not be ours. It is neither
- * read nor emptied. The error for that is ERROR_EXISTS. */
-bool work_folder_is_link(const char *path);
-enum tokmap_status work_folder_link_error(const char *path, struct tokmap_error *error);
-
 /* Returns whether there is a journal of an output of this name, which may be that of a process that runs. */
 bool work_folder_exists(const char *name);
 
