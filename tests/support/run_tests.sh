@@ -158,6 +158,10 @@ if [ ! -s "$jobs" ]; then
     exit 2
 fi
 
+# What other tests run must stay what it was. The inode of a file that is linked anew differs.
+built() { stat -c '%i %Y %n' "$BUILD_DIR"/bin/* "$BUILD_DIR"/lib/*.* "$BUILD_DIR"/tests/* 2>/dev/null; }
+built >"$logs/built"
+
 started=$(date +%s)
 tr '\n' '\0' <"$jobs" | xargs -0 -n 1 -P "${TEST_JOBS:-$(nproc 2>/dev/null || echo 2)}" sh "$0" --job
 
@@ -191,6 +195,12 @@ while read -r name; do
         /^(not )?ok / { n = 0; next }
         { line[n++] = $0 }' "$log.log" 2>/dev/null | head -n 80
 done <"$jobs"
+
+if ! built | cmp -s - "$logs/built"; then
+    echo "0 1 0 programs-and-libraries" >"$logs/built.count"
+    echo "failure: a test has made programs or libraries anew, which other tests run at the same time:"
+    built | diff "$logs/built" - | sed -n 's/^[<>]/    &/p' | head -n 20
+fi
 
 cat "$logs"/*.count | awk -v seconds=$(($(date +%s) - started)) '
     { p += $1; f += $2; s += $3; if ($2) failed = failed " " $4 }
