@@ -394,20 +394,26 @@ $(filter $(BUILD)/wheel/bin/%,$(wheel_files)): $(wheel_zstd) $(old_program_objec
 	$(Q)mkdir -p $(@D) && $(link_program) $(old_program_flags) $(call beside,/..) $(filter %.o,$^) $(filter %.a,$^) \
 	  $(wheel_tool_libs)
 
-program_parts := $(support_objects) $(tool_objects) $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
+# Hundreds of programs for tests are linked from these archives, because the linker then copies only what each one uses.
+tool_archive := $(BUILD)/obj/tools.a
+support_archive := $(BUILD)/obj/support.a
+$(tool_archive): $(tool_objects) $(cli_objects) $(linked_from)
+$(support_archive): $(support_objects) $(linked_from)
+$(tool_archive) $(support_archive):
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(filter %.o,$^)
+program_parts := $(tool_archive) $(BUILD)/lib/libtokmap.a $(linked_from)
 define unit_program
 $(BUILD)/tests/$(basename $(notdir $(1))): $(OBJ)/$(1).o
 endef
 $(foreach source,$(unit_sources),$(eval $(call unit_program,$(source))))
-$(unit_programs): $(program_parts)
+$(unit_programs): $(support_archive) $(program_parts)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) \
 	  $(if $(HAVE_BROTLI),-lbrotlienc) -lcmocka $(LIBS) -lm
 # Without ENGINE (libFuzzer), a harness is linked with a driver that replays files and mutates them from a seed.
 $(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OBJ)/tests/fuzz/driver.c.o) \
-  $(filter-out $(support_objects),$(program_parts))
+  $(program_parts)
 	$(Q)mkdir -p $(@D) && $(link) $(ENGINE) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) $(LIBS) -lm
-$(reference_programs): $(BUILD)/tests/%: $(OBJ)/tests/reference/%.c.o \
-  $(filter-out $(support_objects),$(program_parts))
+$(reference_programs): $(BUILD)/tests/%: $(OBJ)/tests/reference/%.c.o $(program_parts)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) $(LIBS) -lm
 $(torture_programs): $(BUILD)/tests/%: $(OBJ)/tests/torture/%.c.o $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(lib_libs) $(LIBS)
