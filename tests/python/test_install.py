@@ -121,7 +121,7 @@ class Install(WithData):
         """It is built from a copy of the tree that is not a git checkout, and installed without the tree.
 
         Its files are those of the tree, byte for byte. So make gets a copy of what was compiled of the tree. It
-        must not use the build folder itself: because the distribution has no tests, make would link anew there what
+        must not use the build folder itself: because the distribution has no tests, make would link again there what
         other tests run.
         """
         tree, into = copy_of_the_tree(), new_folder()

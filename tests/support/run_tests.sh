@@ -158,7 +158,7 @@ if [ ! -s "$jobs" ]; then
     exit 2
 fi
 
-# What other tests run must stay what it was. The inode of a file that is linked anew differs.
+# What other tests run must stay what it was. The inode of a file that is linked again differs.
 built() { stat -c '%i %Y %n' "$BUILD_DIR"/bin/* "$BUILD_DIR"/lib/*.* "$BUILD_DIR"/tests/* 2>/dev/null; }
 built >"$logs/built"
 
@@ -198,7 +198,7 @@ done <"$jobs"
 
 if ! built | cmp -s - "$logs/built"; then
     echo "0 1 0 programs-and-libraries" >"$logs/built.count"
-    echo "failure: a test has made programs or libraries anew, which other tests run at the same time:"
+    echo "failure: a test has linked programs or libraries again, which other tests run at the same time:"
     built | diff "$logs/built" - | sed -n 's/^[<>]/    &/p' | head -n 20
 fi
 
