@@ -24,7 +24,7 @@ for choice in --exclude=*.md --include=*.jsonl; do
     equal "$(grep -m 1 '^  files ' out | tr -s ' ')" ' files 2 JSONL'
 done
 tokmap pack -q --force -o d hf 'hf/**' 2>err
-equal "$(grep -c warning err)" 1
+equal "$(grep -c 'warning: .* has files of records' err)" 1
 # Who names the files, or the format, or has one kind of file, is not warned.
 tokmap pack --force -o d hf/README.md hf/data >out 2>err
 equal "$(cat err)" ''
@@ -71,3 +71,38 @@ tokmap pack -o pq table hf/data/b.jsonl >out
 holds out 'after decompression, but Parquet as stored, of which:'
 holds out 'around the texts, and line ends; dictionaries and other columns of Parquet'
 equal "$(grep '^  tokens ' out)" '  tokens       20, a token is 1.00 bytes of text'
+
+# An input that is named twice is read twice, and a warning says so once.
+mkdir many
+i=0
+while [ $i -lt 300 ]; do
+    echo $i >many/$i.txt
+    i=$((i + 1))
+done
+twice()
+{
+    tokmap pack --force -o d "$@" >out 2>err
+    equal "$(grep -c warning err)" 1 "$*:"
+    holds err 'tokmap pack: warning: some inputs are named more than once, and are read each time; the first is '
+}
+twice many many/299.txt
+holds err "'many/299.txt'"
+holds out 'documents    301'
+twice many/1.txt many ./many//./1.txt
+twice 'many/*9.txt' 'many/29*'
+holds err "'many/29.txt'"
+printf 'many/7.txt\nmany/8.txt\nmany/7.txt\n' >list
+twice --files-from list
+tokmap encode many/5.txt many/5.txt 2>err | cat >out
+holds err "tokmap encode: warning: some inputs are named more than once"
+equal "$(wc -l <out | tr -d ' ')" 2
+tokmap train -q --force -o v.json --vocab-size 258 many many/5.txt 2>err
+holds err "tokmap train: warning: some inputs are named more than once"
+for i in 0 1; do
+    tokmap pack --task $i/2 --shard-tokens 200 --unit-bytes 100 -o halves many many/3.txt >out 2>err
+    equal "$(grep -c 'named more than once' err)" 1
+done
+tokmap pack --force -o d many hf/data plain.jsonl many.txt/../many/nothing 2>err >out || true
+! grep -q 'more than once' err
+tokmap pack --force -o d many hf/data plain.jsonl /dev/null >out 2>err
+equal "$(cat err)" ''

@@ -12,7 +12,7 @@
 #include "commands.h"
 #include "commands/shared/corpus_arguments.h"
 #include "commands/shared/field_options.h"
-#include "commands/shared/mixed_folder.h"
+#include "commands/shared/input_warnings.h"
 #include "commands/shared/token_text.h"
 #include "commands/shared/tokenizer_arguments.h"
 #include "common/bytes.h"
@@ -34,7 +34,7 @@ struct encoding {
     const struct cli_command *command;
     struct tokenizer_arguments asked;
     struct corpus_arguments inputs;
-    struct mixed_folder mixed;
+    struct input_warnings warnings;
     int output;
     bool json, pieces;
     const char *text; /* NULL: inputs are encoded */
@@ -230,14 +230,14 @@ static int inputs_encode(struct encoding *encoding, const char **operands, size_
     struct corpus *corpus = NULL;
     struct corpus_batch batch = {0};
     struct cli_progress silent = {0};
-    mixed_folder_watch(&encoding->mixed, &encoding->corpus);
+    input_warnings_watch(&encoding->warnings, &encoding->corpus);
     encoding->out.ends = &encoding->end;
     enum tokmap_status status = tokenizer_state_new(&encoding->state, encoding->tokenizer, &error);
     if (!status)
         status = corpus_open(&corpus, operands, operand_count, &encoding->corpus, &error);
     while (!status) {
         status = corpus_next(corpus, &batch, &error);
-        mixed_folder_tell(&encoding->mixed, program, &silent);
+        input_warnings_tell(&encoding->warnings, program, &silent);
         if (!status)
             status = records_to_documents(&encoding->corpus, &batch, &error);
         if (!status)
@@ -248,7 +248,7 @@ static int inputs_encode(struct encoding *encoding, const char **operands, size_
     }
     corpus_batch_free(&batch);
     corpus_close(corpus);
-    mixed_folder_free(&encoding->mixed);
+    input_warnings_free(&encoding->warnings);
     tokenizer_state_free(encoding->state);
     free(encoding->out.tokens);
     if (!status || status == TOKMAP_END)

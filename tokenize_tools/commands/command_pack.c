@@ -10,7 +10,7 @@
 #include "commands/shared/drop_arguments.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/input_size.h"
-#include "commands/shared/mixed_folder.h"
+#include "commands/shared/input_warnings.h"
 #include "commands/shared/output_arguments.h"
 #include "commands/shared/pack_report.h"
 #include "commands/shared/pack_seal.h"
@@ -67,7 +67,7 @@ struct packing {
     struct pack_result result;
     struct cli_progress progress;
     struct input_size size;
-    struct mixed_folder mixed;
+    struct input_warnings warnings;
     uint64_t next_space; /* the free space is checked when so many stored bytes are packed */
 };
 
@@ -144,7 +144,7 @@ static void progress_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
     phase_begin(packing, false);
-    mixed_folder_tell(&packing->mixed, program, &packing->progress);
+    input_warnings_tell(&packing->warnings, program, &packing->progress);
     packing->progress.total = packing->tasks.in_units ? packing->tasks.share_bytes : input_size_update(&packing->size);
     if (!packing->tasks.in_units)
         space_check(packing, stored_bytes);
@@ -357,7 +357,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
     status = task_pack_run(&packing->tasks, options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
-    mixed_folder_tell(&packing->mixed, program, &packing->progress);
+    input_warnings_tell(&packing->warnings, program, &packing->progress);
     return status;
 }
 
@@ -518,7 +518,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .user = packing};
     corpus_arguments_apply(&packing->corpus, &options.corpus);
     content_arguments_apply(&packing->content, &options.corpus);
-    mixed_folder_watch(&packing->mixed, &options.corpus);
+    input_warnings_watch(&packing->warnings, &options.corpus);
     const int status = packing->tokenizer
                            ? tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer, true,
                                                          &options.eod_id, &options.bos_id)
@@ -556,7 +556,7 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     if (!status)
         status = tokenizer_pack(packing, operands, operand_count);
     skip_report_close(&packing->skips, status != CLI_DONE && !packing->result.kept);
-    mixed_folder_free(&packing->mixed);
+    input_warnings_free(&packing->warnings);
     drop_arguments_free(&packing->drop);
     chat_template_close(packing->chat);
     tokenizer_close(packing->tokenizer);

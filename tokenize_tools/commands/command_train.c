@@ -6,7 +6,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/shared/corpus_arguments.h"
-#include "commands/shared/mixed_folder.h"
+#include "commands/shared/input_warnings.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/input_size.h"
 #include "commands/shared/output_arguments.h"
@@ -29,7 +29,7 @@ struct training_command {
     char *prefix;
     const char *pattern, *special_names;
     struct corpus_arguments corpus;
-    struct mixed_folder mixed;
+    struct input_warnings warnings;
     struct skip_report skips;
     bool force, json, quiet;
     int shown; /* enum cli_progress_mode; NONE with --quiet */
@@ -308,7 +308,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .user = training,
     };
     corpus_arguments_apply(&training->corpus, &options.corpus);
-    mixed_folder_watch(&training->mixed, &options.corpus);
+    input_warnings_watch(&training->warnings, &options.corpus);
     const uint64_t started = os_clock_ns();
     if (training->quiet)
         training->shown = CLI_PROGRESS_NONE;
@@ -318,8 +318,8 @@ static int inputs_train(struct training_command *training, const char **operands
     if (!status)
         status = train_corpus(&options, operands, operand_count, &result, &error);
     cli_progress_end(&training->progress);
-    mixed_folder_tell(&training->mixed, program, &training->progress);
-    mixed_folder_free(&training->mixed);
+    input_warnings_tell(&training->warnings, program, &training->progress);
+    input_warnings_free(&training->warnings);
     training->seconds = (double)(os_clock_ns() - started) * 1e-9;
     if (os_signals_release()) {
         if (status)

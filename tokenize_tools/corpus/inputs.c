@@ -12,6 +12,7 @@
 #include "names.h"
 #include "path_glob.h"
 #include "path_list.h"
+#include "path_set.h"
 #include "pattern_expand.h"
 #include "platform/os.h"
 #include "remote_list.h"
@@ -44,6 +45,8 @@ struct inputs {
     size_t depth, level_capacity;
     char *kinds[2];         /* the first file with a name of a text, and of records, that the operand names */
     bool is_several, mixed; /* the operand names several files; selection->mixed() was called for it */
+    struct path_set paths;  /* of selection->repeated() */
+    bool repeated;          /* it was called */
     bool found_any;         /* the folder that an operand names has at least one file */
     char *path;
     size_t path_bytes, path_capacity;
@@ -110,8 +113,22 @@ static enum tokmap_status kinds_look(struct inputs *inputs, struct tokmap_error 
     if (!inputs->kinds[0] || !inputs->kinds[1])
         return TOKMAP_OK;
     inputs->mixed = true;
-    selection->mixed(selection->mixed_user, inputs->operands[inputs->operand_next - 1], inputs->kinds[0],
-                     inputs->kinds[1]);
+    selection->mixed(selection->user, inputs->operands[inputs->operand_next - 1], inputs->kinds[0], inputs->kinds[1]);
+    return TOKMAP_OK;
+}
+
+/* Notices a path that was there before. One operand alone names each file once. */
+static enum tokmap_status repeated_look(struct inputs *inputs, struct tokmap_error *error)
+{
+    const struct inputs_selection *selection = inputs->selection;
+    if (!selection->repeated || inputs->repeated || (inputs->operand_count < 2 && !selection->list_count))
+        return TOKMAP_OK;
+    const enum path_set_result result = path_set_add(&inputs->paths, inputs->path);
+    if (result == PATH_MEMORY)
+        return error_set_memory(error, "the list of inputs", 0);
+    inputs->repeated = result == PATH_KNOWN;
+    if (inputs->repeated)
+        selection->repeated(selection->user, inputs->path);
     return TOKMAP_OK;
 }
 
@@ -124,6 +141,7 @@ void inputs_free(struct inputs *inputs)
     path_list_close(inputs->list);
     remote_list_close(inputs->objects);
     kinds_clear(inputs);
+    path_set_free(&inputs->paths);
     free(inputs->levels);
     free(inputs->path);
     free(inputs);
@@ -510,6 +528,8 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
     }
     if (!status)
         status = kinds_look(inputs, error);
+    if (!status)
+        status = repeated_look(inputs, error);
     inputs->chosen_any |= !status;
     *path = inputs->path;
     return status;

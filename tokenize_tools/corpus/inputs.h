@@ -40,8 +40,12 @@ struct inputs_selection {
      * folder, a pattern, a list of objects) once both kinds of files are known among them: those that have the name of
      * a text, and those that have the name of records (name_kind.h). Such a folder is often a data set with its README,
      * which would be a document. NULL: not called. */
-    void (*mixed)(void *mixed_user, const char *operand, const char *text, const char *records);
-    void *mixed_user;
+    void (*mixed)(void *user, const char *operand, const char *text, const char *records);
+
+    /* Called, from any thread, for the first path that inputs_next() has returned before (path_set.h): the patterns and
+     * folders of several operands may overlap. NULL: not called. */
+    void (*repeated)(void *user, const char *path);
+    void *user; /* of both */
 };
 
 /* What was left out without being opened. */

@@ -1,0 +1,86 @@
+/* input_warnings.c - see input_warnings.h. */
+#include "input_warnings.h"
+
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "corpus/name_kind.h"
+#include "text/path.h"
+
+/* A glob, ready for the shell, that chooses the files with the ending of this one, or with its name if it has none. */
+static char *glob_of(const char *path)
+{
+    const char *ending = name_ending(path), *name = path_name(path);
+    char glob[256];
+    const int count = snprintf(glob, sizeof glob, "%s%s", *ending ? "*" : "", *ending ? ending : name);
+    return cli_shell_quote(count > 0 && (size_t)count < sizeof glob ? glob : name);
+}
+
+/* Keeps a message, if it is the first one: the inputs are listed more than once. */
+static void message_keep(_Atomic(char *) *into, char *message)
+{
+    char *none = NULL;
+    if (message && !atomic_compare_exchange_strong(into, &none, message))
+        free(message);
+}
+
+/* Called by the reader of the inputs, from any thread. A warning that memory is missing for is not worth an error. */
+static void mixed_found(void *user, const char *operand, const char *text, const char *records)
+{
+    static const char form[] = "'%s' has files of records and of text; '%s' is read as text, one document per file: "
+                               "leave such files out with --exclude %s, or choose the files with --include %s";
+    struct input_warnings *warnings = user;
+    char *message = NULL, *texts = glob_of(text), *others = glob_of(records);
+    if (texts && others) {
+        const size_t room = sizeof form + strlen(operand) + strlen(text) + strlen(texts) + strlen(others);
+        message = malloc(room);
+        if (message)
+            (void)snprintf(message, room, form, operand, text, texts, others);
+    }
+    free(texts);
+    free(others);
+    message_keep(&warnings->mixed, message);
+}
+
+static void repeated_found(void *user, const char *path)
+{
+    static const char form[] = "some inputs are named more than once, and are read each time; the first is '%s'";
+    struct input_warnings *warnings = user;
+    const size_t room = sizeof form + strlen(path);
+    char *message = malloc(room);
+    if (message)
+        (void)snprintf(message, room, form, path);
+    message_keep(&warnings->repeated, message);
+}
+
+void input_warnings_watch(struct input_warnings *warnings, struct corpus_options *options)
+{
+    options->select.user = warnings;
+    options->select.repeated = repeated_found;
+    if (options->format == CORPUS_AUTO && options->content == CORPUS_CONTENT_TEXT && !options->select.include_count)
+        options->select.mixed = mixed_found;
+}
+
+static void tell(_Atomic(char *) *from, bool *told, const char *program, struct cli_progress *progress)
+{
+    const char *message = *told ? NULL : atomic_load(from);
+    if (!message)
+        return;
+    *told = true;
+    cli_progress_clear(progress);
+    cli_warn(program, "%s", message);
+}
+
+void input_warnings_tell(struct input_warnings *warnings, const char *program, struct cli_progress *progress)
+{
+    tell(&warnings->mixed, &warnings->mixed_told, program, progress);
+    tell(&warnings->repeated, &warnings->repeated_told, program, progress);
+}
+
+void input_warnings_free(struct input_warnings *warnings)
+{
+    free(atomic_exchange(&warnings->mixed, NULL));
+    free(atomic_exchange(&warnings->repeated, NULL));
+}
