@@ -76,6 +76,14 @@ static enum tokmap_status sync_last(const struct committing *committing)
                   : TOKMAP_OK;
 }
 
+/* Gives a new file its partial name again, because a writer whose state was saved continues with it. Where that fails,
+ * the file is removed: without an index it is useless, and nothing would find it. */
+static void put_back(const char *named, const char *partial)
+{
+    if (os_rename(named, partial))
+        (void)os_unlink(named);
+}
+
 /* Renames each file from its partial name, the index last. Nothing refers to the files until then, or what refers to
  * them has the same content. state: what a message says about an old shard. */
 static enum tokmap_status rename_plainly(struct committing *committing, bool same, const char *state)
@@ -99,9 +107,9 @@ static enum tokmap_status rename_plainly(struct committing *committing, bool sam
     if (system)
         status = failed(committing, system, names->index, "the index cannot be renamed", state);
     *committing->visible = !status;
-    for (int i = 0; i < file && status && !same; i++) /* without an index they are useless */
+    for (int i = 0; i < file && status && !same; i++)
         if (names->partials[i])
-            (void)os_unlink(names->names[i]);
+            put_back(names->names[i], names->partials[i]);
     return status ? status : sync_last(committing);
 }
 
@@ -120,7 +128,7 @@ static enum tokmap_status remove_first(struct committing *committing)
     return rename_plainly(committing, false, "; the index of the old shard has already been removed");
 }
 
-/* Takes steps 1 and 2 back. A rename that fails here leaves a file that readers find, as after a kill. */
+/* Takes steps 1 and 2 back. If an old file cannot be renamed, it keeps its saved name, under which readers find it. */
 static void take_back(struct committing *committing)
 {
     const struct shard_commit *names = committing->names;
@@ -128,7 +136,7 @@ static void take_back(struct committing *committing)
         if (committing->old_moved[i])
             (void)os_rename(committing->old_saved[i], names->names[i]);
         if (committing->new_moved[i])
-            (void)os_unlink(committing->new_saved[i]);
+            put_back(committing->new_saved[i], names->partials[i]);
     }
 }
 

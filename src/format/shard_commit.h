@@ -46,8 +46,9 @@ char *shard_saved_name(const char *name, uint64_t id);
 
 /* Does the steps above. The caller holds the lock on index_partial. *visible: the new index has its name, and the
  * partial files are gone; the status may nevertheless be a failure, and then the shard is complete and can be read.
- * Otherwise the new files have their partial names, or are gone, and an old shard is unchanged unless the
- * message says something else. Statuses: OK, ERROR_IO, ERROR_MEMORY, and those of opening a file. */
+ * Otherwise the new files have their partial names, except those that cannot be renamed back, which are removed, and
+ * those that have replaced equal files of the old shard. The old shard is unchanged unless the message says something
+ * else. Statuses: OK, ERROR_IO, ERROR_MEMORY, and those of opening a file. */
 enum tokmap_status shard_commit(const struct shard_commit *commit, bool *visible, struct tokmap_error *error);
 
 /* Completes, or takes back, what a killed writer has left of the steps above. To be called before anything is written,
