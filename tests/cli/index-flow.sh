@@ -48,6 +48,7 @@ raw=raw:train.bin,width=2,eod=50256
 
 # In place.
 tokmap info m16 >out
+holds out '65,536 ids at most; the files do not record it'
 holds out "files of          megatron"
 holds out "(of a sample;"
 tokmap info 'l_*.bin' >out

@@ -12,6 +12,9 @@ for set in train val test; do
     tokmap export -q -o $set.jsonl d.$set
 done
 [ ! -e d ] && [ ! -e d.work ] && [ ! -e d.partial ]
+equal "$(tokmap pack --status d)" 'd: the output is complete, and no task works on it'
+exits 1 tokmap pack --status d.train-0 2>err
+holds err "no tasks work on 'd.train-0'"
 [ "$(ls d.train-*.bin | wc -l)" -gt 3 ]
 
 # A partition: each document of the whole is in one set, in its order.

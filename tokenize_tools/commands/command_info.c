@@ -216,8 +216,9 @@ static void lengths_row(const struct dataset_facts *facts, struct cli_table *tab
 static void facts_table(const struct dataset_facts *facts, struct cli_table *table)
 {
     const struct tokmap_dataset_info *info = &facts->info;
-    char text[192], bytes[32], hex[33];
+    char text[192], bytes[32], hex[33], a_token[64];
     const bool foreign = info->identity == TOKMAP_IDENTITY_SAMPLED;
+    const bool any_id = foreign && info->vocabulary >= (info->width == 2 ? UINT64_C(1) << 16 : UINT64_C(1) << 31);
     row_number(table, "tokens", info->tokens, "");
     if (info->documents || !info->tokens)
         row_number(table, "documents", info->documents, "");
@@ -225,7 +226,6 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
         row_add(table, "documents", "not recorded; `tokmap index` finds them");
     lengths_row(facts, table);
     if (facts->text_known) {
-        char a_token[64];
         snprintf(text, sizeof text, "%s, %s a token", cli_bytes(facts->text_bytes, bytes),
                  bytes_a_token_text(facts->text_bytes, info->tokens, a_token));
         row_add(table, "text", text);
@@ -236,7 +236,7 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
     snprintf(text, sizeof text, "%u bytes per token, '<u%u' in NumPy", info->width, info->width);
     row_add(table, "width", text);
     row_add(table, "tokenizer", facts->title[0] ? facts->title : info->shards ? "not recorded" : "none");
-    row_counted(table, "vocabulary", info->vocabulary, "id", "");
+    row_counted(table, "vocabulary", info->vocabulary, "id", any_id ? " at most; the files do not record it" : "");
     if (!foreign)
         row_number(table, "largest id", info->largest_id, "");
     row_id(table, "eod id", info->eod_id);

@@ -2,6 +2,7 @@
 #include "task_report.h"
 
 #include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -167,12 +168,14 @@ static void left_json(struct cli_json *json, double left)
         cli_json_real(json, "seconds_left", left);
 }
 
-static void tasks_json(const char *prefix, const struct task_status *tasks, size_t count, const struct sum *sum)
+static void tasks_json(const char *prefix, bool complete, const struct task_status *tasks, size_t count,
+                       const struct sum *sum)
 {
     struct cli_json json;
     cli_json_begin(&json, stdout);
     cli_json_object(&json, NULL);
     cli_json_bytes(&json, "output", prefix, strlen(prefix));
+    cli_json_bool(&json, "complete", complete);
     cli_json_number(&json, "working", sum->working);
     cli_json_number(&json, "done", sum->done);
     cli_json_number(&json, "run_again", sum->again);
@@ -236,6 +239,27 @@ static bool is_file(const char *path)
     return path && !os_stat(path, &found) && found.kind == OS_KIND_FILE;
 }
 
+/* Ends the walk at NAME.SET-00000.tmx, the first shard of a set of a split. */
+static int entry_is_split(void *user, const char *entry)
+{
+    static const char first[] = "-00000.tmx";
+    const char *name = user;
+    const size_t bytes = strlen(name), length = strlen(entry), end = sizeof first - 1;
+    return length > bytes + 1 + end && !strncmp(entry, name, bytes) && entry[bytes] == '.' &&
+           !strcmp(entry + length - end, first);
+}
+
+/* Whether an output without a folder of unfinished work exists: a shard, a manifest, or the sets of a split. */
+static bool is_complete(const char *prefix, const char *index)
+{
+    char name[256], *folder = path_folder(prefix);
+    const int bytes = snprintf(name, sizeof name, "%s", path_name(prefix));
+    const bool split =
+        folder && bytes > 0 && (size_t)bytes < sizeof name && os_folder_list(folder, entry_is_split, name) == 1;
+    free(folder);
+    return split || is_file(prefix) || is_file(index);
+}
+
 int task_status_report(const struct cli_command *command, const char *given, bool json)
 {
     struct tokmap_error error;
@@ -252,15 +276,23 @@ int task_status_report(const struct cli_command *command, const char *given, boo
     if (!folder || !prefix || !index) {
         cli_output_lost();
         result = cli_finish(command->program, CLI_FAILED);
+    } else if (status == TOKMAP_ERROR_NOT_FOUND && is_complete(prefix, index)) {
+        const struct sum none = {.stage = TASK_PACKS};
+        if (json)
+            tasks_json(prefix, true, NULL, 0, &none);
+        else
+            cli_print("%s: the output is complete, and no task works on it\n", prefix);
+        result = cli_finish(command->program, CLI_DONE);
     } else if (status == TOKMAP_ERROR_NOT_FOUND) {
-        cli_say(command->program, "no tasks work on '%s': %s", prefix,
-                is_file(prefix) || is_file(index) ? "the output is complete" : "it has no folder of unfinished work");
+        cli_say(command->program,
+                "no tasks work on '%s': it has no folder of unfinished work, and no shard or manifest has this name",
+                prefix);
     } else if (status) {
         result = command_failed(command, &error);
     } else {
         sum_make(&sum, tasks, count);
         if (json)
-            tasks_json(prefix, tasks, count, &sum);
+            tasks_json(prefix, false, tasks, count, &sum);
         else
             tasks_print(prefix, tasks, count, &sum);
         result = cli_finish(command->program, CLI_DONE);
