@@ -6,6 +6,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
+#include "merge_journal.h"
 #include "pack_output.h"
 #include "shuffle_hand.h"
 #include "shuffle_merge.h"
@@ -24,6 +26,8 @@ struct shard_merging {
     struct shuffle_chunks chunks; /* those with records of the shard, cut there */
     struct shuffle_merge *merge;
     struct shuffle_hand *hand;
+    char *prefix; /* of the shard */
+    struct merge_journal *journal;
     struct set_work *work;
     struct shard_set *set;
     struct pack_result nothing; /* a shard of a set has its own totals */
@@ -86,26 +90,72 @@ static enum tokmap_status chunks_list(struct shard_merging *merging, struct tokm
     return TOKMAP_OK;
 }
 
-/* Opens the shard, in a folder of its own. */
-static enum tokmap_status output_open(struct shard_merging *merging, uint64_t number, struct tokmap_error *error)
+/* What the shard is made of. */
+static uint64_t shard_key(const struct shard_merging *merging, uint64_t number)
+{
+    const struct sorted_units *units = merging->options->units;
+    const struct shard_cut *cut = &merging->cut;
+    const uint64_t set = merging->made.set, count = units->set_begins[set + 1] - units->set_begins[set];
+    const uint64_t numbers[] = {merging->options->cut.key, number, set, count, cut->documents, cut->tokens};
+    const uint64_t begins = hash64_seeded(cut->begins, (size_t)count * 8, hash64(numbers, sizeof numbers));
+    return hash64_seeded(cut->ends, (size_t)count * 8, begins);
+}
+
+static enum tokmap_status journal_open(struct shard_merging *merging, uint64_t number, struct tokmap_error *error)
+{
+    merging->prefix = merged_path(merging->options->units->folder, number, "");
+    const struct merge_journal_options journal = {.prefix = merging->prefix,
+                                                  .shard_key = shard_key(merging, number),
+                                                  .checkpoint_ns = merging->options->pack->checkpoint_ns};
+    return merging->prefix ? merge_journal_open(&merging->journal, &journal, error) : no_memory(0, error);
+}
+
+/* Opens the shard, in a folder of its own: a new one, or that of a killed process. */
+static enum tokmap_status output_open(struct shard_merging *merging, struct tokmap_error *error)
 {
     static const char *const endings[] = {""};
-    const struct shard_merge_options *options = merging->options;
-    const struct pack_options *pack = options->pack;
-    const struct set_work_options work = {
-        .endings = endings, .sets = 1, .sealed = pack->seal != NULL, .sync = pack->sync};
-    char *prefix = merged_path(options->units->folder, number, "");
-    enum tokmap_status status = prefix ? set_work_open(&merging->work, prefix, &work, error) : no_memory(0, error);
+    const struct pack_options *pack = merging->options->pack;
+    const struct shard_set_state *found = merge_journal_found(merging->journal);
+    const struct set_work_options work = {.endings = endings,
+                                          .sets = 1,
+                                          .sealed = pack->seal != NULL,
+                                          .sync = pack->sync,
+                                          .keep = found != NULL,
+                                          .journaled = true};
+    enum tokmap_status status = set_work_open(&merging->work, merging->prefix, &work, error);
     struct shard_set_options set = {.shard = pack_output_shard(pack),
                                     .work = merging->work,
                                     .shard_tokens = pack->shard_tokens,
                                     .about = about_make,
                                     .user = merging};
     set.shard.replace = false;
+    if (status || !found)
+        return status ? status : shard_set_open(&merging->set, &set, error);
+    status = shard_set_reopen(&merging->set, &set, found, error);
+    if (!status && (found->shards || found->open || found->tokens > merging->cut.tokens))
+        status = stage_corrupt(&merging->options->cut, error);
     if (!status)
-        status = shard_set_open(&merging->set, &set, error);
-    free(prefix);
+        status = merge_journal_restore(merging->journal, merging->set, &merging->chunks, error);
+    if (!status) {
+        merging->made.documents = found->documents;
+        merging->made.tokens = found->tokens;
+    }
     return status;
+}
+
+/* The same. What cannot be continued is given up: its shard has its name already, or is damaged, and is made again. */
+static enum tokmap_status output_begin(struct shard_merging *merging, struct tokmap_error *error)
+{
+    const enum tokmap_status status = output_open(merging, error);
+    if (!merge_journal_found(merging->journal) ||
+        (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_CORRUPT && status != TOKMAP_ERROR_EXISTS))
+        return status;
+    shard_set_leave(merging->set);
+    merging->set = NULL;
+    merge_journal_drop(merging->journal);
+    set_work_leave(merging->work);
+    merging->work = NULL;
+    return output_open(merging, error);
 }
 
 static bool stop_ask(void *user)
@@ -136,7 +186,7 @@ static enum tokmap_status hand_open(struct shard_merging *merging, struct tokmap
                                               .stop = stop_ask,
                                               .progress = progress_tell,
                                               .user = (void *)(uintptr_t)options};
-    return shuffle_hand_new(&merging->hand, &hand, 0, error);
+    return shuffle_hand_new(&merging->hand, &hand, merging->made.tokens, error);
 }
 
 /* Adds the next document to the shard. END: there is none. */
@@ -147,6 +197,8 @@ static enum tokmap_status document_add(struct shard_merging *merging, struct tok
     const uint8_t *record;
     bool due;
     enum tokmap_status status = shuffle_hand_check(merging->hand, &due, error);
+    if (!status && due)
+        status = merge_journal_save(merging->journal, merging->set, merging->merge, &merging->chunks, error);
     if (!status)
         status = shuffle_merge_next(merging->merge, &head, &record, error);
     if (status)
@@ -222,7 +274,9 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
     if (!status)
         status = chunks_list(merging, error);
     if (!status)
-        status = output_open(merging, id->number, error);
+        status = journal_open(merging, id->number, error);
+    if (!status)
+        status = output_begin(merging, error);
     if (!status)
         status = hand_open(merging, error);
     if (!status)
@@ -234,8 +288,13 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
     const bool committed = !status; /* also if the file may have its name, and could not be synced */
     if (!status)
         status = file_write(merging, id, error);
-    shard_set_abandon(merging->set);
-    (committed ? set_work_leave : set_work_abandon)(merging->work);
+    /* If anything is not what was written, the journal may say it. The next attempt reads everything again. */
+    const bool keep =
+        !committed && status != TOKMAP_ERROR_CORRUPT && merging->journal && merge_journal_kept(merging->journal);
+    (keep ? shard_set_leave : shard_set_abandon)(merging->set);
+    merge_journal_close(merging->journal, !keep);
+    (committed || keep ? set_work_leave : set_work_abandon)(merging->work); /* the lock goes last */
+    free(merging->prefix);
     shuffle_merge_close(merging->merge);
     shuffle_hand_free(merging->hand);
     free(merging->chunks.chunks);

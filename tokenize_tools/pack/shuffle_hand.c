@@ -12,8 +12,8 @@
 #include "shuffle_merge.h"
 
 #define PIECE_BYTES ((uint64_t)256 << 10) /* of a long document */
-#define STOP_TOKENS ((uint64_t)1 << 18)   /* about how often options.stop and .progress are called */
-#define STOP_DOCUMENTS 4096
+#define STOP_TOKENS ((uint64_t)1 << 16)   /* about how often options.stop and .progress are called */
+#define STOP_DOCUMENTS 1024
 
 struct shuffle_hand {
     struct shuffle_hand_options options;

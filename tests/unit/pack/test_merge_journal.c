@@ -1,0 +1,340 @@
+/* test_merge_journal.c - a merge of a shard that ends early is continued. What it has read is not read again, and the
+ * shards are those of undisturbed work, whatever its journal says. Nothing here depends on time: with checkpoint_ns 1,
+ * each question whether to stop is a checkpoint. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "common/bytes.h"
+#include "common/hash.h"
+#include "pack/pack_tasks.h"
+#include "support/scratch_folder.h"
+#include "vocabulary/vocabulary.h"
+
+#define DOCUMENTS 9000
+#define WORK "w/out.work"
+#define CHUNKS WORK "/unit-000000.work/chunks-0"
+#define SHARD WORK "/shard-000000.work"
+#define JOURNAL SHARD "/journal"
+
+static const struct split split = {.seed = 1, .count = 2, .sets = {{"a", "0.75", 0}, {"b", "0.25", (uint64_t)3 << 62}}};
+static const struct shard_writer_seal seal = {.level = 1, .threads = 1};
+static struct pack_shuffle shuffle = {.seed = 5, .memory = 64 << 10};
+static struct tokenizer *tokenizer;
+static struct pack_units units;
+static struct pack_options pack;
+static struct tokmap_error error;
+static uint64_t tells, tells_most = UINT64_MAX; /* how often the merge has said where it is */
+
+/* ---- the work ---- */
+
+static bool stop(void *unused)
+{
+    (void)unused;
+    return tells >= tells_most;
+}
+
+static void merged(void *unused, uint64_t tokens, uint64_t all)
+{
+    (void)unused;
+    assert_true(tokens <= all);
+    tells++;
+}
+
+/* Runs the task. A merge ends when it has said so often where it is. */
+static enum tokmap_status run(uint64_t most)
+{
+    static struct pack_result result;
+    static const char *const operand[] = {"a.jsonl"};
+    struct pack_tasks_outcome outcome;
+    const struct pack_tasks_options options = {.pack = &pack,
+                                               .operands = operand,
+                                               .operand_count = 1,
+                                               .units = &units,
+                                               .task = 0,
+                                               .tasks = 1,
+                                               .at_once = true};
+    memset(&error, 0, sizeof error);
+    tells = 0;
+    tells_most = most;
+    const enum tokmap_status status = pack_tasks_run(&options, &result, &outcome, &error);
+    tells_most = UINT64_MAX;
+    return status;
+}
+
+/* The work of sorted units, with cuts and without shards. */
+static void work_take(void)
+{
+    scratch_remove("w");
+    assert_int_equal(mkdir("w", 0777), 0);
+    scratch_double("kept", WORK, ".status");
+}
+
+static void work_make(bool sealed)
+{
+    static const char *const columns[] = {"n"};
+    static const char *const operand[] = {"a.jsonl"};
+    FILE *file = fopen("a.jsonl", "w");
+    assert_non_null(file);
+    for (int i = 0; i < DOCUMENTS; i++)
+        (void)fprintf(file, "{\"text\":\"document %d\",\"n\":%d}\n", i * 7919 % 10007, i % 5);
+    assert_int_equal(fclose(file), 0);
+    pack = (struct pack_options){.prefix = "w/out",
+                                 .threads = 1,
+                                 .tokenizer = tokenizer,
+                                 .eod_id = 256,
+                                 .bos_id = TOKMAP_NO_ID,
+                                 .shard_tokens = 75000,
+                                 .unit_bytes = 150000,
+                                 .split = &split,
+                                 .shuffle = &shuffle,
+                                 .seal = sealed ? &seal : NULL,
+                                 .checkpoint_ns = 1,
+                                 .stop = stop,
+                                 .shuffled = merged};
+    pack.corpus.field = "text";
+    pack.corpus.columns = columns;
+    pack.corpus.column_count = 1;
+    pack.corpus.record_limit = pack.corpus.document_limit = 1 << 20;
+    const struct pack_units_options list = {
+        .operands = operand, .operand_count = 1, .corpus = &pack.corpus, .unit_bytes = 150000, .output = "w/out"};
+    scratch_remove("w");
+    scratch_remove("kept");
+    scratch_remove("ref");
+    assert_int_equal(mkdir("w", 0777), 0);
+    assert_int_equal(pack_units_list(&units, &list, &error), TOKMAP_OK);
+    assert_true(units.count > 1);
+    assert_int_equal(run(1), TOKMAP_ERROR_INTERRUPTED); /* in the first shard */
+    scratch_remove(SHARD);
+    scratch_double(WORK, "kept", ".status");
+    work_take();
+    assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
+    assert_int_equal(rename("w", "ref"), 0);
+    assert_true(file_exists("ref/out.a-00001.tmx") && file_exists("ref/out.b") && !file_exists("ref/out.work"));
+}
+
+static void file_same(const char *name)
+{
+    char path[64], wanted[64];
+    size_t bytes, wanted_bytes;
+    (void)snprintf(path, sizeof path, "w/%s", name);
+    (void)snprintf(wanted, sizeof wanted, "ref/%s", name);
+    uint8_t *file = file_read(path, &bytes), *reference = file_read(wanted, &wanted_bytes);
+    assert_int_equal(bytes, wanted_bytes);
+    assert_memory_equal(file, reference, bytes);
+    free(file);
+    free(reference);
+}
+
+/* The output is that of undisturbed work. */
+static void same(void)
+{
+    static const char *const sets[] = {"a-00000", "a-00001", "b-00000"};
+    static const char *const ends[] = {".tmx", ".bin", ".bin.zst"};
+    file_same("out.a");
+    file_same("out.b");
+    for (size_t i = 0; i < 9; i++) {
+        char name[32];
+        (void)snprintf(name, sizeof name, "out.%s%s", sets[i / 3], ends[i % 3]);
+        if (i % 3 == 0 || (i % 3 == 2) == (pack.seal != NULL))
+            file_same(name);
+    }
+    assert_false(file_exists(WORK) || file_exists("w/out.partial"));
+}
+
+static void byte_invert(const char *name, size_t at)
+{
+    size_t bytes;
+    uint8_t *file = file_read(name, &bytes);
+    assert_true(at < bytes);
+    file[at] ^= 0xff;
+    file_write(name, file, bytes);
+    free(file);
+}
+
+static size_t bytes_of(const char *name)
+{
+    struct stat found;
+    return stat(name, &found) ? 0 : (size_t)found.st_size;
+}
+
+/* ---- tests ---- */
+
+/* Every checkpoint is continued: each attempt makes two. */
+static void test_ends(void **state)
+{
+    for (int sealed = 0; sealed < 2; sealed++) {
+        int ends = 0;
+        work_make(sealed);
+        work_take();
+        enum tokmap_status status;
+        while ((status = run(2)) == TOKMAP_ERROR_INTERRUPTED && ends < 100)
+            ends++;
+        if (status)
+            fail_msg("status %d after %d ends: %s", (int)status, ends, error.message);
+        assert_true(ends > 4);
+        same();
+        pack_units_free(&units);
+    }
+}
+
+/* What was merged before the last checkpoint is not read again; without the journal it is. */
+static void test_continues(void **state)
+{
+    work_make(false);
+    work_take();
+    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
+    assert_true(bytes_of(JOURNAL) > 0 && bytes_of(SHARD "/shard-000000-00000.bin.unit.partial") > 0);
+    scratch_remove("begun");
+    scratch_double(WORK, "begun", ".status");
+    byte_invert(CHUNKS, 60);
+    assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
+    same();
+
+    scratch_remove("w");
+    assert_int_equal(mkdir("w", 0777), 0);
+    scratch_double("begun", WORK, ".status");
+    byte_invert(CHUNKS, 60);
+    assert_int_equal(unlink(JOURNAL), 0);
+    assert_int_equal(run(UINT64_MAX), TOKMAP_ERROR_CORRUPT);
+
+    /* Without checkpoints, earlier work is removed. */
+    scratch_remove("w");
+    assert_int_equal(mkdir("w", 0777), 0);
+    scratch_double("begun", WORK, ".status");
+    pack.checkpoint_ns = 0;
+    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
+    assert_false(file_exists(JOURNAL));
+    assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
+    same();
+    pack_units_free(&units);
+}
+
+static void begun_take(void)
+{
+    scratch_remove("w");
+    assert_int_equal(mkdir("w", 0777), 0);
+    scratch_double("begun", WORK, ".status");
+}
+
+/* A journal, or files of the shard, that are damaged, missing, or of another shard: the merge begins again. */
+static void test_damage(void **state)
+{
+    static const char *const gone[] = {SHARD "/shard-000000-00000.bin.unit.partial", JOURNAL};
+    work_make(false);
+    work_take();
+    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
+    scratch_remove("begun");
+    scratch_double(WORK, "begun", ".status");
+    const size_t bytes = bytes_of(JOURNAL);
+    for (size_t at = 0; at < bytes; at += at < 200 ? 9 : bytes / 20) {
+        begun_take();
+        byte_invert(JOURNAL, at);
+        const enum tokmap_status status = run(UINT64_MAX);
+        if (at < 14) { /* it may be a file of the user */
+            assert_int_equal(status, TOKMAP_ERROR_CORRUPT);
+            assert_int_equal(bytes_of(JOURNAL), bytes);
+            continue;
+        }
+        if (status)
+            fail_msg("byte %zu of the journal: status %d: %s", at, (int)status, error.message);
+        same();
+    }
+    for (size_t at = 20; at < bytes; at += bytes / 5) {
+        begun_take();
+        assert_int_equal(truncate(JOURNAL, (off_t)at), 0);
+        assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
+        same();
+    }
+    for (size_t i = 0; i < 2; i++) {
+        begun_take();
+        assert_int_equal(unlink(gone[i]), 0);
+        assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
+        same();
+    }
+    begun_take();
+    assert_int_equal(truncate(gone[0], 100), 0);
+    assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
+    same();
+    begun_take(); /* the journal of another shard */
+    assert_int_equal(mkdir(WORK "/shard-000001.work", 0777), 0);
+    file_copy(JOURNAL, WORK "/shard-000001.work/journal");
+    assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
+    same();
+    pack_units_free(&units);
+}
+
+/* Writes another record, with a right hash, in place of the last one of a type. */
+static void record_forge(uint32_t type, size_t at, uint64_t number)
+{
+    size_t bytes, begin = 16, found = 0;
+    uint8_t *file = file_read(JOURNAL, &bytes);
+    while (begin + 16 <= bytes) {
+        if (load32(file + begin) == type)
+            found = begin;
+        begin += 16 + load32(file + begin + 4);
+    }
+    const uint32_t count = load32(file + found + 4);
+    assert_true(found && at + 8 <= count);
+    store64(file + found + 8 + at, number);
+    store64(file + found + 8 + count, hash64_seeded(file + found, 8 + count, found));
+    file_write(JOURNAL, file, bytes);
+    free(file);
+}
+
+/* Whoever forges a journal can make its hashes right. A wrong place, or a wrong sum, ends with a status; what cannot be
+ * in a journal of this shard is given up. */
+static void test_forged(void **state)
+{
+    static const uint64_t numbers[] = {0, 1, 8, 1000, 40000, UINT32_MAX, (uint64_t)1 << 40, UINT64_MAX - 7, UINT64_MAX};
+    enum { CURSORS = 17, CHECKPOINT };
+    uint64_t failures = 0;
+    work_make(false);
+    work_take();
+    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
+    scratch_remove("begun");
+    scratch_double(WORK, "begun", ".status");
+    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
+        for (size_t at = 0; at < 24 + 16 * 8; at += 8) {
+            const bool cursor = at < 24;
+            begun_take();
+            record_forge(cursor ? CURSORS : CHECKPOINT, cursor ? at : at - 24, numbers[i]);
+            const enum tokmap_status status = run(UINT64_MAX);
+            if (!status && cursor)
+                same();
+            if (!status)
+                continue;
+            assert_true(error.message[0]);
+            failures++;
+            assert_int_equal(run(UINT64_MAX), TOKMAP_OK); /* without the journal */
+            same();
+        }
+    assert_true(failures < sizeof numbers / sizeof numbers[0] * 10);
+    pack_units_free(&units);
+}
+
+static int merge_setup(void **state)
+{
+    return setup(state) || chdir(folder) || vocabulary_open(&tokenizer, "bytes", NULL, NULL) ? -1 : 0;
+}
+
+static int merge_teardown(void **state)
+{
+    tokenizer_close(tokenizer);
+    return chdir("/") || teardown(state);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_ends), cmocka_unit_test(test_continues),
+                                       cmocka_unit_test(test_damage), cmocka_unit_test(test_forged)};
+    return cmocka_run_group_tests(tests, merge_setup, merge_teardown);
+}
