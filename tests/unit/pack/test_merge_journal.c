@@ -166,6 +166,39 @@ static size_t bytes_of(const char *name)
     return stat(name, &found) ? 0 : (size_t)found.st_size;
 }
 
+#define TOKENS SHARD "/shard-000000-00000.bin.unit.partial"
+
+/* Makes a file that is changed in place one of its own: scratch_double() makes names. */
+static void own_make(const char *name)
+{
+    size_t bytes;
+    uint8_t *file = file_read(name, &bytes);
+    assert_int_equal(unlink(name), 0);
+    file_write(name, file, bytes);
+    free(file);
+}
+
+/* Merges a part of the first shard, and keeps the work. */
+static void begun_make(void)
+{
+    work_make(false);
+    work_take();
+    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
+    assert_true(bytes_of(JOURNAL) > 0 && bytes_of(TOKENS) > 0);
+    scratch_remove("begun");
+    scratch_double(WORK, "begun", ".status");
+}
+
+static void begun_take(void)
+{
+    scratch_remove("w");
+    assert_int_equal(mkdir("w", 0777), 0);
+    scratch_double("begun", WORK, ".status");
+    own_make(JOURNAL);
+    own_make(TOKENS);
+    own_make(CHUNKS);
+}
+
 /* ---- tests ---- */
 
 /* Every checkpoint is continued: each attempt makes two. */
@@ -189,27 +222,19 @@ static void test_ends(void **state)
 /* What was merged before the last checkpoint is not read again; without the journal it is. */
 static void test_continues(void **state)
 {
-    work_make(false);
-    work_take();
-    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
-    assert_true(bytes_of(JOURNAL) > 0 && bytes_of(SHARD "/shard-000000-00000.bin.unit.partial") > 0);
-    scratch_remove("begun");
-    scratch_double(WORK, "begun", ".status");
+    begun_make();
+    begun_take();
     byte_invert(CHUNKS, 60);
     assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
     same();
 
-    scratch_remove("w");
-    assert_int_equal(mkdir("w", 0777), 0);
-    scratch_double("begun", WORK, ".status");
+    begun_take();
     byte_invert(CHUNKS, 60);
     assert_int_equal(unlink(JOURNAL), 0);
     assert_int_equal(run(UINT64_MAX), TOKMAP_ERROR_CORRUPT);
 
     /* Without checkpoints, earlier work is removed. */
-    scratch_remove("w");
-    assert_int_equal(mkdir("w", 0777), 0);
-    scratch_double("begun", WORK, ".status");
+    begun_take();
     pack.checkpoint_ns = 0;
     assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
     assert_false(file_exists(JOURNAL));
@@ -218,22 +243,11 @@ static void test_continues(void **state)
     pack_units_free(&units);
 }
 
-static void begun_take(void)
-{
-    scratch_remove("w");
-    assert_int_equal(mkdir("w", 0777), 0);
-    scratch_double("begun", WORK, ".status");
-}
-
 /* A journal, or files of the shard, that are damaged, missing, or of another shard: the merge begins again. */
 static void test_damage(void **state)
 {
-    static const char *const gone[] = {SHARD "/shard-000000-00000.bin.unit.partial", JOURNAL};
-    work_make(false);
-    work_take();
-    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
-    scratch_remove("begun");
-    scratch_double(WORK, "begun", ".status");
+    static const char *const gone[] = {TOKENS, JOURNAL};
+    begun_make();
     const size_t bytes = bytes_of(JOURNAL);
     for (size_t at = 0; at < bytes; at += at < 200 ? 9 : bytes / 20) {
         begun_take();
@@ -261,7 +275,7 @@ static void test_damage(void **state)
         same();
     }
     begun_take();
-    assert_int_equal(truncate(gone[0], 100), 0);
+    assert_int_equal(truncate(TOKENS, 100), 0);
     assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
     same();
     begun_take(); /* the journal of another shard */
@@ -272,8 +286,8 @@ static void test_damage(void **state)
     pack_units_free(&units);
 }
 
-/* Writes another record, with a right hash, in place of the last one of a type. */
-static void record_forge(uint32_t type, size_t at, uint64_t number)
+/* Writes another number into the last record of a type, and the right hash. Returns false if the record ends before. */
+static bool record_forge(uint32_t type, size_t at, uint64_t number)
 {
     size_t bytes, begin = 16, found = 0;
     uint8_t *file = file_read(JOURNAL, &bytes);
@@ -283,32 +297,34 @@ static void record_forge(uint32_t type, size_t at, uint64_t number)
         begin += 16 + load32(file + begin + 4);
     }
     const uint32_t count = load32(file + found + 4);
-    assert_true(found && at + 8 <= count);
+    assert_true(found);
+    if (at + 8 > count) {
+        free(file);
+        return false;
+    }
     store64(file + found + 8 + at, number);
     store64(file + found + 8 + count, hash64_seeded(file + found, 8 + count, found));
     file_write(JOURNAL, file, bytes);
     free(file);
+    return true;
 }
 
 /* Whoever forges a journal can make its hashes right. A wrong place, or a wrong sum, ends with a status; what cannot be
  * in a journal of this shard is given up. */
 static void test_forged(void **state)
 {
-    static const uint64_t numbers[] = {0, 1, 8, 1000, 40000, UINT32_MAX, (uint64_t)1 << 40, UINT64_MAX - 7, UINT64_MAX};
+    static const uint64_t numbers[] = {0, 8, 1000, UINT32_MAX, UINT64_MAX - 7};
     enum { CURSORS = 17, CHECKPOINT };
-    uint64_t failures = 0;
-    work_make(false);
-    work_take();
-    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
-    scratch_remove("begun");
-    scratch_double(WORK, "begun", ".status");
-    for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++)
-        for (size_t at = 0; at < 24 + 16 * 8; at += 8) {
-            const bool cursor = at < 24;
+    uint64_t tries = 0, failures = 0;
+    begun_make();
+    for (size_t i = 0; i < 2 * sizeof numbers / sizeof numbers[0]; i++)
+        for (size_t at = 0;; at += 8) {
             begun_take();
-            record_forge(cursor ? CURSORS : CHECKPOINT, cursor ? at : at - 24, numbers[i]);
+            if (!record_forge(i % 2 ? CURSORS : CHECKPOINT, at, numbers[i / 2]))
+                break;
             const enum tokmap_status status = run(UINT64_MAX);
-            if (!status && cursor)
+            tries++;
+            if (!status && i % 2)
                 same();
             if (!status)
                 continue;
@@ -317,7 +333,7 @@ static void test_forged(void **state)
             assert_int_equal(run(UINT64_MAX), TOKMAP_OK); /* without the journal */
             same();
         }
-    assert_true(failures < sizeof numbers / sizeof numbers[0] * 10);
+    assert_true(tries > 100 && failures > 5 && failures < tries / 2);
     pack_units_free(&units);
 }
 
