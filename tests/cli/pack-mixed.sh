@@ -104,5 +104,5 @@ for i in 0 1; do
 done
 tokmap pack --force -o d many hf/data plain.jsonl many.txt/../many/nothing 2>err >out || true
 ! grep -q 'more than once' err
-tokmap pack --force -o d many hf/data plain.jsonl /dev/null >out 2>err
+tokmap pack --force -o d many hf/data plain.jsonl >out 2>err
 equal "$(cat err)" ''

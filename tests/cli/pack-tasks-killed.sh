@@ -31,7 +31,7 @@ while [ $kills -gt 0 ]; do
         for pid in $pids; do kill -s KILL $pid 2>/dev/null || true; done
         for pid in $pids; do wait $pid 2>/dev/null || true; done
         for i in 0 1 2; do
-            grep -v 'already exists\|: skipped: ' err.$i >err || true
+            grep -v 'already exists\|: skipped: \|named more than once' err.$i >err || true
             [ ! -s err ] || grep -q 'continues it\|already exists' err.$i || { cat err.$i >&2; exit 1; }
         done
     done
