@@ -348,7 +348,7 @@ static int column_restored(struct column_writer *column, uint64_t documents)
     if (end != column->loaded || column->code_after > column->values || column->coded > documents ||
         spill_bytes(&column->codes) != column->coded * sizeof(uint16_t) ||
         spill_bytes(&column->lows) != lows * sizeof(uint32_t) || (!column->plain && lows) ||
-        spill_bytes(&column->carries) / sizeof(uint64_t) != column->carried ||
+        spill_bytes(&column->carries) / sizeof(uint64_t) != column->carried || column->total >> 32 != column->carried ||
         spill_bytes(&column->plain_values) > column->total)
         return EINVAL;
     column->saved = column->values;

@@ -642,8 +642,10 @@ static enum tokmap_status folder_make(struct set_work *work, struct tokmap_error
     system = os_make_folder(work->folder);
     if (system && !((work->keep || work->shared) && system == EEXIST))
         return failed(system, work->folder, "the folder for unfinished work cannot be made", error);
-    work->made = true;
-    return folder_sync(work, work->folder, error);
+    work->made = !work->keep; /* what is continued stays, also if the sync fails */
+    const enum tokmap_status synced = folder_sync(work, work->folder, error);
+    work->made = work->made || !synced;
+    return synced;
 }
 
 static enum tokmap_status work_make(struct set_work *work, const char *name, const struct set_work_options *options,

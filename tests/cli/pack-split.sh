@@ -12,9 +12,11 @@ for set in train val test; do
     tokmap export -q -o $set.jsonl d.$set
 done
 [ ! -e d ] && [ ! -e d.work ] && [ ! -e d.partial ]
-equal "$(tokmap pack --status d)" 'd: the output is complete, and no task works on it'
-exits 1 tokmap pack --status d.train-0 2>err
-holds err "no tasks work on 'd.train-0'"
+equal "$(tokmap pack --status d.train)" 'd.train: the output is complete, and no task works on it'
+for other in d docs.jsonl; do
+    exits 1 tokmap pack --status $other 2>err
+    holds err "no tasks work on '$other'"
+done
 [ "$(ls d.train-*.bin | wc -l)" -gt 3 ]
 
 # A partition: each document of the whole is in one set, in its order.

@@ -117,19 +117,18 @@ static enum tokmap_status kinds_look(struct inputs *inputs, struct tokmap_error 
     return TOKMAP_OK;
 }
 
-/* Notices a path that was there before. One operand alone names each file once. */
-static enum tokmap_status repeated_look(struct inputs *inputs, struct tokmap_error *error)
+/* Notices a path that was there before. One operand alone names each file once. Without memory nothing is noticed: a
+ * warning is not worth an error. */
+static void repeated_look(struct inputs *inputs)
 {
     const struct inputs_selection *selection = inputs->selection;
     if (!selection->repeated || inputs->repeated || (inputs->operand_count < 2 && !selection->list_count))
-        return TOKMAP_OK;
-    const enum path_set_result result = path_set_add(&inputs->paths, inputs->path);
-    if (result == PATH_MEMORY)
-        return error_set_memory(error, "the list of inputs", 0);
-    inputs->repeated = result == PATH_KNOWN;
-    if (inputs->repeated)
-        selection->repeated(selection->user, inputs->path);
-    return TOKMAP_OK;
+        return;
+    inputs->repeated = path_set_add(&inputs->paths, inputs->path, remote_kind(inputs->path) != 0) == PATH_KNOWN;
+    char *shown = inputs->repeated ? remote_shown(inputs->path) : NULL; /* without secrets */
+    if (shown)
+        selection->repeated(selection->user, shown);
+    free(shown);
 }
 
 void inputs_free(struct inputs *inputs)
@@ -529,7 +528,7 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
     if (!status)
         status = kinds_look(inputs, error);
     if (!status)
-        status = repeated_look(inputs, error);
+        repeated_look(inputs);
     inputs->chosen_any |= !status;
     *path = inputs->path;
     return status;

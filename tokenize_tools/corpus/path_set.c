@@ -1,7 +1,6 @@
 /* path_set.c - see path_set.h. A table with open addressing, at most half full. */
 #include "path_set.h"
 
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,12 +51,13 @@ static bool set_grow(struct path_set *set)
     return true;
 }
 
-enum path_set_result path_set_add(struct path_set *set, const char *path)
+enum path_set_result path_set_add(struct path_set *set, const char *path, bool exact)
 {
     char *plain = malloc(strlen(path) + 1);
     if (!plain)
         return PATH_MEMORY;
-    const uint64_t found = hash64(plain, path_plain(path, plain)), hash = found ? found : 1;
+    const uint64_t found = exact ? hash64(path, strlen(path)) : hash64(plain, path_plain(path, plain));
+    const uint64_t hash = found ? found : 1;
     free(plain);
     if (2 * set->count >= set->capacity && set->count < PATH_SET_MOST && !set_grow(set))
         return PATH_MEMORY;

@@ -264,6 +264,11 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
         free(from);
         free(into);
     }
+    /* The plain tokens of a sealed shard, if a process was killed before it removed them. */
+    char *plain = finish->options->seal && !status ? shard_path(finish, unit, set, shard, ".bin.unit.partial") : NULL;
+    if (plain)
+        (void)os_unlink(plain);
+    free(plain);
     free(prefix);
     finish->shards[set] += !status;
     return status;

@@ -159,13 +159,16 @@ static enum tokmap_status stage_look(const struct stages *stages, bool *there, s
     return status;
 }
 
-/* Makes a file of a stage. */
+/* Makes a file of a stage. Another task may have made it since the files were listed: tasks of an earlier and of a
+ * later number of tasks may run at a time. */
 static enum tokmap_status file_make(const struct stages *stages, enum pack_stage stage, uint64_t number,
                                     struct tokmap_error *error)
 {
     const struct pack_stages_options *options = stages->options;
     const struct stage_id id = rows[stage].id(stages, number);
-    const enum tokmap_status status = rows[stage].make(stages, &id, error);
+    enum tokmap_status status = stage_find(&id, error);
+    if (status == TOKMAP_ERROR_NOT_FOUND)
+        status = rows[stage].make(stages, &id, error);
     if (!status)
         options->made(options->self, number);
     return status;

@@ -90,13 +90,14 @@ static enum tokmap_status chunks_list(struct shard_merging *merging, struct tokm
     return TOKMAP_OK;
 }
 
-/* What the shard is made of. */
+/* What the shard is made of. The nonce stands for the texts: sorted units of other texts have another cut. */
 static uint64_t shard_key(const struct shard_merging *merging, uint64_t number)
 {
     const struct sorted_units *units = merging->options->units;
     const struct shard_cut *cut = &merging->cut;
     const uint64_t set = merging->made.set, count = units->set_begins[set + 1] - units->set_begins[set];
-    const uint64_t numbers[] = {merging->options->cut.key, number, set, count, cut->documents, cut->tokens};
+    const uint64_t numbers[] = {
+        merging->options->cut.key, merging->options->cuts->nonce, number, set, count, cut->documents, cut->tokens};
     const uint64_t begins = hash64_seeded(cut->begins, (size_t)count * 8, hash64(numbers, sizeof numbers));
     return hash64_seeded(cut->ends, (size_t)count * 8, begins);
 }
@@ -143,12 +144,17 @@ static enum tokmap_status output_open(struct shard_merging *merging, struct tokm
     return status;
 }
 
-/* The same. What cannot be continued is given up: its shard has its name already, or is damaged, and is made again. */
+/* Whether the same work may do better another time. */
+static bool may_pass(enum tokmap_status status)
+{
+    return status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_MEMORY;
+}
+
+/* The same. What cannot be continued is given up: its files are damaged, or missing, and the shard is made again. */
 static enum tokmap_status output_begin(struct shard_merging *merging, struct tokmap_error *error)
 {
     const enum tokmap_status status = output_open(merging, error);
-    if (!merge_journal_found(merging->journal) ||
-        (status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_CORRUPT && status != TOKMAP_ERROR_EXISTS))
+    if (!status || may_pass(status) || status == TOKMAP_ERROR_BUSY || !merge_journal_found(merging->journal))
         return status;
     shard_set_leave(merging->set);
     merging->set = NULL;
@@ -242,7 +248,6 @@ static enum tokmap_status output_commit(struct shard_merging *merging, struct to
         return stage_corrupt(&options->cut, error);
     merging->made.sealed_bytes = result.sealed_bytes;
     memcpy(merging->made.content, result.content, sizeof result.content);
-    set_work_tidy(merging->work);
     return TOKMAP_OK;
 }
 
@@ -288,9 +293,10 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
     const bool committed = !status; /* also if the file may have its name, and could not be synced */
     if (!status)
         status = file_write(merging, id, error);
+    if (!status)
+        set_work_tidy(merging->work);
     /* If anything is not what was written, the journal may say it. The next attempt reads everything again. */
-    const bool keep =
-        !committed && status != TOKMAP_ERROR_CORRUPT && merging->journal && merge_journal_kept(merging->journal);
+    const bool keep = may_pass(status) && merging->journal && merge_journal_kept(merging->journal);
     (keep ? shard_set_leave : shard_set_abandon)(merging->set);
     merge_journal_close(merging->journal, !keep);
     (committed || keep ? set_work_leave : set_work_abandon)(merging->work); /* the lock goes last */

@@ -270,6 +270,13 @@ static enum tokmap_status set_cut(struct cut *cut, uint32_t set, struct tokmap_e
     return status;
 }
 
+static uint64_t nonce_make(void)
+{
+    uint64_t nonce;
+    const uint64_t numbers[] = {os_clock_ns(), os_process_start_ns(), os_process_id()};
+    return os_random(&nonce, sizeof nonce) ? hash64(numbers, sizeof numbers) : nonce;
+}
+
 enum tokmap_status shuffle_cut_run(const struct shuffle_cut_options *options, const struct stage_id *id,
                                    struct tokmap_error *error)
 {
@@ -284,6 +291,7 @@ enum tokmap_status shuffle_cut_run(const struct shuffle_cut_options *options, co
         if (!status)
             status = stage_writer_next(cut.writer, error);
     }
+    cut.found.nonce = nonce_make();
     if (!status)
         status = stage_writer_add(cut.writer, &cut.found, sizeof cut.found, error);
     if (!status)

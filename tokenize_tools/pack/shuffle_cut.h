@@ -25,6 +25,7 @@ struct shuffle_cuts {
     struct {
         uint64_t shards, documents, tokens, oversized;
     } sets[SPLIT_SETS_MOST];
+    uint64_t nonce; /* another one whenever the cut is made: what a merge has saved belongs to one of them */
 };
 
 struct shuffle_cut_options {

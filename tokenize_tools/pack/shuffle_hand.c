@@ -187,6 +187,7 @@ static enum tokmap_status long_pieces(struct shuffle_hand *hand, struct shard_se
     if (status)
         return status;
     hand->done -= head->tokens; /* shuffle_hand_record() counts the document */
+    hand->next_stop = 0;        /* the caller can save after this document, which the checks above took the turn of */
     status = long_read(hand, source, where, head->tokens * width, error);
     if (!status && hash_state_64(hand->hash) != where->hash)
         status = shuffle_file_damaged(hand->options.folder, where->offset, error);

@@ -39,10 +39,14 @@ static void test_forms(void **state)
     };
     struct path_set set = {0};
     for (size_t i = 0; i < sizeof paths / sizeof paths[0]; i++)
-        if (path_set_add(&set, paths[i].path) != paths[i].result)
+        if (path_set_add(&set, paths[i].path, false) != paths[i].result)
             fail_msg("'%s' (number %zu) is %s", paths[i].path, i, paths[i].result == PATH_NEW ? "known" : "new");
     path_set_free(&set);
-    assert_int_equal(path_set_add(&set, "a/b"), PATH_NEW);
+    assert_int_equal(path_set_add(&set, "s3://bucket/a//b", true), PATH_NEW);
+    assert_int_equal(path_set_add(&set, "s3://bucket/a/b", true), PATH_NEW);
+    assert_int_equal(path_set_add(&set, "s3://bucket/a//b", true), PATH_KNOWN);
+    path_set_free(&set);
+    assert_int_equal(path_set_add(&set, "a/b", false), PATH_NEW);
     path_set_free(&set);
 }
 
@@ -52,15 +56,15 @@ static void test_many(void **state)
     char path[32];
     for (size_t i = 0; i < PATH_SET_MOST + 2; i++) {
         (void)snprintf(path, sizeof path, "part-%zu.jsonl", i);
-        if (path_set_add(&set, path) != PATH_NEW)
+        if (path_set_add(&set, path, false) != PATH_NEW)
             fail_msg("%s is known", path);
     }
     assert_int_equal(set.count, PATH_SET_MOST);
-    assert_int_equal(path_set_add(&set, "part-0.jsonl"), PATH_KNOWN);
+    assert_int_equal(path_set_add(&set, "part-0.jsonl", false), PATH_KNOWN);
     (void)snprintf(path, sizeof path, "part-%zu.jsonl", PATH_SET_MOST - 1);
-    assert_int_equal(path_set_add(&set, path), PATH_KNOWN);
-    assert_int_equal(path_set_add(&set, "another"), PATH_NEW);
-    assert_int_equal(path_set_add(&set, "another"), PATH_NEW); /* it is not kept */
+    assert_int_equal(path_set_add(&set, path, false), PATH_KNOWN);
+    assert_int_equal(path_set_add(&set, "another", false), PATH_NEW);
+    assert_int_equal(path_set_add(&set, "another", false), PATH_NEW); /* it is not kept */
     path_set_free(&set);
 }
 

@@ -8,7 +8,6 @@
 
 #include "commands/shared/field_options.h"
 #include "pack/task_status.h"
-#include "platform/os.h"
 #include "text/path.h"
 
 static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack", "sort", "cut", "merge"};
@@ -233,31 +232,13 @@ static size_t prefix_length(const char *given)
     return length > own && !memcmp(given + length - own, ending, own) ? length - own : strlen(given);
 }
 
-static bool is_file(const char *path)
+/* Whether an output can be opened. */
+static bool is_complete(const char *prefix)
 {
-    struct os_stat found;
-    return path && !os_stat(path, &found) && found.kind == OS_KIND_FILE;
-}
-
-/* Ends the walk at NAME.SET-00000.tmx, the first shard of a set of a split. */
-static int entry_is_split(void *user, const char *entry)
-{
-    static const char first[] = "-00000.tmx";
-    const char *name = user;
-    const size_t bytes = strlen(name), length = strlen(entry), end = sizeof first - 1;
-    return length > bytes + 1 + end && !strncmp(entry, name, bytes) && entry[bytes] == '.' &&
-           !strcmp(entry + length - end, first);
-}
-
-/* Whether an output without a folder of unfinished work exists: a shard, a manifest, or the sets of a split. */
-static bool is_complete(const char *prefix, const char *index)
-{
-    char name[256], *folder = path_folder(prefix);
-    const int bytes = snprintf(name, sizeof name, "%s", path_name(prefix));
-    const bool split =
-        folder && bytes > 0 && (size_t)bytes < sizeof name && os_folder_list(folder, entry_is_split, name) == 1;
-    free(folder);
-    return split || is_file(prefix) || is_file(index);
+    struct tokmap_dataset *dataset = NULL;
+    const bool complete = !tokmap_dataset_open(&dataset, prefix, NULL, NULL);
+    tokmap_dataset_close(dataset);
+    return complete;
 }
 
 int task_status_report(const struct cli_command *command, const char *given, bool json)
@@ -268,15 +249,14 @@ int task_status_report(const struct cli_command *command, const char *given, boo
     struct sum sum;
     int result = CLI_FAILED;
     const size_t length = prefix_length(given);
-    char *prefix = path_join("", 0, given, length, ""), *index = path_join("", 0, given, length, ".tmx"),
-         *folder = path_join("", 0, given, length, ".work");
+    char *prefix = path_join("", 0, given, length, ""), *folder = path_join("", 0, given, length, ".work");
     enum tokmap_status status = TOKMAP_ERROR_MEMORY;
-    if (folder && prefix && index)
+    if (folder && prefix)
         status = task_status_list(folder, true, &tasks, &count, &error);
-    if (!folder || !prefix || !index) {
+    if (!folder || !prefix) {
         cli_output_lost();
         result = cli_finish(command->program, CLI_FAILED);
-    } else if (status == TOKMAP_ERROR_NOT_FOUND && is_complete(prefix, index)) {
+    } else if (status == TOKMAP_ERROR_NOT_FOUND && is_complete(prefix)) {
         const struct sum none = {.stage = TASK_PACKS};
         if (json)
             tasks_json(prefix, true, NULL, 0, &none);
@@ -285,7 +265,8 @@ int task_status_report(const struct cli_command *command, const char *given, boo
         result = cli_finish(command->program, CLI_DONE);
     } else if (status == TOKMAP_ERROR_NOT_FOUND) {
         cli_say(command->program,
-                "no tasks work on '%s': it has no folder of unfinished work, and no shard or manifest has this name",
+                "no tasks work on '%s': it has no folder of unfinished work, and no shard or manifest has this "
+                "name (each set of a split has its own)",
                 prefix);
     } else if (status) {
         result = command_failed(command, &error);
@@ -299,7 +280,6 @@ int task_status_report(const struct cli_command *command, const char *given, boo
     }
     free(tasks);
     free(folder);
-    free(index);
     free(prefix);
     return result;
 }
