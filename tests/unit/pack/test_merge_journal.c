@@ -25,6 +25,8 @@
 #define SHARD WORK "/shard-000000.work"
 #define JOURNAL SHARD "/journal"
 
+enum { PIECE = 16, CURSORS, CHECKPOINT }; /* types of records */
+
 static const struct split split = {.seed = 1, .count = 2, .sets = {{"a", "0.75", 0}, {"b", "0.25", (uint64_t)3 << 62}}};
 static const struct shard_writer_seal seal = {.level = 1, .threads = 1};
 static struct pack_shuffle shuffle = {.seed = 5, .memory = 64 << 10};
@@ -244,10 +246,23 @@ static void test_continues(void **state)
     pack_units_free(&units);
 }
 
+/* How many records of a type the journal has. */
+static uint64_t records_count(uint32_t type)
+{
+    size_t bytes;
+    uint64_t count = 0;
+    uint8_t *file = file_read(JOURNAL, &bytes);
+    for (size_t begin = 16; begin + 16 <= bytes; begin += 16 + load32(file + begin + 4))
+        count += load32(file + begin) == type;
+    free(file);
+    return count;
+}
+
 /* The same with long documents, between which the work is saved, too. */
 static void test_long_documents(void **state)
 {
     begun_make(false, true);
+    assert_true(records_count(CHECKPOINT) > 1); /* the first one is that of the beginning */
     begun_take();
     assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
     same();
@@ -354,7 +369,6 @@ static bool record_forge(uint32_t type, size_t which, size_t at, uint64_t number
 static void test_forged(void **state)
 {
     static const uint64_t numbers[] = {0, 1000, UINT64_MAX - 7};
-    enum { PIECE = 16, CURSORS, CHECKPOINT };
     uint64_t tries = 0, failures = 0;
     begun_make(false, false);
     for (uint32_t type = PIECE; type <= CHECKPOINT; type++)
