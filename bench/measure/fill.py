@@ -15,6 +15,7 @@ printed. Where TEMPLATE has one of these, OUT has what it stands for:
     {{figures STEP}}                all rows that have a verdict as a table, with the bar of each
     {{pictures STEP}}               the pictures that the step drew, each under its name
     {{fact NAME}}                   a line of the file facts: date, processor, memory, system, state, commit
+    {{date STEP}}                   the day on which a step was measured
     {{missing}}                     a list of the steps without results, each with the reason
     {{if STEP}}                     the lines from here to the line {{end}} are left out if the step was not measured
 
@@ -127,6 +128,8 @@ def cell(results, words):
     """What a reference stands for."""
     if words[0] == "fact":
         return results.facts().get(words[1], "unknown")
+    if words[0] == "date":
+        return next((row["date"][:10] for row in results.rows(words[1]) if "date" in row), ABSENT)
     if words[0] == "missing":
         return missing(results)
     if words[0] == "table":

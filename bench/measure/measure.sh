@@ -96,11 +96,14 @@ wanted() { [ -z "${ONLY:-}" ] || case $words in *" $1 "*) ;; *) return 1 ;; esac
 
 if [ "$measured" != 0 ]; then
     model=$(sed -n 's/^model name[^:]*: //p' /proc/cpuinfo | head -n 1)
+    # Names of processors in the cloud often say no more than the vendor.
+    generation=$(awk -F'[\t ]*: ' '$1 == "cpu family" { family = $2 } $1 == "model" { model = $2 }
+        END { if (family != "" && model != "") printf " (family %s, model %s)", family, model }' /proc/cpuinfo)
     memory=$(awk '/^MemTotal/ { printf "%.0f GB", $2 / 976562.5 }' /proc/meminfo)
     distribution=$(sed -n 's/^PRETTY_NAME="\(.*\)"/\1/p' /etc/os-release)
     {
         echo "date: $(date -u +%Y-%m-%d)"
-        echo "processor: ${model:-$(uname -m)}, $(nproc) processors"
+        echo "processor: ${model:-$(uname -m)}$generation, $(nproc) processors"
         echo "memory: $memory, $(stat -f -c %T "$folder")"
         echo "system: Linux $(uname -r), $distribution, $(${CC:-cc} --version | head -n 1)"
         echo "state: other programs used $busy% of the processors before the first step, and at most" \
