@@ -70,7 +70,7 @@ bad() {
 # that match the pattern `spare` may be ignored; it is empty unless a test sets it. So may a failed sync once the path
 # INJECT_GONE no longer exists, if a test sets that.
 attempt_fault() {
-    rm -f report
+    rm -f report report.gone
     status=0
     INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
         timeout -k 2 120 $attempt >out 2>err </dev/null || status=$?
