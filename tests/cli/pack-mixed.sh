@@ -106,3 +106,8 @@ tokmap pack --force -o d many hf/data plain.jsonl many.txt/../many/nothing 2>err
 ! grep -q 'more than once' err
 tokmap pack --force -o d many hf/data plain.jsonl >out 2>err
 equal "$(cat err)" ''
+# A URL is named without its secrets.
+url='https://127.0.0.1:1/a.jsonl?X-Amz-Signature=SECRET'
+exits 1 tokmap pack --shard-tokens 1M --unit-bytes 1M --task 0/1 -o urls "$url" "$url" 2>err
+! grep -q SECRET err
+! grep -q 'more than once' err || holds err "the first is 'https://127.0.0.1:1/a.jsonl'"

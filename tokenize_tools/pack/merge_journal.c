@@ -37,12 +37,6 @@ struct merge_journal {
     enum tokmap_status failed;
 };
 
-static enum tokmap_status damaged(const struct merge_journal *journal, struct tokmap_error *error)
-{
-    return error_set(error, TOKMAP_ERROR_CORRUPT, work_folder_path(journal->folder), TOKMAP_NO_OFFSET,
-                     "the journal of the unfinished work is damaged; start over with options.start_over");
-}
-
 /* ---- open ---- */
 
 static enum tokmap_status folder_open(struct merge_journal *journal, bool start_over, bool create,
@@ -68,7 +62,7 @@ static enum tokmap_status checkpoint_find(struct merge_journal *journal, struct 
         if (record.type != CHECKPOINT)
             continue;
         if (record.bytes != sizeof journal->last)
-            return damaged(journal, error);
+            return work_folder_damaged(journal->folder, error);
         memcpy(&journal->last, record.payload, sizeof journal->last);
         journal->checkpoint_end = record.end;
         journal->found = true;
@@ -161,11 +155,11 @@ static enum tokmap_status record_load(struct merge_journal *journal, struct shar
                                       struct tokmap_error *error)
 {
     if (record->type == CURSORS)
-        return cursors_load(chunks, begins, record) ? TOKMAP_OK : damaged(journal, error);
+        return cursors_load(chunks, begins, record) ? TOKMAP_OK : work_folder_damaged(journal->folder, error);
     if (record->type == CHECKPOINT)
         return TOKMAP_OK;
     if (record->type != PIECE || record->bytes < 8)
-        return damaged(journal, error);
+        return work_folder_damaged(journal->folder, error);
     return shard_set_load(set, (uint32_t)load64(record->payload), record->payload + 8, record->bytes - 8, error);
 }
 
@@ -180,11 +174,11 @@ enum tokmap_status merge_journal_restore(struct merge_journal *journal, struct s
     for (uint64_t i = 0; i < chunks->chunk_count; i++)
         begins[i] = chunks->chunks[i].begin;
     if (journal->last.chunks != chunks->chunk_count)
-        status = damaged(journal, error);
+        status = work_folder_damaged(journal->folder, error);
     work_folder_rewind(journal->folder);
     while (!status && record.end < journal->checkpoint_end) {
         status = work_folder_next(journal->folder, &record, error);
-        status = status == TOKMAP_END ? damaged(journal, error) : status;
+        status = status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
         if (!status)
             status = record_load(journal, set, chunks, begins, &record, error);
     }

@@ -69,12 +69,6 @@ struct pack_journal {
     enum tokmap_status failed;
 };
 
-static enum tokmap_status damaged(const struct pack_journal *journal, struct tokmap_error *error)
-{
-    return error_set(error, TOKMAP_ERROR_CORRUPT, work_folder_path(journal->folder), TOKMAP_NO_OFFSET,
-                     "the journal of the unfinished work is damaged; start over with options.start_over");
-}
-
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
@@ -143,7 +137,7 @@ static enum tokmap_status checkpoint_find(struct pack_journal *journal, struct t
         if (record.type == READY && record.bytes == sizeof journal->index_id && journal->complete)
             memcpy(&journal->index_id, record.payload, sizeof journal->index_id);
         else if (record.type == READY || (record.type == CHECKPOINT && record.bytes != sizeof journal->last))
-            return damaged(journal, error);
+            return work_folder_damaged(journal->folder, error);
         if (record.type != CHECKPOINT && record.type != COMPLETE)
             continue;
         journal->index_id = 0;
@@ -307,7 +301,7 @@ static enum tokmap_status piece_load(struct pack_journal *journal, const struct 
     const struct pack_options *options = journal->options;
     struct piece_head head;
     if (record->bytes < sizeof head)
-        return damaged(journal, error);
+        return work_folder_damaged(journal->folder, error);
     memcpy(&head, record->payload, sizeof head);
     const uint8_t *bytes = record->payload + sizeof head;
     const size_t count = record->bytes - sizeof head;
@@ -316,11 +310,13 @@ static enum tokmap_status piece_load(struct pack_journal *journal, const struct 
     if (!parts->workers) /* only for the report */
         return TOKMAP_OK;
     if (head.set == DROP_SET)
-        return parts->drop ? drop_filter_load(parts->drop, head.kind, bytes, count, error) : damaged(journal, error);
+        return parts->drop ? drop_filter_load(parts->drop, head.kind, bytes, count, error)
+                           : work_folder_damaged(journal->folder, error);
     if (head.set == SHUFFLE_SET)
-        return parts->shuffle ? shuffle_load(parts->shuffle, head.kind, bytes, count, error) : damaged(journal, error);
+        return parts->shuffle ? shuffle_load(parts->shuffle, head.kind, bytes, count, error)
+                              : work_folder_damaged(journal->folder, error);
     if (head.set >= parts->set_count)
-        return damaged(journal, error);
+        return work_folder_damaged(journal->folder, error);
     if (head.shard != journal->last.sets[head.set].shards)
         return TOKMAP_OK; /* of a shard that was finished before the last checkpoint */
     return shard_set_load(parts->sets[head.set], head.kind, bytes, count, error);
@@ -333,7 +329,7 @@ static enum tokmap_status lengths_load(const struct pack_journal *journal, const
     for (size_t at = 0; at + sizeof pair <= record->bytes; at += sizeof pair) {
         memcpy(pair, record->payload + at, sizeof pair);
         if (!histogram_load(parts->lengths, pair))
-            return damaged(journal, error);
+            return work_folder_damaged(journal->folder, error);
     }
     return TOKMAP_OK;
 }
@@ -370,9 +366,9 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
         else if (!status && record.type == LENGTHS)
             status = lengths_load(journal, parts, &record, error);
         else if (!status && record.type > COMPLETE)
-            status = damaged(journal, error);
+            status = work_folder_damaged(journal->folder, error);
     }
-    return status == TOKMAP_END ? damaged(journal, error) : status;
+    return status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
 }
 
 enum tokmap_status pack_journal_report(struct pack_journal *journal, const struct pack_parts *parts,

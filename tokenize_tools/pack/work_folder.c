@@ -191,7 +191,7 @@ enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_er
 
 /* ---- facts ---- */
 
-static enum tokmap_status damaged(const struct work_folder *folder, struct tokmap_error *error)
+enum tokmap_status work_folder_damaged(const struct work_folder *folder, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, folder->journal, folder->at,
                      "the journal of the unfinished work is damaged; start over with options.start_over");
@@ -205,7 +205,7 @@ static enum tokmap_status fact_read(struct work_folder *folder, struct work_reco
         return status;
     if (status || record->type < FACT || record->type > FACTS_END || (record->type == INPUT && record->bytes < 16) ||
         (record->type == FACT && !memchr(record->payload, '\0', record->bytes)))
-        return damaged(folder, error);
+        return work_folder_damaged(folder, error);
     return TOKMAP_OK;
 }
 
@@ -336,7 +336,7 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
     if (record.type == FACTS_END)
         return differs(folder, "list of inputs", "no more", 7, shown, error);
     if (record.type != INPUT)
-        return damaged(folder, error);
+        return work_folder_damaged(folder, error);
     const struct input_fact before = {load64(record.payload), load64(record.payload + 8)};
     if (record.bytes - 16 != strlen(shown) || memcmp(record.payload + 16, shown, record.bytes - 16) != 0)
         return differs(folder, "list of inputs", (const char *)record.payload + 16, record.bytes - 16, shown, error);
@@ -523,7 +523,7 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
         return error_set(error, TOKMAP_ERROR_CORRUPT, folder->journal, 0,
                          "this file has the name of the journal of unfinished work, and does not begin as one, so it "
                          "may be yours, and is not removed; move it away, or choose another name");
-    return damaged(folder, error);
+    return work_folder_damaged(folder, error);
 }
 
 static int entry_remove(void *user, const char *entry)

@@ -85,6 +85,10 @@ void work_folder_sweep(const char *name, work_owns *owns);
  * lost to a power cut. Does nothing if there is a journal, or another process makes one. */
 void work_folder_settle(const char *name);
 
+/* ERROR_CORRUPT, for whoever finds that a record is not what it can be. The message names the journal and the offset of
+ * the record that would follow. */
+enum tokmap_status work_folder_damaged(const struct work_folder *folder, struct tokmap_error *error);
+
 /* The path of the folder. It stays valid as long as *folder. */
 const char *work_folder_path(const struct work_folder *folder);
 
