@@ -8,7 +8,14 @@
  * counts as not computing.
  *
  * The limit is the same loop without a loader: it waits for nothing and widens the same batch of its own again and
- * again. Delays in that loop are caused by the machine. With --device the case runs case_train_device.c instead.
+ * again. Delays in that loop are caused by the machine. No loader reaches this limit, because new tokens are not in the
+ * cache of the processor that widens them. So the loop runs once more with a batch after the other from memory that is
+ * larger than a second-level cache, and the difference between both is the time to read a batch from further away.
+ *
+ * Example, on a processor with 1 MiB of second-level cache: a batch of 16,384 tokens has 32 KiB. The limit needs 2.8 us
+ * a step to widen it, which leaves 99.89% of a step of 2.5 ms; with 128 batches in turn it needs 7 us, or 99.72%.
+ *
+ * With --device the case runs case_train_device.c instead.
  */
 #include "cases.h"
 
@@ -26,6 +33,7 @@
 #include "platform/os.h"
 
 #define LONG_WAIT_NS 10000
+#define UNCACHED_BYTES ((uint64_t)4 << 20) /* of batches in turn: more than the second-level cache of a processor */
 
 struct step_sums {
     uint64_t computing_ns, all_ns; /* of all steps but the first */
@@ -38,14 +46,16 @@ struct train {
     const char *name;
     struct tokmap_dataset *dataset;
     uint64_t steps, step_ns;
-    uint8_t *memory;   /* the batch of the loop without a loader */
-    const void **rows; /* its rows */
+    uint8_t *memory;   /* the batches of the loop without a loader */
+    const void **rows; /* their rows */
+    uint64_t batches;
     uint32_t width;
     plain_widen *widen;
     struct samples waits;
     struct outputs outputs;
-    /* Utilization, calls that found no filled slot, time of the first call. "idle": of the loop without a loader. */
-    struct series percent, percent_idle, waiting, stalls, first_ms;
+    /* Utilization, calls that found no filled slot, time of the first call. "idle": of the loop without a loader, with
+     * one batch; "uncached": with all of its batches in turn. */
+    struct series percent, percent_idle, percent_uncached, waiting, stalls, first_ms;
     struct spread wait, idle; /* us */
     uint64_t long_waits, long_idle;
 };
@@ -140,18 +150,43 @@ static int train_repeat(struct bench *bench, struct train *train, uint64_t seed)
     return result;
 }
 
-static void idle_repeat(struct bench *bench, struct train *train)
+/* Runs the loop without a loader, with the first `batches` of its batches in turn. Returns its utilization. */
+static double idle_steps(struct bench *bench, struct train *train, uint64_t batches, struct step_sums *sums)
 {
-    struct step_sums sums = {.filled = false};
-    samples_clear(&train->waits);
     uint64_t before = os_clock_ns();
     for (uint64_t step = 0; step < train->steps && !bench_stopped(); step++) {
-        before = finish_step(bench, train, &sums, step, train->rows, bench->options.rows, before);
-        sums.filled = true;
+        const void *const *rows = train->rows + step % batches * bench->options.rows;
+        before = finish_step(bench, train, sums, step, rows, bench->options.rows, before);
+        sums->filled = true;
     }
-    series_add(&train->percent_idle, 100 * (double)sums.computing_ns / (double)max64(1, sums.all_ns));
+    return 100 * (double)sums->computing_ns / (double)max64(1, sums->all_ns);
+}
+
+static void idle_repeat(struct bench *bench, struct train *train)
+{
+    struct step_sums sums = {.filled = false}, uncached = sums;
+    samples_clear(&train->waits);
+    series_add(&train->percent_uncached, idle_steps(bench, train, train->batches, &uncached));
+    samples_clear(&train->waits);
+    series_add(&train->percent_idle, idle_steps(bench, train, 1, &sums));
     spread_add(&train->idle, &train->waits, 1000);
     train->long_idle += sums.long_waits;
+}
+
+/* Makes the batches of the loop without a loader. */
+static int idle_open(struct bench *bench, struct train *train)
+{
+    const uint64_t row_bytes = round_up((bench->options.seq_len + 1) * train->width, 64);
+    train->batches = UNCACHED_BYTES / (bench->options.rows * row_bytes) + 1;
+    const uint64_t rows = train->batches * bench->options.rows;
+    train->memory = malloc((size_t)(rows * row_bytes));
+    train->rows = calloc((size_t)rows, sizeof *train->rows);
+    if (!train->memory || !train->rows)
+        return bench_no_memory(bench);
+    memset(train->memory, 1, (size_t)(rows * row_bytes));
+    for (uint64_t row = 0; row < rows; row++)
+        train->rows[row] = train->memory + row * row_bytes;
+    return CLI_DONE;
 }
 
 static int train_open(struct bench *bench, struct train *train)
@@ -170,18 +205,12 @@ static int train_open(struct bench *bench, struct train *train)
         result = dataset_get_info(bench, train->dataset, &info, NULL);
     if (result)
         return result;
-    const uint64_t rows = bench->options.rows, row_bytes = round_up((bench->options.seq_len + 1) * info.width, 64);
     train->width = info.width;
     train->widen = plain_widen_widest();
-    train->memory = malloc((size_t)(rows * row_bytes));
-    train->rows = calloc((size_t)rows, sizeof *train->rows);
-    if (!train->memory || !train->rows || !samples_new(&train->waits, (size_t)train->steps) ||
-        outputs_new(&train->outputs, rows, bench->options.seq_len, TOKMAP_I32))
+    if (!samples_new(&train->waits, (size_t)train->steps) ||
+        outputs_new(&train->outputs, bench->options.rows, bench->options.seq_len, TOKMAP_I32))
         return bench_no_memory(bench);
-    memset(train->memory, 1, (size_t)(rows * row_bytes));
-    for (uint64_t row = 0; row < rows; row++)
-        train->rows[row] = train->memory + row * row_bytes;
-    return CLI_DONE;
+    return idle_open(bench, train);
 }
 
 /* The loop without a loader shows what the machine itself costs, so only the difference is the loader's. */
@@ -221,6 +250,7 @@ static int run(struct bench *bench)
     if (result || bench_stopped())
         return CLI_FAILED;
     bench_result(bench, "au_percent", "%", &train.percent, &train.percent_idle);
+    bench_result(bench, "uncached_au_percent", "%", &train.percent_uncached, &train.percent_idle);
     bench_result(bench, "wait_percent", "%", &train.waiting, NULL);
     bench_spread_alone(bench, "wait", "us", &train.wait, &train.idle);
     bench_value_alone(bench, "waits_over_10us", "calls", (double)train.long_waits, (double)train.long_idle);
