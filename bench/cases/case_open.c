@@ -4,7 +4,8 @@
  *
  * Copies of this program measure the time from process start. The parent reads the clock before it starts a copy, and
  * the copy reads the same clock when it has its first batch. The difference covers exec, dynamic linking, opening and
- * reading. The limit is a copy that does nothing.
+ * reading. The limit is a copy that does nothing. With all caches dropped, another copy reads as many bytes of the same
+ * files with plain calls, which shows how much of the rest is storage.
  */
 #include "cases.h"
 
@@ -47,6 +48,8 @@ struct opening {
      * calls. */
     struct series start[SIZES], cold[SIZES], rss[SIZES], open[SIZES], open_limit[SIZES];
     struct series nothing, nothing_cold;      /* ms of the copy that does nothing */
+    char plain_prefix[BENCH_PATH];            /* of the first shard of the dataset; "": its index is not ours */
+    struct series plain_cold;                 /* ms of the copy that reads it with plain calls */
     struct series first_default, first_pread; /* ms to the first batch with cold tokens */
     struct series resume[RESUMES];            /* us that a cursor adds to opening a loader */
 };
@@ -74,6 +77,42 @@ static int child_nothing(void)
 {
     (void)printf("at=%" PRIu64 " rss=%" PRIu64 "\n", os_clock_ns(), os_memory_resident());
     return CLI_DONE;
+}
+
+/* Reads what the first batch needs at least: both ends of the index, and rows that are spread over the tokens, each of
+ * seq_len + 1 tokens of two bytes. Returns 0 or an errno. */
+static int plain_read(const struct bench *bench, int index, int tokens)
+{
+    static uint8_t bytes[1 << 16];
+    const uint64_t row_bytes = min64(sizeof bytes, 2 * (bench->options.seq_len + 1)), rows = bench->options.rows;
+    struct os_stat stat;
+    size_t got;
+    int system = os_fstat(index, &stat);
+    for (uint64_t i = 0; i < 2 && !system; i++)
+        system = os_pread(index, bytes, 4096, i * (stat.bytes - min64(stat.bytes, 4096)), &got);
+    if (!system)
+        system = os_fstat(tokens, &stat);
+    for (uint64_t i = 0; i < rows && !system; i++)
+        system = os_pread(tokens, bytes, (size_t)row_bytes, stat.bytes / rows * i, &got);
+    return system;
+}
+
+static int child_plain(struct bench *bench)
+{
+    char path[BENCH_PATH + 8];
+    int index = -1, tokens = -1;
+    (void)snprintf(path, sizeof path, "%s.tmx", bench->options.dataset);
+    int system = os_open(path, OS_READ, &index);
+    (void)snprintf(path, sizeof path, "%s.bin", bench->options.dataset);
+    if (!system)
+        system = os_open(path, OS_READ, &tokens);
+    if (!system)
+        system = plain_read(bench, index, tokens);
+    if (index >= 0)
+        os_close(index);
+    if (tokens >= 0)
+        os_close(tokens);
+    return system ? bench_failed_system(bench, system, path, "The shard cannot be read.") : child_nothing();
 }
 
 /* Runs a copy. Sets *ms to the time from before its start to the time that it reports, and *rss_mib to its memory then.
@@ -119,6 +158,10 @@ static int start_cold_repeat(struct bench *bench, struct opening *opening)
     if (!system)
         result = copy_repeat(bench, "nothing", opening->names[DATASET], &ms, &rss);
     series_add(&opening->nothing_cold, ms);
+    if (!system && !result && *opening->plain_prefix && !(system = os_drop_all_caches())) {
+        result = copy_repeat(bench, "plain", opening->plain_prefix, &ms, &rss);
+        series_add(&opening->plain_cold, ms);
+    }
     for (size_t i = 0; !system && !result && i < SIZES; i++) {
         if (!opening->exists[i])
             continue;
@@ -324,6 +367,22 @@ static int measure(struct bench *bench, struct opening *opening)
     return result;
 }
 
+/* Finds the first shard of the dataset. */
+static int plain_find(struct bench *bench, struct opening *opening)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    int result = dataset_open(bench, TOKMAP_READ_PREAD, &dataset);
+    if (!result)
+        result = dataset_get_info(bench, dataset, &info, &shard);
+    const size_t length = result ? 0 : strlen(shard.index_path);
+    if (length > 4 && length < BENCH_PATH && !strcmp(shard.index_path + length - 4, ".tmx"))
+        (void)snprintf(opening->plain_prefix, BENCH_PATH, "%.*s", (int)length - 4, shard.index_path);
+    tokmap_dataset_close(dataset);
+    return result;
+}
+
 static bool tokens_can_be_dropped(struct bench *bench)
 {
     struct tokmap_dataset *dataset = NULL;
@@ -355,7 +414,7 @@ static bool caches_can_be_dropped(struct bench *bench)
 
 static int measure_cold(struct bench *bench, struct opening *opening)
 {
-    int result = CLI_DONE;
+    int result = plain_find(bench, opening);
     const uint64_t count = max64(1, bench_repeats(bench, 41) / 4);
     struct repeats repeats = repeats_begin(tokens_can_be_dropped(bench) ? count : 0, REPEATS_ALL_COUNT);
     while (repeats_next(&repeats, result)) {
@@ -385,6 +444,7 @@ static void report_all(struct bench *bench, const struct opening *opening)
 {
     report(bench, "start_ms", "ms", opening->start, &opening->nothing);
     report(bench, "start_cold_ms", "ms", opening->cold, &opening->nothing_cold);
+    bench_result(bench, "plain_start_cold_ms", "ms", &opening->plain_cold, &opening->nothing_cold);
     report(bench, "rss_mib", "MiB", opening->rss, NULL);
     report(bench, "open_us", "us", opening->open, &opening->open_limit[DATASET]);
     const bool pread_worse = series_median(&opening->first_pread) > series_median(&opening->first_default);
@@ -401,6 +461,8 @@ static int run(struct bench *bench)
     static struct opening opening;
     if (bench->options.child && !strncmp(bench->options.child, OPEN_SOURCES_CHILD, sizeof OPEN_SOURCES_CHILD - 1))
         return open_sources_child(bench);
+    if (bench->options.child && !strcmp(bench->options.child, "plain"))
+        return child_plain(bench);
     if (bench->options.child)
         return strcmp(bench->options.child, "nothing") ? child_start(bench) : child_nothing();
     int result = opening_make(bench, &opening);
