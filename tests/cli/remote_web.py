@@ -172,6 +172,10 @@ for more in (['none/list.html'], ['none/list', '--input-format', 'text']):
     assert done.returncode == 0, (more, done.stderr)
     assert read('r.bin')[:-2:2] == FILES['list'], more  # two bytes a token, and the end of the document
 
+# ---- https: a port of plain HTTP is given up as early as one that nobody listens at ----
+done = pack('https' + base[len('http'):] + 'none/a.txt')
+assert done.returncode == 1 and 'attempt 4' in done.stderr, done.stderr
+
 # ---- https: a certificate that nobody trusts is refused, and one that CURL_CA_BUNDLE names is not ----
 if shutil.which('openssl'):
     subprocess.run('openssl req -x509 -newkey rsa:2048 -nodes -keyout key.pem -out cert.pem -days 2 -subj /CN=localhost '

@@ -468,7 +468,7 @@ elif [ -n "$kernels" ]; then
     version=$(nvcc --version | sed -n 's/.*, \(V[0-9.]*\).*/\1/p')
     if [ "$(grep -lF "$version" $kernels)" = "$kernels" ]; then
         {
-            ${MAKE:-make} -s ptx PTX_ROOT="$scratch/ptx" BUILD="$scratch" 2>&1
+            MAKEFLAGS= ${MAKE:-make} -s ptx PTX_ROOT="$scratch/ptx" BUILD="$scratch" 2>&1
             for text in $kernels $(grep '\.fatbin$' "$scratch/all"); do
                 cmp "$text" "$scratch/ptx/$text" 2>&1
             done

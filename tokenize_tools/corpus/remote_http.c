@@ -305,6 +305,7 @@ static enum http_result ended_with(struct http *http, CURLcode code)
     case CURLE_COULDNT_RESOLVE_PROXY:
     case CURLE_COULDNT_CONNECT:
     case CURLE_OPERATION_TIMEDOUT: /* of connecting: there is no other limit */
+    case CURLE_SSL_CONNECT_ERROR:  /* the port may be one of plain HTTP */
         return HTTP_UNREACHED;
     case CURLE_UNSUPPORTED_PROTOCOL:
     case CURLE_URL_MALFORMAT:
