@@ -13,7 +13,10 @@ for set in train val test; do
 done
 [ ! -e d ] && [ ! -e d.work ] && [ ! -e d.partial ]
 equal "$(tokmap pack --status d.train)" 'd.train: the output is complete, and no task works on it'
-for other in d docs.jsonl; do
+tokmap pack --status d >out
+equal "$(cat out)" "$(printf 'd.%s: the set is complete, and no task works on it\n' test train val)"
+tokmap pack --status ./d --json | grep -q '"complete": true'
+for other in d.tra docs.jsonl docs; do
     exits 1 tokmap pack --status $other 2>err
     holds err "no tasks work on '$other'"
 done

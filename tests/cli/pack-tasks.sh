@@ -283,7 +283,7 @@ exits 1 tokmap pack -q -t bytes --shard-tokens 4K --task 0/1 -o n void.jsonl 2>e
 holds err 'the inputs contain no documents'
 [ ! -e n ]
 exits 1 tokmap pack --status in >out 2>err
-holds err "no tasks work on 'in': it has no folder of unfinished work, and no shard or manifest has this name"
+holds err "no tasks work on 'in': it has no folder of unfinished work, and no shard, manifest, or split has this name"
 mkdir bare.work
 tokmap pack --status bare >out
 equal "$(cat out)" 'bare: no task has reported yet: bare.work is the work of a command without --task, or of tasks that have just begun'

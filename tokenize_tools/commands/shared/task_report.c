@@ -7,7 +7,9 @@
 #include <string.h>
 
 #include "commands/shared/field_options.h"
+#include "pack/split.h"
 #include "pack/task_status.h"
+#include "platform/os.h"
 #include "text/path.h"
 
 static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack", "sort", "cut", "merge"};
@@ -241,6 +243,70 @@ static bool is_complete(const char *prefix)
     return complete;
 }
 
+/* The complete outputs whose names are a prefix, a dot, and the name of a set (split.h). */
+struct sets_found {
+    const char *prefix;
+    char names[SPLIT_SETS_MOST][SPLIT_NAME_MOST + 1];
+    uint32_t count;
+};
+
+static int set_take(void *user, const char *name)
+{
+    struct sets_found *sets = user;
+    const char *base = path_name(sets->prefix);
+    const size_t bytes = strlen(base);
+    struct split split;
+    char all[SPLIT_NAME_MOST + 4];
+    if (strncmp(name, base, bytes) || name[bytes] != '.' || strlen(name + bytes + 1) > SPLIT_NAME_MOST ||
+        sets->count == SPLIT_SETS_MOST)
+        return 0;
+    (void)snprintf(all, sizeof all, "%s=1", name + bytes + 1);
+    char *path = path_beside(sets->prefix, name);
+    if (path && !split_parse(all, &split) && is_complete(path))
+        (void)snprintf(sets->names[sets->count++], sizeof sets->names[0], "%s", name + bytes + 1);
+    free(path);
+    return 0;
+}
+
+static int names_compare(const void *a, const void *b)
+{
+    return strcmp(a, b);
+}
+
+static void sets_find(struct sets_found *sets, const char *prefix)
+{
+    char *folder = path_folder(prefix);
+    *sets = (struct sets_found){.prefix = prefix};
+    if (folder && *path_name(prefix))
+        (void)os_folder_list(folder, set_take, sets);
+    free(folder);
+    qsort(sets->names, sets->count, sizeof sets->names[0], names_compare);
+}
+
+/* Reports an output that no task works on. */
+static int complete_report(const struct cli_command *command, const char *prefix, bool json)
+{
+    const bool whole = is_complete(prefix);
+    const struct sum none = {.stage = TASK_PACKS};
+    struct sets_found sets = {.count = 0};
+    if (!whole)
+        sets_find(&sets, prefix);
+    if (!whole && !sets.count) {
+        cli_say(command->program,
+                "no tasks work on '%s': it has no folder of unfinished work, and no shard, manifest, or split has this "
+                "name",
+                prefix);
+        return CLI_FAILED;
+    }
+    if (json)
+        tasks_json(prefix, true, NULL, 0, &none);
+    else if (whole)
+        cli_print("%s: the output is complete, and no task works on it\n", prefix);
+    for (uint32_t i = 0; i < sets.count && !json; i++)
+        cli_print("%s.%s: the set is complete, and no task works on it\n", prefix, sets.names[i]);
+    return cli_finish(command->program, CLI_DONE);
+}
+
 int task_status_report(const struct cli_command *command, const char *given, bool json)
 {
     struct tokmap_error error;
@@ -256,18 +322,8 @@ int task_status_report(const struct cli_command *command, const char *given, boo
     if (!folder || !prefix) {
         cli_output_lost();
         result = cli_finish(command->program, CLI_FAILED);
-    } else if (status == TOKMAP_ERROR_NOT_FOUND && is_complete(prefix)) {
-        const struct sum none = {.stage = TASK_PACKS};
-        if (json)
-            tasks_json(prefix, true, NULL, 0, &none);
-        else
-            cli_print("%s: the output is complete, and no task works on it\n", prefix);
-        result = cli_finish(command->program, CLI_DONE);
     } else if (status == TOKMAP_ERROR_NOT_FOUND) {
-        cli_say(command->program,
-                "no tasks work on '%s': it has no folder of unfinished work, and no shard or manifest has this "
-                "name (each set of a split has its own)",
-                prefix);
+        result = complete_report(command, prefix, json);
     } else if (status) {
         result = command_failed(command, &error);
     } else {
