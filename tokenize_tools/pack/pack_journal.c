@@ -72,7 +72,7 @@ struct pack_journal {
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {8,
+    const uint64_t sizes[] = {9,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),

@@ -87,6 +87,7 @@ static enum tokmap_status cuts_make(const struct stages *stages, const struct st
                                             .memory =
                                                 pack->shuffle->memory ? pack->shuffle->memory : SHUFFLE_CHUNK_BYTES,
                                             .sync = pack->sync,
+                                            .checkpoint_ns = pack->checkpoint_ns,
                                             .stop = pack->stop,
                                             .stop_user = pack->user,
                                             .progress = stages->options->progress,

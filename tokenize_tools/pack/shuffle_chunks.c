@@ -214,18 +214,24 @@ static enum tokmap_status records_write(struct shuffle_chunks *chunks, const str
     return status;
 }
 
+uint64_t shuffle_keys_hash(uint64_t before, const struct shuffle_key *keys, uint64_t count)
+{
+    for (uint64_t i = 0; i < count; i++)
+        before = hash64_seeded(&keys[i], sizeof keys[i], before);
+    return before;
+}
+
 /* Writes the keys of the same documents, and describes them. */
 static enum tokmap_status keys_write(struct shuffle_chunks *chunks, const struct shuffle_entry *entries, uint64_t count,
                                      struct shuffle_chunk *chunk, struct tokmap_error *error)
 {
     struct shuffle_key *keys = malloc(KEYS * sizeof *keys);
-    struct hash_state *hash = hash_state_new();
     uint64_t filled = 0;
     enum tokmap_status status =
-        keys && hash ? TOKMAP_OK : error_set_memory(error, "the keys of documents", KEYS * sizeof *keys);
+        keys ? TOKMAP_OK : error_set_memory(error, "the keys of documents", KEYS * sizeof *keys);
     for (uint64_t i = 0; i <= count && !status; i++) {
         if (filled == KEYS || i == count) {
-            hash_state_add(hash, keys, (size_t)filled * sizeof *keys);
+            chunk->keys_hash = shuffle_keys_hash(chunk->keys_hash, keys, filled);
             status = shuffle_file_append(chunks->folder, chunks->fd, &chunks->file_bytes, keys, filled * sizeof *keys,
                                          error);
             chunk->keys += filled;
@@ -246,9 +252,6 @@ static enum tokmap_status keys_write(struct shuffle_chunks *chunks, const struct
                                               .tokens = head.tokens};
         chunk->tokens += head.tokens;
     }
-    if (!status)
-        chunk->keys_hash = hash_state_64(hash);
-    hash_state_free(hash);
     free(keys);
     return status;
 }

@@ -29,8 +29,8 @@ struct shuffle_chunk {
     int fd;
     uint32_t file; /* its number */
     uint64_t begin, end;
-    /* With shuffle_chunks.sets: the set of all documents, how many there are, their tokens, and XXH3-64 of their keys,
-     * which begin at `end`. Else 0. */
+    /* With shuffle_chunks.sets: the set of all documents, how many there are, their tokens, and the hash of their
+     * keys (shuffle_keys_hash()), which begin at `end`. Else 0. */
     uint64_t set, keys, tokens, keys_hash;
 };
 
@@ -41,6 +41,10 @@ struct shuffle_key {
     uint64_t tokens;
 };
 _Static_assert(sizeof(struct shuffle_key) == 32, "as in FORMAT.md");
+
+/* The hash of the keys of a chunk up to here: `before` is that of the keys before these, 0 if there are none. So
+ * whoever reads the keys, and continues in another process, has to save one number. */
+uint64_t shuffle_keys_hash(uint64_t before, const struct shuffle_key *keys, uint64_t count);
 
 /* Where a record of the chunk in memory is. Sorted by it, and in the one case in 2^64 in which that does not suffice,
  * by the rest of its place. */

@@ -33,6 +33,7 @@ struct shuffle_cut_options {
     uint64_t shard_tokens;
     uint64_t memory; /* for the keys that are read */
     bool sync;
+    uint64_t checkpoint_ns; /* between two parts; 0: none is made because of the time */
     /* Either may be NULL: true ends the cut with ERROR_INTERRUPTED; and how many of all documents are cut. */
     bool (*stop)(void *user);
     void *stop_user;

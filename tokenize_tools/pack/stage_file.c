@@ -435,6 +435,15 @@ enum tokmap_status stage_sections_filled(const struct stage_id *id, uint64_t fir
     return status;
 }
 
+bool stage_exists(const struct stage_id *id)
+{
+    struct os_stat found;
+    char *path = path_of(id, "");
+    const bool exists = path && !os_stat(path, &found);
+    free(path);
+    return exists;
+}
+
 void stage_remove(const struct stage_id *id)
 {
     char *path = path_of(id, "");

@@ -150,6 +150,9 @@ enum tokmap_status stage_sections_filled(const struct stage_id *id, uint64_t fir
 /* Sets *digest to a number that depends on all bytes of a file. Statuses: those of stage_find(). */
 enum tokmap_status stage_digest(const struct stage_id *id, uint64_t *digest, struct tokmap_error *error);
 
+/* Whether there is a file with this name, whatever it has. */
+bool stage_exists(const struct stage_id *id);
+
 /* Removes a file. It need not exist. */
 void stage_remove(const struct stage_id *id);
 

@@ -105,8 +105,12 @@ enum tokmap_status stage_parts_copy(const struct stage_parts *parts, uint64_t se
 
 void stage_parts_remove(const struct stage_parts *parts)
 {
-    for (uint64_t part = parts->count; part-- > 0;) {
-        const struct stage_id id = stage_part_id(parts, part);
+    uint64_t end = parts->count;
+    struct stage_id id = stage_part_id(parts, end);
+    while (stage_exists(&id))
+        id = stage_part_id(parts, ++end);
+    while (end-- > 0) {
+        id = stage_part_id(parts, end);
         stage_remove(&id);
     }
 }

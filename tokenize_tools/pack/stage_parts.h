@@ -18,7 +18,7 @@
 
 #include "stage_file.h"
 
-#define STAGE_STATE_MOST 512 /* bytes of a state */
+#define STAGE_STATE_MOST 1024 /* bytes of a state */
 
 struct stage_parts {
     struct stage_id id; /* that of the next part */
@@ -48,7 +48,8 @@ struct stage_id stage_part_id(const struct stage_parts *parts, uint64_t part);
 enum tokmap_status stage_parts_copy(const struct stage_parts *parts, uint64_t section, struct stage_writer *into,
                                     struct tokmap_error *error);
 
-/* Removes the parts, after the file has its name. */
+/* Removes the parts, after the file has its name, or what they have is given up. Those that follow, which do not belong
+ * to them or are damaged, are removed, too. */
 void stage_parts_remove(const struct stage_parts *parts);
 
 #endif

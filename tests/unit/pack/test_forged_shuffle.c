@@ -364,7 +364,9 @@ static void document_forge(uint8_t *chunks, size_t bytes, uint8_t *sorted, size_
     key.position = head.position;
     key.high = shuffle_place_of(shuffle.seed, key.input, key.position).high;
     memcpy(keys + number * sizeof key, &key, sizeof key);
-    chunk.keys_hash = hash64(keys, (size_t)chunk.keys * sizeof key);
+    chunk.keys_hash = 0;
+    for (uint64_t i = 0; i < chunk.keys; i++)
+        chunk.keys_hash = hash64_seeded(keys + i * sizeof key, sizeof key, chunk.keys_hash);
     chunk.tokens += key.tokens - old_tokens;
     memcpy(section_of(sorted, SORTED_CHUNKS), &chunk, sizeof chunk);
     uint8_t *totals = section_of(sorted, SORTED_TOTALS) + offsetof(struct sorted_totals, sets) + chunk.set * 16;
