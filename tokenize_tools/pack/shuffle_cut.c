@@ -46,6 +46,7 @@ struct cut_cursor {
     uint64_t at, filled; /* in `keys` */
     uint64_t next;       /* key of the chunk that is read next */
     struct chunk_place place;
+    struct shuffle_place order; /* of the key at `at` */
 };
 
 struct cut {
@@ -96,18 +97,9 @@ static enum tokmap_status cursor_damaged(const struct cut *cut, const struct cut
     return sorted_units_damaged(cut->options->units, cursor->chunk->file, cursor->chunk->end, error);
 }
 
-static struct shuffle_place place_of(const struct cut *cut, const struct cut_cursor *cursor)
+static bool precedes(const struct cut_cursor *a, const struct cut_cursor *b)
 {
-    const struct shuffle_key *key = &cursor->keys[cursor->at];
-    return shuffle_place_of(cut->options->units->seed, key->input, key->position);
-}
-
-static bool precedes(const struct cut *cut, const struct cut_cursor *a, const struct cut_cursor *b)
-{
-    if (a->keys[a->at].high != b->keys[b->at].high)
-        return a->keys[a->at].high < b->keys[b->at].high;
-    const struct shuffle_place first = place_of(cut, a), second = place_of(cut, b);
-    return shuffle_precedes(&first, &second);
+    return shuffle_precedes(&a->order, &b->order);
 }
 
 /* Reads the next keys of a chunk. END: there are none; then all were what was written. */
@@ -139,16 +131,24 @@ static enum tokmap_status cursor_fill(const struct cut *cut, struct cut_cursor *
     return TOKMAP_OK;
 }
 
+/* Looks at the key at `at`. Returns false if it has another place in the order than it says. */
+static bool cursor_look(const struct cut *cut, struct cut_cursor *cursor)
+{
+    const struct shuffle_key *key = &cursor->keys[cursor->at];
+    cursor->order = shuffle_place_of(cut->options->units->seed, key->input, key->position);
+    return key->high == cursor->order.high;
+}
+
 /* Goes on to the next key, which must come later in the order. Statuses: as above. */
 static enum tokmap_status cursor_step(const struct cut *cut, struct cut_cursor *cursor, struct tokmap_error *error)
 {
-    const struct shuffle_place before = place_of(cut, cursor);
+    const struct shuffle_place before = cursor->order;
     cursor->at++;
     const enum tokmap_status status = cursor->at == cursor->filled ? cursor_fill(cut, cursor, error) : TOKMAP_OK;
     if (status)
         return status;
-    const struct shuffle_place now = place_of(cut, cursor);
-    return shuffle_precedes(&before, &now) ? TOKMAP_OK : cursor_damaged(cut, cursor, error);
+    return cursor_look(cut, cursor) && shuffle_precedes(&before, &cursor->order) ? TOKMAP_OK
+                                                                                 : cursor_damaged(cut, cursor, error);
 }
 
 /* The document of the key is cut. Statuses: as above. */
@@ -157,7 +157,7 @@ static enum tokmap_status cursor_advance(const struct cut *cut, struct cut_curso
     const struct shuffle_key *key = &cursor->keys[cursor->at];
     const uint64_t left = cursor->chunk->end - cursor->place.record;
     if (key->bytes < sizeof(struct shuffle_head) || key->bytes > left ||
-        key->tokens > cursor->chunk->tokens - cursor->place.tokens || key->high != place_of(cut, cursor).high)
+        key->tokens > cursor->chunk->tokens - cursor->place.tokens)
         return cursor_damaged(cut, cursor, error);
     cursor->place.keys++;
     cursor->place.record += key->bytes;
@@ -176,7 +176,11 @@ static enum tokmap_status cursor_open(const struct cut *cut, struct cut_cursor *
         return no_memory(cut->keys * sizeof *cursor->keys, error);
     cursor->next = cut_before - (cut_before != 0);
     const enum tokmap_status status = cursor_fill(cut, cursor, error);
-    return status || !cut_before ? status : cursor_step(cut, cursor, error);
+    if (status)
+        return status;
+    if (!cursor_look(cut, cursor))
+        return cursor_damaged(cut, cursor, error);
+    return cut_before ? cursor_step(cut, cursor, error) : TOKMAP_OK;
 }
 
 /* Lets the cursor at `at` sink to its place. */
@@ -185,7 +189,7 @@ static void heap_sink(struct cut *cut, uint64_t at)
     for (;;) {
         uint64_t first = at;
         for (uint64_t below = 2 * at + 1; below <= 2 * at + 2 && below < cut->heap_count; below++)
-            if (precedes(cut, &cut->cursors[cut->heap[below]], &cut->cursors[cut->heap[first]]))
+            if (precedes(&cut->cursors[cut->heap[below]], &cut->cursors[cut->heap[first]]))
                 first = below;
         if (first == at)
             return;

@@ -465,7 +465,7 @@ static void test_not_again(void **state)
     assert_true(!sorted.chunks[chunk].file && sorted.chunks[chunk].keys >= 500);
     assert_int_equal(cut_run(7), TOKMAP_ERROR_INTERRUPTED);
     assert_int_equal(parts_count(), 6);
-    byte_invert(name, sorted.chunks[chunk].end + 8); /* the first key */
+    byte_invert(name, sorted.chunks[chunk].end + 40); /* the second key */
     assert_int_equal(cut_run(UINT64_MAX), TOKMAP_OK);
     assert_int_equal(first_done, 6 * LOOK);
     assert_true(cuts_same());
@@ -473,15 +473,15 @@ static void test_not_again(void **state)
     /* It is found by those who read it, and by those who begin again because of another error. */
     assert_int_equal(cut_run(UINT64_MAX), TOKMAP_ERROR_CORRUPT);
     assert_int_equal(parts_count(), 0);
-    byte_invert(name, sorted.chunks[chunk].end + 8);
+    byte_invert(name, sorted.chunks[chunk].end + 40);
     assert_int_equal(cut_run(7), TOKMAP_ERROR_INTERRUPTED);
-    byte_invert(name, sorted.chunks[chunk].end + 8);
+    byte_invert(name, sorted.chunks[chunk].end + 40);
     byte_invert(name, sorted.chunks[chunk].end + sorted.chunks[chunk].keys * sizeof(struct shuffle_key) - 1);
     assert_int_equal(cut_run(UINT64_MAX), TOKMAP_ERROR_CORRUPT);
     assert_non_null(strstr(error.path, name));
     assert_int_equal(first_done, 0);
     assert_int_equal(parts_count(), 0);
-    byte_invert(name, sorted.chunks[chunk].end + 8);
+    byte_invert(name, sorted.chunks[chunk].end + 40);
     byte_invert(name, sorted.chunks[chunk].end + sorted.chunks[chunk].keys * sizeof(struct shuffle_key) - 1);
     assert_int_equal(cut_run(UINT64_MAX), TOKMAP_OK);
     assert_true(cuts_same());
