@@ -2,8 +2,8 @@
  * pack_stages.c - see pack_stages.h.
  *
  * Waiting cannot last forever: a task that waits says so in its status file (task_status.h), and only tasks that do not
- * wait are waited for. If all of them wait for the file of a task that was killed, all end. But a comparison is short,
- * and so is a cut: the task with the lowest number makes what is missing of them, and the others wait.
+ * wait are waited for. If all of them wait for the file of a task that was killed, all end. But a comparison is short
+ * or continues, and so does a cut: the task with the lowest number makes what is missing of them, and the others wait.
  *
  * Waiting costs little: the pauses grow to 5 seconds, and a look is one listing of the folder and, as long as one other
  * task works, one status file.

@@ -16,7 +16,9 @@
  * The state of the work is which files there are. A task makes those of its share that are missing, of the first stage
  * that is not complete. If then the stage is complete, the next one follows. Otherwise it waits as long as another task
  * works on it, and some time more, and then ends: the same command continues later. A task that finds no other at work
- * makes all that is missing of the comparison, and the cut. Nobody waits for the last stage.
+ * makes all that is missing of the comparison, and the cut. Nobody waits for the last stage. A file that a killed task
+ * has begun is continued, in each stage by what its header says; but a portion of exact duplicates is short, and begins
+ * again.
  */
 #ifndef TOKMAP_PACK_PACK_STAGES_H
 #define TOKMAP_PACK_PACK_STAGES_H

@@ -1,7 +1,8 @@
 /*
  * shuffle_cut.c - see shuffle_cut.h. A cursor for each chunk has a buffer of its keys, and a binary heap has the
- * cursors, that of the first document on top. The next keys of a chunk are read with one call from a file that may be
- * one of thousands (sorted_units_open()).
+ * cursors, that of the first document on top. Its entries have the high half of the key, so that they are compared
+ * without a look at the cursors, of which tens of thousands have no room in a cache. The next keys of a chunk are read
+ * with one call from a file that may be one of thousands (sorted_units_open()).
  *
  * Rows are held in memory until a part is made, or the file is written if there is no part. A part is made between two
  * documents only, when all that were cut are in an open or an ended shard.
@@ -49,6 +50,11 @@ struct cut_cursor {
     struct shuffle_place order; /* of the key at `at` */
 };
 
+struct heap_entry {
+    uint64_t high; /* of the key that is next in the chunk */
+    uint64_t cursor;
+};
+
 struct cut {
     const struct shuffle_cut_options *options;
     const struct stage_id *id;
@@ -65,7 +71,8 @@ struct cut {
     uint64_t keys; /* in a buffer */
     struct cut_cursor *cursors;
     uint64_t count;
-    uint64_t *heap, heap_count;
+    struct heap_entry *heap;
+    uint64_t heap_count;
     uint64_t *row;
 };
 
@@ -95,11 +102,6 @@ static enum tokmap_status cursor_damaged(const struct cut *cut, const struct cut
                                          struct tokmap_error *error)
 {
     return sorted_units_damaged(cut->options->units, cursor->chunk->file, cursor->chunk->end, error);
-}
-
-static bool precedes(const struct cut_cursor *a, const struct cut_cursor *b)
-{
-    return shuffle_precedes(&a->order, &b->order);
 }
 
 /* Reads the next keys of a chunk. END: there are none; then all were what was written. */
@@ -183,21 +185,26 @@ static enum tokmap_status cursor_open(const struct cut *cut, struct cut_cursor *
     return cut_before ? cursor_step(cut, cursor, error) : TOKMAP_OK;
 }
 
-/* Lets the cursor at `at` sink to its place. */
+static bool precedes(const struct cut *cut, const struct heap_entry *a, const struct heap_entry *b)
+{
+    return a->high != b->high ? a->high < b->high
+                              : shuffle_precedes(&cut->cursors[a->cursor].order, &cut->cursors[b->cursor].order);
+}
+
+/* Lets the entry at `at` sink to its place. */
 static void heap_sink(struct cut *cut, uint64_t at)
 {
+    const struct heap_entry moved = cut->heap[at];
     for (;;) {
-        uint64_t first = at;
-        for (uint64_t below = 2 * at + 1; below <= 2 * at + 2 && below < cut->heap_count; below++)
-            if (precedes(&cut->cursors[cut->heap[below]], &cut->cursors[cut->heap[first]]))
-                first = below;
-        if (first == at)
-            return;
-        const uint64_t moved = cut->heap[at];
-        cut->heap[at] = cut->heap[first];
-        cut->heap[first] = moved;
-        at = first;
+        uint64_t below = 2 * at + 1;
+        if (below + 1 < cut->heap_count && precedes(cut, &cut->heap[below + 1], &cut->heap[below]))
+            below++;
+        if (below >= cut->heap_count || !precedes(cut, &cut->heap[below], &moved))
+            break;
+        cut->heap[at] = cut->heap[below];
+        at = below;
     }
+    cut->heap[at] = moved;
 }
 
 /* ---- parts ---- */
@@ -328,7 +335,8 @@ static void set_close(struct cut *cut)
     free(cut->heap);
     free(cut->row);
     cut->cursors = NULL;
-    cut->heap = cut->row = NULL;
+    cut->heap = NULL;
+    cut->row = NULL;
     cut->count = 0;
 }
 
@@ -354,7 +362,7 @@ static enum tokmap_status set_open(struct cut *cut, struct tokmap_error *error)
             memcpy(&cursor->place, cut->places.bytes + i * sizeof cursor->place, sizeof cursor->place);
         status = cursor_open(cut, cursor, error);
         if (!status)
-            cut->heap[cut->heap_count++] = i;
+            cut->heap[cut->heap_count++] = (struct heap_entry){cursor->order.high, i};
         status = status == TOKMAP_END ? TOKMAP_OK : status;
     }
     for (uint64_t i = cut->heap_count / 2; i-- && !status;)
@@ -425,12 +433,14 @@ static enum tokmap_status set_cut(struct cut *cut, struct tokmap_error *error)
     if (!status && begins)
         status = row_write(cut, error);
     while (cut->heap_count && !status) {
-        struct cut_cursor *first = &cut->cursors[cut->heap[0]];
+        struct cut_cursor *first = &cut->cursors[cut->heap[0].cursor];
         status = cut_check(cut, error);
         if (!status)
             status = document_place(cut, first->keys[first->at].tokens, error);
         if (!status)
             status = cursor_advance(cut, first, error);
+        if (!status)
+            cut->heap[0].high = first->order.high;
         if (status == TOKMAP_END) {
             cut->heap[0] = cut->heap[--cut->heap_count];
             status = TOKMAP_OK;

@@ -14,6 +14,24 @@
  *
  * Example, with shard_tokens 10: two chunks have documents of 4, 2 and of 5, 12 tokens, whose order is 4, 5, 2, 12.
  * The shards have 4 + 5, 2, and 12. If each record has 64 bytes, the rows are 0 0, 64 64, 128 64, and 128 128.
+ *
+ * A cut of many documents takes minutes, so it has parts (stage_parts.h), from which another process continues. A part
+ * has the rows since the last part, the place in each chunk of the set that is cut, and as its state what was found so
+ * far with the documents and tokens of the open shard. A place has the number of the next key, where its record begins,
+ * and the tokens and the hash of the keys before (shuffle_keys_hash()); so no key is read again but the last one before,
+ * which the next one must follow in the order. When all sets are cut, the file is made of all parts, and is kept after a
+ * part from time to time, so that this continues, too.
+ *
+ *     section s       the rows of set s since the part before
+ *     section 16      the places; none if all sets are cut
+ *     section 17      the state
+ *
+ * Example: the process above makes a part after 3 documents, and is killed. The part has the rows 0 0 and 64 64, the
+ * places (2, 128, 6) and (1, 64, 5), and 1 document with 2 tokens in the open shard. The next process reads the second
+ * key of both chunks and, as the first chunk has no other, goes on with the one of 12 tokens in the second chunk.
+ *
+ * Parts that are damaged, of other work, or do not agree with each other and with the chunks, are removed, and the cut
+ * begins again. So it does if what follows is not as the list of chunks says, since a part may be the reason.
  */
 #ifndef TOKMAP_PACK_SHUFFLE_CUT_H
 #define TOKMAP_PACK_SHUFFLE_CUT_H
@@ -25,7 +43,7 @@ struct shuffle_cuts {
     struct {
         uint64_t shards, documents, tokens, oversized;
     } sets[SPLIT_SETS_MOST];
-    uint64_t nonce; /* another one whenever the cut is made: what a merge has saved belongs to one of them */
+    uint64_t nonce; /* another one whenever the file is made: what a merge has saved belongs to one of them */
 };
 
 struct shuffle_cut_options {
@@ -33,7 +51,7 @@ struct shuffle_cut_options {
     uint64_t shard_tokens;
     uint64_t memory; /* for the keys that are read */
     bool sync;
-    uint64_t checkpoint_ns; /* between two parts; 0: none is made because of the time */
+    uint64_t checkpoint_ns; /* between two parts; 0: only rows that need much memory make parts */
     /* Either may be NULL: true ends the cut with ERROR_INTERRUPTED; and how many of all documents are cut. */
     bool (*stop)(void *user);
     void *stop_user;
@@ -44,8 +62,9 @@ struct shuffle_cut_options {
 /* Which file has the cuts of these units. */
 struct stage_id shuffle_cut_id(const struct sorted_units *units, uint64_t key);
 
-/* Statuses: OK, ERROR_CORRUPT (a file is not what was written), ERROR_LIMIT (too many shards), ERROR_INTERRUPTED, those
- * of stage_writer_open() and stage_writer_commit(), ERROR_IO, ERROR_MEMORY. */
+/* Continues what a killed process has left. Statuses: OK, ERROR_CORRUPT (a file is not what was written), ERROR_LIMIT
+ * (too many shards), ERROR_INTERRUPTED, those of stage_writer_reopen() and stage_writer_commit(), ERROR_IO,
+ * ERROR_MEMORY. */
 enum tokmap_status shuffle_cut_run(const struct shuffle_cut_options *options, const struct stage_id *id,
                                    struct tokmap_error *error);
 
