@@ -252,10 +252,10 @@ static bool state_is_good(const struct cut *cut)
         const uint64_t shards = state->found.sets[set].shards;
         if (shards > SET_SHARDS_MOST || state->found.sets[set].oversized > documents)
             return false;
-        if (set < state->set
+        if (set >= units->sets || set > state->set ? shards || documents || tokens
+            : set < state->set
                 ? !shards || documents != units->all.sets[set].documents || tokens != units->all.sets[set].tokens
-            : set > state->set ? shards || documents || tokens
-                               : state->documents > documents || state->tokens > tokens)
+                : state->documents > documents || state->tokens > tokens)
             return false;
     }
     return true;
@@ -284,9 +284,7 @@ static bool places_are_good(const struct cut *cut)
 /* Counts the rows that all parts have of a set. */
 static enum tokmap_status rows_check(const struct cut *cut, uint32_t set, struct tokmap_error *error)
 {
-    const struct sorted_units *units = cut->options->units;
-    const bool any = set < units->sets && set <= cut->state.set;
-    const uint64_t rows = any ? cut->state.found.sets[set].shards + 1 : 0;
+    const uint64_t rows = set <= cut->state.set ? cut->state.found.sets[set].shards + 1 : 0;
     uint64_t bytes = 0, count;
     for (uint64_t part = 0; part < cut->parts.count; part++) {
         const struct stage_id id = stage_part_id(&cut->parts, part);
@@ -295,7 +293,7 @@ static enum tokmap_status rows_check(const struct cut *cut, uint32_t set, struct
             return status;
         bytes += count;
     }
-    return bytes == (any ? rows * row_bytes(units, set) : 0) ? TOKMAP_OK : stage_corrupt(cut->id, error);
+    return bytes == rows * row_bytes(cut->options->units, set) ? TOKMAP_OK : stage_corrupt(cut->id, error);
 }
 
 /* Takes what killed processes have found. */
@@ -317,7 +315,7 @@ static enum tokmap_status parts_take(struct cut *cut, struct tokmap_error *error
     status = stage_section_load(&cut->places, &last, PART_PLACES, places * sizeof(struct chunk_place), error);
     if (!status && (cut->places.count != places * sizeof(struct chunk_place) || !places_are_good(cut)))
         status = stage_corrupt(&last, error);
-    for (uint32_t set = 0; set < SPLIT_SETS_MOST && !status; set++) {
+    for (uint32_t set = 0; set < units->sets && !status; set++) {
         cut->done += cut->state.found.sets[set].documents;
         status = rows_check(cut, set, error);
     }
@@ -502,11 +500,14 @@ static enum tokmap_status file_write(struct cut *cut, struct tokmap_error *error
     const uint64_t token = cut->parts.count ? cut->parts.token : nonce_make();
     if (!status)
         status = stage_writer_resume(cut->writer, token, &section, &bytes, error);
-    if (!status && section == CUTS_TOTALS && bytes)
+    if (!status && section >= cut->options->units->sets && bytes)
         status = stage_corrupt(cut->id, error);
     for (uint32_t set = (uint32_t)section; set < SPLIT_SETS_MOST && !status; set++) {
-        status = cut->parts.count ? set_copy(cut, set, set == section ? bytes : 0, error)
-                                  : stage_writer_add(cut->writer, cut->rows[set].bytes, cut->rows[set].count, error);
+        const uint64_t there = set == section ? bytes : 0;
+        if (set < cut->options->units->sets)
+            status = cut->parts.count
+                         ? set_copy(cut, set, there, error)
+                         : stage_writer_add(cut->writer, cut->rows[set].bytes, cut->rows[set].count, error);
         if (!status)
             status = stage_writer_next(cut->writer, error);
     }
