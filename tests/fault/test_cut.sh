@@ -1,8 +1,8 @@
 #!/bin/sh
 # test_cut.sh: kill -9 in place of calls of the cut of `tokmap pack --task --shuffle`, which saves its work every
 # millisecond, and writes, syncs, and renames failing once. The next process with the same command ends with the bytes
-# of no tasks. All units are sorted before. It takes every 31st call, and every 5th of those that fail; the commit chooses
-# which. FAULT_ALL=1 takes all. How many parts there are depends on the machine. common.sh prepares the inputs.
+# of no tasks. All units are sorted before. It takes every 31st call, and every 5th of those that fail; the commit
+# chooses which. FAULT_ALL=1 takes all. How many parts there are depends on the machine. common.sh prepares the inputs.
 . tests/fault/common.sh
 
 awk 'BEGIN { for (i = 0; i < 9000; i++) print "{\"text\": \"" i * 7919 % 10007 "\"}" }' >many.jsonl

@@ -15,20 +15,21 @@
  * Example, with shard_tokens 10: two chunks have documents of 4, 2 and of 5, 12 tokens, whose order is 4, 5, 2, 12.
  * The shards have 4 + 5, 2, and 12. If each record has 64 bytes, the rows are 0 0, 64 64, 128 64, and 128 128.
  *
- * A cut of many documents takes minutes, so it has parts (stage_parts.h), from which another process continues. A part
- * has the rows since the last part, the place in each chunk of the set that is cut, and as its state what was found so
- * far with the documents and tokens of the open shard. A place has the number of the next key, where its record begins,
- * and the tokens and the hash of the keys before (shuffle_keys_hash()); so no key is read again but the last one before,
- * which the next one must follow in the order. When all sets are cut, the file is made of all parts, and is kept after a
- * part from time to time, so that this continues, too.
+ * A cut of many documents takes minutes, so it has parts (stage_parts.h), from which another process continues. A
+ * part has the rows since the last part, the place in each chunk of the set that is cut, and as its state what was
+ * found so far with the documents and tokens of the open shard. A place has the number of the next key, where its
+ * record begins, and the tokens and the hash of the keys before (shuffle_keys_hash()); so no key is read again but
+ * the last one before, which the next one must follow in the order. When all sets are cut, the file is made of all
+ * parts, and is kept after a part from time to time, so that this continues, too.
  *
  *     section s       the rows of set s since the part before
  *     section 16      the places; none if all sets are cut
  *     section 17      the state
  *
  * Example: the process above makes a part after 3 documents, and is killed. The part has the rows 0 0 and 64 64, the
- * places (2, 128, 6) and (1, 64, 5), and 1 document with 2 tokens in the open shard. The next process reads the second
- * key of both chunks and, as the first chunk has no other, goes on with the one of 12 tokens in the second chunk.
+ * places (2, 128, 6) and (1, 64, 5), and 1 document with 2 tokens in the open shard. The next process reads the keys
+ * of 2 and of 5 tokens again. After them, the first chunk has no other, so it continues with that of 12 tokens in the
+ * second one.
  *
  * Parts that are damaged, of other work, or do not agree with each other and with the chunks, are removed, and the cut
  * begins again. So it does if what follows is not as the list of chunks says, since a part may be the reason.
