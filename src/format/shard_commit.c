@@ -433,6 +433,39 @@ static bool belongs(const struct index *index, int file, const char *path)
     return good;
 }
 
+/* Gives a file of the index its partial name again, if nothing has that and the file is the one that the index means.
+ */
+static int file_take_back(const struct index *index, int file, const char *named, const char *partial, bool *moved)
+{
+    if (exists(partial) || !belongs(index, file, named))
+        return 0;
+    const int system = os_rename(named, partial);
+    *moved = *moved || !system;
+    return system;
+}
+
+int shard_take_back(const struct shard_commit *commit)
+{
+    struct index index;
+    bool moved = false;
+    int system = 0;
+    if (index_open(&index, commit->index_partial, NULL))
+        return 0;
+    const bool replaces = exists(commit->index);
+    for (int i = 0; i < SHARD_FILES && !system; i++) {
+        if (i == SHARD_SEALED || !commit->partials[i] || !index_has(&index, i))
+            continue;
+        char *saved = shard_saved_name(commit->names[i], index.id);
+        system = saved ? file_take_back(&index, i, saved, commit->partials[i], &moved) : ENOMEM;
+        if (!system && !replaces)
+            system = file_take_back(&index, i, commit->names[i], commit->partials[i], &moved);
+        free(saved);
+    }
+    index_close(&index);
+    /* The index, which alone says whose the files are, is removed next. */
+    return !system && moved && commit->sync ? os_sync_folder(commit->index) : system;
+}
+
 void shard_remove_saved(const struct shard_commit *commit)
 {
     struct index index;

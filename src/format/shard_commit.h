@@ -65,6 +65,12 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokma
  * its sync. A file that cannot be removed stays; it only takes up space. */
 void shard_remove_saved(const struct shard_commit *commit);
 
+/* Gives the tokens and the mask of a writer that was killed at step 1 to 3, or before it renamed the index, their
+ * partial names again, so that a writer that continues from a saved state finds them. Only files that belong to
+ * index_partial, which the caller has locked, by their size and their first block: any other NAME.bin is the user's,
+ * and stays. Sealed tokens are made again from the tokens. To be followed by shard_take_over(). Returns an errno. */
+int shard_take_back(const struct shard_commit *commit);
+
 /* If there is an index, shard_remove_saved(). Otherwise removes the NAME.bin and NAME.mask, or the files with their
  * saved names, of a writer that was killed before it renamed the index: index_partial, which the caller has locked, is
  * a complete index to which they belong, by their size and their first block. Anything else stays, also the saved files

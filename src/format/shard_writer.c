@@ -88,17 +88,14 @@ static enum tokmap_status check_absent(const struct shard_writer *writer, struct
     return TOKMAP_OK;
 }
 
-/* A writer that was killed in its commit may have renamed the tokens and the mask already. If no index is there, it was
- * killed before the shard was complete: gives them the names of an unfinished shard again. Sealed tokens are made again
- * from those, which then have their partial name still. */
-static void names_take_back(const struct shard_writer *writer)
+/* A writer that was killed in the commit of a unit may have renamed the tokens and the mask already: gives them the
+ * names of an unfinished shard again. Nobody reads a unit, so its index goes. Sealed tokens are made again from the
+ * tokens, which then have their partial name still. */
+static void unit_take_back(const struct shard_writer *writer)
 {
     static const enum path pairs[][2] = {{TOKENS, TOKENS_PARTIAL}, {MASK, MASK_PARTIAL}};
     struct os_stat found;
-    if (writer->options.unit)
-        (void)os_unlink(writer->paths[INDEX]); /* nobody reads a unit */
-    else if (!os_lstat(writer->paths[INDEX], &found))
-        return;
+    (void)os_unlink(writer->paths[INDEX]);
     for (size_t i = 0; i < sizeof pairs / sizeof pairs[0]; i++)
         if (os_lstat(writer->paths[pairs[i][1]], &found) == ENOENT)
             (void)os_rename(writer->paths[pairs[i][0]], writer->paths[pairs[i][1]]);
@@ -110,9 +107,12 @@ static int take_over(void *user)
 {
     const struct shard_writer *writer = user;
     const struct shard_commit commit = commit_of(writer);
-    if (writer->options.resume)
-        names_take_back(writer);
-    return shard_take_over(&commit);
+    int system = 0;
+    if (writer->options.resume && writer->options.unit)
+        unit_take_back(writer);
+    else if (writer->options.resume)
+        system = shard_take_back(&commit);
+    return system ? system : shard_take_over(&commit);
 }
 
 static enum tokmap_status take_lock(struct shard_writer *writer, struct tokmap_error *error)
@@ -188,8 +188,8 @@ static enum tokmap_status make_partials(struct shard_writer *writer, struct tokm
     enum tokmap_status status = take_lock(writer, error);
     if (status)
         return status;
-    if (writer->options.resume) /* again, because a power cut may have lost the lock file, and not the new names */
-        names_take_back(writer);
+    if (writer->options.resume && writer->options.unit) /* again, as a power cut may have lost only the lock file */
+        unit_take_back(writer);
     /* Check again, because another writer may have finished before the lock was taken. */
     status = check_absent(writer, error);
     const struct shard_commit commit = commit_of(writer);
@@ -697,6 +697,13 @@ static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_
     const struct shard_commit commit = commit_of(writer);
     bool visible;
     assert(writer->locked && writer->tokens_made && !writer->document_open);
+    /* Only the partial index tells a writer that continues which files are its own, so it reaches storage before any of
+     * them loses its partial name. */
+    const int system = writer->saved && writer->options.sync && !writer->options.unit
+                           ? os_sync_folder(writer->paths[INDEX_PARTIAL])
+                           : 0;
+    if (system)
+        return system_failed(writer, system, INDEX_PARTIAL, "the folder cannot be synced", error);
     if (writer->options.seal)
         plain_remove(writer);
     const enum tokmap_status status = shard_commit(&commit, &visible, error);

@@ -31,16 +31,21 @@ done
 rm -f new.*
 [ -n "$jsonl" ] || { echo "ok - pack of JSONL # SKIP this build reads no JSONL"; exit 0; }
 
-# A rename that fails at the end takes nothing of the work that was saved: the same command continues it.
+# A rename at the end that fails, or a kill in its place, takes nothing of the work that was saved: the same command
+# continues it. A kill at any other call leaves the same files as one at the next rename.
 for i in 1 2 3 4 5 6 7 8 9 10; do cat docs.jsonl; done >many.jsonl
 common='--threads 1 --checkpoint-seconds 0.001'
-"$TOKMAP" pack $common -o many many.jsonl >out 2>err || cat err
-attempt="$TOKMAP pack $common --force -o new many.jsonl"
-kind=system
-INJECT_ONLY=rename
-export INJECT_ONLY
-for over in nothing 'an old shard'; do
-    scenario="pack over $over"
+export INJECT_ONLY=rename
+# end_sweep KIND OVER [OPTION]...
+end_sweep() {
+    kind=$1
+    over=$2
+    shift 2
+    "$TOKMAP" pack $common "$@" --force -o many many.jsonl >out 2>err || cat err
+    attempt="$TOKMAP pack $common $* --force -o new many.jsonl"
+    ends=bin
+    [ ! -e many.bin.zst ] || ends=bin.zst
+    scenario="pack${*:+ $*} over $over"
     problems=0
     seen=0
     number=1
@@ -50,17 +55,46 @@ for over in nothing 'an old shard'; do
         attempt_fault
     do
         number=$((number + 1))
-        [ $status = 1 ] && [ -e new.work/journal ] && ! is_shard new many || continue
-        [ -s new.bin.partial ] || bad "the work that was saved is gone"
+        [ $status != 0 ] && [ -e new.work/journal ] && ! cmp -s new.tmx many.tmx || continue
         [ "$over" = nothing ] || is_shard new old || bad "the old shard has changed"
+        [ $kind = kill ] || [ -s new.bin.partial ] || bad "the work that was saved is gone"
         INJECT_NUMBER=0 $attempt >out 2>err || bad "the next process fails"
         grep -q '^continued after' out || bad "the next process begins again"
-        is_shard new many && [ ! -e new.bin.partial ] && [ ! -e new.work ] || bad "the next process's shard is wrong"
+        cmp -s new.$ends many.$ends && cmp -s new.tmx many.tmx || bad "the next process's shard is wrong"
+        [ "$(echo new.*)" = "new.$ends new.tmx" ] || bad "files are left: $(echo new.*)"
         seen=$((seen + 1))
     done
     [ $seen -gt 1 ] || bad "only $seen renames at the end"
-    if [ $problems = 0 ]; then echo "ok - a failed rename at the end: $scenario, $seen renames"
-    else echo "not ok - a failed rename at the end: $scenario"; fi
+    if [ $problems = 0 ]; then echo "ok - a $kind in a rename at the end: $scenario, $seen renames"
+    else echo "not ok - a $kind in a rename at the end: $scenario"; fi
+    rm -rf many.bin* many.tmx
+}
+for kinds in system kill; do
+    for overs in nothing 'an old shard'; do end_sweep $kinds "$overs"; done
 done
+end_sweep kill 'an old shard' --seal
+
+# The user removes the partial files of killed work, and has files of the names that it would have. The command that
+# continues refuses them, and changes none. `removed`: which partial files are gone.
+scenario='files of the user' kind=kill problems=0
+for seals in '' --seal; do
+    for removed in 'new.*.partial' new.bin.partial; do
+        rm -rf new.*
+        attempt="$TOKMAP pack $common $seals -o new many.jsonl"
+        for number in 2 3; do
+            rm -rf new.*
+            attempt_fault
+            [ ! -e new.tmx.partial ] || break # the shard was finished, and then the process was killed
+        done
+        [ -s new.work/journal ] && [ -s new.tmx.partial ] || bad "there is no finished work"
+        rm -f $removed
+        for end in bin bin.zst mask; do echo "my own $end" >new.$end; done
+        INJECT_NUMBER=0 $attempt >out 2>err && bad "the files of the user were accepted"
+        grep -q 'already exists' err || bad "another message: $(cat err)"
+        [ "$(cat new.bin new.bin.zst new.mask)" = "$(printf 'my own %s\n' bin bin.zst mask)" ] ||
+            bad "a file of the user has changed"
+    done
+done
+if [ $problems = 0 ]; then echo "ok - $scenario are not continued"; else echo "not ok - $scenario"; fi
 unset INJECT_ONLY
 rm -rf new.*
