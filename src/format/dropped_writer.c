@@ -18,7 +18,7 @@
 #define BUFFER ((size_t)1 << 18)
 
 struct dropped_writer {
-    char *path, *partial, *old;
+    char *path, *partial;
     int fd;
     bool is_made; /* there is a list of this writer, partial or named */
     bool named;   /* the partial file has been renamed */
@@ -66,11 +66,10 @@ static enum tokmap_status writer_new(struct dropped_writer **writer, const char 
     made->fd = -1;
     made->path = path_with(name, ".dropped");
     made->partial = path_with(name, ".dropped.partial");
-    made->old = path_with(name, ".dropped.replaced");
     made->buffer = malloc(BUFFER);
     made->hash = hash_state_new();
     made->stored = sizeof made->header;
-    if (made->path && made->partial && made->old && made->buffer && made->hash)
+    if (made->path && made->partial && made->buffer && made->hash)
         return TOKMAP_OK;
     dropped_writer_free(made);
     *writer = NULL;
@@ -307,28 +306,14 @@ enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
 }
 
-/* Whether the list that is replaced can be put aside: a file of the user stays. */
-static enum tokmap_status old_check(const char *old, struct tokmap_error *error)
+bool dropped_writer_is_named(const struct dropped_writer *writer)
 {
-    struct os_stat found;
-    if (os_lstat(old, &found) || dropped_is_file(old))
-        return TOKMAP_OK;
-    return error_set(error, TOKMAP_ERROR_EXISTS, old, TOKMAP_NO_OFFSET,
-                     "the list of dropped documents that is replaced would be kept under this name for a moment, and "
-                     "another file has it; move that file away, or choose another name for the output");
+    return writer->named;
 }
 
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error)
 {
-    int system = 0;
-    if (!writer->named && dropped_is_file(writer->path)) {
-        const enum tokmap_status status = old_check(writer->old, error);
-        if (status)
-            return status;
-        system = os_rename(writer->path, writer->old);
-    }
-    if (!system && !writer->named)
-        system = os_rename(writer->partial, writer->path);
+    const int system = writer->named ? 0 : os_rename(writer->partial, writer->path);
     if (system)
         return error_set_system(error, system, writer->path, TOKMAP_NO_OFFSET,
                                 "the list of dropped documents cannot be given its name");
@@ -361,46 +346,5 @@ void dropped_writer_free(struct dropped_writer *writer)
     free(writer->buffer);
     free(writer->path);
     free(writer->partial);
-    free(writer->old);
     free(writer);
-}
-
-/* Does something with NAME.dropped.replaced, of which a failure only leaves a file. */
-static void old_change(const char *name, bool restores)
-{
-    char *path = path_with(name, ".dropped"), *old = path_with(name, ".dropped.replaced");
-    if (path && old && dropped_is_file(old))
-        (void)(restores ? os_rename(old, path) : os_unlink(old));
-    free(path);
-    free(old);
-}
-
-enum tokmap_status dropped_aside(const char *name, struct tokmap_error *error)
-{
-    char *path = path_with(name, ".dropped"), *old = path_with(name, ".dropped.replaced");
-    char *partial = path_with(name, ".dropped.partial");
-    enum tokmap_status status = path && old && partial ? TOKMAP_OK : error_set_memory(error, "a path", 0);
-    const bool listed = !status && dropped_is_file(path);
-    if (listed)
-        status = old_check(old, error);
-    const int system = !status && listed ? os_rename(path, old) : 0;
-    if (system)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET,
-                                  "the old list of dropped documents cannot be put aside");
-    if (!status && partial_file_begins(partial, DROPPED_MAGIC))
-        (void)os_unlink(partial);
-    free(path);
-    free(old);
-    free(partial);
-    return status;
-}
-
-void dropped_restore(const char *name)
-{
-    old_change(name, true);
-}
-
-void dropped_forget(const char *name)
-{
-    old_change(name, false);
 }

@@ -53,8 +53,11 @@ void dropped_writer_leave(struct dropped_writer *writer);
 enum tokmap_status dropped_writer_finish(struct dropped_writer *writer, uint64_t documents, bool sync,
                                          struct tokmap_error *error);
 
-/* Gives the complete file its name and, with the `sync` of dropped_writer_finish(), brings that to storage, too.
- * Statuses: OK, ERROR_IO. */
+/* Whether the list of a killed process, which dropped_writer_reopen() has found, is complete under its name. */
+bool dropped_writer_is_named(const struct dropped_writer *writer);
+
+/* Gives the complete file its name and, with the `sync` of dropped_writer_finish(), brings that to storage, too. An
+ * older list of this name is replaced, unless dropped_aside() has put it aside. Statuses: OK, ERROR_IO. */
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error);
 
 /* The dataset of the list could not be completed: the list is unfinished again. */
@@ -62,13 +65,5 @@ void dropped_writer_take_back(struct dropped_writer *writer);
 
 /* Removes the partial file, unless it was committed, and frees the writer. NULL is ignored. */
 void dropped_writer_free(struct dropped_writer *writer);
-
-/* A commit puts the list of an older NAME aside, as NAME.dropped.replaced: dropped_writer_commit() does, or
- * dropped_aside() where there is no new list, which also removes the unfinished one of a killed process. If the dataset
- * could not be completed, dropped_restore() gives the old list its name back; dropped_forget() removes it otherwise.
- * Any other file of this name stays. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status dropped_aside(const char *name, struct tokmap_error *error);
-void dropped_restore(const char *name);
-void dropped_forget(const char *name);
 
 #endif

@@ -49,15 +49,18 @@ tokmap pack $options --no-resume -o c a.jsonl
 # The list of dropped documents that is replaced is put aside only where nothing else is.
 tokmap pack -q -t bytes --no-eod --dedup exact -o d a.jsonl
 cp d.dropped first
-echo 'my notes' >d.dropped.replaced
-for way in '' '--dedup exact'; do
-    exits 1 tokmap pack -q -t bytes --no-eod --force $way -o d a.jsonl 2>err
-    holds err 'd.dropped.replaced: the list of dropped documents that is replaced would be kept under this name'
-    same first d.dropped
-    equal "$(cat d.dropped.replaced)" 'my notes'
-    tokmap verify -q d
+aside=d.dropped.$(od -An -v -tx8 -j40 -N8 d.tmx | tr -d ' ') # with the id of the old index
+for notes in 'my notes' ''; do
+    echo "$notes" >$aside
+    for way in '' '--dedup exact'; do
+        exits 1 tokmap pack -q -t bytes --no-eod --force $way -o d a.jsonl 2>err
+        holds err "$aside: the list of dropped documents that is replaced would be kept under this name"
+        same first d.dropped
+        equal "$(cat $aside)" "$notes"
+        tokmap verify -q d
+    done
 done
-rm d.dropped.replaced
+rm $aside
 tokmap pack -q -t bytes --no-eod --force -o d a.jsonl
 equal "$(echo d.*)" 'd.bin d.tmx'
 

@@ -582,13 +582,7 @@ enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_co
                         : TOKMAP_OK;
 }
 
-enum tokmap_status drop_filter_commit(struct drop_filter *filter, struct tokmap_error *error)
+struct dropped_writer *drop_filter_list(struct drop_filter *filter)
 {
-    return filter->list ? dropped_writer_commit(filter->list, error) : TOKMAP_OK;
-}
-
-void drop_filter_take_back(struct drop_filter *filter)
-{
-    if (filter->list)
-        dropped_writer_take_back(filter->list);
+    return filter->list;
 }

@@ -106,9 +106,7 @@ enum tokmap_status drop_filter_check(struct drop_filter *filter, struct tokmap_e
 enum tokmap_status drop_filter_finish(struct drop_filter *filter, struct drop_counts *counts,
                                       struct tokmap_error *error);
 
-/* Gives the list its name. Statuses: OK, ERROR_IO. */
-enum tokmap_status drop_filter_commit(struct drop_filter *filter, struct tokmap_error *error);
-/* The output could not be completed: takes the name back. */
-void drop_filter_take_back(struct drop_filter *filter);
+/* The list, which is complete then, and stays that of the filter; NULL: there is none. */
+struct dropped_writer *drop_filter_list(struct drop_filter *filter);
 
 #endif

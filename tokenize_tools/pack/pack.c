@@ -19,8 +19,8 @@
 #include "corpus/corpus_issue.h"
 #include "corpus/corpus_range.h"
 #include "document_encode.h"
+#include "drop_names.h"
 #include "drop_stages.h"
-#include "format/dropped_writer.h"
 #include "ordered_workers.h"
 #include "pack_accounts.h"
 #include "pack_also.h"
@@ -465,9 +465,9 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
 static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, struct tokmap_error *error)
 {
     static const char *const ends[] = {
-        ".bin",          ".tmx",     ".bin.partial",     ".tmx.partial",     ".bin.zst", ".mask", ".bin.zst.partial",
-        ".mask.partial", ".dropped", ".dropped.partial", ".dropped.replaced"};
-    static const size_t lists = 3; /* the last ones, which do not depend on shards */
+        ".bin",          ".tmx",     ".bin.partial",    ".tmx.partial", ".bin.zst", ".mask", ".bin.zst.partial",
+        ".mask.partial", ".dropped", ".dropped.partial"};
+    static const size_t lists = 2; /* the last ones, which do not depend on shards */
     const struct pack *pack = self;
     const char *prefix = pack->options->prefix;
     enum tokmap_status status = TOKMAP_OK;
@@ -586,6 +586,8 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
         status = resumes(pack) ? shard_set_reopen(&pack->sets[i], &set, pack_journal_set(pack->journal, i), error)
                                : shard_set_open(&pack->sets[i], &set, error);
     }
+    if (!status && !options->unit)
+        status = drop_names_settle(options, resumes(pack) && options->drop, error);
     if (!status && options->shuffle)
         status = shuffle_make(pack, error);
     return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
@@ -693,6 +695,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     struct pack_result *result = pack->result;
     uint64_t shards[SPLIT_SETS_MOST];
     const uint64_t index = pack->work ? 0 : pack_index_inode(options, true);
+    struct drop_names names = {.aside = false};
     bool visible = false;
     enum tokmap_status status = pack->work ? sets_commit(pack, shards, error) : shard_set_finish(pack->sets[0], error);
     if (!status && options->unit)
@@ -701,13 +704,8 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         status = pack_journal_ready(pack->journal, error);
     if (!status && options->before_commit)
         status = options->before_commit(options->user, error);
-    const bool aside = !status;
-    if (aside && !pack->drop)
-        status = dropped_aside(options->prefix, error);
-    /* The list is there before the shard, so that no shard is without one. */
-    if (!status && pack->drop)
-        status = drop_filter_commit(pack->drop, error);
-    const bool listed = pack->drop && !status;
+    if (!status)
+        status = drop_names_begin(&names, options, pack->drop ? drop_filter_list(pack->drop) : NULL, error);
     if (!status && pack->work) {
         struct set_work *work = pack->work;
         pack->work = NULL;
@@ -716,10 +714,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         status = sets_commit(pack, shards, error);
         visible = !status || (index && pack_index_inode(options, false) == index);
     }
-    if (!visible && listed)
-        drop_filter_take_back(pack->drop);
-    if (aside)
-        (visible ? dropped_forget : dropped_restore)(options->prefix);
+    drop_names_end(&names, options, visible);
     if (!options->split)
         memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;

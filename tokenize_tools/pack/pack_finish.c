@@ -22,6 +22,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "drop_finish.h"
+#include "drop_names.h"
 #include "format/index_reader.h"
 #include "format/origin_shift.h"
 #include "format/partial_file.h"
@@ -489,6 +490,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
                                const struct pack_found *found, struct pack_result *result, struct tokmap_error *error)
 {
     struct dropped_writer *dropped = NULL;
+    struct drop_names names = {.aside = false};
     struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);
@@ -496,6 +498,8 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = no_memory(error);
     if (!status)
         status = work_open(&finish, error);
+    if (!status)
+        status = drop_names_settle(options, false, error);
     if (!status && options->skipped_taker)
         status = skipped_list(options, units, folder, error);
     if (!status)
@@ -506,23 +510,15 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = pack_also_begin(options, folder, result, error);
     if (!status && options->before_commit)
         status = options->before_commit(options->user, error);
-    const bool aside = !status; /* or another process has the lock, and has put its list aside */
-    if (aside && !dropped)
-        status = dropped_aside(options->prefix, error);
-    /* The list is there before the shards, so that no shard is without one. */
-    if (!status && dropped)
-        status = dropped_writer_commit(dropped, error);
-    const bool listed = !status && dropped;
+    if (!status) /* or another process has the lock, and has put its list aside */
+        status = drop_names_begin(&names, options, dropped, error);
     bool ready = false;
     if (!status) {
         struct set_work *work = finish.work;
         finish.work = NULL;
         status = set_work_commit(work, finish.shards, result->has_mask, &ready, error);
     }
-    if (!ready && listed)
-        dropped_writer_take_back(dropped);
-    if (aside)
-        (ready ? dropped_forget : dropped_restore)(options->prefix);
+    drop_names_end(&names, options, ready);
     dropped_writer_free(dropped);
     set_work_leave(finish.work);
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "document_encode.h"
-#include "format/dropped_writer.h"
+#include "format/dropped_aside.h"
 #include "platform/os.h"
 #include "shard_about.h"
 #include "text/path.h"
@@ -80,7 +80,7 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
 
 void pack_output_settle(const struct pack_options *options)
 {
-    dropped_forget(options->prefix);
+    dropped_forget_all(options->prefix);
     if (!options->seal || options->shard_tokens || options->split)
         return;
     char *plain = path_join("", 0, options->prefix, strlen(options->prefix), ".bin.partial");

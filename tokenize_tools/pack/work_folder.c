@@ -356,7 +356,7 @@ static bool is_same_folder(const char *a, const char *b)
 /* Whether a file name after the name of the output, such as "-00003.bin.partial", is that of one of its files. */
 static bool is_ending(const char *ending)
 {
-    static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask", ".dropped", ".dropped.replaced"};
+    static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask", ".dropped"};
     ending += *ending == '-' ? 1 + strspn(ending + 1, "0123456789") : 0;
     for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
         const size_t bytes = strlen(ends[i]);

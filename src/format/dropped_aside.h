@@ -1,0 +1,45 @@
+/*
+ * dropped_aside.h - where the list of dropped documents (dropped_file.h) of an output is while that is replaced.
+ *
+ * The list and the shards of an output get their names one after the other. Whoever replaces an output therefore puts
+ * the list of the old one aside first, as NAME.dropped.ID, where ID is a number of that output, as 16 hexadecimal
+ * digits, which the caller chooses: 0 if there is none, and otherwise the id of its index, or a hash of its indexes. If
+ * the old output has no list, this file is empty. So whoever comes after a kill finds out whether the output is still
+ * the old one, and whose list NAME.dropped is. Any other file of such a name is the user's, and stays.
+ *
+ * Example: the output 1f has a list, and is replaced by an output 2e with another one.
+ *
+ *     k.dropped becomes k.dropped.1f; k.dropped.partial becomes k.dropped
+ *     k.tmx becomes that of output 2e
+ *     k.dropped.1f is removed
+ *
+ * After a kill before the second step, the output is 1f: k.dropped.1f becomes k.dropped again. After a kill behind it,
+ * the output is 2e, so k.dropped.1f is nobody's list, and is removed.
+ */
+#ifndef TOKMAP_FORMAT_DROPPED_ASIDE_H
+#define TOKMAP_FORMAT_DROPPED_ASIDE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "tokmap/tokmap.h"
+
+/* Puts the list of the output aside, and brings that to storage with `sync`. listed: the new output has a list. If it
+ * has none, the unfinished one of a killed process is removed. Statuses: OK, ERROR_EXISTS (a file of the user has the
+ * name), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status dropped_aside(const char *name, uint64_t output, bool listed, bool sync, struct tokmap_error *error);
+/* The output could not be replaced: gives its list its name back. */
+void dropped_restore(const char *name, uint64_t output);
+/* The output was replaced: removes that list, or all that were put aside. One that cannot be removed only takes up
+ * space. */
+void dropped_forget(const char *name, uint64_t output);
+void dropped_forget_all(const char *name);
+
+/* Whether a list may have been put aside. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status dropped_find_aside(const char *name, bool *found, struct tokmap_error *error);
+/* Does what a killed process had no time to, with the number of the output that there is: gives its list its name back,
+ * and removes the others. keeps: the new list of that process becomes the unfinished one again, else it is removed.
+ * Statuses: OK, ERROR_EXISTS (a file of the user has the name of the list), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status dropped_settle(const char *name, uint64_t output, bool keeps, struct tokmap_error *error);
+
+#endif

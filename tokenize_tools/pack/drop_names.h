@@ -1,0 +1,28 @@
+/* drop_names.h - at the end of a pack, which list of dropped documents has the name NAME.dropped: that of the output
+ * that there is, whatever process fails or is killed (format/dropped_aside.h). */
+#ifndef TOKMAP_PACK_DROP_NAMES_H
+#define TOKMAP_PACK_DROP_NAMES_H
+
+#include "format/dropped_writer.h"
+#include "packing_options.h"
+
+struct drop_names {
+    struct dropped_writer *list; /* that has its name; NULL: none */
+    uint64_t output;             /* number of the output that is replaced */
+    bool aside;                  /* its list may have been put aside */
+};
+
+/* When the output has its lock, and what a killed process has left of its names is completed: the list becomes that of
+ * the output. keeps: the list of that process will be continued. Statuses: those of dropped_settle(), and of opening
+ * the indexes of the output. */
+enum tokmap_status drop_names_settle(const struct pack_options *options, bool keeps, struct tokmap_error *error);
+
+/* Just before the output gets its names: puts the old list aside, and gives the new one its name. list: complete; NULL:
+ * there is none. Statuses: OK, ERROR_EXISTS, ERROR_IO, ERROR_MEMORY, those of opening the indexes of the old output. */
+enum tokmap_status drop_names_begin(struct drop_names *names, const struct pack_options *options,
+                                    struct dropped_writer *list, struct tokmap_error *error);
+
+/* After it, and also if it was not called with this zeroed struct. visible: the output is the new one. */
+void drop_names_end(const struct drop_names *names, const struct pack_options *options, bool visible);
+
+#endif
