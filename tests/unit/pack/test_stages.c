@@ -1,6 +1,6 @@
 /* test_stages.c - files of stages that are damaged or forged. Those who forge one can make its hashes right, so any
  * number in it may be hostile: the next stage must end with an error or with a list, and must not read or allocate more
- * than the file has. */
+ * than the file has. And files that another task makes at the same time. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -20,6 +20,8 @@
 #include "pack/drop_list.h"
 #include "pack/near_resolve.h"
 #include "pack/ngram_set.h"
+#include "pack/pack_stages.h"
+#include "pack/unit_record.h"
 #include "support/scratch_folder.h"
 
 #define KEY UINT64_C(0x1234567890abcdef)
@@ -370,6 +372,92 @@ static void test_drops(void **unused)
     pack_units_free(&units);
 }
 
+/* ---- another task ---- */
+
+/* What a task does that sorts the units for a shuffle, and what another one does meanwhile. */
+struct sorting {
+    uint64_t key;
+    uint64_t sorted[UNITS], sorts; /* the units that this task has sorted */
+    uint64_t made;                 /* files that are there in the end */
+};
+
+static enum tokmap_status sorted_write(const struct stage_id *id, struct tokmap_error *error)
+{
+    struct stage_writer *writer;
+    enum tokmap_status status = stage_writer_open(&writer, id, error);
+    if (!status)
+        status = stage_writer_add(writer, "a sorted unit", 13, error);
+    for (uint64_t i = 1; i < id->sections && !status; i++)
+        status = stage_writer_next(writer, error);
+    if (!status)
+        status = stage_writer_commit(writer, false, error);
+    stage_writer_free(writer);
+    return status;
+}
+
+static enum tokmap_status sort_begins(void *self, enum pack_stage stage, uint64_t first, uint64_t end,
+                                      const bool *there, struct tokmap_error *error)
+{
+    const struct sorting *sorting = self;
+    assert_int_equal(stage, PACK_STAGE_SORT);
+    assert_int_equal(end - first, UNITS);
+    for (uint64_t i = 0; i < UNITS; i++)
+        assert_false(there[i]);
+    const struct stage_id id = stage_sorted_id(".", sorting->key, 1);
+    return sorted_write(&id, error);
+}
+
+static enum tokmap_status sort_one(void *self, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
+{
+    struct sorting *sorting = self;
+    sorting->sorted[sorting->sorts++] = unit;
+    enum tokmap_status status = sorted_write(id, error);
+    if (!status && !unit) { /* it takes a while, in which another task sorts the last unit */
+        const struct stage_id last = stage_sorted_id(".", sorting->key, UNITS - 1);
+        status = sorted_write(&last, error);
+    }
+    return status;
+}
+
+static void sort_made(void *self, uint64_t number)
+{
+    struct sorting *sorting = self;
+    (void)number;
+    sorting->made++;
+}
+
+/* A file that another task has made since this one has looked is not made again: that could take hours. */
+static void test_made_by_another(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    struct sorting sorting = {.made = 0};
+    struct pack_found found;
+    struct pack_stage_left left;
+    const struct pack_shuffle shuffle = {.seed = 1};
+    all_scan(false);
+    pack.drop = NULL;
+    pack.shuffle = &shuffle;
+    assert_true(unit_record_key(&pack, &sorting.key));
+    const struct pack_stages_options options = {.pack = &pack,
+                                                .inputs = &units,
+                                                .folder = ".",
+                                                .tasks = 1,
+                                                .at_once = true,
+                                                .sort = sort_one,
+                                                .begins = sort_begins,
+                                                .made = sort_made,
+                                                .self = &sorting};
+    /* The files have no units, which the next stage says. */
+    assert_int_equal(pack_stages_run(&options, &found, &left, &error), TOKMAP_ERROR_CORRUPT);
+    pack_found_free(&found);
+    assert_int_equal(sorting.made, UNITS);
+    assert_int_equal(sorting.sorts, 2);
+    assert_int_equal(sorting.sorted[0], 0);
+    assert_int_equal(sorting.sorted[1], 2);
+    pack_units_free(&units);
+}
+
 /* Three files: a is cut into two units; of c, most are duplicates of a and b. */
 static void inputs_make(void)
 {
@@ -413,8 +501,9 @@ static int inputs_teardown(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_hostile), cmocka_unit_test(test_documents),     cmocka_unit_test(test_paths),
-        cmocka_unit_test(test_sparse),  cmocka_unit_test(test_sparse_places), cmocka_unit_test(test_drops),
+        cmocka_unit_test(test_hostile),         cmocka_unit_test(test_documents),     cmocka_unit_test(test_paths),
+        cmocka_unit_test(test_sparse),          cmocka_unit_test(test_sparse_places), cmocka_unit_test(test_drops),
+        cmocka_unit_test(test_made_by_another),
     };
     return cmocka_run_group_tests(tests, inputs_setup, inputs_teardown);
 }
