@@ -96,5 +96,35 @@ for seals in '' --seal; do
     done
 done
 if [ $problems = 0 ]; then echo "ok - $scenario are not continued"; else echo "not ok - $scenario"; fi
-unset INJECT_ONLY
-rm -rf new.*
+
+# A sync that fails in a process that continues keeps the work that was saved, also that of the folder for it.
+export INJECT_ONLY=fsync INJECT_GONE=new.work # the sync after it is removed is the only one that may fail
+for shape in '' '--shard-tokens 1M'; do
+    rm -rf killed new* many
+    mkdir killed many
+    "$TOKMAP" pack $common $shape -o many/new many.jsonl >out 2>err || cat err
+    attempt="$TOKMAP pack $common $shape -o new many.jsonl"
+    kind=kill number=7
+    attempt_fault
+    mv new* killed
+    [ -s killed/new.work/journal ] || echo "not ok - there is no saved work"
+    scenario="a process that continues${shape:+ with $shape}" kind=system problems=0 seen=0 number=1
+    while
+        rm -rf new*
+        cp -rp killed/* .
+        attempt_fault
+    do
+        number=$((number + 1))
+        [ ! -e new.tmx ] && [ ! -e new.work/ready ] && [ ! -e new ] && [ ! -e new.work/naming ] || continue
+        [ $status = 1 ] || bad "the failure was ignored"
+        INJECT_NUMBER=0 $attempt >out 2>err || bad "the next process fails"
+        grep -q '^continued after' out || bad "the next process begins again"
+        for file in many/*; do cmp -s $file ${file#many/} || bad "the next process's ${file#many/} is wrong"; done
+        [ "$(echo new*)" = "$(cd many && echo new*)" ] || bad "files are left: $(echo new*)"
+        seen=$((seen + 1))
+    done
+    [ $seen -gt 2 ] || bad "only $seen syncs"
+    if [ $problems = 0 ]; then echo "ok - a failed sync: $scenario, $seen syncs"; else echo "not ok - a failed sync: $scenario"; fi
+done
+unset INJECT_ONLY INJECT_GONE
+rm -rf new* many killed
