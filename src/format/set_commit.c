@@ -36,6 +36,8 @@ struct set_work {
     bool locked, made; /* the lock and the folder are ours to remove */
     bool replace, sync, keep, shared, mask, sealed;
     bool journaled; /* the journal in the folder is not ours to remove */
+    enum tokmap_status (*last)(void *user, struct tokmap_error *error);
+    void *last_user;
     struct set sets[SETS_MOST];
     uint32_t count;
 };
@@ -656,6 +658,8 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->sync = options->sync;
     work->keep = options->keep;
     work->shared = options->shared;
+    work->last = options->last;
+    work->last_user = options->last_user;
     work->journaled = options->continues; /* while what a killed writer has left is completed */
     work->name = strdup(name);
     work->lock = path_join("", 0, name, strlen(name), ".partial");
@@ -777,10 +781,15 @@ static enum tokmap_status ready_make(struct set_work *work, struct tokmap_error 
     int system = note_write(work, partial);
     if (!system && work->sync)
         system = os_sync_folder(partial);
-    if (!system)
+    enum tokmap_status status = !system && work->last ? work->last(work->last_user, error) : TOKMAP_OK;
+    if (!system && !status && work->last)
+        status = folder_sync(work, work->name, error);
+    if (!system && !status)
         system = os_rename(partial, work->ready);
     free(partial);
-    return system ? failed(system, work->ready, "the end of the work cannot be recorded", error) : TOKMAP_OK;
+    return status   ? status
+           : system ? failed(system, work->ready, "the end of the work cannot be recorded", error)
+                    : TOKMAP_OK;
 }
 
 /* Whether the folder has a journal, with which another writer can continue. */

@@ -55,7 +55,11 @@ struct set_work_options {
     bool keep;    /* the folder for the units may exist, and keeps its files: those of a killed writer are continued */
     bool journaled; /* whoever calls removes the journal, which it has locked, and only its own one */
     bool continues; /* more work follows the commit: a journal stays, also if it is what a killed writer has left */
-    bool shared;    /* the folder may exist, and has a journal and files of other names, which stay; units do not */
+    /* Called in the commit, when nothing of step 1 can fail any more but this call and the last rename: removes what is
+     * beside the old shards and would not fit the new ones. A status other than OK ends the commit with it. Or NULL. */
+    enum tokmap_status (*last)(void *user, struct tokmap_error *error);
+    void *last_user;
+    bool shared; /* the folder may exist, and has a journal and files of other names, which stay; units do not */
 };
 
 /* Takes the lock, completes what a killed writer has left of steps 1 to 6, checks that the names are free (or those of

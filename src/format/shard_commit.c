@@ -84,12 +84,22 @@ static void put_back(const char *named, const char *partial)
         (void)os_unlink(named);
 }
 
+/* Lets the caller remove what is beside the old shard and would not fit the new one. */
+static enum tokmap_status last_call(const struct committing *committing)
+{
+    const struct shard_commit *names = committing->names;
+    const enum tokmap_status status = names->last ? names->last(names->last_user, committing->error) : TOKMAP_OK;
+    /* It must not reach storage after the new tokens. */
+    const int system = !status && names->last && names->sync ? os_sync_folder(names->index) : 0;
+    return system ? failed(committing, system, names->index, "the folder cannot be synced", "") : status;
+}
+
 /* Renames each file from its partial name, the index last. Nothing refers to the files until then, or what refers to
  * them has the same content. state: what a message says about an old shard. */
 static enum tokmap_status rename_plainly(struct committing *committing, bool same, const char *state)
 {
     const struct shard_commit *names = committing->names;
-    enum tokmap_status status = TOKMAP_OK;
+    enum tokmap_status status = last_call(committing);
     int file = 0;
     for (; file < SHARD_FILES && !status; file++) {
         const int system = names->partials[file] ? os_rename(names->partials[file], names->names[file]) : 0;
@@ -217,6 +227,8 @@ static enum tokmap_status replace(struct committing *committing, const struct in
     if (system)
         status =
             failed(committing, system, names->index, "the folder cannot be synced", "; the old shard is unchanged");
+    if (!status)
+        status = last_call(committing);
     system = status ? 0 : os_rename(names->index_partial, names->index);
     if (system)
         status =

@@ -39,6 +39,9 @@ struct shard_commit {
     const char *partials[SHARD_FILES]; /* NULL: the new index has no such file, or keeps it */
     uint64_t id;                       /* of the new index */
     bool sync;                         /* the files have been synced, so the folder is, too */
+    /* Called between steps 3 and 4, or before anything is renamed where no index is replaced; or NULL. */
+    enum tokmap_status (*last)(void *user, struct tokmap_error *error);
+    void *last_user;
 };
 
 /* The saved name of a file for the index of an id; the caller frees it. NULL without memory. */

@@ -58,6 +58,8 @@ static struct shard_commit commit_of(const struct shard_writer *writer)
                      [SHARD_SEALED] = writer->options.seal ? writer->paths[SEALED_PARTIAL] : NULL},
         .id = writer->index.id,
         .sync = writer->options.sync,
+        .last = writer->options.last,
+        .last_user = writer->options.last_user,
     };
 }
 

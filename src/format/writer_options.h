@@ -37,6 +37,11 @@ struct shard_writer_options {
     bool own_thread;
     bool resume; /* continues what a killed writer has left: see shard_save.h. ERROR_NOT_FOUND if it is not there */
     bool unit;   /* the names end in .unit, so that no reader takes the files for a shard: see set_commit.h */
+    /* Called once in the commit, when nothing can fail any more but this call and the renaming of the index, and before
+     * other tokens have the name NAME.bin: removes what is beside an old shard and would not fit the new one. A status
+     * other than OK ends the commit with it. May be NULL. */
+    enum tokmap_status (*last)(void *user, struct tokmap_error *error);
+    void *last_user;
     /* The fields of the documents' records that the index keeps: see shard_writer_values(). At most COLUMNS_MAX names,
      * each of 1 to COLUMN_NAME_MAX bytes of UTF-8, all different; copied. */
     const char *const *columns;

@@ -3,7 +3,8 @@
 # names and the files of other projects are written. The next process with the same command ends with the bytes of
 # undisturbed work, or finds that the output is complete. The end of tasks, and a command without tasks. A kill at most
 # other calls leaves the same files as one at the next rename. Every third call is taken, and the commit chooses which
-# third; FAULT_ALL=1 takes all of them, and more kinds. common.sh prepares the inputs.
+# third; FAULT_ALL=1 takes all of them, and more kinds. With --force, the files of an old output stay as long as it does,
+# and none of them is ever beside tokens that it does not fit. common.sh prepares the inputs.
 . tests/fault/common.sh
 
 head -n 40 docs.jsonl >few.jsonl
@@ -71,4 +72,77 @@ if [ -n "${FAULT_ALL:-}" ]; then
     also_sweep "the end of tasks" system rename tasks units $finish
     also_sweep "the end of tasks" system pwrite tasks units $finish
 fi
+
+# ---- over an old output that has such files ----
+head -n 55 docs.jsonl | tail -n 40 >other.jsonl
+# pairs_fit: whether each index of Megatron is beside the tokens that it was made for, or beside none.
+pairs_fit() {
+    for index in d/*.idx; do
+        pair=${index#d/}
+        [ -e "$index" ] && [ -e "${index%idx}bin" ] || continue
+        for made in before $reference; do
+            cmp -s "$index" "$made/$pair" && cmp -s "${index%idx}bin" "$made/${pair%idx}bin" && continue 2
+        done
+        return 1
+    done
+}
+# is_old: whether the shards are the old ones.
+is_old() {
+    for file in before/*.tmx before/new; do
+        [ ! -e "$file" ] || cmp -s "$file" "d/${file#*/}" || return 1
+    done
+}
+# over_sweep SCENARIO KIND CALL OPTIONS: the last 30 of these calls, and with FAULT_ALL=1 all.
+over_sweep() {
+    scenario="$1 over an old output, $3"
+    kind=$2
+    export INJECT_ONLY=$3
+    rm -rf before after
+    mkdir before after
+    "$TOKMAP" pack $4 -o before/new other.jsonl 2>err || cat err
+    "$TOKMAP" pack $4 -o after/new few.jsonl 2>err || cat err
+    reference=after
+    attempt="$TOKMAP pack $4 --force -o d/new few.jsonl"
+    rm -rf d
+    cp -rp before d
+    problems=0 count=0 seen=0
+    count_calls $attempt
+    [ -n "${FAULT_ALL:-}" ] || [ $calls -lt 31 ] || number=$((calls - 30))
+    while [ $problems -lt 5 ]; do
+        rm -rf d
+        cp -rp before d
+        attempt_fault || break
+        count=$((count + 1))
+        pairs_fit || bad "an index of Megatron is beside other tokens: $(ls d | tr '\n' ' ')"
+        if is_old && [ $kind = system ]; then
+            seen=$((seen + 1))
+            complete before || grep -q 'beside the old shards of d/new have been removed' err ||
+                bad "files of the old output are gone: $(ls d | tr '\n' ' ')"
+        fi
+        [ $status != 0 ] || complete after || bad "exit 0, but the output is wrong"
+        again=0
+        INJECT_NUMBER=0 $attempt >out 2>err || again=$?
+        [ $again = 0 ] || bad "the next process ends with $again"
+        pairs_fit || bad "an index of Megatron is beside other tokens after the next process"
+        complete after only || bad "the next process leaves another output: $(ls d | tr '\n' ' ')"
+        next_call
+    done
+    unset INJECT_ONLY
+    [ $count -gt 3 ] || bad "only $count calls"
+    [ $problems = 0 ] && echo "ok - $scenario, $kind: $count calls, $seen with the old output" || echo "not ok - $scenario, $kind"
+}
+single='-q --threads 1 --also megatron,olmo'
+export INJECT_GONE=d/new.work # nothing depends on the sync after it is removed
+for ways in "$single" "$options"; do
+    name='a shard'
+    [ "$ways" = "$single" ] || name='shards'
+    over_sweep "$name" system rename "$ways"
+    over_sweep "$name" system fsync "$ways"
+    over_sweep "$name" kill rename "$ways"
+    [ -z "${FAULT_ALL:-}" ] || for call in pwrite unlink open; do
+        over_sweep "$name" system $call "$ways"
+        over_sweep "$name" kill $call "$ways"
+    done
+done
+rm -rf before after
 rm -rf d tasks begun units piece

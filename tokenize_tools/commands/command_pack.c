@@ -203,7 +203,7 @@ static struct also_output also_output(const struct packing *packing)
 
 static enum tokmap_status old_remove(void *user, struct tokmap_error *error)
 {
-    const struct packing *packing = user;
+    struct packing *packing = user;
     const struct also_output output = also_output(packing);
     return packing->force ? also_remove_old(&packing->also, &output, error) : TOKMAP_OK;
 }

@@ -517,6 +517,8 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                           .keep = resumes(pack),
                                           .journaled = pack->journal != NULL,
                                           .continues = options->also != NULL,
+                                          .last = pack_output_last(options),
+                                          .last_user = options->user,
                                           .shared = begun && !resumes(pack)};
     if (!begun) /* a killed process, or a power cut, may have left files of stages and chunks, which are no shards */
         work_folder_sweep(options->prefix, options->unit ? pack_journal_owns_unit : pack_journal_owns);
@@ -702,8 +704,6 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         return unit_commit(pack, error);
     if (!status && !pack->work && pack->journal)
         status = pack_journal_ready(pack->journal, error);
-    if (!status && options->before_commit)
-        status = options->before_commit(options->user, error);
     if (!status)
         status = drop_names_begin(&names, options, pack->drop ? drop_filter_list(pack->drop) : NULL, error);
     if (!status && pack->work) {

@@ -395,7 +395,9 @@ static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *
                                           .replace = options->replace,
                                           .sync = options->sync,
                                           .keep = true,
-                                          .continues = options->also != NULL};
+                                          .continues = options->also != NULL,
+                                          .last = pack_output_last(options),
+                                          .last_user = options->user};
     return set_work_open(&finish->work, options->prefix, &work, error);
 }
 
@@ -508,8 +510,6 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
         status = drop_finish(&dropped, options, units, &found->scans, error);
     if (!status && options->also)
         status = pack_also_begin(options, folder, result, error);
-    if (!status && options->before_commit)
-        status = options->before_commit(options->user, error);
     if (!status) /* or another process has the lock, and has put its list aside */
         status = drop_names_begin(&names, options, dropped, error);
     bool ready = false;

@@ -27,9 +27,15 @@ uint32_t pack_output_sets(const struct pack_options *options)
     return options->split ? options->split->count : 1;
 }
 
+enum tokmap_status (*pack_output_last(const struct pack_options *options))(void *user, struct tokmap_error *error)
+{
+    return options->also && options->replace ? options->before_commit : NULL;
+}
+
 struct shard_writer_options pack_output_shard(const struct pack_options *options)
 {
     struct tokenizer_info info;
+    const bool sets = options->shard_tokens || options->split || options->unit; /* set_commit.h calls it */
     pack_output_tokenizer(options, &info);
     struct shard_writer_options shard = {.width = info.width,
                                          .vocabulary = info.vocabulary,
@@ -41,6 +47,8 @@ struct shard_writer_options pack_output_shard(const struct pack_options *options
                                          .own_thread = options->shuffle && options->threads > 1,
                                          .seal = options->seal,
                                          .sync = options->sync,
+                                         .last = sets ? NULL : pack_output_last(options),
+                                         .last_user = options->user,
                                          .columns = options->corpus.columns,
                                          .column_count = (uint32_t)options->corpus.column_count};
     memcpy(shard.tokenizer, info.fingerprint, sizeof shard.tokenizer);

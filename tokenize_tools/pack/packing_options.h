@@ -112,8 +112,8 @@ struct pack_options {
     void (*shuffled)(void *user, uint64_t tokens, uint64_t all);
     /* Called often, by any thread: true ends the work with ERROR_INTERRUPTED. May be NULL. */
     bool (*stop)(void *user);
-    /* Called once, when all is packed and checked, before the shard is committed. A status other than OK ends the work
-     * with it. May be NULL. */
+    /* Called once, when all is packed, checked, and on storage, and only one rename is between this call and the new
+     * output. A status other than OK ends the work with it. May be NULL. */
     enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
     const struct pack_also *also; /* called with `user` after the commit; NULL: the shards are all of the output */
     /* What the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32 whenever

@@ -91,7 +91,8 @@ struct also_visit {
     size_t count;
     const char *folder, *name; /* of a shard set */
     const char *entry, *ending;
-    enum tokmap_status (*action)(const char *path, struct tokmap_error *error);
+    enum tokmap_status (*action)(const char *path, bool *removed, struct tokmap_error *error);
+    bool removed; /* a file, by remove_existing() */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
@@ -102,7 +103,8 @@ static enum tokmap_status ending_compare(void *user, const char *ending, struct 
     if (strcmp(ending, visit->ending) != 0)
         return TOKMAP_OK;
     char *path = path_join(visit->folder, strlen(visit->folder), visit->entry, strlen(visit->entry), "");
-    const enum tokmap_status status = path ? visit->action(path, error) : error_set_memory(error, "a path", 0);
+    const enum tokmap_status status =
+        path ? visit->action(path, &visit->removed, error) : error_set_memory(error, "a path", 0);
     free(path);
     return status;
 }
@@ -144,15 +146,16 @@ static enum tokmap_status set_visit(struct also_visit *visit, const char *prefix
 
 static enum tokmap_status single_act(void *user, const char *path, struct tokmap_error *error)
 {
-    return ((const struct also_visit *)user)->action(path, error);
+    struct also_visit *visit = user;
+    return visit->action(path, &visit->removed, error);
 }
 
 /* Calls `action` for the files of some formats: of a shard set those that exist, whatever number they have; of one
- * shard all that it could have. */
-static enum tokmap_status files_visit(const struct also_output *output, const enum foreign_target *targets,
-                                      size_t count,
-                                      enum tokmap_status (*action)(const char *path, struct tokmap_error *error),
-                                      struct tokmap_error *error)
+ * shard all that it could have. *removed becomes true if a file was removed; it may be NULL. */
+static enum tokmap_status
+files_visit(const struct also_output *output, const enum foreign_target *targets, size_t count,
+            enum tokmap_status (*action)(const char *path, bool *removed, struct tokmap_error *error), bool *removed,
+            struct tokmap_error *error)
 {
     struct also_visit visit = {.targets = targets, .count = count, .action = action, .error = error};
     if (!count)
@@ -165,20 +168,24 @@ static enum tokmap_status files_visit(const struct also_output *output, const en
         pack_set_ending(&names, i, ending);
         (void)set_visit(&visit, output->prefix, ending);
     }
+    if (removed)
+        *removed = *removed || visit.removed;
     return visit.status;
 }
 
-static enum tokmap_status refuse_existing(const char *path, struct tokmap_error *error)
+static enum tokmap_status refuse_existing(const char *path, bool *removed, struct tokmap_error *error)
 {
     struct os_stat found;
+    (void)removed;
     return os_lstat(path, &found) ? TOKMAP_OK
                                   : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                                               "the file already exists; choose another name, or use options.replace");
 }
 
-static enum tokmap_status refuse_index(const char *path, struct tokmap_error *error)
+static enum tokmap_status refuse_index(const char *path, bool *removed, struct tokmap_error *error)
 {
     struct os_stat found;
+    (void)removed;
     return os_lstat(path, &found)
                ? TOKMAP_OK
                : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
@@ -186,9 +193,10 @@ static enum tokmap_status refuse_index(const char *path, struct tokmap_error *er
                            "--also megatron, or remove it first");
 }
 
-static enum tokmap_status remove_existing(const char *path, struct tokmap_error *error)
+static enum tokmap_status remove_existing(const char *path, bool *removed, struct tokmap_error *error)
 {
     const int system = os_unlink(path);
+    *removed = *removed || !system;
     return system && system != ENOENT
                ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the old file cannot be removed")
                : TOKMAP_OK;
@@ -208,7 +216,7 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
     static const enum foreign_target megatron = TARGET_MEGATRON;
     enum tokmap_status status = TOKMAP_OK;
     if (output->replace && !has_target(also, TARGET_MEGATRON))
-        status = files_visit(output, &megatron, 1, refuse_index, error);
+        status = files_visit(output, &megatron, 1, refuse_index, NULL, error);
     for (size_t i = 0; i < also->count && !status; i++) {
         const enum foreign_target target = also->targets[also->shown[i]];
         const char *name = foreign_target_name(target);
@@ -226,13 +234,13 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
     /* If files are missing of shards that have their names, others are ours (pack_also.h). */
     if (status || output->replace || pack_also_begun(output->prefix))
         return status;
-    return files_visit(output, also->targets, also->count, refuse_existing, error);
+    return files_visit(output, also->targets, also->count, refuse_existing, NULL, error);
 }
 
-enum tokmap_status also_remove_old(const struct also_arguments *also, const struct also_output *output,
+enum tokmap_status also_remove_old(struct also_arguments *also, const struct also_output *output,
                                    struct tokmap_error *error)
 {
-    return files_visit(output, also->targets, also->count, remove_existing, error);
+    return files_visit(output, also->targets, also->count, remove_existing, &also->removed, error);
 }
 
 /* ---- write ---- */
@@ -269,6 +277,12 @@ enum tokmap_status also_write(struct also_arguments *also, uint32_t format, cons
 
 void also_advise(const struct also_arguments *also, const struct also_output *output, bool kept, const char *program)
 {
+    if (!also->begun && also->removed)
+        cli_say(
+            program,
+            "the files of %s beside the old shards of %s have been removed; if those shards are still there, `tokmap "
+            "convert` writes the files again",
+            also->formats, output->prefix);
     if (!also->begun)
         return;
     if (kept) {

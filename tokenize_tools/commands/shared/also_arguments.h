@@ -18,6 +18,7 @@ struct also_arguments {
     char formats[64]; /* all names, by number */
     bool begun;       /* files are being written, */
     uint32_t format;  /* of this format now */
+    bool removed;     /* files of the old output */
 };
 
 /* The names of the output. */
@@ -47,9 +48,9 @@ int also_parse(const struct cli_command *command, struct also_arguments *also);
 enum tokmap_status also_check(const struct also_arguments *also, const struct also_output *output, uint32_t width,
                               bool masked, struct tokmap_error *error);
 
-/* Removes the files of older shards that would not fit the new ones, before those are committed. Statuses: OK,
+/* Removes the files of older shards that would not fit the new ones, at the end of their commit. Statuses: OK,
  * ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status also_remove_old(const struct also_arguments *also, const struct also_output *output,
+enum tokmap_status also_remove_old(struct also_arguments *also, const struct also_output *output,
                                    struct tokmap_error *error);
 
 /* Writes the files of one format for one shard. options: name and prefix are those of the shard; target, its prefix,
@@ -57,8 +58,8 @@ enum tokmap_status also_remove_old(const struct also_arguments *also, const stru
 enum tokmap_status also_write(struct also_arguments *also, uint32_t format, const struct convert_options *options,
                               struct also_written *written, struct tokmap_error *error);
 
-/* After a failure: says how to get the files that are missing, if the shards are complete. kept: the same command
- * continues. */
+/* After a failure: says how to get the files that are missing, if the shards are complete, or if those of the old ones
+ * were removed. kept: the same command continues. */
 void also_advise(const struct also_arguments *also, const struct also_output *output, bool kept, const char *program);
 
 /* Add to the closing report, as lines and as the member "also"; they warn of what a format lacks. sums: those of
