@@ -58,7 +58,7 @@ also_sweep() {
         number=$((number + step))
     done
     unset INJECT_ONLY
-    [ $count -gt 3 ] || bad "only $count calls"
+    [ $count -gt 2 ] || bad "only $count calls"
     [ $problems = 0 ] && echo "ok - $scenario, $kind: $count calls" || echo "not ok - $scenario, $kind"
 }
 finish='--unit-bytes 1100 --finish -o d/new few.jsonl'
@@ -72,6 +72,28 @@ if [ -n "${FAULT_ALL:-}" ]; then
     also_sweep "the end of tasks" system rename tasks units $finish
     also_sweep "the end of tasks" system pwrite tasks units $finish
 fi
+
+# The output is in the folder of its inputs, and its files have names that inputs may have.
+many=$options
+for shape in '' '--shard-tokens 700' '--shard-tokens 700 --unit-bytes 1100'; do
+    options="-q --threads 1 --also megatron,olmo --include=*.jsonl --include=*.gz --include=*.idx $shape"
+    rm -rf d inside among
+    mkdir d among
+    cp few.jsonl d
+    cp few.jsonl among
+    "$TOKMAP" pack $options -o d/new d 2>err || cat err
+    mv d inside
+    also_sweep "in the folder of the inputs${shape:+ with $shape}" kill rename among inside -o d/new d
+    # A complete output there is refused as an input.
+    rm -rf d
+    cp -rp inside d
+    case $shape in *unit* | '')
+        "$TOKMAP" pack $options --force -o d/new d >out 2>err && echo "not ok - an output is an input"
+        grep -q 'new.*csv.gz: this input is an output of the same command' err || { cat err; echo "not ok - the message"; } ;;
+    esac
+done
+options=$many
+rm -rf inside among
 
 # ---- over an old output that has such files ----
 head -n 55 docs.jsonl | tail -n 40 >other.jsonl
@@ -128,7 +150,7 @@ over_sweep() {
         next_call
     done
     unset INJECT_ONLY
-    [ $count -gt 3 ] || bad "only $count calls"
+    [ $count -gt 2 ] || bad "only $count calls"
     [ $problems = 0 ] && echo "ok - $scenario, $kind: $count calls, $seen with the old output" || echo "not ok - $scenario, $kind"
 }
 single='-q --threads 1 --also megatron,olmo'

@@ -481,7 +481,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     const struct task_arguments *tasks = &packing->tasks.asked;
     /* Into units of work. One process alone shuffles without them, in fewer steps. */
     const bool is_cut = packing->shard_given && (!packing->shuffled || tasks->given || tasks->unit_given);
-    packing->also_work = (struct pack_also){packing->also.formats, (uint32_t)packing->also.count, also_one};
+    packing->also_work = (struct pack_also){packing->also.formats, (uint32_t)packing->also.count, also_one,
+                                            packing->also.ending_list, packing->also.ending_count};
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,

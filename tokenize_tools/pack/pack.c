@@ -22,6 +22,7 @@
 #include "drop_names.h"
 #include "drop_stages.h"
 #include "ordered_workers.h"
+#include "output_names.h"
 #include "pack_accounts.h"
 #include "pack_also.h"
 #include "pack_finish.h"
@@ -488,7 +489,7 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
         status = path ? corpus_exclude(corpus, path, error) : error_set_memory(error, "a path", 0);
         free(path);
     }
-    return status;
+    return status ? status : output_names_exclude(pack->options, corpus, error);
 }
 
 static bool resumes(const struct pack *pack)

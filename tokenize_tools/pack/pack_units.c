@@ -12,6 +12,8 @@
 #include "corpus/remote_list.h"
 #include "corpus/remote_url.h"
 #include "corpus/stream.h"
+#include "output_names.h"
+#include "pack_also.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -128,7 +130,10 @@ static enum tokmap_status file_take(struct pack_units *units, const struct pack_
                                     struct tokmap_error *error)
 {
     uint64_t bytes;
-    if (is_output(path, options->output))
+    const bool also = output_names_also(options->output, options->also, path);
+    if (also && pack_also_begun(options->output)) /* by the process that is continued, after it had read its inputs */
+        return TOKMAP_OK;
+    if (also || is_output(path, options->output))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
                          "this input is an output of the same command; write it outside of the inputs' folder");
     enum tokmap_status status = size_find(units, inputs, path, &bytes, error);

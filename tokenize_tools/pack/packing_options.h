@@ -54,6 +54,8 @@ struct pack_also {
      * replaced. A status other than OK ends the work. */
     enum tokmap_status (*write)(void *user, uint32_t format, const char *prefix, bool replace,
                                 struct also_written *written, struct tokmap_error *error);
+    const char *const *endings; /* of the names of all their files, after that of a shard: ".idx" */
+    size_t ending_count;
 };
 
 /* Who takes what was left out of all units, in the order of the inputs. A status other than OK ends the work. */

@@ -24,6 +24,7 @@
 #include "corpus/stream.h"
 #include "format/partial_file.h"
 #include "format/set_commit.h"
+#include "output_names.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -347,44 +348,6 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
     return TOKMAP_OK;
 }
 
-static bool is_same_folder(const char *a, const char *b)
-{
-    struct os_stat of_a, of_b;
-    return !os_stat(a, &of_a) && !os_stat(b, &of_b) && of_a.device == of_b.device && of_a.inode == of_b.inode;
-}
-
-/* Whether a file name after the name of the output, such as "-00003.bin.partial", is that of one of its files. */
-static bool is_ending(const char *ending)
-{
-    static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask", ".dropped"};
-    ending += *ending == '-' ? 1 + strspn(ending + 1, "0123456789") : 0;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0]; i++) {
-        const size_t bytes = strlen(ends[i]);
-        if (!strncmp(ending, ends[i], bytes) && (!ending[bytes] || !strcmp(ending + bytes, ".partial")))
-            return true;
-    }
-    return false;
-}
-
-/* Whether a path in a folder of inputs is a file of the output, or one in the folder: they change while the work is
- * done, and are never read. */
-static bool is_output(const struct work_folder *folder, const char *path)
-{
-    const char *name = folder->options->name;
-    const char *slash = strrchr(path, '/'), *base = strrchr(name, '/');
-    const char *leaf = slash ? slash + 1 : path;
-    base = base ? base + 1 : name;
-    const bool named = !strncmp(leaf, base, strlen(base)) && is_ending(leaf + strlen(base));
-    char *of_path = slash || named ? path_folder(path) : NULL;
-    char *of_name = named ? path_folder(name) : NULL;
-    const bool is = (of_path && of_name && is_same_folder(of_path, of_name)) ||
-                    (slash && of_path && !strcmp(of_path + max64(strlen(of_path), 5) - 5, ".work") &&
-                     is_same_folder(of_path, folder->path));
-    free(of_path);
-    free(of_name);
-    return is;
-}
-
 static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs *inputs, struct tokmap_error *error)
 {
     const struct work_folder_options *options = folder->options;
@@ -406,8 +369,8 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
             return not_twice(folder, path, error);
         } else if (remote_kind(path)) {
             fact.bytes = inputs_bytes(inputs);
-        } else if (is_output(folder, path)) {
-            continue;
+        } else if (output_names_have(options->name, options->also, path)) {
+            continue; /* it changes while the work is done, and is never read */
         } else if (!content) {
             file_examine(path, &fact);
         } else if ((status = file_probe(folder, path, &fact, error))) {

@@ -45,6 +45,7 @@ struct work_folder_options {
     const char *const *operands; /* of inputs.h, as everything here valid until work_folder_open() returns */
     size_t operand_count;
     const struct inputs_selection *select;
+    const struct pack_also *also; /* of the output: their files are no inputs; NULL: none */
     /* Which files of the folder the caller has made, beside the journal. They are removed where work begins. NULL:
      * none. */
     work_owns *owns;

@@ -1,6 +1,7 @@
 /* also_arguments.c - see also_arguments.h. */
 #include "also_arguments.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -34,6 +35,22 @@ static void order_make(struct also_arguments *also, const enum foreign_target *t
             }
 }
 
+static enum tokmap_status format_visit(enum foreign_target target, const char *prefix,
+                                       enum tokmap_status (*each)(void *user, const char *path,
+                                                                  struct tokmap_error *error),
+                                       void *user, struct tokmap_error *error);
+
+static enum tokmap_status ending_add(void *user, const char *ending, struct tokmap_error *error)
+{
+    struct also_arguments *also = user;
+    (void)error;
+    assert(also->ending_count < ALSO_ENDINGS_MOST && strlen(ending) < ALSO_ENDING_BYTES);
+    char *into = also->endings[also->ending_count];
+    (void)snprintf(into, ALSO_ENDING_BYTES, "%s", ending);
+    also->ending_list[also->ending_count++] = into;
+    return TOKMAP_OK;
+}
+
 int also_parse(const struct cli_command *command, struct also_arguments *also)
 {
     enum foreign_target typed[FOREIGN_TARGETS];
@@ -59,6 +76,9 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
             return cli_misused(command, "--also: the list ends in a comma");
     }
     order_make(also, typed);
+    for (size_t i = 0; i < also->count; i++)
+        if (format_visit(also->targets[i], "", ending_add, also, NULL))
+            return cli_misused(command, "--also: there is no memory for the names of the files");
     return also->typed && !also->count ? cli_misused(command, "--also: the list of formats is empty") : 0;
 }
 

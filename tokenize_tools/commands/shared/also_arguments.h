@@ -10,15 +10,21 @@
 #include "dataset_convert.h"
 #include "pack/packing_options.h"
 
+#define ALSO_ENDINGS_MOST 16
+#define ALSO_ENDING_BYTES 16
+
 struct also_arguments {
     const char *typed;                            /* "megatron,olmo"; NULL: none */
     enum foreign_target targets[FOREIGN_TARGETS]; /* by number of the format */
     size_t shown[FOREIGN_TARGETS];                /* the numbers in the order in which they were typed */
     size_t count;
     char formats[64]; /* all names, by number */
-    bool begun;       /* files are being written, */
-    uint32_t format;  /* of this format now */
-    bool removed;     /* files of the old output */
+    char endings[ALSO_ENDINGS_MOST][ALSO_ENDING_BYTES];
+    const char *ending_list[ALSO_ENDINGS_MOST]; /* of all files, for pack_also */
+    size_t ending_count;
+    bool begun;      /* files are being written, */
+    uint32_t format; /* of this format now */
+    bool removed;    /* files of the old output */
 };
 
 /* The names of the output. */
