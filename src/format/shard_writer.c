@@ -699,8 +699,8 @@ static enum tokmap_status rename_all(struct shard_writer *writer, struct tokmap_
     const struct shard_commit commit = commit_of(writer);
     bool visible;
     assert(writer->locked && writer->tokens_made && !writer->document_open);
-    /* Only the partial index tells a writer that continues which files are its own, so it reaches storage before any of
-     * them loses its partial name. */
+    /* Only by the partial index does a writer that continues know which files are its own. So that reaches storage
+     * before any of them loses its partial name. */
     const int system = writer->saved && writer->options.sync && !writer->options.unit
                            ? os_sync_folder(writer->paths[INDEX_PARTIAL])
                            : 0;

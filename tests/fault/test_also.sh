@@ -3,8 +3,8 @@
 # names and the files of other projects are written. The next process with the same command ends with the bytes of
 # undisturbed work, or finds that the output is complete. The end of tasks, and a command without tasks. A kill at most
 # other calls leaves the same files as one at the next rename. Every third call is taken, and the commit chooses which
-# third; FAULT_ALL=1 takes all of them, and more kinds. With --force, the files of an old output stay as long as it does,
-# and none of them is ever beside tokens that it does not fit. common.sh prepares the inputs.
+# third; FAULT_ALL=1 takes all of them, and more kinds. With --force, the files of an old output stay as long as that
+# does, and none of them is ever beside tokens that it does not fit. common.sh prepares the inputs.
 . tests/fault/common.sh
 
 head -n 40 docs.jsonl >few.jsonl

@@ -99,9 +99,11 @@ for shape in '' '--shard-tokens 700' '--split train=0.5,val=0.5'; do
             # Either the work is continued, or other work begins. No process gets beyond its first write.
             again=
             [ $((number % 2)) = 0 ] || again=--no-resume
-            INJECT_KIND=system INJECT_NUMBER=1 INJECT_ONLY=pwrite LD_PRELOAD=$inject $attempt $again >out 2>err && failed= || failed=yes
-            [ "$(output_of d)" != neither ] || bad "after a failure there is neither output with its list: $(ls d | tr '\n' ' ')"
-            [ -z "$failed" ] || grep -q 'cannot be written\|already exists\|the set is complete' err || bad "another failure: $(cat err)"
+            INJECT_KIND=system INJECT_NUMBER=1 INJECT_ONLY=pwrite LD_PRELOAD=$inject $attempt $again \
+                >out 2>err && failed= || failed=yes
+            [ "$(output_of d)" != neither ] || bad "after it, neither output with its list: $(ls d | tr '\n' ' ')"
+            [ -z "$failed" ] || grep -q 'cannot be written\|already exists\|the set is complete' err ||
+                bad "another failure: $(cat err)"
             again=0
             INJECT_NUMBER=0 $attempt >out 2>err || again=$?
             [ $again = 0 ] || grep -q 'already exists\|the set is complete' err || bad "the next process fails: $(cat err)"
