@@ -73,6 +73,29 @@ if [ -n "${FAULT_ALL:-}" ]; then
     also_sweep "the end of tasks" system pwrite tasks units $finish
 fi
 
+# Two processes are killed: one when it removes its unfinished work, which may lose the note of the next file, and one
+# when it writes the files again. The third one replaces them.
+attempt="$TOKMAP pack $options $piece"
+scenario='without tasks, two kills' kind=kill problems=0 count=0
+rm -rf d
+cp -rp begun d
+count_calls env INJECT_ONLY=unlink $attempt
+for number in $((calls - 3)) $((calls - 2)) $((calls - 1)) $calls; do
+    rm -rf d
+    cp -rp begun d
+    export INJECT_ONLY=unlink
+    attempt_fault || continue
+    INJECT_KIND=kill INJECT_ONLY=rename INJECT_NUMBER=3 LD_PRELOAD=$inject $attempt >out 2>err
+    again=0
+    INJECT_NUMBER=0 $attempt >out 2>err || again=$?
+    [ $again = 0 ] || grep -q 'already exists; choose' err || bad "the third process ends with $again"
+    complete piece only || bad "the third process leaves another output: $(ls -A d | tr '\n' ' ')"
+    count=$((count + 1))
+done
+unset INJECT_ONLY
+[ $count -gt 1 ] || bad "only $count kills"
+[ $problems = 0 ] && echo "ok - $scenario: $count pairs" || echo "not ok - $scenario"
+
 # The output is in the folder of its inputs, and its files have names that inputs may have.
 many=$options
 for shape in '' '--shard-tokens 700' '--shard-tokens 700 --unit-bytes 1100'; do

@@ -19,6 +19,7 @@ enum { BEGUN, NEXT }; /* numbers of the files: also-000000 has a pack_result, al
 struct also_next {
     uint64_t number;                          /* of the next file */
     uint64_t refused;                         /* 1: it is there, and is somebody else's */
+    uint64_t replaces;                        /* 1: an earlier process may have written any of the files */
     struct also_written sums[PACK_ALSO_MOST]; /* of the files before it */
 };
 
@@ -204,6 +205,8 @@ enum tokmap_status pack_also_write(const struct pack_options *options, const cha
     writing.replaces_all = again && (!begun || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_CORRUPT);
     if (status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_CORRUPT)
         status = TOKMAP_OK;
+    writing.replaces_all = writing.replaces_all || writing.next.replaces;
+    writing.next.replaces = writing.replaces_all; /* so that this holds also if this process is killed */
     writing.next.refused = 0;
     if (!status && folder && !begun)
         status = pack_also_begin(options, folder, result, error);

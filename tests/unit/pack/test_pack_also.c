@@ -61,12 +61,13 @@ static int also_teardown(void **state)
     return chdir("/") || teardown(state);
 }
 
-/* Writes the files of 3 shards after a process that recorded `next` as the number of the next file. */
-static enum tokmap_status continued(uint64_t next, uint64_t bytes)
+/* Writes the files of 3 shards after a process that recorded `next` as the number of the next file, and whether it
+ * replaced all. */
+static enum tokmap_status continued(uint64_t next, uint64_t replaces, uint64_t bytes)
 {
     const struct pack_options options = options_of();
     struct pack_result *result = calloc(1, sizeof *result);
-    uint64_t key, record[2 + sizeof(struct also_written) / 8 * PACK_ALSO_MOST] = {next};
+    uint64_t key, record[3 + sizeof(struct also_written) / 8 * PACK_ALSO_MOST] = {next, 0, replaces};
     struct stage_writer *writer;
     assert_non_null(result);
     result->sets[0] = (struct shard_set_result){.shards = 3, .tokens = 250};
@@ -83,15 +84,18 @@ static enum tokmap_status continued(uint64_t next, uint64_t bytes)
     return status;
 }
 
-#define WHOLE ((2 + sizeof(struct also_written) / 8 * PACK_ALSO_MOST) * 8)
+#define WHOLE ((3 + sizeof(struct also_written) / 8 * PACK_ALSO_MOST) * 8)
 
 static void test_continued(void **unused)
 {
     (void)unused;
     for (uint64_t next = 0; next <= 6; next++) {
-        assert_int_equal(continued(next, WHOLE), TOKMAP_OK);
+        assert_int_equal(continued(next, 0, WHOLE), TOKMAP_OK);
         assert_int_equal(written, 6 - next);
         assert_int_equal(replaced, next < 6); /* only the one that the killed process may have begun */
+        assert_int_equal(continued(next, 1, WHOLE), TOKMAP_OK);
+        assert_int_equal(written, 6 - next);
+        assert_int_equal(replaced, 6 - next); /* a process before that one may have written the others */
     }
 }
 
@@ -100,11 +104,11 @@ static void test_forged(void **unused)
     (void)unused;
     static const uint64_t numbers[] = {7, 8, UINT32_MAX, UINT64_MAX};
     for (size_t i = 0; i < sizeof numbers / sizeof numbers[0]; i++) {
-        assert_int_equal(continued(numbers[i], WHOLE), TOKMAP_ERROR_CORRUPT);
+        assert_int_equal(continued(numbers[i], 0, WHOLE), TOKMAP_ERROR_CORRUPT);
         assert_non_null(strstr(error.path, "also-000001"));
     }
     /* Of another size it says nothing, so all files are written again. */
-    assert_int_equal(continued(6, 8), TOKMAP_OK);
+    assert_int_equal(continued(6, 0, 8), TOKMAP_OK);
     assert_int_equal(written, 6);
     assert_int_equal(replaced, 6);
 }
