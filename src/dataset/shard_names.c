@@ -223,6 +223,17 @@ static void walk_all(struct walk *walk, const char *name, int (*entry)(void *, c
         free(walk->folders[--walk->count]);
 }
 
+/* Whether a file NAME.bin is a copy for nanoGPT, which `tokmap pack --seal --also nanogpt` writes beside a shard. Its
+ * tokens have no magic, so its name and its note, which is there before it, say so. */
+static bool is_nanogpt_copy(const char *path, size_t stem_bytes)
+{
+    struct os_stat found;
+    char *note = ends_in(path, stem_bytes, ".nanogpt") ? path_join("", 0, path, stem_bytes, ".meta.json") : NULL;
+    const bool noted = note && !os_stat(note, &found) && found.kind == OS_KIND_FILE;
+    free(note);
+    return noted;
+}
+
 /* Looks at one file, NAME.bin, NAME.bin.zst, or a sign of a writer, whose NAME.tmx was not listed. */
 static int check_orphan(struct walk *walk, const char *path, size_t stem_bytes, enum shard_role role, enum os_kind kind)
 {
@@ -233,8 +244,8 @@ static int check_orphan(struct walk *walk, const char *path, size_t stem_bytes, 
         return -1;
     }
     const bool there = !os_stat(index_path, &found) && found.kind == OS_KIND_FILE;
-    const bool tokens =
-        role == SHARD_ROLE_TOKENS && !examine(path, true, &kind) && kind == OS_KIND_FILE && !foreign_kind_of(path);
+    const bool tokens = role == SHARD_ROLE_TOKENS && !examine(path, true, &kind) && kind == OS_KIND_FILE &&
+                        !foreign_kind_of(path) && !is_nanogpt_copy(path, stem_bytes);
     if (there || (tokens && shard_index_awaited(index_path))) {
         walk->missing = true;
     } else if (tokens && walk->names->count) {

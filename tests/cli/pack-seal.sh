@@ -71,8 +71,6 @@ for wrong in 0 20 x -1 1.5; do
     exits 2 tokmap pack -q --seal=$wrong -o wrong few.txt 2>err
     holds err "--seal=LEVEL must be a level of zstd, 1 to 19; got '$wrong'"
 done
-exits 2 tokmap pack -q --seal --also megatron -o wrong few.txt 2>err
-holds err '--also writes indexes of PREFIX.bin'
 [ ! -e wrong.tmx ]
 if command -v zstd >/dev/null 2>&1; then
     tokmap pack -q -o raw a.jsonl

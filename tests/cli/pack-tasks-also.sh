@@ -156,4 +156,3 @@ mkdir t t/d-00001.npy.partial
 exits 1 tokmap pack -q --shard-tokens 30k --also megatron,olmo -o t/d - <in/a.jsonl 2>err
 holds err "write them of each shard with 'tokmap convert --to olmo -o SHARD SHARD'"
 tokmap verify -q t/d
-exits 2 tokmap pack -q $options --seal -o x in 2>err

@@ -1,20 +1,23 @@
 #!/bin/sh
 # test_also.sh: kill -9 in place of calls of `tokmap pack --also`, and calls failing once, while the shards get their
 # names and the files of other projects are written. The next process with the same command ends with the bytes of
-# undisturbed work, or finds that the output is complete. The end of tasks, and a command without tasks. A kill at most
-# other calls leaves the same files as one at the next rename. Every third call is taken, and the commit chooses which
-# third; FAULT_ALL=1 takes all of them, and more kinds. With --force, the files of an old output stay as long as that
-# does, and none of them is ever beside tokens that it does not fit. common.sh prepares the inputs.
+# undisturbed work, or finds that the output is complete. The end of tasks, whose shards are plain or sealed, and a
+# command without tasks. A kill at most other calls leaves the same files as one at the next rename. Every third call is
+# taken, and the commit chooses which third; FAULT_ALL=1 takes all of them, and more kinds. With --force, the files of
+# an old output stay as long as that does, and none of them is ever beside tokens that it does not fit. common.sh
+# prepares the inputs.
 . tests/fault/common.sh
 
 head -n 40 docs.jsonl >few.jsonl
 options="-q --threads 1 --shard-tokens 700 --also megatron,olmo"
 step=3
 [ -z "${FAULT_ALL:-}" ] || step=1
-mkdir units piece
+mkdir units piece sealed
 "$TOKMAP" pack $options --unit-bytes 1100 -o units/new few.jsonl 2>err || cat err
 "$TOKMAP" pack $options -o piece/new few.jsonl 2>err || cat err
-for whole in units piece; do
+"$TOKMAP" pack $options --seal=1 --unit-bytes 1100 -o sealed/new few.jsonl 2>err || cat err
+[ -e sealed/new-00001.megatron.bin ] && [ ! -e sealed/new-00001.bin ] || echo "not ok - other files than expected"
+for whole in units piece sealed; do
     [ -e $whole/new-00001.npy ] && [ ! -e $whole/new-00002.npy ] || echo "not ok - other shards than expected"
 done
 # complete WHOLE [only]: whether d has the files of WHOLE, and no others.
@@ -23,11 +26,14 @@ complete() {
     for file in $1/*; do cmp -s "$file" "d/${file#*/}" || return 1; done
 }
 
-# A state in which all units are finished: where the lock should be there is a folder, so no shard gets its name.
-mkdir d begun d/new.partial
-"$TOKMAP" pack $options --unit-bytes 1100 --task 0/1 -o d/new few.jsonl 2>err && echo "not ok - all units"
-rmdir d/new.partial
-mv d tasks
+# States in which all units are finished: where the lock should be there is a folder, so no shard gets its name.
+mkdir begun
+for seal in '' --seal=1; do
+    mkdir d d/new.partial
+    "$TOKMAP" pack $options $seal --unit-bytes 1100 --task 0/1 -o d/new few.jsonl 2>err && echo "not ok - all units"
+    rmdir d/new.partial
+    mv d tasks$seal
+done
 
 # also_sweep SCENARIO KIND CALL BEGIN WHOLE COMMAND...
 also_sweep() {
@@ -66,11 +72,17 @@ piece='-o d/new few.jsonl'
 also_sweep "the end of tasks" kill rename tasks units $finish
 also_sweep "without tasks" kill rename begun piece $piece
 also_sweep "the end of tasks" system fsync tasks units $finish
+also_sweep "the end of tasks, sealed" kill rename tasks--seal=1 sealed --seal=1 $finish
 if [ -n "${FAULT_ALL:-}" ]; then
+    mkdir onesealed
+    "$TOKMAP" pack $options --seal=1 -o onesealed/new few.jsonl 2>err || cat err
     also_sweep "the end of tasks" kill unlink tasks units $finish
     also_sweep "without tasks" kill unlink begun piece $piece
     also_sweep "the end of tasks" system rename tasks units $finish
     also_sweep "the end of tasks" system pwrite tasks units $finish
+    also_sweep "the end of tasks, sealed" system fsync tasks--seal=1 sealed --seal=1 $finish
+    also_sweep "the end of tasks, sealed" system write tasks--seal=1 sealed --seal=1 $finish
+    also_sweep "without tasks, sealed" kill rename begun onesealed --seal=1 $piece
 fi
 
 # Two processes are killed: one when it removes its unfinished work, which may lose the note of the next file, and one
@@ -190,4 +202,4 @@ for ways in "$single" "$options"; do
     done
 done
 rm -rf before after
-rm -rf d tasks begun units piece
+rm -rf d tasks tasks--seal=1 begun units piece sealed onesealed

@@ -437,6 +437,40 @@ def test_converted_megatron(standard, bos_standard):
                 assert one.read() == two.read(), (width, ending)
 
 
+def datatrove_compare(path, standard):
+    """Compares a file with the standard as datatrove's own reader reads it."""
+    package("torch")
+    data = package("datatrove.utils.dataset").DatatroveFileDataset(path, seq_len=96, token_size=2,
+                                                                   return_positions=True)
+    ends = {int(end) for end in standard.ends}
+    assert len(data) == len(standard.flat) // 97
+    for i in range(len(data)):
+        item, first = data[i], i * 97
+        assert item["input_ids"].tolist() == standard.flat[first:first + 97]
+        if "positions" in item:
+            starts = [j for j, at in enumerate(item["positions"].tolist()) if at == 0 and j]
+            assert starts == [j for j in range(1, 97) if first + j in ends], i
+
+
+def olmo_compare(path, standard):
+    """Compares a file and its list of documents with the standard as OLMo-core reads them."""
+    data = package("olmo_core.data.utils")
+    found = list(data.iter_document_indices(path, dtype=numpy.uint16))
+    starts = [0] + [int(end) for end in standard.ends[:-1]]
+    assert [(int(a), int(b)) for a, b in found] == list(zip(starts, (int(end) for end in standard.ends)))
+    windows = [standard.flat[at:at + 96] for at in range(0, len(standard.flat) - 95, 96)]
+    assert olmo_windows([path], numpy.uint16) == windows
+
+
+def llmc_compare(path, standard):
+    """Compares a file with the standard as dataloader.h and train_gpt.py read it."""
+    with open(path, "rb") as file:
+        header = numpy.frombuffer(file.read(1024), dtype=numpy.int32)
+        tokens = numpy.frombuffer(file.read(), dtype=numpy.uint16)
+    assert header[:3].tolist() == [20240520, 1, len(standard.flat)] and not header[3:].any()
+    assert tokens.tolist() == standard.flat
+
+
 def test_converted_datatrove(standard, bos_standard):
     TokenizedFile = package("datatrove.pipeline.tokens.tokenizer").TokenizedFile
     convert("datatrove", "to_datatrove", standard.path)
@@ -447,26 +481,12 @@ def test_converted_datatrove(standard, bos_standard):
     for ending in ("ds", "ds.index", "ds.metadata"):
         with open(path_of("by_datatrove." + ending), "rb") as one, open(path_of("to_datatrove." + ending), "rb") as two:
             assert one.read() == two.read(), ending
-    package("torch")
-    data = package("datatrove.utils.dataset").DatatroveFileDataset(
-        path_of("to_datatrove.ds"), seq_len=96, token_size=2, return_positions=True)
-    ends = {int(end) for end in standard.ends}
-    for i in range(len(data)):
-        item, first = data[i], i * 97
-        assert item["input_ids"].tolist() == standard.flat[first:first + 97]
-        if "positions" in item:
-            starts = [j for j, at in enumerate(item["positions"].tolist()) if at == 0 and j]
-            assert starts == [j for j in range(1, 97) if first + j in ends], i
+    datatrove_compare(path_of("to_datatrove.ds"), standard)
 
 
 def test_converted_olmo(standard, bos_standard):
     convert("olmo", "to_olmo", standard.path)
-    data = package("olmo_core.data.utils")
-    found = list(data.iter_document_indices(path_of("to_olmo.npy"), dtype=numpy.uint16))
-    starts = [0] + [int(end) for end in standard.ends[:-1]]
-    assert [(int(a), int(b)) for a, b in found] == list(zip(starts, (int(end) for end in standard.ends)))
-    windows = [standard.flat[at:at + 96] for at in range(0, len(standard.flat) - 95, 96)]
-    assert olmo_windows([path_of("to_olmo.npy")], numpy.uint16) == windows
+    olmo_compare(path_of("to_olmo.npy"), standard)
 
 
 def test_converted_nanogpt_and_llmc(standard, bos_standard):
@@ -474,14 +494,44 @@ def test_converted_nanogpt_and_llmc(standard, bos_standard):
     data = numpy.memmap(path_of("to_nanogpt.bin"), dtype=numpy.uint16, mode="r")  # train.py
     assert data.tolist() == standard.flat
     convert("llmc", "to_llmc", bos_standard.path)
-    with open(path_of("to_llmc.bin"), "rb") as file:  # dataloader.h and train_gpt.py
-        header = numpy.frombuffer(file.read(1024), dtype=numpy.int32)
-        tokens = numpy.frombuffer(file.read(), dtype=numpy.uint16)
-    assert header[:3].tolist() == [20240520, 1, len(bos_standard.flat)] and not header[3:].any()
-    assert tokens.tolist() == bos_standard.flat
+    llmc_compare(path_of("to_llmc.bin"), bos_standard)
 
 
-TESTS = [test_converted_megatron, test_converted_datatrove, test_converted_olmo, test_converted_nanogpt_and_llmc,
+# ---- what `tokmap pack --seal --also` writes beside a sealed shard, read by other projects' own readers ----
+
+def sealed(standard, form, *options):
+    """Packs the standard's documents, sealed, and also in a format. Returns the prefix."""
+    path = f"{standard.path}_sealed_{form}"
+    command("pack", "-q", "--seal", "--also", form, *options, "-o", path, standard.path + ".jsonl")
+    assert not os.path.exists(path + ".bin")
+    with tokmap.Dataset(path) as dataset:
+        assert dataset.info.content == standard.content
+    return path
+
+
+def test_sealed_megatron(standard, bos_standard):
+    indexed = package("megatron.core.datasets.indexed_dataset")
+    theirs = indexed.IndexedDataset(sealed(standard, "megatron", "--eod") + ".megatron")
+    assert [theirs[i].tolist() for i in range(len(theirs))] == standard.documents
+    assert theirs.document_indices.tolist() == list(range(len(standard.documents) + 1))
+
+
+def test_sealed_datatrove(standard, bos_standard):
+    datatrove_compare(sealed(standard, "datatrove", "--eod") + ".ds", standard)
+
+
+def test_sealed_olmo(standard, bos_standard):
+    olmo_compare(sealed(standard, "olmo", "--eod") + ".npy", standard)
+
+
+def test_sealed_nanogpt_and_llmc(standard, bos_standard):
+    data = numpy.memmap(sealed(standard, "nanogpt", "--eod") + ".nanogpt.bin", dtype=numpy.uint16, mode="r")
+    assert data.tolist() == standard.flat
+    llmc_compare(sealed(bos_standard, "llmc", "--no-eod", f"--bos={EOD}") + ".llmc.bin", bos_standard)
+
+
+TESTS = [test_sealed_megatron, test_sealed_datatrove, test_sealed_olmo, test_sealed_nanogpt_and_llmc,
+         test_converted_megatron, test_converted_datatrove, test_converted_olmo, test_converted_nanogpt_and_llmc,
          test_megatron, test_damaged_megatron, test_datatrove, test_numpy, test_llmc, test_nanogpt, test_olmo,
          test_ours_by_numpy_and_nanogpt, test_ours_by_olmo, test_ours_by_datatrove]
 

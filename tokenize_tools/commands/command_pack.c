@@ -108,22 +108,33 @@ static void space_check(struct packing *packing, uint64_t stored_bytes)
     struct tokenizer_info info = {.width = pack_width(packing->content.vocabulary)};
     uint64_t free_bytes;
     char a[32], b[32];
-    if (packing->sealed.given && packing->sets) /* how far the tokens can be compressed is not known yet */
-        return;
-    if (packing->dry_run || stored_bytes < packing->next_space || stored_bytes >= packing->size.bytes)
+    /* How far the tokens of sealed sets can be compressed is not known yet; copies for other projects are plain. */
+    const bool unknown = packing->sealed.given && packing->sets;
+    const uint32_t copies = also_copies(&packing->also);
+    if ((unknown && !copies) || packing->dry_run || stored_bytes < packing->next_space ||
+        stored_bytes >= packing->size.bytes)
         return;
     packing->next_space = 2 * stored_bytes;
     if (packing->tokenizer)
         tokenizer_info(packing->tokenizer, &info);
-    const double written = (double)packing->result.tokens * info.width;
-    const double times = packing->shuffled ? 2 : 1; /* unnamed files have the tokens, too, until the end */
-    const double all = times * written / (double)stored_bytes * (double)packing->size.bytes;
+    const double written = unknown ? 0 : (double)packing->result.tokens * info.width;
+    const double tokens =
+        (double)packing->result.tokens * info.width / (double)stored_bytes * (double)packing->size.bytes;
+    /* With a shuffle, unnamed files have the tokens, too, until the end. Sealed shards have lost their plain tokens
+     * when the copies are made. */
+    const uint32_t times = unknown ? 0 : packing->shuffled ? 2 : 1;
+    const double all = tokens * (packing->sealed.given ? (times > copies ? times : copies) : times + copies);
     char *folder = path_folder(packing->prefix);
     if (folder && all < 9e18 && !os_disk_free(folder, &free_bytes) && all - written > (double)free_bytes) {
+        char more[96] = "";
         cli_progress_clear(&packing->progress);
-        cli_warn(program, "the output will probably not fit: %s.bin is growing to about %s%s, and its disk has %s left",
-                 packing->prefix, cli_bytes((uint64_t)(all / times), a),
-                 packing->shuffled ? ", the shuffle needs as much again" : "", cli_bytes(free_bytes, b));
+        if (copies)
+            (void)snprintf(more, sizeof more, ", the copies for other projects need %s",
+                           cli_bytes((uint64_t)(tokens * copies), a));
+        cli_warn(program,
+                 "the output will probably not fit: %s.bin is growing to about %s%s%s, and its disk has %s left",
+                 packing->prefix, cli_bytes((uint64_t)tokens, a),
+                 packing->shuffled ? ", the shuffle needs as much again" : "", more, cli_bytes(free_bytes, b));
         packing->next_space = UINT64_MAX;
     }
     free(folder);
@@ -288,11 +299,12 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
         return cli_misused(command, "no output given; name it with -o PREFIX, or only check the inputs with --dry-run");
     if (packing->also.typed && packing->dry_run)
         return cli_misused(command, "--also writes files and cannot be used with --dry-run");
+    packing->also.sealed = packing->sealed.given;
     if (also_parse(command, &packing->also))
         return CLI_MISUSED;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
-    int status = pack_seal_check(command, &packing->sealed, packing->also.typed);
+    int status = pack_seal_check(command, &packing->sealed);
     if (status)
         return status;
     if (drop_arguments_check(command, &packing->drop, &packing->content, packing->dry_run))

@@ -13,10 +13,32 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-/* llm.c's file is a copy with a header, so it needs a name of its own. */
-static char *prefix_of(enum foreign_target target, const char *prefix)
+/* Whether a format has a copy of the tokens: llm.c's file has a header, and a sealed shard has no .bin to share. */
+static bool is_copy(enum foreign_target target, bool sealed)
 {
-    return path_join("", 0, prefix, strlen(prefix), target == TARGET_LLMC ? ".llmc" : "");
+    return sealed || target == TARGET_LLMC;
+}
+
+/* A copy that is a .bin needs a name of its own: PREFIX.bin is the shard's, also if the shard is sealed. */
+static const char *ending_of(enum foreign_target target, bool sealed)
+{
+    return target == TARGET_LLMC                 ? ".llmc"
+           : sealed && target == TARGET_MEGATRON ? ".megatron"
+           : sealed && target == TARGET_NANOGPT  ? ".nanogpt"
+                                                 : "";
+}
+
+static char *prefix_of(enum foreign_target target, bool sealed, const char *prefix)
+{
+    return path_join("", 0, prefix, strlen(prefix), ending_of(target, sealed));
+}
+
+uint32_t also_copies(const struct also_arguments *also)
+{
+    uint32_t copies = 0;
+    for (size_t i = 0; i < also->count; i++)
+        copies += is_copy(also->targets[i], also->sealed);
+    return copies;
 }
 
 /* The formats are sorted, so that their order on the command line does not matter, and listed as they were typed. */
@@ -35,7 +57,7 @@ static void order_make(struct also_arguments *also, const enum foreign_target *t
             }
 }
 
-static enum tokmap_status format_visit(enum foreign_target target, const char *prefix,
+static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix,
                                        enum tokmap_status (*each)(void *user, const char *path,
                                                                   struct tokmap_error *error),
                                        void *user, struct tokmap_error *error);
@@ -77,25 +99,25 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
     }
     order_make(also, typed);
     for (size_t i = 0; i < also->count; i++)
-        if (format_visit(also->targets[i], "", ending_add, also, NULL))
+        if (format_visit(also->targets[i], also->sealed, "", ending_add, also, NULL))
             return cli_misused(command, "--also: there is no memory for the names of the files");
     return also->typed && !also->count ? cli_misused(command, "--also: the list of formats is empty") : 0;
 }
 
 /* ---- older files ---- */
 
-/* Calls `each` for the path of each file that the format has beside a shard `prefix`, which may be "": then these are
- * the endings of the names. Only its own files are named: not the .bin, which is the shard's. */
-static enum tokmap_status format_visit(enum foreign_target target, const char *prefix,
+/* Calls `each` for the path of each file that the format has beside a shard `prefix`, sealed or not. The prefix may be
+ * "": then these are the endings of the names. Only its own files are named: not the .bin, which is the shard's. */
+static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix,
                                        enum tokmap_status (*each)(void *user, const char *path,
                                                                   struct tokmap_error *error),
                                        void *user, struct tokmap_error *error)
 {
-    char *own = prefix_of(target, prefix), *path;
+    char *own = prefix_of(target, sealed, prefix), *path;
     const struct foreign_writer_options options = {.target = target,
                                                    .prefix = own,
                                                    .mask = foreign_target_has_mask(target),
-                                                   .shared_tokens = target == TARGET_LLMC ? NULL : prefix};
+                                                   .shared_tokens = is_copy(target, sealed) ? NULL : prefix};
     enum tokmap_status status = own ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
     for (uint32_t n = 0; !status && (path = foreign_writer_path(&options, n)); n++) {
         status = each(user, path, error);
@@ -109,6 +131,7 @@ static enum tokmap_status format_visit(enum foreign_target target, const char *p
 struct also_visit {
     const enum foreign_target *targets;
     size_t count;
+    bool sealed;               /* the files beside sealed shards */
     const char *folder, *name; /* of a shard set */
     const char *entry, *ending;
     enum tokmap_status (*action)(const char *path, bool *removed, struct tokmap_error *error);
@@ -142,7 +165,7 @@ static int entry_visit(void *user, const char *entry)
     visit->entry = entry;
     visit->ending = entry + name + 1 + digits;
     for (size_t i = 0; i < visit->count && !visit->status; i++)
-        visit->status = format_visit(visit->targets[i], "", ending_compare, visit, visit->error);
+        visit->status = format_visit(visit->targets[i], visit->sealed, "", ending_compare, visit, visit->error);
     return visit->status ? ECANCELED : 0;
 }
 
@@ -170,18 +193,19 @@ static enum tokmap_status single_act(void *user, const char *path, struct tokmap
     return visit->action(path, &visit->removed, error);
 }
 
-/* Calls `action` for the files of some formats: of a shard set those that exist, whatever number they have; of one
- * shard all that it could have. *removed becomes true if a file was removed; it may be NULL. */
+/* Calls `action` for the files of some formats beside shards that are sealed or not: of a shard set those that exist,
+ * whatever number they have; of one shard all that it could have. *removed becomes true if a file was removed; it may
+ * be NULL. */
 static enum tokmap_status
-files_visit(const struct also_output *output, const enum foreign_target *targets, size_t count,
+files_visit(const struct also_output *output, const enum foreign_target *targets, size_t count, bool sealed,
             enum tokmap_status (*action)(const char *path, bool *removed, struct tokmap_error *error), bool *removed,
             struct tokmap_error *error)
 {
-    struct also_visit visit = {.targets = targets, .count = count, .action = action, .error = error};
+    struct also_visit visit = {.targets = targets, .count = count, .sealed = sealed, .action = action, .error = error};
     if (!count)
         return TOKMAP_OK;
     for (size_t i = 0; i < count && !output->numbered && !visit.status; i++)
-        visit.status = format_visit(targets[i], output->prefix, single_act, &visit, error);
+        visit.status = format_visit(targets[i], sealed, output->prefix, single_act, &visit, error);
     for (uint32_t i = 0; i < (output->split ? output->split->count : 1) && output->numbered && !visit.status; i++) {
         const struct pack_options names = {.split = output->split};
         char ending[SPLIT_NAME_MOST + 2];
@@ -236,7 +260,7 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
     static const enum foreign_target megatron = TARGET_MEGATRON;
     enum tokmap_status status = TOKMAP_OK;
     if (output->replace && !has_target(also, TARGET_MEGATRON))
-        status = files_visit(output, &megatron, 1, refuse_index, NULL, error);
+        status = files_visit(output, &megatron, 1, false, refuse_index, NULL, error);
     for (size_t i = 0; i < also->count && !status; i++) {
         const enum foreign_target target = also->targets[also->shown[i]];
         const char *name = foreign_target_name(target);
@@ -254,13 +278,18 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
     /* If files are missing of shards that have their names, others are ours (pack_also.h). */
     if (status || output->replace || pack_also_begun(output->prefix))
         return status;
-    return files_visit(output, also->targets, also->count, refuse_existing, NULL, error);
+    return files_visit(output, also->targets, also->count, also->sealed, refuse_existing, NULL, error);
 }
 
 enum tokmap_status also_remove_old(struct also_arguments *also, const struct also_output *output,
                                    struct tokmap_error *error)
 {
-    return files_visit(output, also->targets, also->count, remove_existing, &also->removed, error);
+    /* The older shards may have been sealed, and the new ones not, or the other way around. */
+    enum tokmap_status status =
+        files_visit(output, also->targets, also->count, false, remove_existing, &also->removed, error);
+    if (!status)
+        status = files_visit(output, also->targets, also->count, true, remove_existing, &also->removed, error);
+    return status;
 }
 
 /* ---- write ---- */
@@ -272,7 +301,7 @@ enum tokmap_status also_write(struct also_arguments *also, uint32_t format, cons
     struct convert_result result = {.columns = 0};
     const enum foreign_target target = also->targets[format];
     struct convert_options own = *options;
-    char *prefix = prefix_of(target, options->prefix);
+    char *prefix = prefix_of(target, also->sealed, options->prefix);
     char *tokens = path_join("", 0, options->prefix, strlen(options->prefix), ".bin");
     enum tokmap_status status =
         prefix && tokens ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
@@ -280,7 +309,7 @@ enum tokmap_status also_write(struct also_arguments *also, uint32_t format, cons
     also->format = format;
     own.target = target;
     own.prefix = prefix;
-    own.shared_tokens = target == TARGET_LLMC ? NULL : tokens;
+    own.shared_tokens = is_copy(target, also->sealed) ? NULL : tokens;
     if (!status)
         status = tokmap_dataset_open(&dataset, options->prefix, NULL, error);
     if (!status)
@@ -313,8 +342,7 @@ void also_advise(const struct also_arguments *also, const struct also_output *ou
         return;
     }
     for (uint32_t i = output->numbered ? 0 : also->format; i < also->count; i++) {
-        const char *name = foreign_target_name(also->targets[i]),
-                   *more = also->targets[i] == TARGET_LLMC ? ".llmc" : "";
+        const char *name = foreign_target_name(also->targets[i]), *more = ending_of(also->targets[i], also->sealed);
         if (output->numbered)
             cli_say(program,
                     "the shards are complete, but not all of their files for %s; write them of each shard with 'tokmap "
@@ -361,6 +389,7 @@ void also_json(const struct also_arguments *also, const struct also_written *sum
         cli_json_number(json, "documents_lost", written->lost);
         cli_json_number(json, "written_bytes", written->written_bytes);
         cli_json_number(json, "shared_bytes", written->shared_bytes);
+        cli_json_bool(json, "copy", written->tokens && !written->shared_bytes);
         cli_json_end(json);
     }
     cli_json_end(json);

@@ -1,7 +1,8 @@
 /*
  * also_arguments.h - the option --also of `tokmap pack`: the formats of other projects in which the shards are written,
- * too. Each is a conversion of a finished shard (dataset_convert.h) that shares its tokens where the format can. When
- * they are written, and what happens if that fails, is in pack_also.h.
+ * too. Each is a conversion of a finished shard (dataset_convert.h) that shares its tokens where the format can. A
+ * sealed shard has no tokens that another project can read, so each format has a copy: PREFIX.megatron.bin, .npy, and
+ * so on. When they are written, and what happens if that fails, is in pack_also.h.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_ALSO_ARGUMENTS_H
 #define TOKMAP_COMMANDS_SHARED_ALSO_ARGUMENTS_H
@@ -11,7 +12,7 @@
 #include "pack/packing_options.h"
 
 #define ALSO_ENDINGS_MOST 16
-#define ALSO_ENDING_BYTES 16
+#define ALSO_ENDING_BYTES 32
 
 struct also_arguments {
     const char *typed;                            /* "megatron,olmo"; NULL: none */
@@ -19,6 +20,7 @@ struct also_arguments {
     size_t shown[FOREIGN_TARGETS];                /* the numbers in the order in which they were typed */
     size_t count;
     char formats[64]; /* all names, by number */
+    bool sealed;      /* the shards are; set by the caller before also_parse() */
     char endings[ALSO_ENDINGS_MOST][ALSO_ENDING_BYTES];
     const char *ending_list[ALSO_ENDINGS_MOST]; /* of all files, for pack_also */
     size_t ending_count;
@@ -40,12 +42,15 @@ struct also_output {
         0, "also", CLI_TEXT, &(also).typed, NULL, "FORMATS",                                                           \
             "also write the files of other projects for each shard, which share the tokens where they can: a list "    \
             "such as "                                                                                                 \
-            "megatron,olmo of megatron, llmc, datatrove, olmo, nanogpt",                                               \
+            "megatron,olmo of megatron, llmc, datatrove, olmo, nanogpt. With --seal each has a copy of the tokens",    \
             NULL                                                                                                       \
     }
 
 /* Reads the list. Returns 0, or prints a message and returns the exit status. */
 int also_parse(const struct cli_command *command, struct also_arguments *also);
+
+/* How many of the formats have a copy of all tokens. */
+uint32_t also_copies(const struct also_arguments *also);
 
 /* Refuses, before anything is packed, what could not be written in the end: a mask or a width that a format cannot
  * have, and files that exist, unless output->replace. Without Megatron's format, refuses to replace a shard for which
@@ -54,8 +59,8 @@ int also_parse(const struct cli_command *command, struct also_arguments *also);
 enum tokmap_status also_check(const struct also_arguments *also, const struct also_output *output, uint32_t width,
                               bool masked, struct tokmap_error *error);
 
-/* Removes the files of older shards that would not fit the new ones, at the end of their commit. Statuses: OK,
- * ERROR_IO, ERROR_MEMORY. */
+/* Removes the files of older shards, sealed or not, that would not fit the new ones, at the end of their commit.
+ * Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status also_remove_old(struct also_arguments *also, const struct also_output *output,
                                    struct tokmap_error *error);
 

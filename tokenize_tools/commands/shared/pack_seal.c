@@ -12,7 +12,7 @@
 
 #define SEAL_THREADS_MOST 16 /* so that their memory stays below 150 MiB */
 
-int pack_seal_check(const struct cli_command *command, struct pack_seal *sealed, const char *also)
+int pack_seal_check(const struct cli_command *command, struct pack_seal *sealed)
 {
     uint64_t level = SEAL_LEVEL;
     if (!sealed->given)
@@ -21,9 +21,6 @@ int pack_seal_check(const struct cli_command *command, struct pack_seal *sealed,
         (!decimal_parse(sealed->text, strlen(sealed->text), &level) || !level || level > SEAL_LEVEL_MOST))
         return cli_misused(command, "--seal=LEVEL must be a level of zstd, 1 to %d; got '%s'", SEAL_LEVEL_MOST,
                            sealed->text);
-    if (also)
-        return cli_misused(command, "--also writes indexes of PREFIX.bin, which --seal compresses: leave out one of "
-                                    "them");
     sealed->seal.level = (int)level;
     struct tokmap_error error = {0};
     return sealed_load(NULL, &error) ? cli_failed(command->program, &error) : 0;

@@ -23,7 +23,7 @@ struct pack_seal {
 
 /* Reads the level, and loads libzstd before any work is done. Returns 0, or prints a message and returns the exit
  * status. */
-int pack_seal_check(const struct cli_command *command, struct pack_seal *sealed, const char *also);
+int pack_seal_check(const struct cli_command *command, struct pack_seal *sealed);
 
 /* Returns what pack_options.seal takes: NULL if the option was not given. */
 const struct shard_writer_seal *pack_seal_start(struct pack_seal *sealed, uint64_t threads, bool alone,
