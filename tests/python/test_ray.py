@@ -10,6 +10,7 @@ import tempfile
 import threading
 import time
 import unittest
+from contextlib import suppress
 from unittest import mock
 
 import tokmap
@@ -119,21 +120,23 @@ class RayPack(unittest.TestCase):
             self.pack("blocks1")
         self.check("blocks1", self.pack("blocks1", force=True))
 
-    def test_a_killed_actor(self):
+    def killing(self, name, call, begun=lambda name: True):
+        """Makes calls, each with a name of its own, until an actor was killed in one, once begun(name) was true, and
+        once more after that. Returns the name."""
         killed = []
         for attempt in range(10):
-            name, failed = f"killed{attempt}", []
+            full, failed = f"{name}{attempt}", []
 
             def work():
                 try:
-                    self.check(name, self.pack(name))
+                    call(full)
                 except BaseException as problem:
                     failed.append(problem)
 
             thread = threading.Thread(target=work)
             thread.start()
             while thread.is_alive() and len(killed) < 2:
-                for pid in descendants("ray::_Packer.pack")[:1]:
+                for pid in descendants("ray::_Packer.pack")[:1] if begun(full) else ():
                     try:
                         os.kill(pid, signal.SIGKILL)
                     except ProcessLookupError:
@@ -143,8 +146,152 @@ class RayPack(unittest.TestCase):
             thread.join()
             self.assertEqual(failed, [])
             if killed:
-                return
-        self.fail("no actor was seen at work")
+                return full
+        return self.fail("no actor was seen at work")
+
+    def test_a_killed_actor(self):
+        self.killing("killed", lambda name: self.check(name, self.pack(name)))
+
+    # ---- files of other projects ----
+
+    FORMATS = "megatron,llmc,datatrove,olmo,nanogpt"
+
+    @classmethod
+    def converted(cls, sealed):
+        """The files of all formats that the command makes of each shard, by what follows the name of the set. The
+        documents are packed from memory, since OLMo's list has the places in input files, where there are any."""
+        files = {}
+        for k in range(-(-DOCUMENTS // SHARD)):
+            tokmap.pack(cls.records[k * SHARD:(k + 1) * SHARD], cls.at(f"memory-{k}"), tokenizer=cls.tokenizer,
+                        eod=False, columns=["n"], force=True, progress=False)
+            for form in cls.FORMATS.split(","):
+                own = f".{form}" if form == "llmc" or sealed and form in ("megatron", "nanogpt") else ""
+                made = cls.at(f"made-{k}{own}")
+                subprocess.run([TOKMAP, "convert", "-q", "--force", "--to", form, "-o", made, cls.at(f"memory-{k}")],
+                               check=True, stderr=subprocess.PIPE)
+                for path in glob.glob(glob.escape(made) + ".*"):
+                    ending = os.path.basename(path)[len(f"made-{k}"):]
+                    with open(path, "rb") as file:
+                        files[f"-{k:05}{ending}"] = file.read()
+                    os.remove(path)
+        if not sealed:  # the tokens are those of the shard
+            files = {name: content for name, content in files.items() if name[6:] != ".bin"}
+        return files
+
+    def check_also(self, name, packed, sealed=False):
+        """All files of a set, byte for byte; of the shards themselves the content."""
+        wanted = self.converted(sealed)
+        count = -(-DOCUMENTS // SHARD)
+        shards = {f"-{k:05}{end}" for k in range(count) for end in (".bin.zst" if sealed else ".bin", ".tmx")}
+        self.assertEqual({entry[len(name):] for entry in os.listdir(self.folder)
+                          if entry == name or entry.startswith((name + "-", name + "."))},
+                         {"", *shards, *wanted})
+        for ending, content in wanted.items():
+            with open(self.at(name + ending), "rb") as file:
+                self.assertEqual(file.read(), content, ending)
+        for k in range(count):
+            with tokmap.Dataset(self.at(f"{name}-{k:05}")) as ours, tokmap.Dataset(self.at(f"plain-{k}")) as theirs:
+                self.assertEqual(ours.info.content, theirs.info.content)
+        self.assertEqual(packed.documents, DOCUMENTS)
+
+    def warned(self, name, **options):
+        """The documents have no EOD, so formats without an index of documents lose them, which is said."""
+        with self.assertWarnsRegex(UserWarning, "nanogpt has no index of documents, and [0-9]+ of them cannot be"):
+            return self.pack(name, **options)
+
+    def test_also(self):
+        packed = self.warned("beside", also=self.FORMATS)
+        self.check_also("beside", packed)
+        inodes = {os.stat(self.at(f"beside-00001.{end}")).st_ino for end in ("bin", "ds", "npy")}
+        self.assertEqual(len(inodes), 1)
+        with self.assertRaisesRegex(tokmap.ExistsError, "already exists"):
+            self.pack("beside", also=self.FORMATS)
+        with self.assertRaisesRegex(tokmap.ExistsError, "beside-00000.idx: this is an index of Megatron"):
+            self.pack("beside", also="olmo", force=True)
+        # Sealed shards share nothing. What a plain set had under other names does not stay.
+        packed = self.warned("beside", also=reversed(self.FORMATS.split(",")), seal=1, force=True)
+        self.check_also("beside", packed, sealed=True)
+        subprocess.run([TOKMAP, "verify", "-q", self.at("beside")], check=True)
+        self.check_also("beside", self.warned("beside", also=self.FORMATS, force=True))
+
+    def test_a_killed_actor_with_also(self):
+        """Actors are killed when the first shard has its files, so while others are converted."""
+        def work(name):
+            self.check_also(name, self.warned(name, also=self.FORMATS, seal=1), sealed=True)
+
+        name = self.killing("converted", work, lambda name: glob.glob(glob.escape(self.at(name)) + ".work/*.also"))
+        self.assertFalse(os.path.exists(self.at(name + ".work")))
+
+    def test_also_is_continued(self):
+        """A shard whose files are not all there when work ended gets them then, and no other is touched."""
+        with mock.patch("tokmap.ray._Set.finish", side_effect=KeyboardInterrupt), self.assertRaises(KeyboardInterrupt):
+            self.pack("parts", also=self.FORMATS)
+        with self.assertRaisesRegex(tokmap.MismatchError, "another also"):
+            self.pack("parts", resume=True, also="olmo")
+        work = self.at("parts.work")
+        before = {entry: os.stat(os.path.join(work, entry)).st_ino for entry in os.listdir(work)
+                  if not entry.startswith("parts-00002")}
+        os.remove(os.path.join(work, "parts-00002.also"))
+        os.remove(os.path.join(work, "parts-00002.npy"))
+        with open(os.path.join(work, "parts-00002.idx"), "wb"):  # another file of it was not finished
+            pass
+        finish = tokmap.ray._Set.finish
+
+        def compare(names, count, force):
+            for entry, inode in before.items():
+                self.assertEqual(os.stat(os.path.join(work, entry)).st_ino, inode, entry)
+            finish(names, count, force)
+
+        with mock.patch("tokmap.ray._Set.finish", compare):
+            self.check_also("parts", self.warned("parts", resume=True, also=self.FORMATS))
+
+    def test_a_command_that_outlives_its_actor(self):
+        """A command that reads the documents takes the end of a killed actor for their end. What it has made is not
+        taken for the shard."""
+        import ray
+        import tokmap.ray
+        records = [{"talk": [{"role": "user", "content": f"{i} ab " * 50},
+                             {"role": "assistant", "content": f"cd {i} " * 50}]} for i in range(8000)]
+        flags = {"single_word": False, "lstrip": False, "rstrip": False, "normalized": False, "special": True}
+        tokenizer = small(self.folder, "talk.json", [{"id": 11, "content": "<|im_start|>", **flags},
+                                                     {"id": 12, "content": "<|im_end|>", **flags}])
+        options = {"tokenizer": tokenizer, "eod": False, "messages_field": "talk", "chat_template": "chatml"}
+        wanted = tokmap.pack(records, self.at("talk"), progress=False, **options)
+
+        def work(name):
+            made = tokmap.ray.pack(ray.data.from_items(records, override_num_blocks=2), self.at(name), threads=1,
+                                   shard_documents=len(records), **options)
+            self.assertEqual((made.documents, made.tokens), (len(records), wanted.tokens))
+            with tokmap.Dataset(self.at(f"{name}-00000")) as ours:
+                self.assertEqual(ours.info.content, wanted.content)
+
+        def begun(name):  # some documents have been read and encoded
+            with suppress(FileNotFoundError):
+                return any(map(os.path.getsize, glob.glob(glob.escape(self.at(name)) + ".work/*.bin.partial")))
+
+        self.killing("talk", work, begun)
+
+    def test_the_lock_of_a_shard(self):
+        """An actor waits for a command that holds the lock of its shard, such as one of an actor that was killed."""
+        import fcntl
+        from tokmap.ray import _Packer
+        os.mkdir(self.at("lock"))
+        for end in ("bin", "tmx"):
+            shutil.copy(self.at(f"plain-0.{end}"), self.at(f"lock/shard.{end}"))
+        packer = _Packer(self.tokenizer, {"threads": 1}, None, ["olmo"])
+        with open(self.at("lock/shard.lock"), "w", encoding="utf-8") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            # A command that was given the descriptor holds the lock when the actor that started it is gone.
+            command = subprocess.Popen(["cat"], stdin=subprocess.PIPE, stdout=subprocess.DEVNULL,
+                                       pass_fds=(lock.fileno(),))
+        thread = threading.Thread(target=packer.pack, args=(self.at("lock/shard"), []))
+        thread.start()
+        thread.join(0.2)
+        self.assertTrue(thread.is_alive())
+        self.assertFalse(os.path.exists(self.at("lock/shard.npy")))
+        command.communicate()
+        thread.join()
+        self.assertTrue(os.path.exists(self.at("lock/shard.npy")) and os.path.exists(self.at("lock/shard.also")))
 
     def test_an_error_keeps_finished_shards(self):
         import tokmap.ray
@@ -241,7 +388,14 @@ class RayPack(unittest.TestCase):
                              (tokmap.RangeError, lambda: self.pack("x", shard_documents=0))):
             with self.assertRaises(wanted):
                 call()
-        for name in ("dedup", "exclude_ngrams", "split", "shuffle", "also", "shard_tokens"):
+        for wanted, options in (("'word2vec' is not a format", {"also": "olmo,word2vec"}),
+                                ("'' is not a format", {"also": "olmo,"}),
+                                ("'olmo' is named twice", {"also": ["olmo", "olmo"]}),
+                                ("with mask_field .* the files of olmo cannot",
+                                 {"also": "datatrove,olmo", "ids_field": "i", "mask_field": "m"})):
+            with self.assertRaisesRegex(tokmap.ArgumentError, f"^also: {wanted}"):
+                self.pack("x", **options)
+        for name in ("dedup", "exclude_ngrams", "split", "shuffle", "shard_tokens"):
             wanted = f"^{name}: ray.pack\\(\\) has no such option: .*(pass shard_documents|before|the command)"
             with self.assertRaisesRegex(tokmap.ArgumentError, wanted):
                 self.pack("x", **{name: "exact"})

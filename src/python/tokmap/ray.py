@@ -12,6 +12,18 @@ manifest is last:
 
     web.work/web-00000.bin   becomes   web-00000.bin;   then the .mask and the .tmx of each shard;   then web
 
+The files in web.work say how far the shard is, since only they outlive an actor. It has three steps, and each ends with
+the file that says so:
+
+    pack    web-00000.try-X.bin, .mask, .tmx   become   web-00000.bin, .mask, .tmx. A command that an actor has started
+            can outlive it, and take the end of its input for the end of the documents. What it makes then has the name
+            of its own attempt, which no other process looks at
+    seal    web-00000.bin.zst, without web-00000.bin
+    also    the files of other projects, and then web-00000.also, with the reports of `tokmap convert`
+
+Commands that seal and convert work on the shard itself. So they hold its lock, web-00000.lock, as long as they run, and
+the next actor waits for it.
+
 Importing this module does not import ray; pack() does.
 """
 from __future__ import annotations
@@ -19,6 +31,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+from contextlib import contextmanager, suppress
 from importlib import import_module
 
 from .dataset import Dataset
@@ -29,7 +42,7 @@ from ._library import number
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Iterable, Iterator
 
     from .hints import Path
 
@@ -37,6 +50,12 @@ _MOST = 100000  # shards of a set, as for the command
 _NOTE = "ray.json"
 _MOVING = "moving"
 _LEVEL = 6  # of zstd, as for the command
+# The files that each format of another project has beside a shard, in the order in which they get their names.
+_FORMATS = {"megatron": (".bin", ".idx"), "llmc": (".bin",),
+            "datatrove": (".ds.index", ".ds.metadata", ".ds.loss", ".ds"), "olmo": (".csv.gz", ".npy"),
+            "nanogpt": (".meta.json", ".bin")}
+_SHARD = (".bin", ".bin.zst", ".mask", ".tmx")
+_MASKED = ("mask_field", "labels_field", "prompt_field", "messages_field")  # the shards have a mask
 # Options of the command that need more than one shard at a time, and what to do instead.
 _ALL = "a shard is packed without the others, and this is about all of them; "
 _COMMAND = "write the documents to files, and pack them with the command, whose tasks run on many machines, too"
@@ -47,7 +66,6 @@ _NOT_HERE = {
                     "what is excluded is listed for the whole output; filter the dataset before, or " + _COMMAND),
     **dict.fromkeys(("split", "split_seed"), "an output is one set of shards; " + _COMMAND),
     **dict.fromkeys(("shuffle", "shuffle_memory"), _ALL + "shuffle the dataset before, with random_shuffle()"),
-    "also": "convert the shards afterwards, each with tokmap convert, or " + _COMMAND,
     "shard_tokens": "shards have so many documents; pass shard_documents",
     "unit_bytes": "shards have so many documents; pass shard_documents",
     "source": "the dataset is the source",
@@ -58,23 +76,34 @@ _NOT_HERE = {
 class _Packer:
     """What an actor does: it packs one shard at a time."""
 
-    def __init__(self, tokenizer: Tokenizer | str, options: dict[str, Any], level: int | None) -> None:
+    def __init__(self, tokenizer: Tokenizer | str, options: dict[str, Any], level: int | None,
+                 also: list[str]) -> None:
         self.tokenizer = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
         self.options = options
         self.level = level
+        self.also = also
 
     def pack(self, prefix: str, blocks: list[Any]) -> None:
-        """Packs tables of Arrow, of which each is fetched when it is needed, and seals the shard if asked to."""
-        if not _is_shard(prefix):
-            self._make(prefix, blocks)
-        if self.level is not None and not _is_sealed(prefix):
-            _seal(prefix, self.level, self.options["threads"])
-
-    def _make(self, prefix: str, blocks: list[Any]) -> None:
-        ray, pyarrow = import_module("ray"), import_module("pyarrow")
+        """Packs tables of Arrow, of which each is fetched when it is needed, and seals and converts the shard if asked
+        to."""
         if not os.path.isdir(os.path.dirname(prefix)):
             raise NotFoundError(f"{os.path.dirname(prefix)} does not exist on this node; the output must be on a file "
                                 "system that all nodes share", status="ERROR_NOT_FOUND", path=prefix)
+        with _locked(prefix) as lock:
+            if not _is_shard(prefix):
+                self._make(prefix, blocks)
+            if self.level is not None and not _is_sealed(prefix):
+                _seal(prefix, self.level, self.options["threads"], lock)
+            if self.also and not _is_converted(prefix):
+                _convert(prefix, self.also, self.level is not None, lock)
+
+    def _make(self, prefix: str, blocks: list[Any]) -> None:
+        ray, pyarrow = import_module("ray"), import_module("pyarrow")
+        folder, name = os.path.split(prefix)
+        for entry in os.listdir(folder):  # of an actor that was killed
+            if entry.startswith(name + ".try-"):
+                with suppress(FileNotFoundError):
+                    os.remove(os.path.join(folder, entry))
         tables = map(ray.get, blocks)
         first = next(tables)
 
@@ -83,8 +112,28 @@ class _Packer:
             for table in tables:
                 yield from table.to_batches()
 
-        pack_here(pyarrow.RecordBatchReader.from_batches(first.schema, batches()), prefix, tokenizer=self.tokenizer,
+        attempt = f"{prefix}.try-{os.urandom(8).hex()}"
+        pack_here(pyarrow.RecordBatchReader.from_batches(first.schema, batches()), attempt, tokenizer=self.tokenizer,
                   progress=False, force=True, **self.options)
+        for ending in (".bin", ".mask", ".tmx"):
+            if ending == ".tmx":
+                _sync(folder)
+            if os.path.exists(attempt + ending):
+                os.replace(attempt + ending, prefix + ending)
+
+
+@contextmanager
+def _locked(prefix: str) -> Iterator[int]:
+    """Holds the lock of a shard, which a command holds as well if it is given the descriptor. A file system without
+    locks has none: then a command that outlives its actor is an error of the next one, which says so."""
+    import fcntl
+    descriptor = os.open(prefix + ".lock", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o666)
+    try:
+        with suppress(OSError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield descriptor
+    finally:
+        os.close(descriptor)
 
 
 def _is_shard(prefix: str) -> bool:
@@ -97,8 +146,13 @@ def _is_sealed(prefix: str) -> bool:
     return os.path.exists(prefix + ".bin.zst") and not os.path.exists(prefix + ".bin")
 
 
-def _seal(prefix: str, level: int, threads: int | None) -> None:
-    """Runs tokmap seal, which continues what another process began."""
+def _is_converted(prefix: str) -> bool:
+    """Whether a shard has all of its files for other projects."""
+    return os.path.exists(prefix + ".also")
+
+
+def _run(wanted: str, arguments: list[str], lock: int) -> bytes:
+    """Runs a command, which holds the lock, too. Returns what it prints."""
     import subprocess
     try:
         from _tokmap_commands import _path as command_path
@@ -106,16 +160,45 @@ def _seal(prefix: str, level: int, threads: int | None) -> None:
     except ImportError:
         program = None
     if program is None:
-        raise ArgumentError("seal needs the command tokmap, which this installation lacks on a node: reinstall the "
-                            "package (pip install ./src/python), or build it (make)")
-    done = subprocess.run([program, "seal", "-q", f"--level={level}",
-                           *([] if threads is None else [f"--threads={threads}"]), "--", prefix],
-                          stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, check=False)
+        raise ArgumentError(f"{wanted} needs the command tokmap, which this installation lacks on a node: reinstall "
+                            "the package (pip install ./src/python), or build it (make)")
+    done = subprocess.run([program, *arguments], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                          stderr=subprocess.PIPE, check=False, pass_fds=(lock,))
     if done.returncode:
         raise TokmapError(done.stderr.decode("utf-8", "replace").strip() or
-                          f"tokmap seal ended with {done.returncode}", status="ERROR_IO", path=prefix)
+                          f"tokmap {arguments[0]} ended with {done.returncode}", status="ERROR_IO", path=arguments[-1])
+    return done.stdout
+
+
+def _seal(prefix: str, level: int, threads: int | None, lock: int) -> None:
+    """Runs tokmap seal, which continues what another process began."""
+    _run("seal", ["seal", "-q", f"--level={level}", *([] if threads is None else [f"--threads={threads}"]), "--",
+                  prefix], lock)
     if os.path.exists(prefix + ".bin"):  # a process was killed when only this was left to do
         os.remove(prefix + ".bin")
+
+
+def _own_name(form: str, sealed: bool) -> str:
+    """What a format adds to the name of a shard: PREFIX.bin is the shard's, so another .bin has a name of its own."""
+    return f".{form}" if form == "llmc" or sealed and ".bin" in _FORMATS[form] else ""
+
+
+def _endings(form: str, sealed: bool) -> list[str]:
+    """The endings of the files that a format has beside a shard, the shared .bin left out."""
+    own = _own_name(form, sealed)
+    return [own + ending for ending in _FORMATS[form] if own or ending != ".bin"]
+
+
+def _convert(prefix: str, also: list[str], sealed: bool, lock: int) -> None:
+    """Writes the files of other projects. An actor that was killed may have written some of them, which are replaced.
+    Other projects cannot read a shard without tokens, which has none of them."""
+    reports = {}
+    with Dataset(prefix) as dataset:
+        tokens = dataset.info.tokens
+    for form in also if tokens else ():
+        reports[form] = json.loads(_run("also", ["convert", "--json", "--force", "--progress=none", "--to", form, "-o",
+                                                 prefix + _own_name(form, sealed), "--", prefix], lock))
+    _write(prefix + ".also", json.dumps(reports))
 
 
 def _sync(path: str) -> None:
@@ -139,8 +222,10 @@ def _write(path: str, text: str) -> None:
 class _Set:
     """The names of a shard set."""
 
-    def __init__(self, out: Path) -> None:
+    def __init__(self, out: Path, also: list[str], sealed: bool) -> None:
         self.path = os.path.abspath(os.fspath(out))
+        self.also, self.sealed = also, sealed
+        self._owned = {*_SHARD, *(ending for form in also for kind in (False, True) for ending in _endings(form, kind))}
         self.folder, self.name = os.path.split(self.path)
         self.work = self.path + ".work"
 
@@ -191,13 +276,23 @@ class _Set:
         return [entry for entry in os.listdir(self.folder) if self._is_ours(entry)]
 
     def _is_ours(self, entry: str) -> bool:
-        """Whether an entry has the name of a shard's file."""
+        """Whether an entry has the name of a shard's file, or of one that is written for another project."""
+        return self._ending(entry) in self._owned
+
+    def _ending(self, entry: str) -> str | None:
+        """What follows the number of a shard in the name of a file."""
         number, dot, ending = entry[len(self.name) + 1:].partition(".")
-        return (entry.startswith(self.name + "-") and number.isdigit() and len(number) >= 5 and bool(dot)
-                and ending in ("bin", "tmx", "mask", "bin.zst"))
+        is_file = entry.startswith(self.name + "-") and number.isdigit() and len(number) >= 5
+        return dot + ending if is_file else None
 
     def _refuse_others(self) -> None:
-        """Refuses to replace what is not a set."""
+        """Refuses to replace what is not a set, or tokens for which another program has an index."""
+        if "megatron" not in self.also and not self.moving():
+            index = next((entry for entry in sorted(os.listdir(self.folder)) if self._ending(entry) == ".idx"), None)
+            if index is not None:
+                path = os.path.join(self.folder, index)
+                raise ExistsError(f"{path}: this is an index of Megatron for tokens that would be replaced; write it "
+                                  "again with also=\"megatron\", or remove it first", status="ERROR_EXISTS", path=path)
         if os.path.isdir(self.path):
             raise ExistsError(f"{self.path} is a folder, so it is not replaced; choose another name",
                               status="ERROR_EXISTS", path=self.path)
@@ -225,6 +320,17 @@ class _Set:
         shutil.rmtree(self.work)
         _sync(self.folder)
 
+    def lost(self, count: int) -> dict[str, int]:
+        """How many documents each format cannot find."""
+        sums = dict.fromkeys(self.also, 0)
+        for number in range(count if self.also else 0):
+            path = os.path.join(self.work, self.shard(number) + ".also")
+            # An earlier call may have been interrupted when it had nothing left to do but to remove these.
+            with suppress(FileNotFoundError), open(path, encoding="utf-8") as file:
+                for form, report in json.load(file).items():
+                    sums[form] += report["documents_lost"]
+        return sums
+
     def finish(self, count: int, force: bool) -> None:
         """Gives the shards their names. An older set is removed only now, when nothing else can fail but the storage.
         Each step is on storage before the next; what is done is not done again."""
@@ -232,7 +338,8 @@ class _Set:
             if force:
                 self._clear()
             _write(os.path.join(self.work, _MOVING), "")
-        for endings in ((".bin", ".bin.zst", ".mask"), (".tmx",)):
+        files = [ending for form in self.also for ending in _endings(form, self.sealed)]
+        for endings in ((*_SHARD[:-1], *files), _SHARD[-1:]):
             for number in range(count):
                 for ending in endings:
                     source = os.path.join(self.work, self.shard(number) + ending)
@@ -245,8 +352,8 @@ class _Set:
 
 
 def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shard_documents: int = 1_000_000,
-         threads: int | None = None, seal: bool | int = False, force: bool = False, resume: bool = False,
-         **options: Any) -> Packed:
+         threads: int | None = None, seal: bool | int = False, also: str | Iterable[str] = (), force: bool = False,
+         resume: bool = False, **options: Any) -> Packed:
     """Packs a ray.data.Dataset into a shard set: the manifest `out` and its shards out-00000, out-00001, and so on.
 
     dataset    its rows are the documents, in their order. It is computed once, into Ray's object store
@@ -257,7 +364,11 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     threads    how many encode on a node; None: one for each of its processors
     seal       True, or a level of zstd from 1 to 19 (True: 6): each shard is stored compressed, as tokmap seal does it,
                by the actor that has packed it
-    force      replaces an existing shard set once all shards are complete, and without resume also unfinished work
+    also       formats of other projects in which each shard is written, too, by the actor that has packed it: a list,
+               or a str such as "megatron,olmo", of megatron, llmc, datatrove, olmo, nanogpt. Their files are those of
+               the command's --also: they share the tokens of the shard, but for llmc, and with seal each has a copy
+    force      replaces an existing shard set, with its files of the formats in also, once all shards are complete, and
+               without resume also unfinished work
     resume     continues the unfinished work of a call that failed or was interrupted: its finished shards are kept. The
                dataset must be the same; only the number of its documents and the options are compared. Without it,
                unfinished work is an ExistsError
@@ -280,13 +391,16 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
         if name in _NOT_HERE:
             raise ArgumentError(f"{name}: ray.pack() has no such option: {_NOT_HERE[name]}")
     level = _LEVEL if seal is True else None if seal is False else number(seal, "seal", 1, 19)
-    names = _Set(out)
+    formats = _formats(also, options)
+    names = _Set(out, formats, level is not None)
     if not names.name or not os.path.isdir(names.folder):
         raise NotFoundError(f"{names.folder}: the folder of the output does not exist", status="ERROR_NOT_FOUND",
                             path=names.folder)
     if not isinstance(tokenizer, Tokenizer):
         known = os.fspath(tokenizer)
         tokenizer = Tokenizer(os.path.abspath(known) if os.path.exists(known) else known)
+    if "nanogpt" in formats and tokenizer.vocab_size > 65536:
+        raise ArgumentError("also: nanogpt's tokens have 2 bytes, but those of this tokenizer have 4; leave it out")
     data = dataset.materialize()
     documents = data.count()
     count = -(-documents // shard_documents)
@@ -296,29 +410,53 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
         raise ArgumentError(f"{documents} documents need {count} shards, more than {_MOST}; choose a larger "
                             "shard_documents")
     facts = {"tokenizer": tokenizer.fingerprint, "number of documents": documents, "shard_documents": shard_documents,
-             **({} if level is None else {"seal": level}),
+             **({} if level is None else {"seal": level}), **({"also": ",".join(formats)} if formats else {}),
              **{name: value if isinstance(value, (str, int, float, bool, type(None))) else repr(value)
                 for name, value in options.items()}}
     names.begin(facts, force, resume)
     options["threads"] = threads
-    is_made = _is_shard if level is None else _is_sealed
+
+    def is_complete(prefix: str) -> bool:
+        return _is_shard(prefix) and (level is None or _is_sealed(prefix)) and (not formats or _is_converted(prefix))
+
     missing = [k for k in range(count)
-               if not names.moving() and not is_made(os.path.join(names.work, names.shard(k)))]
+               if not names.moving() and not is_complete(os.path.join(names.work, names.shard(k)))]
     parts = data.split_at_indices([k * shard_documents for k in range(1, count)]) if count > 1 else [data]
     try:
-        _pack_shards(ray, names, tokenizer, options, level, {k: parts[k] for k in missing})
+        _pack_shards(ray, names, (tokenizer, options, level, formats), {k: parts[k] for k in missing})
     except ray.exceptions.RayTaskError as error:  # an error of the documents, not of Ray
         if isinstance(error.cause, TokmapError):
             raise error.cause from None
         raise
+    lost = names.lost(count)
     names.finish(count, force)
+    for form in formats:
+        if lost[form]:
+            import warnings
+            warnings.warn(f"{form} has no index of documents, and {lost[form]} of them cannot be found by their EOD or "
+                          "BOS: they lack it, or contain it elsewhere", stacklevel=2)
     made = _packed(names.path, 0)
     made.skipped = documents - made.documents
     return made
 
 
-def _pack_shards(ray: Any, names: _Set, tokenizer: Tokenizer, options: dict[str, Any], level: int | None,
-                 parts: dict[int, Any]) -> None:
+def _formats(also: str | Iterable[str], options: dict[str, Any]) -> list[str]:
+    """The formats of other projects, in one order, which differences in the order of the argument do not change."""
+    asked = [] if also == "" else also.split(",") if isinstance(also, str) else list(also)
+    for form in asked:
+        if form not in _FORMATS:
+            raise ArgumentError(f"also: {form!r} is not a format; name some of {', '.join(_FORMATS)}")
+        if asked.count(form) > 1:
+            raise ArgumentError(f"also: {form!r} is named twice")
+    masked = next((name for name in _MASKED if options.get(name) is not None), None)
+    for form in asked:
+        if masked is not None and form != "datatrove":
+            raise ArgumentError(f"also: with {masked} the documents have masks, and the files of {form} cannot have "
+                                "one; leave it out, or convert the shards later with `tokmap convert --drop-mask`")
+    return [form for form in _FORMATS if form in asked]
+
+
+def _pack_shards(ray: Any, names: _Set, arguments: tuple[Any, ...], parts: dict[int, Any]) -> None:
     """Gives each actor one shard after the other."""
     affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
@@ -329,7 +467,7 @@ def _pack_shards(ray: Any, names: _Set, tokenizer: Tokenizer, options: dict[str,
     for node in nodes[:len(parts)]:
         strategy = affinity(node, soft=True)
         actors.append(packer.options(num_cpus=0, max_restarts=-1, max_task_retries=-1,
-                                     scheduling_strategy=strategy).remote(tokenizer, options, level))
+                                     scheduling_strategy=strategy).remote(*arguments))
     working: dict[Any, Any] = {}
     try:
         waiting = list(parts.items())
