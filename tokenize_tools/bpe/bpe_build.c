@@ -577,7 +577,7 @@ static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bp
         if (model->byte_ids[byte] != BPE_NONE)
             splits[model->byte_ids[byte]].made = BPE_ATOM;
     if (!status && !twice)
-        known = bpe_splits_find(&listed, source->merges, source->merge_count, rise, splits);
+        known = bpe_splits_find(&listed, source->merges, source->merge_count, rise, os_processors(), splits);
     if (!status)
         status = add_splits(model, source, splits, known, &listed, error);
     if (!status)

@@ -40,9 +40,9 @@ struct bpe_split {
 
 /* Finds the splits of tokens. listed: a model that has only its table of pairs, with all merges of the list and no pair
  * twice; the rank of a merge is its place in the list, or, with by_result, the id that it makes, which then must grow
- * along the list. splits: by id; atoms are BPE_ATOM, all others zero; those that are found are filled in. Returns how
- * many. */
+ * along the list. threads: how many, at least 1, may share a long list; the result does not depend on it. splits: by
+ * id; atoms are BPE_ATOM, all others zero; those that are found are filled in. Returns how many. */
 uint32_t bpe_splits_find(const struct bpe_model *listed, const struct bpe_merge *merges, uint32_t count, bool by_result,
-                         struct bpe_split *splits);
+                         uint32_t threads, struct bpe_split *splits);
 
 #endif

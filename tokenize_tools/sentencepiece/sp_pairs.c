@@ -330,7 +330,8 @@ static enum tokmap_status keep_splits(struct pairing *pairing, const struct bpe_
     if (!merges || pairing->twice)
         return table_new(builder, source->vocabulary, NULL);
     struct bpe_split *splits = splits_new(builder);
-    const uint32_t known = splits ? bpe_splits_find(listed, merges, source->merge_count, false, splits) : 0;
+    const uint32_t known =
+        splits ? bpe_splits_find(listed, merges, source->merge_count, false, os_processors(), splits) : 0;
     struct bpe_merge *kept = splits ? os_memory_large(((size_t)known + 1) * sizeof *kept) : NULL;
     struct pair_list list = {.merges = kept, .by_result = true};
     for (uint32_t i = 0; kept && i < source->merge_count; i++)
