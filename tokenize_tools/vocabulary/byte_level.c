@@ -10,6 +10,7 @@
 
 #include "bpe/bpe_build.h"
 #include "bpe/bpe_engine.h"
+#include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
@@ -47,44 +48,108 @@ static uint32_t token_bytes(const struct text_entry *entry, uint8_t *into)
     return made;
 }
 
-/* Fills bytes and offsets with the tokens that stand for bytes, and parts->texts with the others. */
-static enum tokmap_status texts_build(struct building *building)
+/* ---- texts ----
+ *
+ * The ids are divided into parts, and several threads fill them. Where the bytes of a part begin is known only when the
+ * parts before it are filled. So each is filled where it would begin if all characters before it took as many bytes as
+ * in the file, which is later, and is moved then. */
+
+#define PARTS_MOST 4u
+#define PART_LEAST 16384u /* ids that make a thread worth its start */
+
+struct texts_part {
+    uint32_t from, to;   /* ids */
+    size_t begin;        /* where its bytes are filled in */
+    uint32_t used;       /* bytes; until the parts are joined, offsets count from 0 in each */
+    size_t others;       /* tokens that do not stand for bytes, */
+    size_t others_bytes; /* and their bytes */
+    bool has[256];
+};
+
+struct texts_parts {
+    struct building *building;
+    uint32_t count, next; /* next: the first part that no thread has taken */
+    struct texts_part parts[PARTS_MOST];
+};
+
+static void part_fill(const struct building *building, struct texts_part *shared)
 {
     const struct text_table *vocabulary = &building->model->vocabulary;
-    struct pipeline_parts *parts = building->parts;
-    size_t total = 1, others = 0, other_bytes = 1;
-    for (uint32_t i = 0; i < vocabulary->count; i++)
-        total += vocabulary->entries[i].bytes;
-    if (total > UINT32_MAX)
-        return error_set(
-            building->error, TOKMAP_ERROR_LIMIT, building->path, TOKMAP_NO_OFFSET,
-            "the tokens of the vocabulary have %zu bytes, but tokmap can read at most 4 GiB; use a smaller vocabulary",
-            total - 1);
-    building->bytes = os_memory_large(total + 16);
-    building->offsets = os_memory_large(((size_t)parts->vocabulary + 1) * sizeof *building->offsets);
-    if (!building->bytes || !building->offsets)
-        return error_set_memory(building->error, "a vocabulary", total);
-    uint32_t used = 0;
-    for (uint32_t id = 0; id < parts->vocabulary; id++) {
+    struct texts_part part = *shared; /* a copy, because another thread writes to the cache line beside it */
+    uint8_t *bytes = building->bytes + part.begin;
+    for (uint32_t id = part.from; id < part.to; id++) {
         const struct text_entry *entry = text_table_by_id(vocabulary, id);
-        const uint32_t bytes = entry ? token_bytes(entry, building->bytes + used) : 0;
-        building->offsets[id] = used;
-        if (bytes == 1)
-            building->has[building->bytes[used]] = true;
-        used += bytes;
-        if (entry && !bytes) {
-            others++;
-            other_bytes += entry->bytes;
+        const uint32_t count = entry ? token_bytes(entry, bytes + part.used) : 0;
+        building->offsets[id] = part.used;
+        if (count == 1)
+            part.has[bytes[part.used]] = true;
+        part.used += count;
+        if (entry && !count) {
+            part.others++;
+            part.others_bytes += entry->bytes;
         }
     }
-    building->offsets[parts->vocabulary] = used;
+    *shared = part;
+}
+
+static void parts_run(void *user, uint32_t number)
+{
+    struct texts_parts *all = user;
+    uint32_t part;
+    while ((part = __atomic_fetch_add(&all->next, 1, __ATOMIC_RELAXED)) < all->count)
+        part_fill(all->building, &all->parts[part]);
+}
+
+/* Divides the ids, and says where the bytes of each part may begin. Returns the bytes of all. */
+static size_t parts_divide(struct texts_parts *all, const struct text_table *vocabulary, uint32_t ids)
+{
+    size_t total = 0, bytes[PARTS_MOST] = {0};
+    all->count = (uint32_t)min64(min64(os_processors(), PARTS_MOST), 1 + ids / PART_LEAST);
+    const uint32_t each = ids / all->count + 1;
+    for (uint32_t i = 0; i < vocabulary->count; i++)
+        bytes[vocabulary->entries[i].id / each] += vocabulary->entries[i].bytes;
+    for (uint32_t i = 0; i < all->count; i++) {
+        all->parts[i].from = (uint32_t)min64(i * (uint64_t)each, ids);
+        all->parts[i].to = (uint32_t)min64((i + 1) * (uint64_t)each, ids);
+        all->parts[i].begin = total;
+        total += bytes[i];
+    }
+    return total;
+}
+
+/* Makes the parts follow each other. */
+static void parts_join(struct texts_parts *all)
+{
+    struct building *building = all->building;
+    uint32_t used = 0;
+    for (uint32_t i = 0; i < all->count; i++) {
+        const struct texts_part *part = &all->parts[i];
+        memmove(building->bytes + used, building->bytes + part->begin, part->used);
+        for (uint32_t id = part->from; used && id < part->to; id++)
+            building->offsets[id] += used;
+        for (uint32_t byte = 0; byte < 256; byte++)
+            building->has[byte] |= part->has[byte];
+        used += part->used;
+    }
+    building->offsets[building->parts->vocabulary] = used;
+}
+
+/* Copies the tokens that do not stand for bytes. */
+static enum tokmap_status others_build(const struct building *building, const struct texts_parts *all)
+{
+    struct pipeline_parts *parts = building->parts;
+    size_t others = 0, bytes = 1;
+    for (uint32_t i = 0; i < all->count; i++) {
+        others += all->parts[i].others;
+        bytes += all->parts[i].others_bytes;
+    }
     parts->texts = malloc((others + 1) * sizeof *parts->texts);
-    parts->text_bytes = malloc(other_bytes);
+    parts->text_bytes = malloc(bytes);
     if (!parts->texts || !parts->text_bytes)
-        return error_set_memory(building->error, "a vocabulary", other_bytes);
+        return error_set_memory(building->error, "a vocabulary", bytes);
     uint8_t *place = parts->text_bytes;
-    for (uint32_t id = 0; id < parts->vocabulary; id++) {
-        const struct text_entry *entry = text_table_by_id(vocabulary, id);
+    for (uint32_t id = 0; id < parts->vocabulary && others; id++) {
+        const struct text_entry *entry = text_table_by_id(&building->model->vocabulary, id);
         if (!entry || building->offsets[id] != building->offsets[id + 1])
             continue;
         memcpy(place, entry->text, entry->bytes);
@@ -92,6 +157,26 @@ static enum tokmap_status texts_build(struct building *building)
         place += entry->bytes;
     }
     return TOKMAP_OK;
+}
+
+/* Fills bytes and offsets with the tokens that stand for bytes, and parts->texts with the others. */
+static enum tokmap_status texts_build(struct building *building)
+{
+    struct texts_parts all = {.building = building};
+    const uint32_t ids = building->parts->vocabulary;
+    const size_t total = 1 + parts_divide(&all, &building->model->vocabulary, ids);
+    if (total > UINT32_MAX)
+        return error_set(
+            building->error, TOKMAP_ERROR_LIMIT, building->path, TOKMAP_NO_OFFSET,
+            "the tokens of the vocabulary have %zu bytes, but tokmap can read at most 4 GiB; use a smaller vocabulary",
+            total - 1);
+    building->bytes = os_memory_large(total + 16);
+    building->offsets = os_memory_large(((size_t)ids + 1) * sizeof *building->offsets);
+    if (!building->bytes || !building->offsets)
+        return error_set_memory(building->error, "a vocabulary", total);
+    os_threads_share("tokmap-texts", all.count, parts_run, &all);
+    parts_join(&all);
+    return others_build(building, &all);
 }
 
 /* Copies the merges whose two parts stand for bytes, or takes over the list if all do. */
