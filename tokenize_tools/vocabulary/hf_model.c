@@ -66,6 +66,7 @@ static bool no_memory(struct json_file *file, size_t bytes)
 /* Tokens that were parsed, and whose slots were prefetched, but that are not in the table yet. */
 struct tokens_waiting {
     struct text_entry tokens[TOKENS_WAITING];
+    uint64_t hashes[TOKENS_WAITING];
     const char *at[TOKENS_WAITING]; /* position in the file, for messages */
     uint32_t count;
 };
@@ -95,7 +96,7 @@ static bool tokens_add(struct json_file *file, struct text_table *vocabulary, st
 {
     for (uint32_t i = 0; i < waiting->count; i++) {
         const struct text_entry *token = &waiting->tokens[i];
-        const enum text_added added = text_table_add(vocabulary, token->text, token->bytes, token->id);
+        const enum text_added added = text_table_add_hashed(vocabulary, token, waiting->hashes[i]);
         if (added == TEXT_ADDED)
             continue;
         if (added != TEXT_NO_MEMORY)
@@ -151,13 +152,25 @@ static struct json_scan scan_from(const struct json_scan *scan, const char *at)
 
 /* ---- the vocabulary ---- */
 
+/* The first thread parses this many of FIRST_OF bytes of the vocabulary. Then it adds the tokens of the second thread,
+ * too, which takes it about as long as the second thread needs to parse what it has more. */
+#define FIRST_PARSES 2
+#define FIRST_OF 5
+
+/* A token that the second thread has parsed. */
+struct rest_token {
+    struct text_entry entry;
+    uint64_t hash; /* in the vocabulary */
+};
+
 /* The rest of the vocabulary, which the second thread reads. */
 struct tokens_rest {
     struct json_file file;
-    const char *begin; /* the comma before its first member */
-    uint64_t bytes;    /* about as many as its members have: those of the members before it */
+    const struct text_table *vocabulary; /* to which the first thread adds tokens meanwhile */
+    const char *begin;                   /* the comma before its first member */
+    uint64_t bytes;                      /* about as many as its members have */
     const char *field;
-    struct text_entry *tokens;
+    struct rest_token *tokens;
     uint32_t count, room;
     struct os_thread *thread;
     uint32_t unwanted;
@@ -177,8 +190,9 @@ static bool has_members(const char *at, const char *end)
     return false;
 }
 
-/* Guesses where a member ends, near the middle of the object: at a comma between a digit and a quote. The end of the
- * object is guessed, too: from there on, other things than numbers have names. NULL: there is no such place. */
+/* Guesses where a member ends, behind the part of the object that the first thread is to parse: at a comma between a
+ * digit and a quote. The end of the object is guessed, too: from there on, other things than numbers have names. NULL:
+ * there is no such place. */
 static const char *tokens_guess(const struct json_scan *scan)
 {
     const char *first = scan->at, *last = scan->end;
@@ -188,7 +202,7 @@ static const char *tokens_guess(const struct json_scan *scan)
     }
     if ((size_t)(first - scan->at) < SHARED_LEAST)
         return NULL;
-    const char *at = scan->at + (first - scan->at) / 2, *const end = at + GUESS_BYTES;
+    const char *at = scan->at + (first - scan->at) / FIRST_OF * FIRST_PARSES, *const end = at + GUESS_BYTES;
     for (; (at = memchr(at, ',', (size_t)(end - at))); at++) {
         const char *next = space_skip(at + 1, end);
         if (at[-1] >= '0' && at[-1] <= '9' && next < end && *next == '"')
@@ -203,7 +217,7 @@ static bool rest_grow(struct tokens_rest *rest)
     const uint64_t read = max64((uint64_t)(rest->file.scan.at - rest->begin), 1);
     const uint64_t guess = max64(2 * (uint64_t)rest->room, rest->count * rest->bytes / read + rest->count / 8);
     const uint32_t room = rest->room ? (uint32_t)min64(guess, BPE_IDS - 1) : 4096;
-    struct text_entry *grown = room > rest->room ? os_memory_large(room * sizeof *grown) : NULL;
+    struct rest_token *grown = room > rest->room ? os_memory_large(room * sizeof *grown) : NULL;
     if (!grown)
         return false;
     if (rest->count)
@@ -221,26 +235,29 @@ static void tokens_run(void *user)
     while (json_member(&rest->file.scan, &name)) {
         if (rest->count == rest->room && !rest_grow(rest))
             return;
+        struct rest_token *token = &rest->tokens[rest->count];
         if (__atomic_load_n(&rest->unwanted, __ATOMIC_RELAXED) ||
-            !token_parse(&rest->file, &name, rest->field, &rest->tokens[rest->count]))
+            !token_parse(&rest->file, &name, rest->field, &token->entry))
             return;
+        token->hash = text_table_hash(rest->vocabulary, token->entry.text, token->entry.bytes);
         rest->count++;
     }
     rest->good = !rest->file.scan.fault.reason;
 }
 
-/* Starts the second thread, if that is worth it and possible. Returns NULL if it is not started. */
-static struct tokens_rest *tokens_start(const struct json_file *file, const char *field)
+/* Starts the second thread at the comma `begin`. Returns NULL if it is not started. */
+static struct tokens_rest *tokens_start(const struct json_file *file, const struct text_table *vocabulary,
+                                        const char *field, const char *begin)
 {
-    const char *begin = os_processors() > 1 ? tokens_guess(&file->scan) : NULL;
-    struct tokens_rest *rest = begin ? calloc(1, sizeof *rest) : NULL;
+    struct tokens_rest *rest = calloc(1, sizeof *rest);
     if (!rest)
         return NULL;
     rest->file.path = file->path;
     rest->file.scan = scan_from(&file->scan, begin);
+    rest->vocabulary = vocabulary;
     rest->begin = begin;
     rest->field = field;
-    rest->bytes = (uint64_t)(begin - file->scan.at);
+    rest->bytes = (uint64_t)(begin - file->scan.at) / FIRST_PARSES * (FIRST_OF - FIRST_PARSES);
     if (!os_thread_start(&rest->thread, "tokmap-tokens", tokens_run, rest))
         return rest;
     free(rest);
@@ -268,7 +285,8 @@ static bool tokens_take(struct json_file *file, struct text_table *vocabulary, c
         struct text_entry *token = &waiting.tokens[waiting.count];
         if (!token_parse(file, &name, field, token))
             return false;
-        text_table_prefetch(vocabulary, token->text, token->bytes);
+        waiting.hashes[waiting.count] = text_table_hash(vocabulary, token->text, token->bytes);
+        text_table_prefetch(vocabulary, waiting.hashes[waiting.count]);
         waiting.at[waiting.count++] = file->scan.at;
         if (waiting.count == TOKENS_WAITING && !tokens_add(file, vocabulary, &waiting, field))
             return false;
@@ -290,10 +308,10 @@ static bool tokens_append(struct json_file *file, struct text_table *vocabulary,
 {
     text_arena_join(&file->arena, &rest->file.arena);
     for (uint32_t i = 0; i < rest->count; i++) {
-        const struct text_entry *token = &rest->tokens[i];
-        for (uint32_t k = i; i % TOKENS_WAITING == 0 && k < rest->count && k < i + TOKENS_WAITING; k++)
-            text_table_prefetch(vocabulary, rest->tokens[k].text, rest->tokens[k].bytes);
-        const enum text_added added = text_table_add(vocabulary, token->text, token->bytes, token->id);
+        const struct text_entry *token = &rest->tokens[i].entry;
+        if (rest->count - i > TOKENS_WAITING)
+            text_table_prefetch(vocabulary, rest->tokens[i + TOKENS_WAITING].hash);
+        const enum text_added added = text_table_add_hashed(vocabulary, token, rest->tokens[i].hash);
         if (added == TEXT_ADDED)
             continue;
         struct json_string name;
@@ -314,11 +332,13 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has %s twice; it is damaged", field);
     if (!json_enter_object(&file->scan))
         return false;
-    struct tokens_rest *rest = tokens_start(file, field);
-    const char *stop = rest ? rest->begin : NULL; /* half of the vocabulary is before it */
-    const uint64_t bytes = (uint64_t)((stop ? stop : file->scan.end) - file->scan.at);
-    bool good = text_table_reserve(vocabulary, stop ? 2 * bytes / BYTES_A_MEMBER : bytes / BYTES_A_TOKEN) ||
+    const char *begin = os_processors() > 1 ? tokens_guess(&file->scan) : NULL;
+    const uint64_t bytes = (uint64_t)((begin ? begin : file->scan.end) - file->scan.at);
+    bool good = text_table_reserve(vocabulary, begin ? bytes * FIRST_OF / (FIRST_PARSES * BYTES_A_MEMBER)
+                                                     : bytes / BYTES_A_TOKEN) ||
                 no_memory(file, (size_t)bytes);
+    struct tokens_rest *rest = good && begin ? tokens_start(file, vocabulary, field, begin) : NULL;
+    const char *stop = rest ? begin : NULL;
     good = good && tokens_take(file, vocabulary, field, stop);
     if (good && stop && file->scan.at == stop)
         good = tokens_fit(rest) ? tokens_append(file, vocabulary, rest) : tokens_take(file, vocabulary, field, NULL);

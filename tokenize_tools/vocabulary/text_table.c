@@ -92,28 +92,35 @@ bool text_table_reserve(struct text_table *table, uint64_t count)
     return table->slots || resize(table, bits);
 }
 
-void text_table_prefetch(const struct text_table *table, const uint8_t *text, uint32_t bytes)
+void text_table_prefetch(const struct text_table *table, uint64_t hash)
 {
-    if (table->slots)
-        __builtin_prefetch(&table->slots[place_of(table, table_hash(table->key, text, bytes))], 1);
+    __builtin_prefetch(&table->slots[place_of(table, hash)], 1);
+}
+
+enum text_added text_table_add_hashed(struct text_table *table, const struct text_entry *text, uint64_t hash)
+{
+    assert(!table->by_id && table->slots);
+    if (table->count == TEXT_TABLE_MOST)
+        return TEXT_FULL;
+    if (table->count == table->room && !resize(table, table->slot_bits + 1))
+        return TEXT_NO_MEMORY;
+    const uint64_t mask = (UINT64_C(1) << table->slot_bits) - 1;
+    uint64_t *slot = slot_of(table, text->text, text->bytes, hash);
+    table->passed += ((uint64_t)(slot - table->slots) - place_of(table, hash)) & mask;
+    if (*slot)
+        return TEXT_DUPLICATE;
+    table->entries[table->count++] = *text;
+    *slot = hash >> 32 << 32 | table->count;
+    table->ids = text->id >= table->ids ? text->id + 1 : table->ids;
+    return TEXT_ADDED;
 }
 
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id)
 {
-    assert(!table->by_id);
-    if (table->count == TEXT_TABLE_MOST)
-        return TEXT_FULL;
-    if (table->count == table->room && !resize(table, table->slots ? table->slot_bits + 1 : SLOT_BITS))
+    const struct text_entry entry = {text, bytes, id};
+    if (!table->slots && !resize(table, SLOT_BITS))
         return TEXT_NO_MEMORY;
-    const uint64_t hash = table_hash(table->key, text, bytes), mask = (UINT64_C(1) << table->slot_bits) - 1;
-    uint64_t *slot = slot_of(table, text, bytes, hash);
-    table->passed += ((uint64_t)(slot - table->slots) - place_of(table, hash)) & mask;
-    if (*slot)
-        return TEXT_DUPLICATE;
-    table->entries[table->count++] = (struct text_entry){text, bytes, id};
-    *slot = hash >> 32 << 32 | table->count;
-    table->ids = id >= table->ids ? id + 1 : table->ids;
-    return TEXT_ADDED;
+    return text_table_add_hashed(table, &entry, text_table_hash(table, text, bytes));
 }
 
 uint32_t text_table_find(const struct text_table *table, const uint8_t *text, uint32_t bytes)

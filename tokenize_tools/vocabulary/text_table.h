@@ -46,11 +46,18 @@ void text_table_free(struct text_table *table);
 /* Allocates memory for about `count` texts, so that the table need not grow; a guess is enough. Does nothing if the
  * table has memory already. Returns false if memory is lacking. */
 bool text_table_reserve(struct text_table *table, uint64_t count);
-/* Prefetches the slot of a text that text_table_add will be called with soon. Needs text_table_reserve to have any
- * effect. */
-void text_table_prefetch(const struct text_table *table, const uint8_t *text, uint32_t bytes);
 /* Adds a text with its id, unless the table contains the text. */
 enum text_added text_table_add(struct text_table *table, const uint8_t *text, uint32_t bytes, uint32_t id);
+/* The hash of a text, for the calls below. The table has memory (text_table_reserve). Any thread may compute it, also
+ * while texts are added. */
+static inline uint64_t text_table_hash(const struct text_table *table, const uint8_t *text, uint32_t bytes)
+{
+    return table_hash(table->key, text, bytes);
+}
+/* Prefetches the slot of a text that will be added soon. */
+void text_table_prefetch(const struct text_table *table, uint64_t hash);
+/* text_table_add for a text whose hash is known. It does not read the text, unless one of equal hash is there. */
+enum text_added text_table_add_hashed(struct text_table *table, const struct text_entry *text, uint64_t hash);
 /* Returns the id of a text, or TEXT_NONE if the table does not contain it. */
 uint32_t text_table_find(const struct text_table *table, const uint8_t *text, uint32_t bytes);
 
