@@ -78,16 +78,17 @@ static bool same_key(struct bpe_key a, struct bpe_key b)
 }
 
 /* Adds an entry to its bucket. If both places are taken, one of their entries moves to the neighboring bucket, where
- * only entry_find() looks, and an entry there is lost. */
-static void entry_add(struct bpe_state *state, uint32_t at, struct bpe_key key, const uint64_t value[2])
+ * only entry_find() looks, and an entry there is lost. victim: counts these cases, which decide in turn. */
+static void entry_add(struct bpe_state *state, uint32_t *victim, uint32_t at, struct bpe_key key,
+                      const uint64_t value[2])
 {
     struct bpe_bucket *home = &state->buckets[at], *beside = &state->buckets[at ^ 1];
     uint32_t way = 0;
     while (way < 2 && home->keys[way].high)
         way++;
     if (way == 2) {
-        way = state->victim++ & 1;
-        const uint32_t other = !beside->keys[0].high ? 0 : !beside->keys[1].high ? 1 : state->victim >> 1 & 1;
+        way = (*victim)++ & 1;
+        const uint32_t other = !beside->keys[0].high ? 0 : !beside->keys[1].high ? 1 : *victim >> 1 & 1;
         entry_swap(home, way, beside, other);
     }
     home->keys[way] = key;
@@ -324,7 +325,7 @@ static void keep_entry(struct bpe_state *state, uint32_t at, struct bpe_key key,
         long_add(state, bpe_short_hash(state->seed, key), (const uint8_t *)&key, key.high >> 56, ids, count);
     const struct bpe_bucket *home = &state->buckets[at];
     if (!same_key(home->keys[0], key) && !same_key(home->keys[1], key)) /* else the second cache had lost its ids */
-        entry_add(state, at, key, value);
+        entry_add(state, &state->victim, at, key, value);
 }
 
 size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_t to, void *tokens)
@@ -694,22 +695,61 @@ enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piec
     return bpe_state_check(state, state->scratch.bytes, error);
 }
 
-/* Fills the first cache with the model's seeds. Their buckets are scattered, so several are prefetched at once. */
-static void add_seeds(struct bpe_state *state)
+/* The buckets are divided into parts, and a large vocabulary's seeds are added by two threads: each goes through all
+ * seeds, and adds those of its part, whose memory it touches first. Each part has its own count of victims, also if one
+ * thread does it all, so that the result is the same. */
+#define SEED_PART_BITS 1u
+#define SEED_PARTS (1u << SEED_PART_BITS)
+#define SEEDS_SHARED 16384u /* seeds that make a thread worth its start */
+
+struct seeding {
+    struct bpe_state *state;
+    uint32_t next; /* the first part that no thread has taken */
+};
+
+/* Adds the seeds of the parts from `part` to before `end`. The buckets are scattered, so several are prefetched at
+ * once. */
+static void seeds_add(struct bpe_state *state, uint32_t part, uint32_t end)
 {
     enum { TOGETHER = 64 };
     const struct bpe_model *model = state->model;
-    uint32_t at[TOGETHER];
-    for (uint32_t i = 0; i < model->seed_count; i += TOGETHER) {
-        const struct bpe_entry *seeds = model->seeds + i;
-        const uint32_t count = (uint32_t)min64(model->seed_count - i, TOGETHER);
-        for (uint32_t k = 0; k < count; k++) {
-            at[k] = bpe_bucket_of(state, seeds[k].key);
-            __builtin_prefetch(&state->buckets[at[k]], 1);
+    const uint32_t shift = BPE_BUCKET_BITS - SEED_PART_BITS;
+    uint32_t victims[SEED_PARTS] = {0};
+    struct {
+        uint32_t at;
+        const struct bpe_entry *seed;
+    } few[TOGETHER];
+    for (uint32_t i = 0; i < model->seed_count;) {
+        uint32_t count = 0;
+        for (; i < model->seed_count && count < TOGETHER; i++) {
+            const uint32_t at = bpe_bucket_of(state, model->seeds[i].key);
+            few[count].at = at;
+            few[count].seed = &model->seeds[i];
+            count += at >> shift >= part && at >> shift < end;
         }
         for (uint32_t k = 0; k < count; k++)
-            entry_add(state, at[k], seeds[k].key, seeds[k].value);
+            __builtin_prefetch(&state->buckets[few[k].at], 1);
+        for (uint32_t k = 0; k < count; k++)
+            entry_add(state, &victims[few[k].at >> shift], few[k].at, few[k].seed->key, few[k].seed->value);
     }
+}
+
+static void seeding_run(void *user, uint32_t number)
+{
+    struct seeding *seeding = user;
+    uint32_t part;
+    while ((part = __atomic_fetch_add(&seeding->next, 1, __ATOMIC_RELAXED)) < SEED_PARTS)
+        seeds_add(seeding->state, part, part + 1);
+}
+
+/* Fills the first cache with the model's seeds. */
+static void add_seeds(struct bpe_state *state)
+{
+    struct seeding seeding = {.state = state};
+    if (state->model->seed_count >= SEEDS_SHARED && os_processors() > 1)
+        os_threads_share("tokmap-seeds", SEED_PARTS, seeding_run, &seeding);
+    else
+        seeds_add(state, 0, SEED_PARTS);
 }
 
 enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model *model, enum cpu_variant variant,
