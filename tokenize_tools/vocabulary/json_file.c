@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/error.h"
+#include "platform/os.h"
 #include "text/utf8.h"
 
 #define BLOCK_BYTES ((size_t)64 << 10)
@@ -60,6 +62,59 @@ void text_arena_shrink(struct text_arena *arena, const uint8_t *end, size_t byte
         arena->blocks->used -= bytes;
 }
 
+/* ---- the check of the text ----
+ *
+ * A long text is checked by several threads, each of which takes one piece after the other. A piece begins where a
+ * sequence of a valid text does: not at a continuation byte, of which a valid text has at most three in a row. So the
+ * text is valid if all pieces are, and only then. Where the first fault is matters only if there is one; then one
+ * thread looks for it. */
+
+#define CHECKED_BYTES ((size_t)1 << 20)
+#define CHECKERS_MOST 4u
+
+struct checking {
+    const char *text;
+    size_t count;
+    uint32_t next; /* the first piece that no thread has taken */
+    uint32_t faulty;
+};
+
+/* Where piece `number` begins; `count` for those after the last one. */
+static size_t piece_begin(const struct checking *checking, uint64_t number)
+{
+    if (number * CHECKED_BYTES >= checking->count)
+        return checking->count;
+    const size_t at = number * CHECKED_BYTES;
+    size_t back = 0;
+    while (back < 3 && back < at && ((unsigned char)checking->text[at - back] & 0xC0) == 0x80)
+        back++;
+    return at - back;
+}
+
+static void checking_run(void *user, uint32_t number)
+{
+    struct checking *checking = user;
+    while (!__atomic_load_n(&checking->faulty, __ATOMIC_RELAXED)) {
+        const uint64_t piece = __atomic_fetch_add(&checking->next, 1, __ATOMIC_RELAXED);
+        const size_t from = piece_begin(checking, piece), count = piece_begin(checking, piece + 1) - from;
+        if (!count)
+            return;
+        if (utf8_valid_prefix(checking->text + from, count) < count)
+            __atomic_store_n(&checking->faulty, 1, __ATOMIC_RELAXED);
+    }
+}
+
+/* Returns the number of bytes before the first fault; `count` if there is none. */
+static size_t valid_prefix(const char *text, size_t count)
+{
+    struct checking checking = {.text = text, .count = count};
+    const uint64_t threads = min64(min64(os_processors(), CHECKERS_MOST), count / CHECKED_BYTES);
+    if (threads < 2)
+        return utf8_valid_prefix(text, count);
+    os_threads_share("tokmap-utf8", (uint32_t)threads, checking_run, &checking);
+    return checking.faulty ? utf8_valid_prefix(text, count) : count;
+}
+
 bool json_file_begin(struct json_file *file, const char *path, const char *text, size_t count,
                      struct tokmap_error *error)
 {
@@ -69,7 +124,7 @@ bool json_file_begin(struct json_file *file, const char *path, const char *text,
     file->error = error;
     file->status = TOKMAP_OK;
     json_begin(&file->scan, text, count);
-    const size_t valid = utf8_valid_prefix(text, count);
+    const size_t valid = valid_prefix(text, count);
     if (valid < count) {
         file->scan.at = text + valid;
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
