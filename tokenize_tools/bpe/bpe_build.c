@@ -494,8 +494,35 @@ static bool keep_pairs(struct bpe_model *model, const struct bpe_source *source,
     return good;
 }
 
-/* Adds the pairs and seeds of all tokens whose split was found; known: how many. May take over the tables of
- * `listed`. */
+/* The seeds of the tokens whose split was found, which need nothing but the texts: a thread of its own adds them for a
+ * large vocabulary, while the table of their pairs is made. */
+struct seeding {
+    struct bpe_model *model;
+    const struct bpe_split *splits;
+    struct os_thread *thread; /* or NULL */
+};
+
+#define SEEDING_LEAST 20000 /* tokens */
+
+static void seeds_add(void *user)
+{
+    const struct seeding *seeding = user;
+    struct bpe_model *model = seeding->model;
+    for (uint32_t id = 0; id < model->vocabulary; id++)
+        if (seeding->splits[id].made >= BPE_BY_RANK)
+            add_seed(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id), &id, 1);
+}
+
+static void seeding_start(struct seeding *seeding)
+{
+    if (seeding->model->vocabulary < SEEDING_LEAST || os_processors() < 2 ||
+        os_thread_start(&seeding->thread, "tokmap-seeds", seeds_add, seeding)) {
+        seeding->thread = NULL;
+        seeds_add(seeding);
+    }
+}
+
+/* Adds the pairs of all tokens whose split was found; known: how many. May take over the tables of `listed`. */
 static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_source *source,
                                      const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
                                      struct tokmap_error *error)
@@ -514,9 +541,6 @@ static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_s
         return error_set_memory(error, "a vocabulary", (uint64_t)model->vocabulary * 16);
     }
     byte_pairs_fill(model);
-    for (uint32_t id = 0; id < model->vocabulary; id++)
-        if (splits[id].made >= BPE_BY_RANK)
-            add_seed(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id), &id, 1);
     return TOKMAP_OK;
 }
 
@@ -578,8 +602,12 @@ static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bp
             splits[model->byte_ids[byte]].made = BPE_ATOM;
     if (!status && !twice)
         known = bpe_splits_find(&listed, source->merges, source->merge_count, rise, os_processors(), splits);
-    if (!status)
+    if (!status) {
+        struct seeding seeding = {.model = model, .splits = splits};
+        seeding_start(&seeding);
         status = add_splits(model, source, splits, known, &listed, error);
+        os_thread_join(seeding.thread);
+    }
     if (!status)
         status = merge_tokens(model, source, listed.pairs ? &listed : model, splits, error);
     bpe_pairs_free(&listed);
