@@ -474,8 +474,8 @@ asan: ## run the tests with the address and undefined behavior sanitizers
 ubsan: ## run the tests with the undefined behavior sanitizer alone
 	+@$(sub_make) BUILD=$(BUILD)/ubsan SANITIZE=undefined test-run
 tsan_tests := test_os test_sealed test_signals test_sp_threads test_two_threads test_synthetic test_corpus test_train \
-  test_load_threads test_residency test_gather* test_device* test_*ring* test_*loader* test_*verify* test_*pack* \
-  test_*dataset* test_shard_writer test_shuffle
+  test_load_threads test_processors test_bpe_splits test_residency test_gather* test_device* test_*ring* \
+  test_*loader* test_*verify* test_*pack* test_*dataset* test_shard_writer test_shuffle
 TSAN_COMMANDS := cli/audit-* cli/bench-check cli/encode-flow cli/export-* cli/index-* cli/merge-* cli/pack-* \
   cli/plan-* cli/replay-* cli/run-* cli/train-* cli/verify-*
 tsan: ## run the tests that use threads with the thread sanitizer

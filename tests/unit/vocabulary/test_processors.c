@@ -173,7 +173,7 @@ static void texts_are_the_same(void **unused)
 /* All tokens of one, two, and three bytes of the letters, by rank: each has a seed. Its third bytes are any. */
 static struct bpe_model *model_make(void)
 {
-    const uint32_t thirds = 200, most = 256 + PAIRS + PAIRS * thirds;
+    const uint32_t thirds = 40, most = 256 + PAIRS + PAIRS * thirds;
     uint8_t *bytes = malloc((size_t)most * 3);
     uint32_t *offsets = calloc((size_t)most + 1, sizeof *offsets), used = 0, count = 0;
     assert_true(bytes && offsets);
@@ -209,19 +209,17 @@ static void caches_are_the_same(void **unused)
     struct bpe_model *model = model_make();
     struct bpe_state *one, *several;
     struct tokmap_error error;
-    assert_true(model->seed_count > 200000); /* so many that some buckets are full */
-    for (uint64_t seed = 1; seed <= 2; seed++) {
-        use(true);
-        table_key_fix(seed);
-        assert_int_equal(bpe_state_new(&one, model, cpu_variant_best(), &error), TOKMAP_OK);
-        use(false);
-        table_key_fix(seed);
-        assert_int_equal(bpe_state_new(&several, model, cpu_variant_best(), &error), TOKMAP_OK);
-        assert_true(!memcmp(one->buckets, several->buckets, BUCKETS));
-        assert_int_equal(one->victim, several->victim);
-        bpe_state_free(one);
-        bpe_state_free(several);
-    }
+    assert_true(model->seed_count > 50000); /* so many that some buckets are full */
+    use(true);
+    table_key_fix(1);
+    assert_int_equal(bpe_state_new(&one, model, cpu_variant_best(), &error), TOKMAP_OK);
+    use(false);
+    table_key_fix(1);
+    assert_int_equal(bpe_state_new(&several, model, cpu_variant_best(), &error), TOKMAP_OK);
+    assert_true(!memcmp(one->buckets, several->buckets, BUCKETS));
+    assert_int_equal(one->victim, several->victim);
+    bpe_state_free(one);
+    bpe_state_free(several);
     table_key_fix(0);
     bpe_model_free(model);
 }
@@ -229,7 +227,7 @@ static void caches_are_the_same(void **unused)
 /* ---- UTF-8 ---- */
 
 #define PIECE ((size_t)1 << 20) /* as in json_file.c */
-#define TEXT (3 * PIECE + 1234)
+#define TEXT (2 * PIECE + PIECE / 2)
 
 static void expect_checked(const char *text, size_t count)
 {
@@ -259,7 +257,7 @@ static void faults_of_texts(void **unused)
             for (size_t at = shift; at + length <= TEXT; at += length)
                 memcpy(text + at, characters[kind], length);
             expect_checked(text, TEXT);
-            for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+            for (size_t i = 0; i < sizeof places / sizeof places[0] && shift == kind; i++) {
                 const char was = text[places[i]];
                 text[places[i]] = (char)(i % 2 ? 0x80 : 0xE4);
                 expect_checked(text, TEXT);
