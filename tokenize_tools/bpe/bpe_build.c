@@ -211,9 +211,9 @@ struct lanes {
     uint32_t ids[TOGETHER * (BPE_LANE_BYTES + 16)];
 };
 
-/* The parts that the bytes of a token merge to: their number, and the first ids. */
+/* A token, and the parts that its bytes merge to: their number, and the first ids. */
 struct parts {
-    uint32_t count, ids[PARTS_KEPT];
+    uint32_t token, count, ids[PARTS_KEPT];
 };
 _Static_assert(PARTS_KEPT > 7, "a seed has at most 7 ids");
 
@@ -237,21 +237,35 @@ static uint32_t last_rank(const struct merging *merging, uint32_t id, const uint
     return count != 2 ? BPE_NONE : merging->listed ? bpe_pair_rank(merging->listed, parts[0], parts[1]) : id;
 }
 
-/* Takes the parts that a token's bytes merge to without its own merge, and finds that merge. */
-static void finish_token(struct merging *merging, uint32_t id, uint32_t *parts, size_t count)
+/* Adds the pair of a token's last merge; rank: of that merge, or BPE_NONE. */
+static void finish_pair(struct merging *merging, const uint32_t *parts, uint32_t rank)
+{
+    if (rank != BPE_NONE)
+        pair_add(merging->model, parts[0], parts[1], rank);
+}
+
+/* Adds the seed of a token, or the token to those that merging does not reach. */
+static void finish_seed(struct merging *merging, uint32_t id, const uint32_t *parts, size_t count, uint32_t rank)
 {
     struct bpe_model *model = merging->model;
-    const uint8_t *text = model->bytes + model->offsets[id];
-    const uint32_t rank = last_rank(merging, id, parts, count);
+    uint32_t made;
     if (rank != BPE_NONE) {
-        pair_add(model, parts[0], parts[1], rank);
-        parts[0] = model->results ? model->results[rank] : rank;
+        made = model->results ? model->results[rank] : rank;
+        parts = &made;
         count = 1;
     }
     if (merging->source->whole && (count != 1 || parts[0] != id))
         merging->order[model->unreached_count++] = id;
     else
-        add_seed(model, text, bpe_token_bytes(model, id), parts, count);
+        add_seed(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id), parts, count);
+}
+
+/* Takes the parts that a token's bytes merge to without its own merge, and finds that merge. */
+static void finish_token(struct merging *merging, uint32_t id, const uint32_t *parts, size_t count)
+{
+    const uint32_t rank = last_rank(merging, id, parts, count);
+    finish_pair(merging, parts, rank);
+    finish_seed(merging, id, parts, count, rank);
 }
 
 /* Merges the bytes of `count` (at most TOGETHER) tokens of the same length. Only reads the model. */
@@ -283,45 +297,84 @@ static void merge_together(struct merging *merging, const uint32_t *order, uint3
 
 /* Many tokens of the same length, which several threads merge. */
 struct sharing {
-    const struct merging *merging;
+    struct merging *merging;
     const uint32_t *order;
     uint32_t count;
-    uint32_t next; /* the first one that no thread has taken */
+    uint32_t next;   /* the first one that no thread has taken */
+    uint32_t merged; /* how many have been merged */
+    uint32_t tasks;  /* how many of the two tasks after that have been taken */
     struct parts *parts;
 };
+
+/* Merges the next few tokens that no thread has taken. Returns false if there are none. */
+static bool sharing_merge(struct sharing *sharing, struct lanes *lanes)
+{
+    const uint32_t first = __atomic_fetch_add(&sharing->next, TOGETHER, __ATOMIC_RELAXED);
+    if (first >= sharing->count)
+        return false;
+    const uint32_t few = (uint32_t)min64(sharing->count - first, TOGETHER);
+    lanes_merge(sharing->merging, lanes, sharing->order + first, few);
+    for (uint32_t i = 0; i < few; i++) {
+        const struct bpe_piece *piece = &lanes->pieces[i];
+        struct parts *parts = &sharing->parts[first + i];
+        parts->token = sharing->order[first + i];
+        parts->count = piece->ids_count;
+        memcpy(parts->ids, piece->ids, min64(piece->ids_count, PARTS_KEPT) * sizeof *parts->ids);
+    }
+    if (__atomic_add_fetch(&sharing->merged, few, __ATOMIC_ACQ_REL) == sharing->count)
+        os_word_wake(&sharing->merged);
+    return true;
+}
+
+/* Adds the pairs of all tokens; with a list of merges, their seeds, too. */
+static void sharing_pairs(const struct sharing *sharing)
+{
+    struct merging *merging = sharing->merging;
+    for (uint32_t i = 0; i < sharing->count; i++) {
+        const struct parts *parts = &sharing->parts[i], *ahead = parts + min64(TOGETHER, sharing->count - 1 - i);
+        if (ahead->count == 2)
+            bpe_pair_prefetch(merging->model, ahead->ids[0], ahead->ids[1]);
+        if (merging->listed)
+            finish_token(merging, parts->token, parts->ids, parts->count);
+        else
+            finish_pair(merging, parts->ids, last_rank(merging, parts->token, parts->ids, parts->count));
+    }
+}
+
+/* Adds the seeds of all tokens. Without a list of merges, this does not need the table of pairs. */
+static void sharing_seeds(const struct sharing *sharing)
+{
+    struct merging *merging = sharing->merging;
+    for (uint32_t i = 0; i < sharing->count && !merging->listed; i++) {
+        const struct parts *parts = &sharing->parts[i];
+        finish_seed(merging, parts->token, parts->ids, parts->count,
+                    last_rank(merging, parts->token, parts->ids, parts->count));
+    }
+}
 
 static void sharing_run(void *user, uint32_t number)
 {
     struct sharing *sharing = user;
-    struct lanes *lanes = &sharing->merging->lanes[number];
-    for (;;) {
-        const uint32_t first = __atomic_fetch_add(&sharing->next, TOGETHER, __ATOMIC_RELAXED);
-        if (first >= sharing->count)
-            return;
-        const uint32_t few = (uint32_t)min64(sharing->count - first, TOGETHER);
-        lanes_merge(sharing->merging, lanes, sharing->order + first, few);
-        for (uint32_t i = 0; i < few; i++) {
-            const struct bpe_piece *piece = &lanes->pieces[i];
-            struct parts *parts = &sharing->parts[first + i];
-            parts->count = piece->ids_count;
-            memcpy(parts->ids, piece->ids, min64(piece->ids_count, PARTS_KEPT) * sizeof *parts->ids);
-        }
+    uint32_t merged, task;
+    while (sharing_merge(sharing, &sharing->merging->lanes[number]))
+        continue;
+    while ((merged = __atomic_load_n(&sharing->merged, __ATOMIC_ACQUIRE)) != sharing->count)
+        os_word_wait(&sharing->merged, merged);
+    while ((task = __atomic_fetch_add(&sharing->tasks, 1, __ATOMIC_RELAXED)) < 2) {
+        if (task == 0)
+            sharing_pairs(sharing);
+        else
+            sharing_seeds(sharing);
     }
 }
 
 /* Merges `count` tokens of the same length by several threads. First all are merged, which only reads the table of
- * pairs; then one thread adds their pairs in order, so that the result does not depend on the threads. */
+ * pairs. Then one thread adds their pairs in order, and another one their seeds, so that the result does not depend on
+ * the threads. */
 static void merge_shared(struct merging *merging, const uint32_t *order, uint32_t count)
 {
-    struct parts *parts = merging->parts;
-    struct sharing sharing = {.merging = merging, .order = order, .count = count, .parts = parts};
+    struct sharing sharing = {.merging = merging, .order = order, .count = count, .parts = merging->parts};
     os_threads_share("tokmap-merges", merging->sharers, sharing_run, &sharing);
-    for (uint32_t i = 0; i < count; i++) {
-        const struct parts *ahead = &parts[min64(i + TOGETHER, count - 1)];
-        if (ahead->count == 2)
-            bpe_pair_prefetch(merging->model, ahead->ids[0], ahead->ids[1]);
-        finish_token(merging, order[i], parts[i].ids, parts[i].count);
-    }
 }
 
 /* The number of tokens from `order` on that have the same length; at most `count`, which is at least 1. */
