@@ -199,7 +199,7 @@ static uint32_t *large_place(struct large *list, uint64_t letters, uint32_t leng
     return &list->places[at];
 }
 
-/* The id of a text, which is a new token if it was none. */
+/* The id of a text, which becomes a token unless it is one. */
 static uint32_t large_id(struct large *list, uint64_t letters, uint32_t length)
 {
     uint32_t *place = large_place(list, letters, length);
