@@ -2,7 +2,8 @@
  * text_table.h - a vocabulary while its file is being read: finds tokens by their text and, once complete, by their id.
  *
  * The table is a hash table with open addressing. It stores pointers to the texts, not copies; the texts must outlive
- * it. A table is used by one thread.
+ * it. While texts are added, a table is used by one thread, but any thread may hash texts for it; once it is complete,
+ * any thread may look texts up.
  */
 #ifndef TOKMAP_VOCABULARY_TEXT_TABLE_H
 #define TOKMAP_VOCABULARY_TEXT_TABLE_H
