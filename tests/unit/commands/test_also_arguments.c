@@ -100,7 +100,7 @@ static void test_older_are_removed(void **unused)
 {
     (void)unused;
     for (int sealed = 0; sealed < 2; sealed++) {
-        const struct also_arguments also = also_of("nanogpt,olmo,megatron,datatrove,llmc", sealed);
+        struct also_arguments also = also_of("nanogpt,olmo,megatron,datatrove,llmc", sealed);
         const struct also_output one = {.prefix = "web", .replace = true};
         const struct also_output set = {.prefix = "web", .numbered = true, .replace = true};
         const char *const stems[] = {"web", "web-00000", "web-123456", "web-0001", "web-00000x", "webs-00000"};
@@ -119,7 +119,7 @@ static void test_older_are_removed(void **unused)
 static void test_other_formats_stay(void **unused)
 {
     (void)unused;
-    const struct also_arguments also = also_of("megatron", true);
+    struct also_arguments also = also_of("megatron", true);
     const struct also_output one = {.prefix = "web", .replace = true};
     all_touch("web");
     assert_int_equal(also_remove_old(&also, &one, &error), TOKMAP_OK);
@@ -146,7 +146,7 @@ static void test_existing(void **unused)
     const struct also_output one = {.prefix = "web"};
     for (size_t i = 0; i < COUNT(cases); i++)
         for (int sealed = 0; sealed < 2; sealed++) {
-            const struct also_arguments also = also_of("megatron,llmc,datatrove,olmo,nanogpt", sealed);
+            struct also_arguments also = also_of("megatron,llmc,datatrove,olmo,nanogpt", sealed);
             touch(cases[i].name);
             const enum tokmap_status status = also_check(&also, &one, 2, false, &error);
             assert_int_equal(unlink(cases[i].name), 0);
