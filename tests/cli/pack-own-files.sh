@@ -70,3 +70,35 @@ for force in '' --force; do
     tokmap pack -q -t bytes --prompt-field prompt --completion-field completion --dedup minhash $force -o m m.jsonl
 done
 tokmap verify -q m
+
+# A shard may have the name that a copy for --also would have. It stays, whatever is written or removed beside it.
+head -n 50 a.jsonl >b.jsonl
+mkdir copies
+cd copies
+for name in x.megatron x.llmc x.nanogpt x-00000.megatron; do tokmap pack -q -t bytes --no-eod -o $name ../a.jsonl; done
+mkdir ../copies.before
+cp * ../copies.before
+tokmap pack -q -t bytes --no-eod --also megatron,nanogpt -o x ../b.jsonl
+tokmap pack -q -t bytes --no-eod --force --also megatron,nanogpt -o x ../b.jsonl
+tokmap pack -q -t bytes --no-eod --force --also megatron -o x ../b.jsonl
+for way in '--also llmc' '--seal --also megatron' '--seal --also nanogpt'; do
+    for force in '' --force; do
+        [ -n "$force" ] || rm -f x.bin x.tmx x.idx x.meta.json
+        exits 1 tokmap pack -q -t bytes --no-eod $force $way -o x ../b.jsonl 2>err
+        holds err "x.${way##* }.tmx: this is the index of a shard whose name a copy of the tokens for --also would have"
+    done
+    tokmap pack -q -t bytes --no-eod -o x ../b.jsonl
+done
+rm x.bin x.tmx
+exits 1 tokmap pack -q -t bytes --no-eod --shard-tokens 3000 --seal --also megatron -o x ../b.jsonl 2>err
+holds err 'x-00000.megatron.tmx: this is the index of a shard'
+
+# Numbers of shards have five digits. Whatever has others is no file of a shard set.
+echo mine | tee x-20260101.csv.gz x-2026.npy >x-202601.idx
+tokmap pack -q -t bytes --no-eod --shard-tokens 3000 --also megatron,olmo -o x ../b.jsonl
+tokmap pack -q -t bytes --no-eod --shard-tokens 3000 --also megatron,olmo --force -o x ../b.jsonl
+equal "$(cat x-20260101.csv.gz x-2026.npy x-202601.idx)" 'mine
+mine
+mine'
+for file in ../copies.before/*; do same "$file" "${file##*/}"; done
+cd ..

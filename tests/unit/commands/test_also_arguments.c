@@ -7,11 +7,13 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "commands/shared/also_arguments.h"
 #include "support/scratch_folder.h"
+#include "text/path.h"
 
 static const struct cli_command command = {.program = "tokmap pack"};
 static struct tokmap_error error;
@@ -46,7 +48,7 @@ static const char *const of_formats[] = {
     ".npy", ".csv.gz",    ".megatron.bin", ".megatron.idx", ".nanogpt.bin", ".nanogpt.meta.json"};
 /* Files that are the shard's, or nobody's. */
 static const char *const others[] = {".bin",      ".bin.zst",      ".tmx",      ".mask",
-                                     ".megatron", ".megatron.tmx", ".olmo.npy", ".bin.idx"};
+                                     ".megatron", ".megatron.tms", ".olmo.npy", ".bin.idx"};
 #define COUNT(list) (sizeof(list) / sizeof(list)[0])
 
 static void name_make(char name[64], const char *stem, const char *ending)
@@ -111,7 +113,7 @@ static void test_older_are_removed(void **unused)
         all_touch("web");
         assert_int_equal(also_remove_old(&also, &set, &error), TOKMAP_OK);
         for (size_t i = 0; i < COUNT(stems); i++)
-            all_remove(stems[i], i != 1 && i != 2);
+            all_remove(stems[i], i != 1);
         assert_int_equal(also_remove_old(&also, &one, &error), TOKMAP_OK); /* there are none */
     }
 }
@@ -130,6 +132,31 @@ static void test_other_formats_stay(void **unused)
     touch("web.megatron.bin");
     touch("web.megatron.idx");
     all_remove("web", true);
+}
+
+/* A shard may have the name of a copy: it stays, and where the copy would be written, that is refused first. */
+static void test_shards_of_copies(void **unused)
+{
+    (void)unused;
+    static const char *const copies[] = {"megatron", "llmc", "nanogpt"}, *const indexes[] = {".tmx", ".tmx.partial"};
+    char tokens[64], index[64];
+    for (size_t i = 0; i < COUNT(copies) * 8; i++) {
+        const bool sealed = i / COUNT(copies) & 1, set = i / COUNT(copies) & 2;
+        const char *copy = copies[i % COUNT(copies)];
+        const struct also_output output = {.prefix = "web", .numbered = set, .replace = true};
+        struct also_arguments also = also_of("megatron,llmc,nanogpt", sealed);
+        (void)snprintf(tokens, sizeof tokens, "web%s.%s.bin", set ? "-00007" : "", copy);
+        (void)snprintf(index, sizeof index, "web%s.%s%s", set ? "-00007" : "", copy, indexes[i / COUNT(copies) / 4]);
+        touch(tokens);
+        touch(index);
+        const bool refused = sealed || !strcmp(copy, "llmc");
+        assert_int_equal(also_check(&also, &output, 2, false, &error), refused ? TOKMAP_ERROR_EXISTS : TOKMAP_OK);
+        assert_true(!refused || !strcmp(path_name(error.path), index));
+        assert_int_equal(also_remove_old(&also, &output, &error), TOKMAP_OK);
+        assert_false(also.removed);
+        assert_int_equal(unlink(tokens), 0);
+        assert_int_equal(unlink(index), 0);
+    }
 }
 
 /* Without options.replace, the names that would be written must be free, and only these. */
@@ -159,6 +186,7 @@ static void test_existing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_older_are_removed),
-                                       cmocka_unit_test(test_other_formats_stay), cmocka_unit_test(test_existing)};
+                                       cmocka_unit_test(test_other_formats_stay),
+                                       cmocka_unit_test(test_shards_of_copies), cmocka_unit_test(test_existing)};
     return cmocka_run_group_tests(tests, also_setup, also_teardown);
 }

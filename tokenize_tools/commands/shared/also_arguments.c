@@ -57,14 +57,17 @@ static void order_make(struct also_arguments *also, const enum foreign_target *t
             }
 }
 
-static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix,
-                                       enum tokmap_status (*each)(void *user, const char *path,
-                                                                  struct tokmap_error *error),
+/* What is done with a file of a format. own: if it does not belong to the shard's name, the prefix that it has, such as
+ * "web.megatron"; else NULL. */
+typedef enum tokmap_status file_each(void *user, const char *own, const char *path, struct tokmap_error *error);
+
+static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix, file_each *each,
                                        void *user, struct tokmap_error *error);
 
-static enum tokmap_status ending_add(void *user, const char *ending, struct tokmap_error *error)
+static enum tokmap_status ending_add(void *user, const char *own, const char *ending, struct tokmap_error *error)
 {
     struct also_arguments *also = user;
+    (void)own;
     (void)error;
     assert(also->ending_count < ALSO_ENDINGS_MOST && strlen(ending) < ALSO_ENDING_BYTES);
     char *into = also->endings[also->ending_count];
@@ -108,9 +111,7 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
 
 /* Calls `each` for the path of each file that the format has beside a shard `prefix`, sealed or not. The prefix may be
  * "": then these are the endings of the names. Only its own files are named: not the .bin, which is the shard's. */
-static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix,
-                                       enum tokmap_status (*each)(void *user, const char *path,
-                                                                  struct tokmap_error *error),
+static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix, file_each *each,
                                        void *user, struct tokmap_error *error)
 {
     char *own = prefix_of(target, sealed, prefix), *path;
@@ -120,12 +121,35 @@ static enum tokmap_status format_visit(enum foreign_target target, bool sealed, 
                                                    .shared_tokens = is_copy(target, sealed) ? NULL : prefix};
     enum tokmap_status status = own ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
     for (uint32_t n = 0; !status && (path = foreign_writer_path(&options, n)); n++) {
-        status = each(user, path, error);
+        status = each(user, *ending_of(target, sealed) ? own : NULL, path, error);
         free(path);
     }
     free(own);
     return status;
 }
+
+/* Calls `each` for the names of an index that a shard has which is called like a copy: web.megatron.tmx. The tokens
+ * that such a shard has are where those of the copy would be. */
+static enum tokmap_status owner_visit(enum foreign_target target, bool sealed, const char *prefix, file_each *each,
+                                      void *user, struct tokmap_error *error)
+{
+    static const char *const ends[] = {".tmx", ".tmx.partial"};
+    if (!*ending_of(target, sealed))
+        return TOKMAP_OK;
+    char *own = prefix_of(target, sealed, prefix);
+    enum tokmap_status status = own ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
+    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !status; i++) {
+        char *path = path_join("", 0, own, strlen(own), ends[i]);
+        status = path ? each(user, own, path, error) : error_set_memory(error, "a path", strlen(own));
+        free(path);
+    }
+    free(own);
+    return status;
+}
+
+typedef enum tokmap_status file_action(const char *own, const char *path, bool *removed, struct tokmap_error *error);
+typedef enum tokmap_status format_visitor(enum foreign_target target, bool sealed, const char *prefix, file_each *each,
+                                          void *user, struct tokmap_error *error);
 
 /* A walk through the folder of the output. */
 struct also_visit {
@@ -133,39 +157,38 @@ struct also_visit {
     size_t count;
     bool sealed;               /* the files beside sealed shards */
     const char *folder, *name; /* of a shard set */
-    const char *entry, *ending;
-    enum tokmap_status (*action)(const char *path, bool *removed, struct tokmap_error *error);
-    bool removed; /* a file, by remove_existing() */
+    const char *entry;         /* the path of an entry of the folder */
+    format_visitor *visitor;
+    file_action *action;
+    bool removed; /* a file, by remove_file() */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
 
-static enum tokmap_status ending_compare(void *user, const char *ending, struct tokmap_error *error)
+static enum tokmap_status entry_compare(void *user, const char *own, const char *path, struct tokmap_error *error)
 {
     struct also_visit *visit = user;
-    if (strcmp(ending, visit->ending) != 0)
-        return TOKMAP_OK;
-    char *path = path_join(visit->folder, strlen(visit->folder), visit->entry, strlen(visit->entry), "");
-    const enum tokmap_status status =
-        path ? visit->action(path, &visit->removed, error) : error_set_memory(error, "a path", 0);
-    free(path);
-    return status;
+    return strcmp(path, visit->entry) ? TOKMAP_OK : visit->action(own, path, &visit->removed, error);
 }
 
-/* NAME-00012.idx and the like. */
+/* NAME-00012.idx and the like. Numbers of shards have five digits: NAME-20260101.csv.gz is a file of the user. */
 static int entry_visit(void *user, const char *entry)
 {
+    enum { DIGITS = 5 };
     struct also_visit *visit = user;
-    const size_t name = strlen(visit->name);
-    if (strncmp(entry, visit->name, name) != 0 || entry[name] != '-')
+    const size_t name = strlen(visit->name), folder = strlen(visit->folder);
+    if (strncmp(entry, visit->name, name) != 0 || entry[name] != '-' ||
+        strspn(entry + name + 1, "0123456789") != DIGITS)
         return 0;
-    const size_t digits = strspn(entry + name + 1, "0123456789");
-    if (digits < 5)
-        return 0;
-    visit->entry = entry;
-    visit->ending = entry + name + 1 + digits;
+    char *path = path_join(visit->folder, folder, entry, strlen(entry), "");
+    char *shard = path_join(visit->folder, folder, entry, name + 1 + DIGITS, "");
+    visit->entry = path;
+    if (!path || !shard)
+        visit->status = error_set_memory(visit->error, "a path", strlen(entry));
     for (size_t i = 0; i < visit->count && !visit->status; i++)
-        visit->status = format_visit(visit->targets[i], visit->sealed, "", ending_compare, visit, visit->error);
+        visit->status = visit->visitor(visit->targets[i], visit->sealed, shard, entry_compare, visit, visit->error);
+    free(path);
+    free(shard);
     return visit->status ? ECANCELED : 0;
 }
 
@@ -187,25 +210,25 @@ static enum tokmap_status set_visit(struct also_visit *visit, const char *prefix
     return visit->status;
 }
 
-static enum tokmap_status single_act(void *user, const char *path, struct tokmap_error *error)
+static enum tokmap_status single_act(void *user, const char *own, const char *path, struct tokmap_error *error)
 {
     struct also_visit *visit = user;
-    return visit->action(path, &visit->removed, error);
+    return visit->action(own, path, &visit->removed, error);
 }
 
-/* Calls `action` for the files of some formats beside shards that are sealed or not: of a shard set those that exist,
- * whatever number they have; of one shard all that it could have. *removed becomes true if a file was removed; it may
- * be NULL. */
-static enum tokmap_status
-files_visit(const struct also_output *output, const enum foreign_target *targets, size_t count, bool sealed,
-            enum tokmap_status (*action)(const char *path, bool *removed, struct tokmap_error *error), bool *removed,
-            struct tokmap_error *error)
+/* Calls `action` for what the visitor finds of some formats beside shards that are sealed or not: of a shard set the
+ * files that exist, whatever number they have; of one shard all that it could have. *removed becomes true if a file was
+ * removed; it may be NULL. */
+static enum tokmap_status files_visit(const struct also_output *output, const enum foreign_target *targets,
+                                      size_t count, bool sealed, format_visitor *visitor, file_action *action,
+                                      bool *removed, struct tokmap_error *error)
 {
-    struct also_visit visit = {.targets = targets, .count = count, .sealed = sealed, .action = action, .error = error};
+    struct also_visit visit = {
+        .targets = targets, .count = count, .sealed = sealed, .visitor = visitor, .action = action, .error = error};
     if (!count)
         return TOKMAP_OK;
     for (size_t i = 0; i < count && !output->numbered && !visit.status; i++)
-        visit.status = format_visit(targets[i], sealed, output->prefix, single_act, &visit, error);
+        visit.status = visitor(targets[i], sealed, output->prefix, single_act, &visit, error);
     for (uint32_t i = 0; i < (output->split ? output->split->count : 1) && output->numbered && !visit.status; i++) {
         const struct pack_options names = {.split = output->split};
         char ending[SPLIT_NAME_MOST + 2];
@@ -217,18 +240,32 @@ files_visit(const struct also_output *output, const enum foreign_target *targets
     return visit.status;
 }
 
-static enum tokmap_status refuse_existing(const char *path, bool *removed, struct tokmap_error *error)
+static enum tokmap_status refuse_existing(const char *own, const char *path, bool *removed, struct tokmap_error *error)
 {
     struct os_stat found;
+    (void)own;
     (void)removed;
     return os_lstat(path, &found) ? TOKMAP_OK
                                   : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                                               "the file already exists; choose another name, or use options.replace");
 }
 
-static enum tokmap_status refuse_index(const char *path, bool *removed, struct tokmap_error *error)
+static enum tokmap_status refuse_owner(const char *own, const char *path, bool *removed, struct tokmap_error *error)
 {
     struct os_stat found;
+    (void)own;
+    (void)removed;
+    return os_lstat(path, &found)
+               ? TOKMAP_OK
+               : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                           "this is the index of a shard whose name a copy of the tokens for --also would have; choose "
+                           "another name, or remove this index and its tokens first");
+}
+
+static enum tokmap_status refuse_index(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+{
+    struct os_stat found;
+    (void)own;
     (void)removed;
     return os_lstat(path, &found)
                ? TOKMAP_OK
@@ -237,8 +274,23 @@ static enum tokmap_status refuse_index(const char *path, bool *removed, struct t
                            "--also megatron, or remove it first");
 }
 
-static enum tokmap_status remove_existing(const char *path, bool *removed, struct tokmap_error *error)
+/* Whether there is an index, or an unfinished one, by which PREFIX.megatron.bin belongs to a shard PREFIX.megatron. */
+static bool is_shard(const char *prefix)
 {
+    struct os_stat found;
+    char *index = path_join("", 0, prefix, strlen(prefix), ".tmx");
+    char *partial = path_join("", 0, prefix, strlen(prefix), ".tmx.partial");
+    const bool is = !index || !partial || !os_lstat(index, &found) || !os_lstat(partial, &found);
+    free(index);
+    free(partial);
+    return is;
+}
+
+/* The files of a copy may be those of another output that has this name, which stay. */
+static enum tokmap_status remove_file(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+{
+    if (own && is_shard(own))
+        return TOKMAP_OK;
     const int system = os_unlink(path);
     *removed = *removed || !system;
     return system && system != ENOENT
@@ -260,7 +312,7 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
     static const enum foreign_target megatron = TARGET_MEGATRON;
     enum tokmap_status status = TOKMAP_OK;
     if (output->replace && !has_target(also, TARGET_MEGATRON))
-        status = files_visit(output, &megatron, 1, false, refuse_index, NULL, error);
+        status = files_visit(output, &megatron, 1, false, format_visit, refuse_index, NULL, error);
     for (size_t i = 0; i < also->count && !status; i++) {
         const enum foreign_target target = also->targets[also->shown[i]];
         const char *name = foreign_target_name(target);
@@ -275,10 +327,12 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
                                "--also",
                                width);
     }
+    if (!status)
+        status = files_visit(output, also->targets, also->count, also->sealed, owner_visit, refuse_owner, NULL, error);
     /* If files are missing of shards that have their names, others are ours (pack_also.h). */
     if (status || output->replace || pack_also_begun(output->prefix))
         return status;
-    return files_visit(output, also->targets, also->count, also->sealed, refuse_existing, NULL, error);
+    return files_visit(output, also->targets, also->count, also->sealed, format_visit, refuse_existing, NULL, error);
 }
 
 enum tokmap_status also_remove_old(struct also_arguments *also, const struct also_output *output,
@@ -286,9 +340,10 @@ enum tokmap_status also_remove_old(struct also_arguments *also, const struct als
 {
     /* The older shards may have been sealed, and the new ones not, or the other way around. */
     enum tokmap_status status =
-        files_visit(output, also->targets, also->count, false, remove_existing, &also->removed, error);
+        files_visit(output, also->targets, also->count, false, format_visit, remove_file, &also->removed, error);
     if (!status)
-        status = files_visit(output, also->targets, also->count, true, remove_existing, &also->removed, error);
+        status =
+            files_visit(output, also->targets, also->count, true, format_visit, remove_file, &also->removed, error);
     return status;
 }
 

@@ -53,13 +53,14 @@ int also_parse(const struct cli_command *command, struct also_arguments *also);
 uint32_t also_copies(const struct also_arguments *also);
 
 /* Refuses, before anything is packed, what could not be written in the end: a mask or a width that a format cannot
- * have, and files that exist, unless output->replace. Without Megatron's format, refuses to replace a shard for which
- * Megatron has an index, which would then be wrong. Statuses: OK, ERROR_UNSUPPORTED, ERROR_EXISTS, ERROR_IO,
- * ERROR_MEMORY. */
+ * have; files that exist, unless output->replace; and shards that have the name of a copy, such as PREFIX.megatron.
+ * Without Megatron's format, refuses to replace a shard for which Megatron has an index, which would then be wrong.
+ * Statuses: OK, ERROR_UNSUPPORTED, ERROR_EXISTS, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status also_check(const struct also_arguments *also, const struct also_output *output, uint32_t width,
                               bool masked, struct tokmap_error *error);
 
-/* Removes the files of older shards, sealed or not, that would not fit the new ones, at the end of their commit.
+/* Removes the files of older shards, sealed or not, that would not fit the new ones, at the end of their commit. The
+ * files of a shard PREFIX.megatron stay.
  * Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status also_remove_old(struct also_arguments *also, const struct also_output *output,
                                    struct tokmap_error *error);
