@@ -102,3 +102,15 @@ mine
 mine'
 for file in ../copies.before/*; do same "$file" "${file##*/}"; done
 cd ..
+
+# A set web has web-00000.csv.gz beside it, and so web.csv.gz and web-2026.csv.gz may be its inputs.
+mkdir crawl
+(echo text && awk 'BEGIN { for (i = 0; i < 50; i++) print "text " i }') >crawl/t.csv
+if gzip <crawl/t.csv >crawl/web.csv.gz && tokmap pack -q -t bytes --no-eod -o crawl/whole crawl/web.csv.gz; then
+    cp crawl/web.csv.gz crawl/web-2026.csv.gz
+    tokmap pack -q -t bytes --no-eod --shard-tokens 100 --also olmo -o crawl/web --include '*.csv.gz' crawl
+    tokmap info --json crawl/web >out
+    equal "$(field out documents)" 100
+    exits 1 tokmap pack -q -t bytes --no-eod --shard-tokens 100 --also olmo --force -o crawl/web crawl/web-00000.csv.gz 2>err
+    holds err 'web-00000.csv.gz: this input is an output of the same command'
+fi

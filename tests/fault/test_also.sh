@@ -110,7 +110,8 @@ unset INJECT_ONLY
 
 # The output is in the folder of its inputs, and its files have names that inputs may have.
 many=$options
-for shape in '' '--shard-tokens 700' '--shard-tokens 700 --unit-bytes 1100'; do
+for shape in '' '--shard-tokens 700' '--shard-tokens 700 --unit-bytes 1100 --split train=0.6,val=0.4' \
+    '--seal=1 --split train=0.6,val=0.4'; do
     options="-q --threads 1 --also megatron,olmo --include=*.jsonl --include=*.gz --include=*.idx $shape"
     rm -rf d inside among
     mkdir d among

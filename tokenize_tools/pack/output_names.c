@@ -1,9 +1,10 @@
 /*
  * output_names.c - see output_names.h.
  *
- * Example: the files of the output web with --also megatron are web-00003.bin, web-00003.bin.partial, web.tmx,
- * web.bin.0123456789abcdef (format/shard_commit.h), web-00003.idx, and web.work/journal, but neither web-00003.npy nor
- * website.bin.
+ * Example: the files of one shard web with --also megatron are web.tmx, web.bin.partial, web.bin.0123456789abcdef
+ * (format/shard_commit.h), web.idx, and web.work/journal, but neither web.npy nor website.bin. Those of a set web are
+ * web-00003.tmx, web-00003.idx, and so on, but not web.idx, which may be an input. With the sets train and val, they
+ * are web.train-00003.tmx and so on.
  */
 #include "output_names.h"
 
@@ -38,15 +39,26 @@ static bool is_one_of(const char *text, const char *const *endings, size_t count
     return false;
 }
 
-/* What follows the name of the output in the name of a file, and the number of a shard; NULL: it begins otherwise. */
-static const char *ending_of(const char *output, const char *path)
+/* What follows the name of the output in the name of a file; NULL: it begins otherwise. */
+static const char *rest_of(const char *output, const char *path)
 {
     const char *name = path_name(output), *leaf = path_name(path);
     const size_t bytes = strlen(name);
-    if (strncmp(leaf, name, bytes) != 0)
+    return strncmp(leaf, name, bytes) ? NULL : leaf + bytes;
+}
+
+/* What follows the name of a shard of a set; NULL: it is none of that set. */
+static const char *ending_of(const struct output_names *names, uint32_t set, const char *rest)
+{
+    enum { DIGITS = 5 };
+    const char *of = names->split ? names->split->sets[set].name : "";
+    const size_t bytes = strlen(of);
+    if (names->split && (*rest != '.' || strncmp(rest + 1, of, bytes) != 0))
         return NULL;
-    const char *ending = leaf + bytes;
-    return ending + (*ending == '-' ? 1 + strspn(ending + 1, "0123456789") : 0);
+    rest += names->split ? 1 + bytes : 0;
+    if (!names->split && !names->numbered)
+        return rest;
+    return *rest == '-' && strspn(rest + 1, "0123456789") == DIGITS ? rest + 1 + DIGITS : NULL;
 }
 
 static bool is_beside(const char *output, const char *path)
@@ -56,6 +68,18 @@ static bool is_beside(const char *output, const char *path)
     free(of_path);
     free(of_output);
     return is;
+}
+
+/* Whether a path is the name of a shard and one of some endings. */
+static bool is_of_shard(const struct output_names *names, const char *path, const char *const *endings, size_t count)
+{
+    const char *rest = rest_of(names->name, path);
+    bool is = false;
+    for (uint32_t set = 0; rest && !is && set < (names->split ? names->split->count : 1); set++) {
+        const char *ending = ending_of(names, set, rest);
+        is = ending && is_one_of(ending, endings, count);
+    }
+    return is && is_beside(names->name, path);
 }
 
 /* Whether a path is in the folder OUTPUT.work, to whatever name it leads. */
@@ -71,18 +95,17 @@ static bool is_work(const char *output, const char *path)
     return is;
 }
 
-bool output_names_also(const char *output, const struct pack_also *also, const char *path)
+bool output_names_also(const struct output_names *names, const char *path)
 {
-    const char *ending = also ? ending_of(output, path) : NULL;
-    return ending && is_one_of(ending, also->endings, also->ending_count) && is_beside(output, path);
+    return names->also && is_of_shard(names, path, names->also->endings, names->also->ending_count);
 }
 
-bool output_names_have(const char *output, const struct pack_also *also, const char *path)
+bool output_names_have(const struct output_names *names, const char *path)
 {
-    static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask", ".dropped"};
-    const char *ending = ending_of(output, path);
-    return (ending && is_one_of(ending, ends, sizeof ends / sizeof ends[0]) && is_beside(output, path)) ||
-           output_names_also(output, also, path) || is_work(output, path);
+    static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask"}, *const list[] = {".dropped"};
+    const char *rest = rest_of(names->name, path);
+    return is_of_shard(names, path, ends, sizeof ends / sizeof ends[0]) || output_names_also(names, path) ||
+           (rest && is_one_of(rest, list, 1) && is_beside(names->name, path)) || is_work(names->name, path);
 }
 
 enum tokmap_status output_names_exclude(const struct pack_options *options, struct corpus *corpus,

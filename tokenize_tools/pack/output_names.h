@@ -6,12 +6,19 @@
 #include "corpus/corpus.h"
 #include "packing_options.h"
 
-/* Whether a path is that of a file in the folder OUTPUT.work, or of a file that the output has, has beside it until it
- * is complete, or gets by options.also, which may be NULL. */
-bool output_names_have(const char *output, const struct pack_also *also, const char *path);
+struct output_names {
+    const char *name;
+    const struct split *split;    /* NULL: one set, or one shard */
+    bool numbered;                /* shard sets; with `split` always */
+    const struct pack_also *also; /* NULL: no files of other projects */
+};
+
+/* Whether a path is that of a file in the folder NAME.work, or of a file that the output has, has beside it until it is
+ * complete, or gets by `also`. */
+bool output_names_have(const struct output_names *names, const char *path);
 
 /* Whether it is one of the last kind, also of one that is being written. */
-bool output_names_also(const char *output, const struct pack_also *also, const char *path);
+bool output_names_also(const struct output_names *names, const char *path);
 
 /* Excludes the files of this kind that are beside an old output of one shard from the inputs. Statuses: those of
  * corpus_exclude(), ERROR_MEMORY. */

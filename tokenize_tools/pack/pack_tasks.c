@@ -81,6 +81,8 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
                                        .operands = tasks->options->operands,
                                        .operand_count = tasks->options->operand_count,
                                        .select = &pack->corpus.select,
+                                       .split = pack->split,
+                                       .numbered = true,
                                        .also = pack->also,
                                        .owns = is_work,
                                        .shared = true,

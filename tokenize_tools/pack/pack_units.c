@@ -130,7 +130,8 @@ static enum tokmap_status file_take(struct pack_units *units, const struct pack_
                                     struct tokmap_error *error)
 {
     uint64_t bytes;
-    const bool also = output_names_also(options->output, options->also, path);
+    const struct output_names names = {options->output, options->split, true, options->also};
+    const bool also = output_names_also(&names, path);
     if (also && pack_also_begun(options->output)) /* by the process that is continued, after it had read its inputs */
         return TOKMAP_OK;
     if (also || is_output(path, options->output))

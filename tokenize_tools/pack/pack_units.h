@@ -40,14 +40,15 @@ struct pack_units_options {
     const struct corpus_options *corpus; /* with `select`, and what decides the format */
     uint64_t unit_bytes;                 /* at least 1 */
     const char *output;                  /* files in the folder of this name and ".work" are no inputs, */
-    const struct pack_also *also;        /* and neither are the files that it gets by this, which may be NULL */
-    bool (*stop)(void *user);            /* may be NULL */
+    const struct split *split;           /* and neither are the files that its sets get by `also`; both may be NULL */
+    const struct pack_also *also;
+    bool (*stop)(void *user); /* may be NULL */
     void *user;
 };
 
 /* Lists the inputs and cuts them. pack_units_free() frees the result, also after a failure. Statuses: OK, those of
  * inputs_next(), ERROR_LIMIT (too many units), ERROR_ARGUMENT (an input is in the output's folder of unfinished work,
- * ERROR_INTERRUPTED. */
+ * or a file of the output), ERROR_INTERRUPTED. */
 enum tokmap_status pack_units_list(struct pack_units *units, const struct pack_units_options *options,
                                    struct tokmap_error *error);
 void pack_units_free(struct pack_units *units); /* accepts zeros */

@@ -351,6 +351,7 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
 static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs *inputs, struct tokmap_error *error)
 {
     const struct work_folder_options *options = folder->options;
+    const struct output_names names = {options->name, options->split, options->numbered, options->also};
     for (uint64_t number = 0;; number++) {
         const bool content =
             !folder->found || !options->shared || (number >= options->compare_first && number < options->compare_end);
@@ -369,7 +370,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
             return not_twice(folder, path, error);
         } else if (remote_kind(path)) {
             fact.bytes = inputs_bytes(inputs);
-        } else if (output_names_have(options->name, options->also, path)) {
+        } else if (output_names_have(&names, path)) {
             continue; /* it changes while the work is done, and is never read */
         } else if (!content) {
             file_examine(path, &fact);

@@ -45,7 +45,10 @@ struct work_folder_options {
     const char *const *operands; /* of inputs.h, as everything here valid until work_folder_open() returns */
     size_t operand_count;
     const struct inputs_selection *select;
-    const struct pack_also *also; /* of the output: their files are no inputs; NULL: none */
+    /* What the names of the output's files depend on beside `name`, as in output_names.h: they are no inputs. */
+    const struct split *split;
+    bool numbered;
+    const struct pack_also *also;
     /* Which files of the folder the caller has made, beside the journal. They are removed where work begins. NULL:
      * none. */
     work_owns *owns;

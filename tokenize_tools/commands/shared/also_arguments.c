@@ -250,6 +250,19 @@ static enum tokmap_status refuse_existing(const char *own, const char *path, boo
                                               "the file already exists; choose another name, or use options.replace");
 }
 
+/* With options.replace: a folder could not be removed, after all the work. */
+static enum tokmap_status refuse_folder(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+{
+    struct os_stat found;
+    (void)own;
+    (void)removed;
+    return os_lstat(path, &found) || found.kind == OS_KIND_FILE || found.kind == OS_KIND_LINK
+               ? TOKMAP_OK
+               : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                           "a file of this name would be replaced, but this is not a file; remove it, or choose "
+                           "another name");
+}
+
 static enum tokmap_status refuse_owner(const char *own, const char *path, bool *removed, struct tokmap_error *error)
 {
     struct os_stat found;
@@ -329,6 +342,8 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
     }
     if (!status)
         status = files_visit(output, also->targets, also->count, also->sealed, owner_visit, refuse_owner, NULL, error);
+    for (int sealed = 0; sealed < 2 && output->replace && !status; sealed++)
+        status = files_visit(output, also->targets, also->count, sealed, format_visit, refuse_folder, NULL, error);
     /* If files are missing of shards that have their names, others are ours (pack_also.h). */
     if (status || output->replace || pack_also_begun(output->prefix))
         return status;

@@ -80,6 +80,7 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                                             .corpus = &options->corpus,
                                             .unit_bytes = options->unit_bytes,
                                             .output = options->prefix,
+                                            .split = options->split,
                                             .also = options->also,
                                             .stop = options->stop,
                                             .user = options->user};
