@@ -42,13 +42,13 @@ static void names_free(struct aside_names *names)
     free(names->aside);
 }
 
-/* Whether a file with the name of a list that was put aside is one. *empty: its output has no list. */
+/* Whether a file with the name of a list that was put aside is one, or a link to one. *empty: its output has no list.
+ */
 static bool aside_is_ours(const char *path, bool *empty)
 {
     struct os_stat found;
-    const bool there = !os_lstat(path, &found) && found.kind == OS_KIND_FILE;
-    *empty = there && !found.bytes;
-    return *empty || (there && dropped_is_file(path));
+    *empty = !os_lstat(path, &found) && found.kind == OS_KIND_FILE && !found.bytes;
+    return *empty || dropped_is_file(path);
 }
 
 static bool is_free(const char *path)
@@ -65,6 +65,22 @@ static int mark(const char *path)
     if (!system)
         os_close(fd);
     return system == EEXIST ? 0 : system;
+}
+
+enum tokmap_status dropped_aside_check(const char *name, bool listed, struct tokmap_error *error)
+{
+    struct aside_names names;
+    struct os_stat found;
+    enum tokmap_status status = names_make(&names, name, 0) ? TOKMAP_OK : no_memory(error);
+    if (!status && (listed || dropped_is_file(names.list)) && os_lstat(names.aside, &found) == ENAMETOOLONG)
+        status =
+            error_set_system(error, ENAMETOOLONG, names.list, TOKMAP_NO_OFFSET,
+                             "the output cannot be replaced, because the name of its list of dropped documents "
+                             "gets %d bytes longer meanwhile; choose a shorter name, or remove the output and this "
+                             "list first",
+                             ID_DIGITS + 1);
+    names_free(&names);
+    return status;
 }
 
 enum tokmap_status dropped_aside(const char *name, uint64_t output, bool listed, bool sync, struct tokmap_error *error)
@@ -168,15 +184,10 @@ void dropped_forget_all(const char *name)
     (void)asides_visit(&visit, name);
 }
 
-enum tokmap_status dropped_find_aside(const char *name, bool *found, struct tokmap_error *error)
+bool dropped_find_aside(const char *name)
 {
     struct aside_visit visit = {.removes = false};
-    const int system = asides_visit(&visit, name);
-    *found = visit.found;
-    return system ? error_set_system(error, system, name, TOKMAP_NO_OFFSET,
-                                     "the folder of the output cannot be listed, where an earlier process may have put "
-                                     "the list of dropped documents aside")
-                  : TOKMAP_OK;
+    return asides_visit(&visit, name) || visit.found;
 }
 
 enum tokmap_status dropped_settle(const char *name, uint64_t output, bool keeps, struct tokmap_error *error)

@@ -80,6 +80,15 @@ same m.ds.loss wanted
 tokmap pack -q --seal --also megatron,llmc,olmo -o wide --ids-field i --vocab-size 70000 --no-eod masked.jsonl
 equal "$(wc -c <wide.megatron.bin | tr -d ' ') $(wc -c <wide.npy | tr -d ' ')" '12 12'
 
+# So is a folder that has the name of a file, which --force cannot replace.
+mkdir x.megatron.bin
+for seal in '' --seal; do
+    exits 1 tokmap pack -q --force $seal --also megatron -o x a.jsonl 2>err
+    holds err 'x.megatron.bin: a file of this name would be replaced, but this is not a file; remove it, or choose'
+done
+rmdir x.megatron.bin
+rm x.megatron.idx
+
 # Over older shards, sealed or not: nothing of theirs in these formats stays, under neither name.
 mkdir force
 tokmap pack -q --also $formats -o force/d b.jsonl
@@ -133,6 +142,7 @@ tokmap verify -q t/d
 exits 1 tokmap pack -q --shard-tokens 30k --unit-bytes 50000 --also $formats --finish -o t/d a.jsonl b.jsonl 2>err
 holds err 'another --seal: it had 6, and this one has none'
 rmdir t/d-00002.megatron.bin.partial
+: >t/d.dropped.0123456789abcdef # that an old output has no list, of a process that was killed before it removed this
 tokmap pack --json $options --finish -o t/d a.jsonl b.jsonl >report
 alike ref t
 equal "$(field report also)" "$(field report.ref also)"

@@ -12,6 +12,7 @@
 #include "format/index_reader.h"
 #include "format/set_commit.h"
 #include "pack_output.h"
+#include "platform/os.h"
 #include "text/path.h"
 
 /* Adds the id of an index to a hash, and sets *id to it. *found: it is there. One that cannot be read counts as absent:
@@ -62,13 +63,23 @@ static enum tokmap_status output_number(const struct pack_options *options, uint
     return status;
 }
 
+/* Whether a file of one kind is there: of the index of one shard, or the list of dropped documents. */
+static bool has_file(const struct pack_options *options, const char *ending)
+{
+    struct os_stat found;
+    char *path = path_join("", 0, options->prefix, strlen(options->prefix), ending);
+    const bool has = !path || !os_lstat(path, &found);
+    free(path);
+    return has;
+}
+
 enum tokmap_status drop_names_settle(const struct pack_options *options, bool keeps, struct tokmap_error *error)
 {
-    bool found = false;
     uint64_t output = 0;
     /* Without options.replace, there is no old output. */
-    enum tokmap_status status = options->replace ? dropped_find_aside(options->prefix, &found, error) : TOKMAP_OK;
-    if (status || !found)
+    enum tokmap_status status =
+        dropped_aside_check(options->prefix, options->replace && options->drop && has_file(options, ".tmx"), error);
+    if (status || !options->replace || !dropped_find_aside(options->prefix))
         return status;
     status = output_number(options, &output, error);
     return status ? status : dropped_settle(options->prefix, output, keeps, error);
@@ -77,8 +88,10 @@ enum tokmap_status drop_names_settle(const struct pack_options *options, bool ke
 enum tokmap_status drop_names_begin(struct drop_names *names, const struct pack_options *options,
                                     struct dropped_writer *list, struct tokmap_error *error)
 {
-    enum tokmap_status status = output_number(options, &names->output, error);
-    names->aside = !status;
+    /* Of an output without a list, and for one without, there is nothing to put aside, and no index need be read. */
+    const bool listed = list || has_file(options, ".dropped");
+    enum tokmap_status status = listed ? output_number(options, &names->output, error) : TOKMAP_OK;
+    names->aside = listed && !status;
     if (!status && !(list && dropped_writer_is_named(list)))
         status = dropped_aside(options->prefix, names->output, list != NULL, options->sync, error);
     /* The list is there before the shards, so that no shard is without one. */

@@ -470,6 +470,8 @@ enum tokmap_status pack_finish_also(const struct pack_options *options, const st
     /* Another process may have gone on, or finished, before this one had the lock. */
     if (!status)
         status = pack_also_read(options, folder, result, error);
+    if (!status && units) /* the process that has named the shards was killed, perhaps before it did this */
+        pack_output_settle(options);
     if (!status && units && options->skipped_taker) /* the list of the process that was killed is made once more */
         status = skipped_list(options, units, folder, error);
     if (!status)

@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/bytes.h"
 #include "common/hash.h"
@@ -274,19 +275,16 @@ static const char *beside(const char *ending)
 /* A process was killed after it gave the new list its name, and before or after the output got its own. */
 static void settle_once(bool old_list, bool replaced, bool keeps)
 {
-    bool found = true;
     (void)snprintf(name, sizeof name, "%s/settled%d%d%d", folder, old_list, replaced, keeps);
     (void)snprintf(path, sizeof path, "%s.dropped", name);
-    MUST(dropped_find_aside(name, &found, &error));
-    assert_false(found);
+    assert_false(dropped_find_aside(name));
     file_write_text(beside(".dropped.00000000000000zz"), "of the user");
     if (old_list)
         list_write(11);
     MUST(dropped_aside(name, 0x1f, true, true, &error));
     assert_true(file_exists(beside(".dropped.000000000000001f")));
     list_write(22);
-    MUST(dropped_find_aside(name, &found, &error));
-    assert_true(found);
+    assert_true(dropped_find_aside(name));
     MUST(dropped_settle(name, replaced ? 0x2e : 0x1f, keeps, &error));
     assert_int_equal(list_documents(), replaced ? 22 : old_list ? 11 : 0);
     assert_int_equal(file_exists(beside(".dropped.partial")), keeps && !replaced);
@@ -312,11 +310,55 @@ static void test_settled(void **unused)
     assert_true(file_exists(beside(".dropped.00000000000000zz")));
 }
 
+/* The list is a link, so it is the link that is put aside. What it leads to stays in any case. */
+static void test_link(void **unused)
+{
+    (void)unused;
+    for (int restores = 0; restores < 2; restores++) {
+        (void)snprintf(name, sizeof name, "%s/elsewhere", folder);
+        (void)snprintf(path, sizeof path, "%s.dropped", name);
+        list_write(44);
+        (void)snprintf(name, sizeof name, "%s/link%d", folder, restores);
+        (void)snprintf(path, sizeof path, "%s.dropped", name);
+        assert_int_equal(symlink("elsewhere.dropped", path), 0);
+        MUST(dropped_aside(name, 0x1f, true, true, &error));
+        assert_false(file_exists(path));
+        MUST(dropped_aside(name, 0x1f, true, true, &error)); /* once more, by another process */
+        if (restores)
+            dropped_restore(name, 0x1f);
+        else
+            dropped_forget(name, 0x1f);
+        assert_int_equal(list_documents(), restores ? 44 : 0);
+        assert_false(file_exists(beside(".dropped.000000000000001f")));
+    }
+    (void)snprintf(path, sizeof path, "%s/elsewhere.dropped", folder);
+    assert_int_equal(list_documents(), 44);
+}
+
+/* A name that is too long is refused before anything is written, but only of an output that is replaced. */
+static void test_long_name(void **unused)
+{
+    (void)unused;
+    const int used = snprintf(name, sizeof name, "%s/", folder);
+    memset(name + used, 'n', 235);
+    name[used + 235] = '\0';
+    (void)snprintf(path, sizeof path, "%s.dropped", name);
+    MUST(dropped_aside_check(name, false, &error));
+    assert_int_equal(dropped_aside_check(name, true, &error), TOKMAP_ERROR_IO);
+    assert_non_null(strstr(error.message, "choose a shorter name"));
+    list_write(1);
+    assert_int_equal(dropped_aside_check(name, false, &error), TOKMAP_ERROR_IO);
+    assert_int_equal(list_documents(), 1);
+    name[used + 225] = '\0';
+    MUST(dropped_aside_check(name, true, &error));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_round_trip), cmocka_unit_test(test_changed_bytes), cmocka_unit_test(test_settled),
-        cmocka_unit_test(test_faults),     cmocka_unit_test(test_writer),
+        cmocka_unit_test(test_faults),     cmocka_unit_test(test_writer),        cmocka_unit_test(test_link),
+        cmocka_unit_test(test_long_name),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }
