@@ -1,5 +1,5 @@
 """tokmap.ray.pack() on a real Ray cluster of two nodes: the shards are those of tokmap.pack(), also if an actor is
-killed."""
+killed. What it replaces is checked without a cluster, too."""
 import glob
 import json
 import os
@@ -400,6 +400,32 @@ class RayPack(unittest.TestCase):
             with self.assertRaisesRegex(tokmap.ArgumentError, wanted):
                 self.pack("x", **{name: "exact"})
         self.assertEqual(glob.glob(self.at("x*")), [])
+
+
+class RayNames(unittest.TestCase):
+    """What is replaced by name, which needs no cluster."""
+
+    def test_files_of_others(self):
+        """Numbers of shards have five digits, and a shard may have the name of a copy for another project."""
+        import tokmap.ray
+        facts = {"number of documents": 1}
+        others = ["web-20260101.csv.gz", "web-2026.npy", "web-00000.megatron.bin", "web-00000.megatron.tmx"]
+        for also, sealed, refused in ((["olmo", "megatron"], False, False), (["olmo", "megatron"], True, True)):
+            folder = new_folder()
+            for name in [*others, "web-00000.npy", "web-00000.bin", "web-00001.megatron.bin"]:
+                with open(os.path.join(folder, name), "wb"):
+                    pass
+            for force in (False, True):
+                names = tokmap.ray._Set(os.path.join(folder, "web"), also, sealed)
+                wanted = "web-00000.megatron.tmx: this is the index of a shard" if refused else "already exists"
+                if force and not refused:
+                    names.begin(facts, force, False)
+                    names._clear()
+                    self.assertEqual(sorted(os.listdir(folder)), sorted([*others, "web.work"]))
+                    continue
+                with self.assertRaisesRegex(tokmap.ExistsError, wanted):
+                    names.begin(facts, force, False)
+                self.assertEqual(len(os.listdir(folder)), len(others) + 3)
 
 
 if __name__ == "__main__":

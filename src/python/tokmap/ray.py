@@ -239,6 +239,8 @@ class _Set:
     def begin(self, facts: dict[str, Any], force: bool, resume: bool) -> None:
         """Makes the folder of unfinished work, or compares its facts with those of this call."""
         note = os.path.join(self.work, _NOTE)
+        if not self.moving():
+            self._refuse_owners()
         if force:
             self._refuse_others()
             if not resume and os.path.exists(note):
@@ -272,8 +274,18 @@ class _Set:
             _write(note, json.dumps(facts))
 
     def _ours(self) -> list[str]:
-        """The files that have names of this set's shards."""
-        return [entry for entry in os.listdir(self.folder) if self._is_ours(entry)]
+        """The files that have names of this set's shards, without those of a shard that has the name of a copy."""
+        owners = {entry[:-len(".tmx")] for _, entry in self._owners(False)}
+        return [entry for entry in os.listdir(self.folder)
+                if self._is_ours(entry) and not any(entry.startswith(owner + ".") for owner in owners)]
+
+    def _owners(self, written: bool) -> list[tuple[str, str]]:
+        """The indexes of shards with the name of a copy, such as web-00000.megatron.tmx, after its path. The tokens of
+        such a shard are where those of the copy would be. written: only of copies that this call writes."""
+        kinds = (self.sealed,) if written else (False, True)
+        names = {own + ".tmx" for form in self.also for sealed in kinds if (own := _own_name(form, sealed))}
+        return [(os.path.join(self.folder, entry), entry) for entry in sorted(os.listdir(self.folder))
+                if self._ending(entry) in names]
 
     def _is_ours(self, entry: str) -> bool:
         """Whether an entry has the name of a shard's file, or of one that is written for another project."""
@@ -282,8 +294,15 @@ class _Set:
     def _ending(self, entry: str) -> str | None:
         """What follows the number of a shard in the name of a file."""
         number, dot, ending = entry[len(self.name) + 1:].partition(".")
-        is_file = entry.startswith(self.name + "-") and number.isdigit() and len(number) >= 5
+        is_file = entry.startswith(self.name + "-") and number.isdecimal() and len(number) == 5
         return dot + ending if is_file else None
+
+    def _refuse_owners(self) -> None:
+        """Refuses to write a copy where a shard has its tokens."""
+        for path, _ in self._owners(True):
+            raise ExistsError(f"{path}: this is the index of a shard whose name a copy of the tokens for also would "
+                              "have; choose another name, or remove this index and its tokens first",
+                              status="ERROR_EXISTS", path=path)
 
     def _refuse_others(self) -> None:
         """Refuses to replace what is not a set, or tokens for which another program has an index."""
@@ -304,6 +323,7 @@ class _Set:
 
     def _clear(self) -> None:
         """Removes a set of this name, the manifest first and the tokens last."""
+        self._refuse_owners()
         self._refuse_others()
         if os.path.exists(self.path):
             os.remove(self.path)
