@@ -223,15 +223,21 @@ static void walk_all(struct walk *walk, const char *name, int (*entry)(void *, c
         free(walk->folders[--walk->count]);
 }
 
-/* Whether a file NAME.bin is a copy for nanoGPT, which `tokmap pack --seal --also nanogpt` writes beside a shard. Its
- * tokens have no magic, so its name and its note, which is there before it, say so. */
-static bool is_nanogpt_copy(const char *path, size_t stem_bytes)
+/* Whether a file NAME.bin is a copy that `tokmap pack --seal --also` writes beside a shard, by its name and another
+ * file: for nanoGPT the note, which is there before it; for Megatron the index that gets its name after it, and from
+ * then on says what it is. */
+static bool is_copy(const char *path, size_t stem_bytes)
 {
+    static const char *const signs[][2] = {
+        {".nanogpt", ".meta.json"}, {".megatron", ".idx.partial"}, {".megatron", ".idx"}};
     struct os_stat found;
-    char *note = ends_in(path, stem_bytes, ".nanogpt") ? path_join("", 0, path, stem_bytes, ".meta.json") : NULL;
-    const bool noted = note && !os_stat(note, &found) && found.kind == OS_KIND_FILE;
-    free(note);
-    return noted;
+    bool is = false;
+    for (size_t i = 0; i < sizeof signs / sizeof signs[0] && !is; i++) {
+        char *sign = ends_in(path, stem_bytes, signs[i][0]) ? path_join("", 0, path, stem_bytes, signs[i][1]) : NULL;
+        is = sign && !os_stat(sign, &found) && found.kind == OS_KIND_FILE;
+        free(sign);
+    }
+    return is;
 }
 
 /* Looks at one file, NAME.bin, NAME.bin.zst, or a sign of a writer, whose NAME.tmx was not listed. */
@@ -245,7 +251,7 @@ static int check_orphan(struct walk *walk, const char *path, size_t stem_bytes, 
     }
     const bool there = !os_stat(index_path, &found) && found.kind == OS_KIND_FILE;
     const bool tokens = role == SHARD_ROLE_TOKENS && !examine(path, true, &kind) && kind == OS_KIND_FILE &&
-                        !foreign_kind_of(path) && !is_nanogpt_copy(path, stem_bytes);
+                        !foreign_kind_of(path) && !is_copy(path, stem_bytes);
     if (there || (tokens && shard_index_awaited(index_path))) {
         walk->missing = true;
     } else if (tokens && walk->names->count) {

@@ -49,6 +49,13 @@ mv one/d.nanogpt.meta.json . # without its note, it could be a shard that has lo
 exits 1 tokmap info one 2>err
 holds err 'd.nanogpt.bin: the folder has shards, and this file has the name of'
 mv d.nanogpt.meta.json one
+mv one/d.megatron.idx d.idx # so could this one without its index, which gets its name after the tokens
+exits 1 tokmap info one 2>err
+holds err 'd.megatron.bin: the folder has shards, and this file has the name of'
+mv d.idx one/d.megatron.idx.partial
+tokmap info --json one >out
+equal "$(field out documents)" 800
+mv one/d.megatron.idx.partial one/d.megatron.idx
 tokmap convert -q --to megatron -o again one/d # of the sealed shard, the same
 same again.idx one/d.megatron.idx
 for name in one/d.megatron llmc:one/d.llmc.bin,eod=256 datatrove:one/d.ds olmo:one/d.npy,width=2,eod=256 \

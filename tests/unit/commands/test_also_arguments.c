@@ -7,6 +7,7 @@
 #include <cmocka.h>
 
 #include <fcntl.h>
+#include <sys/stat.h>
 #include <stdio.h>
 #include <string.h>
 #include <unistd.h>
@@ -159,6 +160,27 @@ static void test_shards_of_copies(void **unused)
     }
 }
 
+/* A copy goes before what says that it is one, or readers of the folder would take it for tokens without an index. */
+static void test_copies_go_first(void **unused)
+{
+    (void)unused;
+    static const char *const files[][2] = {{"web.nanogpt.bin", "web.nanogpt.meta.json"},
+                                           {"web.megatron.bin", "web.megatron.idx"},
+                                           {"web-00003.nanogpt.bin", "web-00003.nanogpt.meta.json"},
+                                           {"web-00003.megatron.bin", "web-00003.megatron.idx"}};
+    for (size_t i = 0; i < COUNT(files); i++) {
+        const struct also_output output = {.prefix = "web", .numbered = i > 1, .replace = true};
+        struct also_arguments also = also_of("megatron,nanogpt", true);
+        assert_int_equal(mkdir(files[i][0], 0777), 0); /* so the first file cannot be removed */
+        touch(files[i][1]);
+        assert_int_equal(also_remove_old(&also, &output, &error), TOKMAP_ERROR_IO);
+        assert_int_equal(also_check(&also, &output, 2, false, &error), TOKMAP_ERROR_EXISTS);
+        assert_non_null(strstr(error.message, "this is not a file"));
+        assert_int_equal(unlink(files[i][1]), 0);
+        assert_int_equal(rmdir(files[i][0]), 0);
+    }
+}
+
 /* Without options.replace, the names that would be written must be free, and only these. */
 static void test_existing(void **unused)
 {
@@ -185,8 +207,11 @@ static void test_existing(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies), cmocka_unit_test(test_older_are_removed),
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_copies),
+                                       cmocka_unit_test(test_older_are_removed),
                                        cmocka_unit_test(test_other_formats_stay),
-                                       cmocka_unit_test(test_shards_of_copies), cmocka_unit_test(test_existing)};
+                                       cmocka_unit_test(test_shards_of_copies),
+                                       cmocka_unit_test(test_existing),
+                                       cmocka_unit_test(test_copies_go_first)};
     return cmocka_run_group_tests(tests, also_setup, also_teardown);
 }

@@ -311,6 +311,12 @@ static enum tokmap_status remove_file(const char *own, const char *path, bool *r
                : TOKMAP_OK;
 }
 
+static enum tokmap_status remove_tokens(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+{
+    const size_t bytes = strlen(path);
+    return bytes > 4 && !strcmp(path + bytes - 4, ".bin") ? remove_file(own, path, removed, error) : TOKMAP_OK;
+}
+
 static bool has_target(const struct also_arguments *also, enum foreign_target target)
 {
     for (size_t i = 0; i < also->count; i++)
@@ -353,9 +359,13 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
 enum tokmap_status also_remove_old(struct also_arguments *also, const struct also_output *output,
                                    struct tokmap_error *error)
 {
-    /* The older shards may have been sealed, and the new ones not, or the other way around. */
+    /* The older shards may have been sealed, and the new ones not, or the other way around. Each copy goes before what
+     * says that it is one: else a reader of the folder would take it for tokens that have lost their index. */
     enum tokmap_status status =
-        files_visit(output, also->targets, also->count, false, format_visit, remove_file, &also->removed, error);
+        files_visit(output, also->targets, also->count, true, format_visit, remove_tokens, &also->removed, error);
+    if (!status)
+        status =
+            files_visit(output, also->targets, also->count, false, format_visit, remove_file, &also->removed, error);
     if (!status)
         status =
             files_visit(output, also->targets, also->count, true, format_visit, remove_file, &also->removed, error);
