@@ -93,7 +93,7 @@ rm x.bin x.tmx
 exits 1 tokmap pack -q -t bytes --no-eod --shard-tokens 3000 --seal --also megatron -o x ../b.jsonl 2>err
 holds err 'x-00000.megatron.tmx: this is the index of a shard'
 
-# Numbers of shards have five digits. Whatever has others is no file of a shard set.
+# Numbers of shards have five digits, so these are files of the user.
 echo mine | tee x-20260101.csv.gz x-2026.npy >x-202601.idx
 tokmap pack -q -t bytes --no-eod --shard-tokens 3000 --also megatron,olmo -o x ../b.jsonl
 tokmap pack -q -t bytes --no-eod --shard-tokens 3000 --also megatron,olmo --force -o x ../b.jsonl
@@ -111,6 +111,7 @@ if gzip <crawl/t.csv >crawl/web.csv.gz && tokmap pack -q -t bytes --no-eod -o cr
     tokmap pack -q -t bytes --no-eod --shard-tokens 100 --also olmo -o crawl/web --include '*.csv.gz' crawl
     tokmap info --json crawl/web >out
     equal "$(field out documents)" 100
-    exits 1 tokmap pack -q -t bytes --no-eod --shard-tokens 100 --also olmo --force -o crawl/web crawl/web-00000.csv.gz 2>err
+    own=crawl/web-00000.csv.gz
+    exits 1 tokmap pack -q -t bytes --no-eod --shard-tokens 100 --also olmo --force -o crawl/web $own 2>err
     holds err 'web-00000.csv.gz: this input is an output of the same command'
 fi

@@ -47,7 +47,7 @@ static const char *rest_of(const char *output, const char *path)
     return strncmp(leaf, name, bytes) ? NULL : leaf + bytes;
 }
 
-/* What follows the name of a shard of a set; NULL: it is none of that set. */
+/* What follows the name of a shard of a set; NULL: another name. */
 static const char *ending_of(const struct output_names *names, uint32_t set, const char *rest)
 {
     enum { DIGITS = 5 };

@@ -57,12 +57,15 @@ static void order_make(struct also_arguments *also, const enum foreign_target *t
             }
 }
 
-/* What is done with a file of a format. own: if it does not belong to the shard's name, the prefix that it has, such as
- * "web.megatron"; else NULL. */
-typedef enum tokmap_status file_each(void *user, const char *own, const char *path, struct tokmap_error *error);
+/* Who takes the files of a format, one by one. own: if a file does not have the name of the shard, the prefix that it
+ * has, such as "web.megatron"; else NULL. */
+struct file_taker {
+    enum tokmap_status (*take)(void *user, const char *own, const char *path, struct tokmap_error *error);
+    void *user;
+};
 
-static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix, file_each *each,
-                                       void *user, struct tokmap_error *error);
+static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix,
+                                       const struct file_taker *taker, struct tokmap_error *error);
 
 static enum tokmap_status ending_add(void *user, const char *own, const char *ending, struct tokmap_error *error)
 {
@@ -100,19 +103,20 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
         if (*at && !*++at)
             return cli_misused(command, "--also: the list ends in a comma");
     }
+    const struct file_taker endings = {ending_add, also};
     order_make(also, typed);
     for (size_t i = 0; i < also->count; i++)
-        if (format_visit(also->targets[i], also->sealed, "", ending_add, also, NULL))
+        if (format_visit(also->targets[i], also->sealed, "", &endings, NULL))
             return cli_misused(command, "--also: there is no memory for the names of the files");
     return also->typed && !also->count ? cli_misused(command, "--also: the list of formats is empty") : 0;
 }
 
 /* ---- older files ---- */
 
-/* Calls `each` for the path of each file that the format has beside a shard `prefix`, sealed or not. The prefix may be
+/* Passes on the path of each file that the format has beside a shard `prefix`, sealed or not. The prefix may be
  * "": then these are the endings of the names. Only its own files are named: not the .bin, which is the shard's. */
-static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix, file_each *each,
-                                       void *user, struct tokmap_error *error)
+static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix,
+                                       const struct file_taker *taker, struct tokmap_error *error)
 {
     char *own = prefix_of(target, sealed, prefix), *path;
     const struct foreign_writer_options options = {.target = target,
@@ -121,17 +125,17 @@ static enum tokmap_status format_visit(enum foreign_target target, bool sealed, 
                                                    .shared_tokens = is_copy(target, sealed) ? NULL : prefix};
     enum tokmap_status status = own ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
     for (uint32_t n = 0; !status && (path = foreign_writer_path(&options, n)); n++) {
-        status = each(user, *ending_of(target, sealed) ? own : NULL, path, error);
+        status = taker->take(taker->user, *ending_of(target, sealed) ? own : NULL, path, error);
         free(path);
     }
     free(own);
     return status;
 }
 
-/* Calls `each` for the names of an index that a shard has which is called like a copy: web.megatron.tmx. The tokens
- * that such a shard has are where those of the copy would be. */
-static enum tokmap_status owner_visit(enum foreign_target target, bool sealed, const char *prefix, file_each *each,
-                                      void *user, struct tokmap_error *error)
+/* Passes on the names of an index that a shard has which is called like a copy: web.megatron.tmx. The tokens of such a
+ * shard are where those of the copy would be. */
+static enum tokmap_status owner_visit(enum foreign_target target, bool sealed, const char *prefix,
+                                      const struct file_taker *taker, struct tokmap_error *error)
 {
     static const char *const ends[] = {".tmx", ".tmx.partial"};
     if (!*ending_of(target, sealed))
@@ -140,30 +144,34 @@ static enum tokmap_status owner_visit(enum foreign_target target, bool sealed, c
     enum tokmap_status status = own ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
     for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !status; i++) {
         char *path = path_join("", 0, own, strlen(own), ends[i]);
-        status = path ? each(user, own, path, error) : error_set_memory(error, "a path", strlen(own));
+        status = path ? taker->take(taker->user, own, path, error) : error_set_memory(error, "a path", strlen(own));
         free(path);
     }
     free(own);
     return status;
 }
 
-typedef enum tokmap_status file_action(const char *own, const char *path, bool *removed, struct tokmap_error *error);
-typedef enum tokmap_status format_visitor(enum foreign_target target, bool sealed, const char *prefix, file_each *each,
-                                          void *user, struct tokmap_error *error);
-
 /* A walk through the folder of the output. */
 struct also_visit {
     const enum foreign_target *targets;
     size_t count;
     bool sealed;               /* the files beside sealed shards */
+    bool owners;               /* not these, but the indexes of shards that have the name of a copy */
     const char *folder, *name; /* of a shard set */
     const char *entry;         /* the path of an entry of the folder */
-    format_visitor *visitor;
-    file_action *action;
+    enum tokmap_status (*action)(const char *own, const char *path, bool *removed, struct tokmap_error *error);
     bool removed; /* a file, by remove_file() */
     enum tokmap_status status;
     struct tokmap_error *error;
 };
+
+static enum tokmap_status shard_visit(struct also_visit *visit, const char *prefix, const struct file_taker *taker)
+{
+    for (size_t i = 0; i < visit->count && !visit->status; i++)
+        visit->status =
+            (visit->owners ? owner_visit : format_visit)(visit->targets[i], visit->sealed, prefix, taker, visit->error);
+    return visit->status;
+}
 
 static enum tokmap_status entry_compare(void *user, const char *own, const char *path, struct tokmap_error *error)
 {
@@ -185,8 +193,8 @@ static int entry_visit(void *user, const char *entry)
     visit->entry = path;
     if (!path || !shard)
         visit->status = error_set_memory(visit->error, "a path", strlen(entry));
-    for (size_t i = 0; i < visit->count && !visit->status; i++)
-        visit->status = visit->visitor(visit->targets[i], visit->sealed, shard, entry_compare, visit, visit->error);
+    if (!visit->status)
+        (void)shard_visit(visit, shard, &(const struct file_taker){entry_compare, visit});
     free(path);
     free(shard);
     return visit->status ? ECANCELED : 0;
@@ -216,28 +224,21 @@ static enum tokmap_status single_act(void *user, const char *own, const char *pa
     return visit->action(own, path, &visit->removed, error);
 }
 
-/* Calls `action` for what the visitor finds of some formats beside shards that are sealed or not: of a shard set the
- * files that exist, whatever number they have; of one shard all that it could have. *removed becomes true if a file was
- * removed; it may be NULL. */
-static enum tokmap_status files_visit(const struct also_output *output, const enum foreign_target *targets,
-                                      size_t count, bool sealed, format_visitor *visitor, file_action *action,
-                                      bool *removed, struct tokmap_error *error)
+/* Calls visit->action for what it is about: of a shard set for the files that exist, whatever number they have; of one
+ * shard for all that it could have. */
+static enum tokmap_status files_visit(const struct also_output *output, struct also_visit *visit)
 {
-    struct also_visit visit = {
-        .targets = targets, .count = count, .sealed = sealed, .visitor = visitor, .action = action, .error = error};
-    if (!count)
+    if (!visit->count)
         return TOKMAP_OK;
-    for (size_t i = 0; i < count && !output->numbered && !visit.status; i++)
-        visit.status = visitor(targets[i], sealed, output->prefix, single_act, &visit, error);
-    for (uint32_t i = 0; i < (output->split ? output->split->count : 1) && output->numbered && !visit.status; i++) {
+    if (!output->numbered)
+        return shard_visit(visit, output->prefix, &(const struct file_taker){single_act, visit});
+    for (uint32_t i = 0; i < (output->split ? output->split->count : 1) && !visit->status; i++) {
         const struct pack_options names = {.split = output->split};
         char ending[SPLIT_NAME_MOST + 2];
         pack_set_ending(&names, i, ending);
-        (void)set_visit(&visit, output->prefix, ending);
+        (void)set_visit(visit, output->prefix, ending);
     }
-    if (removed)
-        *removed = *removed || visit.removed;
-    return visit.status;
+    return visit->status;
 }
 
 static enum tokmap_status refuse_existing(const char *own, const char *path, bool *removed, struct tokmap_error *error)
@@ -331,7 +332,7 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
     static const enum foreign_target megatron = TARGET_MEGATRON;
     enum tokmap_status status = TOKMAP_OK;
     if (output->replace && !has_target(also, TARGET_MEGATRON))
-        status = files_visit(output, &megatron, 1, false, format_visit, refuse_index, NULL, error);
+        status = files_visit(output, &(struct also_visit){&megatron, 1, .action = refuse_index, .error = error});
     for (size_t i = 0; i < also->count && !status; i++) {
         const enum foreign_target target = also->targets[also->shown[i]];
         const char *name = foreign_target_name(target);
@@ -346,14 +347,22 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
                                "--also",
                                width);
     }
+    struct also_visit visit = {also->targets,          also->count,   .sealed = also->sealed, .owners = true,
+                               .action = refuse_owner, .error = error};
     if (!status)
-        status = files_visit(output, also->targets, also->count, also->sealed, owner_visit, refuse_owner, NULL, error);
-    for (int sealed = 0; sealed < 2 && output->replace && !status; sealed++)
-        status = files_visit(output, also->targets, also->count, sealed, format_visit, refuse_folder, NULL, error);
+        status = files_visit(output, &visit);
+    visit.owners = false;
+    visit.action = refuse_folder;
+    for (int sealed = 0; sealed < 2 && output->replace && !status; sealed++) {
+        visit.sealed = sealed;
+        status = files_visit(output, &visit);
+    }
     /* If files are missing of shards that have their names, others are ours (pack_also.h). */
     if (status || output->replace || pack_also_begun(output->prefix))
         return status;
-    return files_visit(output, also->targets, also->count, also->sealed, format_visit, refuse_existing, NULL, error);
+    visit.sealed = also->sealed;
+    visit.action = refuse_existing;
+    return files_visit(output, &visit);
 }
 
 enum tokmap_status also_remove_old(struct also_arguments *also, const struct also_output *output,
@@ -361,14 +370,14 @@ enum tokmap_status also_remove_old(struct also_arguments *also, const struct als
 {
     /* The older shards may have been sealed, and the new ones not, or the other way around. Each copy goes before what
      * says that it is one: else a reader of the folder would take it for tokens that have lost their index. */
-    enum tokmap_status status =
-        files_visit(output, also->targets, also->count, true, format_visit, remove_tokens, &also->removed, error);
-    if (!status)
-        status =
-            files_visit(output, also->targets, also->count, false, format_visit, remove_file, &also->removed, error);
-    if (!status)
-        status =
-            files_visit(output, also->targets, also->count, true, format_visit, remove_file, &also->removed, error);
+    struct also_visit visit = {also->targets, also->count, .sealed = true, .action = remove_tokens, .error = error};
+    enum tokmap_status status = files_visit(output, &visit);
+    visit.action = remove_file;
+    for (int sealed = 0; sealed < 2 && !status; sealed++) {
+        visit.sealed = sealed;
+        status = files_visit(output, &visit);
+    }
+    also->removed = also->removed || visit.removed;
     return status;
 }
 
