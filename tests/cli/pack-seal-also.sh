@@ -89,12 +89,12 @@ equal "$(wc -c <wide.megatron.bin | tr -d ' ') $(wc -c <wide.npy | tr -d ' ')" '
 
 # So is a folder that has the name of a file, which --force cannot replace.
 mkdir x.megatron.bin
-for seal in '' --seal; do
-    exits 1 tokmap pack -q --force $seal --also megatron -o x a.jsonl 2>err
-    holds err 'x.megatron.bin: a file of this name would be replaced, but this is not a file; remove it, or choose'
-done
+exits 1 tokmap pack -q --force --seal --also megatron -o x a.jsonl 2>err
+holds err 'x.megatron.bin: a file of this name would be replaced, but this is not a file; remove it, or choose'
+tokmap pack -q --force --also megatron -o x a.jsonl # has no file of this name, and leaves the folder
 rmdir x.megatron.bin
-rm x.megatron.idx
+rm x.bin x.tmx x.idx
+[ ! -e x.megatron.idx ]
 
 # Over older shards, sealed or not: nothing of theirs in these formats stays, under neither name.
 mkdir force
@@ -103,7 +103,9 @@ exits 1 tokmap pack -q --force --seal --also olmo -o force/d a.jsonl 2>err
 holds err 'force/d.idx: this is an index of Megatron for tokens that would be replaced'
 tokmap pack -q --force --seal --also $formats -o force/d a.jsonl
 alike one force
+: >force/d.megatron.bin.partial # of a process that was killed
 tokmap pack -q --force --also $formats -o force/d b.jsonl
+[ ! -e force/d.megatron.bin.partial ]
 [ ! -e force/d.megatron.bin ] && [ ! -e force/d.megatron.idx ] && [ ! -e force/d.nanogpt.bin ] && [ -e force/d.idx ]
 tokmap pack -q --force --seal --also $formats -o force/d a.jsonl
 alike one force
@@ -132,6 +134,8 @@ done
 # With --force, a smaller set has nothing of the larger one beside it.
 mkdir f
 tokmap pack -q $options -o f/d b.jsonl
+: >t/d-00004.megatron.bin.partial # of a process that was killed
+: >t/d-00004.npy.partial
 tokmap pack -q --force $options -o t/d b.jsonl
 alike f t
 

@@ -8,6 +8,7 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "format/partial_file.h"
 #include "pack/pack_also.h"
 #include "pack/pack_finish.h"
 #include "platform/os.h"
@@ -159,7 +160,9 @@ struct also_visit {
     bool owners;               /* not these, but the indexes of shards that have the name of a copy */
     const char *folder, *name; /* of a shard set */
     const char *entry;         /* the path of an entry of the folder */
-    enum tokmap_status (*action)(const char *own, const char *path, bool *removed, struct tokmap_error *error);
+    enum tokmap_status (*action)(struct also_visit *visit, const char *own, const char *path);
+    bool removes; /* also unfinished files */
+    bool written; /* such files are written next */
     bool removed; /* a file, by remove_file() */
     enum tokmap_status status;
     struct tokmap_error *error;
@@ -173,10 +176,39 @@ static enum tokmap_status shard_visit(struct also_visit *visit, const char *pref
     return visit->status;
 }
 
+/* Whether there is an index, or an unfinished one, by which PREFIX.megatron.bin belongs to a shard PREFIX.megatron. */
+static bool is_shard(const char *prefix)
+{
+    struct os_stat found;
+    char *index = path_join("", 0, prefix, strlen(prefix), ".tmx");
+    char *partial = path_join("", 0, prefix, strlen(prefix), ".tmx.partial");
+    const bool is = !index || !partial || !os_lstat(index, &found) || !os_lstat(partial, &found);
+    free(index);
+    free(partial);
+    return is;
+}
+
+/* Removes what a process that was killed has left of a file: there may be no such file in the new output. One that is
+ * being written stays. */
+static void partial_remove(const char *own, const char *path)
+{
+    int fd;
+    if ((own && is_shard(own)) || partial_file_take(path, &fd))
+        return;
+    (void)os_unlink(path);
+    os_close(fd);
+}
+
 static enum tokmap_status entry_compare(void *user, const char *own, const char *path, struct tokmap_error *error)
 {
     struct also_visit *visit = user;
-    return strcmp(path, visit->entry) ? TOKMAP_OK : visit->action(own, path, &visit->removed, error);
+    (void)error;
+    const size_t bytes = strlen(path);
+    if (strncmp(visit->entry, path, bytes) != 0)
+        return TOKMAP_OK;
+    if (visit->removes && !strcmp(visit->entry + bytes, ".partial"))
+        partial_remove(own, visit->entry);
+    return visit->entry[bytes] ? TOKMAP_OK : visit->action(visit, own, path);
 }
 
 /* NAME-00012.idx and the like. Numbers of shards have five digits: NAME-20260101.csv.gz is a file of the user. */
@@ -221,7 +253,12 @@ static enum tokmap_status set_visit(struct also_visit *visit, const char *prefix
 static enum tokmap_status single_act(void *user, const char *own, const char *path, struct tokmap_error *error)
 {
     struct also_visit *visit = user;
-    return visit->action(own, path, &visit->removed, error);
+    (void)error;
+    char *partial = visit->removes ? path_join("", 0, path, strlen(path), ".partial") : NULL;
+    if (partial)
+        partial_remove(own, partial);
+    free(partial);
+    return visit->action(visit, own, path);
 }
 
 /* Calls visit->action for what it is about: of a shard set for the files that exist, whatever number they have; of one
@@ -241,81 +278,68 @@ static enum tokmap_status files_visit(const struct also_output *output, struct a
     return visit->status;
 }
 
-static enum tokmap_status refuse_existing(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+static enum tokmap_status refuse_existing(struct also_visit *visit, const char *own, const char *path)
 {
     struct os_stat found;
     (void)own;
-    (void)removed;
     return os_lstat(path, &found) ? TOKMAP_OK
-                                  : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                                  : error_set(visit->error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                                               "the file already exists; choose another name, or use options.replace");
 }
 
 /* With options.replace: a folder could not be removed, after all the work. */
-static enum tokmap_status refuse_folder(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+static enum tokmap_status refuse_folder(struct also_visit *visit, const char *own, const char *path)
 {
     struct os_stat found;
     (void)own;
-    (void)removed;
     return os_lstat(path, &found) || found.kind == OS_KIND_FILE || found.kind == OS_KIND_LINK
                ? TOKMAP_OK
-               : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+               : error_set(visit->error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                            "a file of this name would be replaced, but this is not a file; remove it, or choose "
                            "another name");
 }
 
-static enum tokmap_status refuse_owner(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+static enum tokmap_status refuse_owner(struct also_visit *visit, const char *own, const char *path)
 {
     struct os_stat found;
     (void)own;
-    (void)removed;
     return os_lstat(path, &found)
                ? TOKMAP_OK
-               : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+               : error_set(visit->error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                            "this is the index of a shard whose name a copy of the tokens for --also would have; choose "
                            "another name, or remove this index and its tokens first");
 }
 
-static enum tokmap_status refuse_index(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+static enum tokmap_status refuse_index(struct also_visit *visit, const char *own, const char *path)
 {
     struct os_stat found;
     (void)own;
-    (void)removed;
     return os_lstat(path, &found)
                ? TOKMAP_OK
-               : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+               : error_set(visit->error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                            "this is an index of Megatron for tokens that would be replaced; write it again with "
                            "--also megatron, or remove it first");
 }
 
-/* Whether there is an index, or an unfinished one, by which PREFIX.megatron.bin belongs to a shard PREFIX.megatron. */
-static bool is_shard(const char *prefix)
+/* The files of a copy may be those of another output that has this name, which stay. */
+static enum tokmap_status remove_file(struct also_visit *visit, const char *own, const char *path)
 {
     struct os_stat found;
-    char *index = path_join("", 0, prefix, strlen(prefix), ".tmx");
-    char *partial = path_join("", 0, prefix, strlen(prefix), ".tmx.partial");
-    const bool is = !index || !partial || !os_lstat(index, &found) || !os_lstat(partial, &found);
-    free(index);
-    free(partial);
-    return is;
-}
-
-/* The files of a copy may be those of another output that has this name, which stay. */
-static enum tokmap_status remove_file(const char *own, const char *path, bool *removed, struct tokmap_error *error)
-{
-    if (own && is_shard(own))
+    /* A folder cannot be ours. Where a file is written, it is refused. */
+    const bool folder = !visit->written && !os_lstat(path, &found) && found.kind == OS_KIND_FOLDER;
+    if (folder || (own && is_shard(own)))
         return TOKMAP_OK;
     const int system = os_unlink(path);
-    *removed = *removed || !system;
+    visit->removed = visit->removed || !system;
     return system && system != ENOENT
-               ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the old file cannot be removed")
+               ? error_set_system(visit->error, system, path, TOKMAP_NO_OFFSET, "the old file cannot be removed")
                : TOKMAP_OK;
 }
 
-static enum tokmap_status remove_tokens(const char *own, const char *path, bool *removed, struct tokmap_error *error)
+static enum tokmap_status remove_tokens(struct also_visit *visit, const char *own, const char *path)
 {
     const size_t bytes = strlen(path);
-    return bytes > 4 && !strcmp(path + bytes - 4, ".bin") ? remove_file(own, path, removed, error) : TOKMAP_OK;
+    return bytes > 4 && !strcmp(path + bytes - 4, ".bin") ? remove_file(visit, own, path) : TOKMAP_OK;
 }
 
 static bool has_target(const struct also_arguments *also, enum foreign_target target)
@@ -353,14 +377,11 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
         status = files_visit(output, &visit);
     visit.owners = false;
     visit.action = refuse_folder;
-    for (int sealed = 0; sealed < 2 && output->replace && !status; sealed++) {
-        visit.sealed = sealed;
+    if (!status && output->replace)
         status = files_visit(output, &visit);
-    }
     /* If files are missing of shards that have their names, others are ours (pack_also.h). */
     if (status || output->replace || pack_also_begun(output->prefix))
         return status;
-    visit.sealed = also->sealed;
     visit.action = refuse_existing;
     return files_visit(output, &visit);
 }
@@ -370,11 +391,14 @@ enum tokmap_status also_remove_old(struct also_arguments *also, const struct als
 {
     /* The older shards may have been sealed, and the new ones not, or the other way around. Each copy goes before what
      * says that it is one: else a reader of the folder would take it for tokens that have lost their index. */
-    struct also_visit visit = {also->targets, also->count, .sealed = true, .action = remove_tokens, .error = error};
+    struct also_visit visit = {
+        also->targets,           also->count,   .sealed = true, .removes = true, .written = also->sealed,
+        .action = remove_tokens, .error = error};
     enum tokmap_status status = files_visit(output, &visit);
     visit.action = remove_file;
     for (int sealed = 0; sealed < 2 && !status; sealed++) {
         visit.sealed = sealed;
+        visit.written = also->sealed == visit.sealed;
         status = files_visit(output, &visit);
     }
     also->removed = also->removed || visit.removed;
