@@ -99,13 +99,15 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
         if (bytes >= sizeof version - 1 && !memcmp(line, version, sizeof version - 1))
             continue;
         const char *space = memchr(line, ' ', bytes);
-        if (!space || memchr(space + 1, ' ', (size_t)(stop - space - 1)))
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                    "merge %llu (counted from 0) must be two tokens with one space between them",
-                                    (unsigned long long)number);
+        if (!space || memchr(space + 1, ' ', (size_t)(stop - space - 1))) {
+            (void)json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                   "merge %llu (counted from 0) must be two tokens with one space between them",
+                                   (unsigned long long)number);
+            break;
+        }
         if (!hf_merge_add(file, model, (const uint8_t *)line, (size_t)(space - line), (const uint8_t *)space + 1,
                           (size_t)(stop - space - 1), number++))
-            return false;
+            break;
     }
     return hf_merges_finish(file, model);
 }

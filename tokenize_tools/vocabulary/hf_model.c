@@ -275,6 +275,19 @@ static void tokens_free(struct tokens_rest *rest)
     free(rest);
 }
 
+/* Ends the group. If parsing has ended with a fault, what is wrong with a token that waits comes before it in the file,
+ * and is the one that is reported: which tokens are in a group must not decide that. */
+static bool tokens_end(struct json_file *file, struct text_table *vocabulary, struct tokens_waiting *waiting,
+                       const char *field)
+{
+    const enum tokmap_status status = file->status;
+    file->status = TOKMAP_OK;
+    if (!tokens_add(file, vocabulary, waiting, field))
+        return false;
+    file->status = status;
+    return !status && !file->scan.fault.reason;
+}
+
 /* Parses members up to the end of the object, or up to `stop`. */
 static bool tokens_take(struct json_file *file, struct text_table *vocabulary, const char *field, const char *stop)
 {
@@ -284,14 +297,14 @@ static bool tokens_take(struct json_file *file, struct text_table *vocabulary, c
     while (file->scan.at != stop && json_member(&file->scan, &name)) {
         struct text_entry *token = &waiting.tokens[waiting.count];
         if (!token_parse(file, &name, field, token))
-            return false;
+            break;
         waiting.hashes[waiting.count] = text_table_hash(vocabulary, token->text, token->bytes);
         text_table_prefetch(vocabulary, waiting.hashes[waiting.count]);
         waiting.at[waiting.count++] = file->scan.at;
         if (waiting.count == TOKENS_WAITING && !tokens_add(file, vocabulary, &waiting, field))
             return false;
     }
-    return !file->scan.fault.reason && tokens_add(file, vocabulary, &waiting, field);
+    return tokens_end(file, vocabulary, &waiting, field);
 }
 
 /* Waits for the second thread. Returns whether it has read the members up to the end of the object without a fault. */
@@ -438,7 +451,8 @@ static bool merges_grow(struct json_file *file, struct hf_model *model, uint32_t
     return true;
 }
 
-bool hf_merges_finish(struct json_file *file, struct hf_model *model)
+/* Looks up the merges that wait, and appends them to the list. */
+static bool merges_look_up(struct json_file *file, struct hf_model *model)
 {
     const uint32_t count = model->waiting_count;
     const struct text_query *parts = model->waiting;
@@ -462,6 +476,16 @@ bool hf_merges_finish(struct json_file *file, struct hf_model *model)
     return true;
 }
 
+bool hf_merges_finish(struct json_file *file, struct hf_model *model)
+{
+    const enum tokmap_status status = file->status;
+    file->status = TOKMAP_OK;
+    if (!merges_look_up(file, model))
+        return false;
+    file->status = status;
+    return !status && !file->scan.fault.reason;
+}
+
 bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t *left, size_t left_bytes,
                   const uint8_t *right, size_t right_bytes, uint64_t number)
 {
@@ -473,7 +497,7 @@ bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t 
     query[1] = (struct text_query){.text = right, .bytes = (uint32_t)right_bytes};
     if (!model->waiting_count++)
         model->waiting_first = number;
-    return model->waiting_count < HF_MERGES_WAITING || hf_merges_finish(file, model);
+    return model->waiting_count < HF_MERGES_WAITING || merges_look_up(file, model);
 }
 
 /* Parses a merge that is written "a b". */
@@ -532,15 +556,17 @@ static bool merges_take(struct json_file *file, struct hf_model *model, struct m
             return true;
         if (unwanted && __atomic_load_n(unwanted, __ATOMIC_RELAXED))
             return false;
-        if (place->kind != JSON_NOTHING && next != place->kind)
-            return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                    "model.merges contains both strings and arrays; all merges must be written alike");
+        if (place->kind != JSON_NOTHING && next != place->kind) {
+            (void)json_file_refuse(file, TOKMAP_ERROR_FORMAT,
+                                   "model.merges contains both strings and arrays; all merges must be written alike");
+            break;
+        }
         place->kind = next;
         if (!(next == JSON_ARRAY ? merge_pair(file, model, place->number) : merge_line(file, model, place->number)))
-            return false;
+            break;
         place->begun = false;
     }
-    return !file->scan.fault.reason && hf_merges_finish(file, model);
+    return hf_merges_finish(file, model);
 }
 
 /* ---- a second thread for a long list ---- */

@@ -41,7 +41,9 @@ bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, 
  * texts must live until hf_merges_finish. A refusal may concern an earlier merge. */
 bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t *left, size_t left_bytes,
                   const uint8_t *right, size_t right_bytes, uint64_t number);
-/* Looks up the merges that wait; call it after the last hf_merge_add. */
+/* Looks up the merges that wait; call it after the last hf_merge_add, also if parsing has ended with a fault: what is
+ * wrong with a merge that waits comes before that in the file, and is the one that is reported. Returns false if
+ * anything is wrong. */
 bool hf_merges_finish(struct json_file *file, struct hf_model *model);
 
 #endif

@@ -353,6 +353,20 @@ static void faults_of_vocabularies(void **unused)
     free(text.bytes);
 }
 
+/* The first of two faults that are side by side is reported, wherever the groups begin in which tokens are added. */
+static void first_of_two_faults(void **unused)
+{
+    (void)unused;
+    struct text text = {NULL, 0, 0};
+    uint64_t end = 0;
+    for (uint32_t at = MERGES / 2; at < MERGES / 2 + 16; at++) {
+        const bool fits = at % 2;
+        say_members(&text, false, at, "\"\\\"\\\"\":9", at + 1, fits ? "\"zz\":2097152" : "\"zz\":[]", &end);
+        expect_fault_at(&text, "twice", end);
+    }
+    free(text.bytes);
+}
+
 static void expect_fault(const struct text *text, const char *says)
 {
     struct json_file file;
@@ -379,6 +393,10 @@ static void faults_have_their_numbers(void **unused)
             say_merges(&text, style, places[i], absent, late, absent);
             say(&text, "}");
             snprintf(says, sizeof says, "merge %u (counted from 0) needs the token", places[i]);
+            expect_fault(&text, says);
+            say_vocabulary(&text); /* what follows is not JSON */
+            say_merges(&text, style, places[i], absent, places[i] + 1, "\"b b\\x\"");
+            say(&text, "}");
             expect_fault(&text, says);
             if (!places[i])
                 continue;
@@ -651,10 +669,11 @@ static void shared_merging_is_exact(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(vocabularies_are_complete), cmocka_unit_test(faults_of_vocabularies),
-        cmocka_unit_test(merges_are_complete),       cmocka_unit_test(lists_end_where_they_end),
-        cmocka_unit_test(guesses_may_be_wrong),      cmocka_unit_test(wrong_guesses_may_read_well),
-        cmocka_unit_test(faults_have_their_numbers), cmocka_unit_test(lines_are_complete),
-        cmocka_unit_test(faults_have_their_lines),   cmocka_unit_test(shared_merging_is_exact)};
+        cmocka_unit_test(vocabularies_are_complete),   cmocka_unit_test(faults_of_vocabularies),
+        cmocka_unit_test(first_of_two_faults),         cmocka_unit_test(merges_are_complete),
+        cmocka_unit_test(lists_end_where_they_end),    cmocka_unit_test(guesses_may_be_wrong),
+        cmocka_unit_test(wrong_guesses_may_read_well), cmocka_unit_test(faults_have_their_numbers),
+        cmocka_unit_test(lines_are_complete),          cmocka_unit_test(faults_have_their_lines),
+        cmocka_unit_test(shared_merging_is_exact)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
