@@ -517,11 +517,22 @@ static enum tokmap_status file_write(struct cut *cut, struct tokmap_error *error
     return status ? status : stage_writer_commit(cut->writer, cut->options->sync, error);
 }
 
+/* Cuts what the parts do not have, and writes the file. */
+static enum tokmap_status rest_cut(struct cut *cut, struct tokmap_error *error)
+{
+    enum tokmap_status status = parts_take(cut, error);
+    cut->saved_ns = os_clock_ns();
+    while (cut->state.set < cut->options->units->sets && !status)
+        status = set_cut(cut, error);
+    return status ? status : file_write(cut, error);
+}
+
 /* Makes the cut, or what is missing of it. *again: what a killed process has left is useless, and has been removed. */
 static enum tokmap_status cut_make(const struct shuffle_cut_options *options, const struct stage_id *id, bool *again,
                                    struct tokmap_error *error)
 {
     struct cut *cut = calloc(1, sizeof *cut);
+    *again = false;
     if (!cut)
         return no_memory(sizeof *cut, error);
     _Static_assert(sizeof cut->state <= STAGE_STATE_MOST, "the state of a part");
@@ -530,17 +541,13 @@ static enum tokmap_status cut_make(const struct shuffle_cut_options *options, co
     for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++)
         cut->all += options->units->all.sets[set].documents;
     enum tokmap_status status = stage_writer_reopen(&cut->writer, id, error);
-    const bool alone = !status;
-    if (!status)
-        status = parts_take(cut, error);
-    cut->saved_ns = os_clock_ns();
-    while (cut->state.set < options->units->sets && !status)
-        status = set_cut(cut, error);
-    if (!status)
-        status = file_write(cut, error);
-    if (!status || (alone && status == TOKMAP_ERROR_CORRUPT))
+    /* Another process may have made the file since the caller looked for it, and be removing the parts. */
+    const bool missing = !status && stage_find(id, NULL) != TOKMAP_OK;
+    if (missing)
+        status = rest_cut(cut, error);
+    if (missing && (!status || status == TOKMAP_ERROR_CORRUPT))
         stage_parts_remove(&cut->parts);
-    *again = status == TOKMAP_ERROR_CORRUPT && cut->continued;
+    *again = missing && status == TOKMAP_ERROR_CORRUPT && cut->continued;
     stage_writer_free(cut->writer);
     for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++)
         bytes_free(&cut->rows[set]);

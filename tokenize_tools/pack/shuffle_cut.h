@@ -63,9 +63,9 @@ struct shuffle_cut_options {
 /* Which file has the cuts of these units. */
 struct stage_id shuffle_cut_id(const struct sorted_units *units, uint64_t key);
 
-/* Continues what a killed process has left. Statuses: OK, ERROR_CORRUPT (a file is not what was written), ERROR_LIMIT
- * (too many shards), ERROR_INTERRUPTED, those of stage_writer_reopen() and stage_writer_commit(), ERROR_IO,
- * ERROR_MEMORY. */
+/* Continues what a killed process has left. Does nothing if the file is there. Statuses: OK, ERROR_CORRUPT (a file is
+ * not what was written), ERROR_LIMIT (too many shards), ERROR_INTERRUPTED, those of stage_writer_reopen() and
+ * stage_writer_commit(), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status shuffle_cut_run(const struct shuffle_cut_options *options, const struct stage_id *id,
                                    struct tokmap_error *error);
 
