@@ -181,6 +181,33 @@ static void test_copies_go_first(void **unused)
     }
 }
 
+/* Names that would be too long are refused first: those of copies are longer than those of shards. */
+static void test_long_names(void **unused)
+{
+    (void)unused;
+    static const struct split split = {.count = 2, .sets = {{.name = "a"}, {.name = "a-longer-name"}}};
+    static const struct {
+        bool numbered, split, sealed;
+        size_t least; /* bytes of a name that is too long */
+    } cases[] = {{false, false, false, 255 - 18 + 1},
+                 {false, false, true, 255 - 26 + 1},
+                 {true, false, true, 255 - 26 - 6 + 1},
+                 {true, true, true, 255 - 26 - 6 - 14 + 1}};
+    char prefix[256];
+    if (pathconf(".", _PC_NAME_MAX) != 255)
+        skip();
+    for (size_t i = 0; i < COUNT(cases); i++)
+        for (size_t k = 0; k < 2; k++) {
+            const size_t bytes = cases[i].least - k;
+            memset(prefix, 'n', bytes);
+            prefix[bytes] = '\0';
+            const struct also_arguments also = also_of("nanogpt", cases[i].sealed);
+            const struct also_output output = {
+                .prefix = prefix, .numbered = cases[i].numbered, .split = cases[i].split ? &split : NULL};
+            assert_int_equal(also_check(&also, &output, 2, false, &error), k ? TOKMAP_OK : TOKMAP_ERROR_IO);
+        }
+}
+
 /* Without options.replace, the names that would be written must be free, and only these. */
 static void test_existing(void **unused)
 {
@@ -212,6 +239,7 @@ int main(void)
                                        cmocka_unit_test(test_other_formats_stay),
                                        cmocka_unit_test(test_shards_of_copies),
                                        cmocka_unit_test(test_existing),
-                                       cmocka_unit_test(test_copies_go_first)};
+                                       cmocka_unit_test(test_copies_go_first),
+                                       cmocka_unit_test(test_long_names)};
     return cmocka_run_group_tests(tests, also_setup, also_teardown);
 }

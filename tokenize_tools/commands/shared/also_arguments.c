@@ -299,6 +299,37 @@ static enum tokmap_status refuse_folder(struct also_visit *visit, const char *ow
                            "another name");
 }
 
+static enum tokmap_status refuse_long(struct also_visit *visit, const char *own, const char *path)
+{
+    struct os_stat found;
+    char *partial = path_join("", 0, path, strlen(path), ".partial");
+    const int system = partial ? os_lstat(partial, &found) : ENOMEM;
+    (void)own;
+    free(partial);
+    return system == ENAMETOOLONG ? error_set_system(visit->error, system, path, TOKMAP_NO_OFFSET,
+                                                     "while it is written, this file for --also has a name that is "
+                                                     "%zu bytes longer; choose a shorter name for the output",
+                                                     strlen(".partial"))
+                                  : TOKMAP_OK;
+}
+
+/* Refuses names that are longer than those of the shards, and too long for the file system. */
+static enum tokmap_status lengths_check(const struct also_output *output, struct also_visit *visit)
+{
+    visit->action = refuse_long;
+    for (uint32_t i = 0; i < (output->split ? output->split->count : 1) && !visit->status; i++) {
+        const struct pack_options names = {.split = output->split};
+        char set[SPLIT_NAME_MOST + 2], ending[sizeof set + 8];
+        pack_set_ending(&names, i, set);
+        (void)snprintf(ending, sizeof ending, "%s%s", set, output->numbered ? "-00000" : "");
+        char *shard = path_join("", 0, output->prefix, strlen(output->prefix), ending);
+        visit->status = shard ? shard_visit(visit, shard, &(const struct file_taker){single_act, visit})
+                              : error_set_memory(visit->error, "a path", strlen(output->prefix));
+        free(shard);
+    }
+    return visit->status;
+}
+
 static enum tokmap_status refuse_owner(struct also_visit *visit, const char *own, const char *path)
 {
     struct os_stat found;
@@ -376,6 +407,8 @@ enum tokmap_status also_check(const struct also_arguments *also, const struct al
     if (!status)
         status = files_visit(output, &visit);
     visit.owners = false;
+    if (!status)
+        status = lengths_check(output, &visit);
     visit.action = refuse_folder;
     if (!status && output->replace)
         status = files_visit(output, &visit);
