@@ -13,6 +13,7 @@
 #include <unistd.h>
 
 #include "format/set_commit.h"
+#include "pack/packing_options.h"
 #include "pack/work_folder.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
@@ -418,35 +419,62 @@ static void test_sweep(void **unused)
     assert_false(file_exists("out.work/part-1") || file_exists("out.work/journal.new"));
 }
 
-/* Files of the output in a folder of inputs are no inputs, but files with other endings are. */
+/* Files of the output in a folder of inputs are no inputs, but files with other endings are, and with numbers that
+ * shards do not have. */
 static void test_output_among_inputs(void **unused)
 {
     (void)unused;
-    static const char *const own[] = {"in/out.bin.partial", "in/out-00012.tmx", "in/out.dropped", "in/out.work/part"};
-    static const char *const others[] = {"in/out.txt", "in/out-1.bins", "in/out2.bin", "in/other/out.bin"};
+    static const char *const endings[] = {".idx", ".nanogpt.meta.json"};
+    static const struct pack_also also = {.endings = endings, .ending_count = 2};
+    static const struct split split = {.count = 2, .sets = {{.name = "a"}, {.name = "val"}}};
+    static const struct {
+        bool numbered, split;
+        const char *own[5], *others[6];
+    } cases[] = {
+        {false,
+         false,
+         {"out.bin.partial", "out.tmx", "out.dropped", "out.work/part", "out.idx"},
+         {"out.txt", "out-00012.tmx", "out2.bin", "other/out.bin", "out-00001.idx", "out.npy"}},
+        {true,
+         false,
+         {"out-00000.bin.0123456789abcdef", "out-00012.tmx", "out.dropped", "out.work/part",
+          "out-00003.nanogpt.meta.json.partial"},
+         {"out.txt", "out.idx", "out-1.bins", "out-20260101.idx", "out2-00000.bin", "out.a-00000.tmx"}},
+        {false,
+         true,
+         {"out.a-00000.bin", "out.val-00012.mask", "out.dropped.0123456789abcdef", "out.work/part",
+          "out.val-00000.idx"},
+         {"out.b-00000.tmx", "out-00000.tmx", "out.a.bin", "out.value-00000.idx", "out.val-000.idx", "out.a.dropped"}},
+    };
     struct tokmap_error error;
     struct work_folder *work = NULL;
     struct work_folder_options options = options_of();
-    const char *in[] = {"in"};
-    begin();
-    assert_true(!mkdir("in", 0777) && !mkdir("in/other", 0777));
-    file_write_text("in/a.txt", "an input");
-    options.name = "./in//out";
+    const char *in[] = {"."};
+    options.name = ".//out";
     options.operands = in;
     options.operand_count = 1;
-    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
-    work_folder_close(work);
-    for (size_t i = 0; i < 4; i++)
-        file_write_text(own[i], "made by the command");
-    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
-    assert_true(work_folder_found(work));
-    work_folder_close(work);
-    for (size_t i = 0; i < 4; i++) {
-        file_write_text(others[i], "an input");
-        assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
-        assert_int_equal(unlink(others[i]), 0);
+    options.also = &also;
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        options.numbered = cases[i].numbered;
+        options.split = cases[i].split ? &split : NULL;
+        begin();
+        assert_true(!mkdir("in", 0777) && !chdir("in") && !mkdir("other", 0777));
+        file_write_text("a.txt", "an input");
+        assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
+        work_folder_close(work);
+        for (size_t k = 0; k < 5; k++)
+            file_write_text(cases[i].own[k], "made by the command");
+        assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
+        assert_true(work_folder_found(work));
+        work_folder_close(work);
+        for (size_t k = 0; k < 6; k++) {
+            file_write_text(cases[i].others[k], "an input");
+            assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
+            assert_int_equal(unlink(cases[i].others[k]), 0);
+        }
+        assert_int_equal(chdir(".."), 0);
+        scratch_remove("in");
     }
-    scratch_remove("in");
 }
 
 /* A process whose journal somebody has removed does not remove what another one has begun there since. */
