@@ -7,7 +7,7 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define EXCLUDED_MOST 24
+#define EXCLUDED_MOST 48
 
 /* Empty if all is zero. Nothing has to be freed. */
 struct excluded_files {
