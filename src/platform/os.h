@@ -222,6 +222,8 @@ int os_random(void *into, size_t count);
 /* The name of this machine on its network, cut to fit; "?" if unknown. */
 void os_host_name(char *name, size_t capacity);
 uint32_t os_process_id(void); /* a child after fork() has another one than its parent */
+/* The process that has started this one; when that is gone, another process; 0 if it is in another namespace. */
+uint32_t os_parent_id(void);
 bool os_is_terminal(int fd);
 uint32_t os_terminal_columns(int fd); /* 80 if unknown */
 bool os_is_root(void);

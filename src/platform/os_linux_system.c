@@ -156,6 +156,11 @@ uint32_t os_process_id(void)
     return (uint32_t)getpid();
 }
 
+uint32_t os_parent_id(void)
+{
+    return (uint32_t)getppid();
+}
+
 bool os_is_root(void)
 {
     return geteuid() == 0;

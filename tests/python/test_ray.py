@@ -246,8 +246,8 @@ class RayPack(unittest.TestCase):
             self.check_also("parts", self.warned("parts", resume=True, also=self.FORMATS))
 
     def test_a_command_that_outlives_its_actor(self):
-        """A command that reads the documents takes the end of a killed actor for their end. What it has made is not
-        taken for the shard."""
+        """A command that reads the documents sees that those of a killed actor are cut off. The shard of the next actor
+        has all of them."""
         import ray
         import tokmap.ray
         records = [{"talk": [{"role": "user", "content": f"{i} ab " * 50},

@@ -632,6 +632,7 @@ int command_pack(int argc, char **argv)
         CORPUS_OPTION_ON_ERROR(packing.corpus),
         SKIP_OPTIONS(packing.skips),
         CORPUS_OPTIONS_TEXTS(packing.corpus),
+        CORPUS_OPTION_FEEDER(packing.corpus),
         CLI_HEADING("Records"),
         CONTENT_OPTIONS(packing.content),
         CLI_HEADING("Lengths"),

@@ -50,11 +50,13 @@ enum tokmap_status corpus_open(struct corpus **corpus, const char *const *operan
         inputs_new(&made->inputs, operands, count, &made->options.select, options->stop, options->user, error);
     if (!status)
         status = stream_new(&made->stream, options->stop, options->user, error);
-    if (status)
+    if (status) {
         corpus_close(made);
-    else
-        *corpus = made;
-    return status;
+        return status;
+    }
+    stream_feed(made->stream, options->feeder);
+    *corpus = made;
+    return TOKMAP_OK;
 }
 
 void corpus_close(struct corpus *corpus)
@@ -133,12 +135,13 @@ static enum tokmap_status file_left_out(struct corpus *corpus, struct corpus_bat
     return TOKMAP_OK;
 }
 
-/* Turns an error of a file into an issue. An interrupt or a lack of memory is not the file's fault, and is returned. */
+/* Turns an error of a file into an issue. An interrupt or a lack of memory is not the file's fault, and is returned. So
+ * is any error of a feed, whatever options.skip is: its rest must not be left out. */
 static enum tokmap_status file_failed(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                       uint64_t skipped, enum tokmap_status status, const struct tokmap_error *why,
                                       struct tokmap_error *error)
 {
-    if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY) {
+    if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY || stream_is_feed(corpus->stream)) {
         if (error)
             *error = *why;
         return status;

@@ -51,7 +51,7 @@ enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struc
 /* Clears the batch and fills it with the next bytes. Errors of an input are issues of the batch, so that they are
  * reported in the order of the input; unless options.skip is set, the batch with the first issue is the last one.
  * Statuses: OK, END (no input is left, the batch is empty), ERROR_INTERRUPTED (options.stop returned true),
- * ERROR_MEMORY. */
+ * ERROR_MEMORY, and with options.feeder those of stream_read(). */
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error);
 
 #endif

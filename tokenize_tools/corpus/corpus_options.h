@@ -73,6 +73,8 @@ struct corpus_options {
         uint64_t begin, end;
     } range;
 
+    uint32_t feeder; /* the process of which standard input is a feed (document_feed.h), or 0 */
+
     bool (*stop)(void *user);         /* called while a pipe has no bytes: true ends the wait; may be NULL */
     void (*before_large)(void *user); /* called before a batch grows above 4 * batch_bytes; may be NULL */
     void *user;

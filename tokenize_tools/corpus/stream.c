@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "document_feed.h"
 #include "file_type.h"
 #include "remote_stream.h"
 #include "remote_url.h"
@@ -33,7 +34,9 @@ struct stream {
     bool stored_end; /* the file has been read to its end */
     enum file_type type;
     struct os_stat stat;
-    uint64_t stored;    /* bytes read from the file */
+    uint32_t feeder; /* of stream_feed(), or 0 */
+    struct document_feed feed;
+    uint64_t stored;    /* bytes read from the file, or in the frames of a feed */
     uint64_t end;       /* of what is read of a regular file; 0: its end */
     uint64_t delivered; /* bytes that the caller has read */
     char *input;        /* bytes [input_at, input_end) are not decompressed yet */
@@ -54,6 +57,12 @@ enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), 
     (*stream)->user = user;
     (*stream)->fd = -1;
     return TOKMAP_OK;
+}
+
+void stream_feed(struct stream *stream, uint32_t feeder)
+{
+    assert(!stream->open);
+    stream->feeder = feeder;
 }
 
 void stream_free(struct stream *stream)
@@ -127,6 +136,7 @@ enum tokmap_status stream_open(struct stream *stream, const char *path, struct t
     if (status)
         return status;
     stream->open = true;
+    document_feed_begin(&stream->feed, strcmp(path, "-") ? 0 : stream->feeder);
     stream->begun = stream->stored_end = false;
     stream->type = FILE_TYPE_PLAIN;
     stream->stored = stream->delivered = stream->end = 0;
@@ -164,6 +174,11 @@ bool stream_is_regular(const struct stream *stream)
 bool stream_is_resumable(const struct stream *stream)
 {
     return stream->regular || stream->is_remote;
+}
+
+bool stream_is_feed(const struct stream *stream)
+{
+    return stream->open && stream->feed.feeder;
 }
 
 bool stream_is_compressed(const struct stream *stream)
@@ -228,12 +243,23 @@ static enum tokmap_status read_regular(struct stream *stream, char *into, size_t
     return TOKMAP_OK;
 }
 
-static enum tokmap_status read_pipe(struct stream *stream, char *into, size_t capacity, size_t *got,
+/* Whether the process that writes a feed is gone, and the pipe has nothing more of it. */
+static bool feed_is_left(const struct stream *stream)
+{
+    return stream->feed.feeder && document_feed_is_left(&stream->feed) && os_wait_readable(stream->fd, 0) == ETIMEDOUT;
+}
+
+/* Reads what a pipe has, or waits for it; *got is 0 at the end. */
+static enum tokmap_status pipe_take(const struct stream *stream, void *into, size_t capacity, size_t *got,
                                     struct tokmap_error *error)
 {
     for (;;) {
         int system = stream->stat.kind == OS_KIND_FILE ? 0 : os_wait_readable(stream->fd, WAIT_NS);
         const bool stopped = system == ETIMEDOUT && stream->stop && stream->stop(stream->user);
+        if (system == ETIMEDOUT && !stopped && feed_is_left(stream)) {
+            *got = 0; /* its children hold the pipe open */
+            return TOKMAP_OK;
+        }
         if (!system)
             system = os_read(stream->fd, into, capacity, got);
         if (system == EINTR || stopped)
@@ -242,10 +268,40 @@ static enum tokmap_status read_pipe(struct stream *stream, char *into, size_t ca
             continue;
         if (system)
             return error_set_system(error, system, stream->path, stream->stored, "the input cannot be read");
-        stream->stored += *got;
-        stream->stored_end = *got == 0;
         return TOKMAP_OK;
     }
+}
+
+static enum tokmap_status read_pipe(struct stream *stream, char *into, size_t capacity, size_t *got,
+                                    struct tokmap_error *error)
+{
+    const enum tokmap_status status = pipe_take(stream, into, capacity, got, error);
+    stream->stored += *got;
+    stream->stored_end = !status && !*got;
+    return status;
+}
+
+/* Reads bytes of the next frame of a feed, or its end. */
+static enum tokmap_status read_feed(struct stream *stream, char *into, size_t capacity, size_t *got,
+                                    struct tokmap_error *error)
+{
+    struct document_feed *feed = &stream->feed;
+    while (!*got && !feed->over) {
+        size_t head_bytes, part = 0;
+        uint8_t *const head = document_feed_head(feed, &head_bytes);
+        const size_t wanted = head ? head_bytes : (size_t)min64(capacity, feed->left);
+        enum tokmap_status status = pipe_take(stream, head ? (void *)head : into, wanted, &part, error);
+        if (!status && !part)
+            status = document_feed_cut_off(feed, stream->path, stream->stored, error);
+        if (!status)
+            status = document_feed_take(feed, head ? NULL : into, part, stream->path, stream->stored, error);
+        if (status)
+            return status;
+        *got = head ? 0 : part;
+    }
+    stream->stored += *got;
+    stream->stored_end = feed->over;
+    return TOKMAP_OK;
 }
 
 static enum tokmap_status read_url(struct stream *stream, char *into, size_t capacity, size_t *got,
@@ -263,9 +319,10 @@ static enum tokmap_status read_stored(struct stream *stream, char *into, size_t 
     *got = 0;
     if (stream->stored_end)
         return TOKMAP_OK;
-    return stream->regular     ? read_regular(stream, into, capacity, got, error)
-           : stream->is_remote ? read_url(stream, into, capacity, got, error)
-                               : read_pipe(stream, into, capacity, got, error);
+    return stream->regular       ? read_regular(stream, into, capacity, got, error)
+           : stream->is_remote   ? read_url(stream, into, capacity, got, error)
+           : stream->feed.feeder ? read_feed(stream, into, capacity, got, error)
+                                 : read_pipe(stream, into, capacity, got, error);
 }
 
 enum tokmap_status stream_parquet_refused(const struct stream *stream, struct tokmap_error *error)

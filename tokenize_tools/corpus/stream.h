@@ -21,6 +21,9 @@ struct stream;
 enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), void *user, struct tokmap_error *error);
 void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 
+/* From the next stream_open() on, "-" is a feed (document_feed.h) of the process `feeder`; 0: it is not. */
+void stream_feed(struct stream *stream, uint32_t feeder);
+
 /* Opens path; "-" is standard input. A file that was open is closed. path must stay valid until stream_close().
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_ARGUMENT (a folder), and for a URL those of remote_open(). */
 enum tokmap_status stream_open(struct stream *stream, const char *path, struct tokmap_error *error);
@@ -49,6 +52,7 @@ void stream_end_at(struct stream *stream, uint64_t end);
 const struct os_stat *stream_stat(const struct stream *stream);
 uint64_t stream_stored(const struct stream *stream); /* bytes read from the file, before decompression */
 bool stream_is_regular(const struct stream *stream);
+bool stream_is_feed(const struct stream *stream);       /* an error of it ends the work: nothing of it is left out */
 bool stream_is_resumable(const struct stream *stream);  /* another process can read the same bytes again */
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
 

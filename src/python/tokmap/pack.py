@@ -444,8 +444,57 @@ def _arguments(options: dict[str, Any]) -> list[str]:
     return made
 
 
+class _Unread(Exception):
+    """The command has ended, and its message says why. (A BrokenPipeError can also be the source's own.)"""
+
+
+class _Feed:
+    """What the command reads from its standard input: frames of lines, and their end, which says how many lines there
+    are. tokenize_tools/corpus/document_feed.h defines it.
+
+    The end is written when the source has ended. If this process is killed before, the command sees that the end is
+    missing, and makes no shard. Children of this process that a source forks inherit the pipe; the command does not
+    wait for them to close it. Bytes that are not sent yet are in no buffer of Python's own, which a child could write
+    at its exit a second time."""
+    _LEAST = 1 << 16  # of the bytes of a frame, but for the last one
+    _MOST = 1 << 30
+
+    def __init__(self, pipe: Any) -> None:
+        self._pipe, self._process = pipe, os.getpid()
+        self._lines, self._count = bytearray(), 0
+
+    def add(self, line: bytes) -> None:
+        self._lines += line
+        self._lines += b"\n"
+        self._count += 1
+        if len(self._lines) >= self._LEAST:
+            self._frames()
+
+    def end(self) -> None:
+        self._frames()
+        self._send(bytes(4) + self._count.to_bytes(8, "little"))
+
+    def _frames(self) -> None:
+        lines, self._lines = self._lines, bytearray()
+        for first in range(0, len(lines), self._MOST):
+            frame = lines[first:first + self._MOST]
+            self._send(len(frame).to_bytes(4, "little") + frame)
+
+    def _send(self, data: bytes | bytearray) -> None:
+        if os.getpid() != self._process:
+            raise ArgumentError(f"this process was forked while process {self._process} read the documents for "
+                                "tokmap.pack(), and cannot continue with them; end it with os._exit()")
+        rest = memoryview(data)
+        try:
+            while rest:
+                rest = rest[self._pipe.write(rest):]
+        except BrokenPipeError:
+            raise _Unread from None
+
+
 def _feed(process: Any, documents: Iterable[Any], skip: bool) -> None:
     """Writes documents to the command's standard input, as JSONL. If the command ends early, its message says why."""
+    feed = _Feed(process.stdin)
     try:
         for index, document in enumerate(documents):
             try:
@@ -455,9 +504,9 @@ def _feed(process: Any, documents: Iterable[Any], skip: bool) -> None:
                     raise InputError(f"document {index} cannot be written as JSON: {problem}", status="ERROR_INPUT"
                                      ) from None
                 line = "null"  # which the command leaves out and counts
-            process.stdin.write(line.encode() + b"\n")
-        process.stdin.flush()
-    except BrokenPipeError:
+            feed.add(line.encode())
+        feed.end()
+    except _Unread:
         pass
 
 
@@ -476,6 +525,7 @@ def _start(started: list[subprocess.Popen[bytes]], command: list[str], **options
     import threading
     before: dict[int, Any] = {}
     came: list[tuple[int, Any]] = []
+    number: int
     starting = True
 
     def wait(number: int, frame: Any) -> None:
@@ -507,7 +557,6 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
     """Runs tokmap pack, of files or of documents that it reads from its standard input."""
     import signal
     import subprocess
-    from contextlib import suppress
     from tempfile import TemporaryFile
     try:
         from _tokmap_commands import _path as command_path
@@ -524,23 +573,24 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         tokenizer = tokenizer.path
     border = ["--no-eod"] if eod is False else [] if eod is None else ["--eod"] if eod is True else [f"--eod={eod}"]
     shown = sys.stderr.isatty() if progress is None else progress
+    process_id = os.getpid()
     command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
+               *([] if documents is None else [f"--feeder={process_id}"]),
                *([] if shown else ["--progress=none"]), "--", *paths]
     with TemporaryFile() as messages:
         started: list[subprocess.Popen[bytes]] = []
         try:
             _start(started, command, stdin=subprocess.DEVNULL if documents is None else subprocess.PIPE,
-                   stdout=subprocess.PIPE, stderr=None if shown else messages)
+                   stdout=subprocess.PIPE, stderr=None if shown else messages, bufsize=0)
             process = started[0]
             if documents is not None:
                 _feed(process, documents, options["on_error"] == "skip")
             printed, _ = process.communicate()
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
-            for process in started:
+            for process in started if os.getpid() == process_id else ():  # it is not the command of a forked child
                 process.send_signal(signal.SIGINT)
                 process.wait()
-                with suppress(BrokenPipeError):
-                    process.__exit__(None, None, None)  # closes the pipes
+                process.__exit__(None, None, None)  # closes the pipes
             raise
         messages.seek(0)
         said = messages.read()
@@ -611,7 +661,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     force      replaces an existing shard
     progress   True or False; None: on a terminal
 
-    An exception, Ctrl-C included, leaves nothing behind.
+    An exception, Ctrl-C included, leaves nothing behind. If this process is killed, no shard gets the name `out` unless
+    it is complete; the next call replaces what is left of the files that were written. A child
+    process that the source forks must not continue with the documents, which belong to its parent.
     """
     chosen = tuple([columns] if isinstance(columns, str) else columns)
     if on_error not in ("stop", "skip"):

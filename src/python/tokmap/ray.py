@@ -16,8 +16,9 @@ The files in web.work say how far the shard is, since only they outlive an actor
 the file that says so:
 
     pack    web-00000.try-X.bin, .mask, .tmx   become   web-00000.bin, .mask, .tmx. A command that an actor has started
-            can outlive it, and take the end of its input for the end of the documents. What it makes then has the name
-            of its own attempt, which no other process looks at
+            can outlive it: for a moment, until it sees that the documents are cut off and removes its files, or until
+            it has written a shard of all documents. Its files have the name of its own attempt, which no other process
+            looks at
     seal    web-00000.bin.zst, without web-00000.bin
     also    the files of other projects, and then web-00000.also, with the reports of `tokmap convert`
 

@@ -1,6 +1,7 @@
 /* corpus_arguments.c - see corpus_arguments.h. */
 #include "corpus_arguments.h"
 
+#include <inttypes.h>
 #include <string.h>
 
 #include "platform/os.h"
@@ -70,6 +71,10 @@ int corpus_arguments_check_named(const struct cli_command *command, struct corpu
         standard += !strcmp(arguments->lists.values[i], "-");
     if (standard > 1)
         return cli_misused(command, "standard input ('-') can be read only once");
+    if (arguments->feeder_given && (!arguments->feeder || arguments->feeder > UINT32_MAX))
+        return cli_misused(command, "--feeder must be the id of a process; got %" PRIu64, arguments->feeder);
+    if (arguments->feeder_given && (operand_count != 1 || strcmp(operands[0], "-") != 0 || arguments->lists.count))
+        return cli_misused(command, "--feeder is about standard input: name '-' as the only input");
     return 0;
 }
 
@@ -97,6 +102,7 @@ void corpus_arguments_apply(const struct corpus_arguments *arguments, struct cor
     options->skip = arguments->on_error == 1;
     options->record_limit = arguments->max_record;
     options->document_limit = arguments->max_document;
+    options->feeder = (uint32_t)arguments->feeder;
     options->select = (struct inputs_selection){.include = arguments->include.values,
                                                 .include_count = arguments->include.count,
                                                 .exclude = arguments->exclude.values,

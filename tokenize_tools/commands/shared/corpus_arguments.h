@@ -16,6 +16,8 @@ struct corpus_arguments {
     uint64_t max_record, max_document; /* bytes */
     struct cli_list include, exclude, lists;
     bool null, hidden;
+    uint64_t feeder; /* a process id, or 0; only commands that offer CORPUS_OPTION_FEEDER set it */
+    bool feeder_given;
 };
 #define CORPUS_ARGUMENTS_INIT                                                                                          \
     {                                                                                                                  \
@@ -53,6 +55,11 @@ struct corpus_arguments {
 #define CORPUS_OPTION_ON_ERROR(corpus)                                                                                 \
     {0, "on-error", CLI_CHOICE, &(corpus).on_error, NULL, "ACTION",                                                    \
      "at a bad file or record: stop (default), or skip: leave it out, report it, and count it", "stop|skip"}
+/* This one is for a program that starts the command. */
+#define CORPUS_OPTION_FEEDER(corpus)                                                                                   \
+    {0, "feeder", CLI_NUMBER, &(corpus).feeder, &(corpus).feeder_given, "PID",                                         \
+     "internal to the Python package: standard input is a feed of the process PID, which says where it ends, so that " \
+     "a process that is killed does not end it", NULL}
 /* These three say what happens to texts that are not valid UTF-8 or too long. */
 #define CORPUS_OPTIONS_TEXTS(corpus)                                                                                   \
     {0, "invalid-utf8", CLI_CHOICE, &(corpus).invalid, NULL, "ACTION",                                                 \
@@ -65,15 +72,16 @@ struct corpus_arguments {
 /* clang-format on */
 
 /* Decodes the separator. Refuses arguments that are wrong or contradict each other: the operands and lists name
- * standard input twice, or the limits are 0. Returns 0, or prints a message and returns the exit status. */
+ * standard input twice, or not alone although it is a feed, or the limits are 0. Returns 0, or prints a message and
+ * returns the exit status. */
 int corpus_arguments_check_named(const struct cli_command *command, struct corpus_arguments *arguments,
                                  const char *const *operands, size_t operand_count);
 
 /* Like corpus_arguments_check_named(). If there are no operands and no lists, adds "-" (standard input), unless
  * standard input is a terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and
  * returns the exit status. */
-int corpus_arguments_check(const struct cli_command *command, struct corpus_arguments *arguments,
-                           const char **operands, size_t *operand_count);
+int corpus_arguments_check(const struct cli_command *command, struct corpus_arguments *arguments, const char **operands,
+                           size_t *operand_count);
 
 /* Copies the arguments into the fields of *options that they set; the other fields keep their values. The options point
  * to the arguments. */
