@@ -151,7 +151,7 @@ static void help_print(const struct cli_command *command)
     for (size_t i = 0; i < command->option_count; i++)
         if (command->options[i].kind == CLI_TITLE)
             printf("\n%s:\n", heading = command->options[i].help);
-        else
+        else if (!cli_is_internal(&command->options[i]))
             help_option(&command->options[i], columns - 1);
     if (heading != last_heading && strcmp(heading, last_heading) != 0)
         printf("\n%s:\n", last_heading);

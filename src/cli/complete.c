@@ -187,7 +187,7 @@ static void options_print(const struct cli_command *command, const char *typed)
 {
     for (size_t i = 0; i < command->option_count; i++) {
         char word[64];
-        if (command->options[i].kind == CLI_TITLE || strncmp(command->options[i].help, "internal", 8) == 0)
+        if (command->options[i].kind == CLI_TITLE || cli_is_internal(&command->options[i]))
             continue;
         snprintf(word, sizeof word, "--%s", command->options[i].name);
         cli_offer(typed, word, command->options[i].help);

@@ -37,7 +37,7 @@ struct cli_option {
     void *into;  /* where the value is stored; unchanged if the option is absent, so set the default before parsing */
     bool *given; /* set to true if the option is present; may be NULL */
     const char *value;   /* how the help names the value: "PREFIX"; NULL for flags */
-    const char *help;    /* the help wraps it */
+    const char *help;    /* the help wraps it; see cli_is_internal() */
     const char *choices; /* of CLI_CHOICE, else NULL */
 };
 
@@ -66,6 +66,13 @@ struct cli_command {
     unsigned operands;         /* what completion offers for operands: the sum of values of enum cli_operands, or 0 */
     const char *first_operand; /* a list as for CLI_CHOICE that completion offers for the first operand, or NULL */
 };
+
+/* Returns true for an option that only programs of this project use: its help begins with "internal". The man page
+ * describes it; --help and completion leave it out. */
+static inline bool cli_is_internal(const struct cli_option *option)
+{
+    return option->kind != CLI_TITLE && strncmp(option->help, "internal", 8) == 0;
+}
 
 /* Returns the bytes of the part of CLI_CHOICE's list that messages and completion show. */
 static inline size_t cli_choices_listed(const char *choices)

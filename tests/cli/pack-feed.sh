@@ -95,6 +95,10 @@ same fed.bin wanted.bin
 exec 4>&-
 rm fed.*
 
+# Only programs use the option: --help leaves it out.
+exits 1 grep -q feeder <<help
+$(tokmap pack --help)
+help
 exits 2 tokmap pack -q -o fed --feeder 0 - <whole 2>err
 holds err '--feeder must be the id of a process'
 for inputs in plain '- plain' '' '- --files-from plain'; do

@@ -53,7 +53,7 @@ def happen(i):
         os._exit(9)
     if ends == "pipe":
         raise BrokenPipeError("of the source")
-    if ends == "error":
+    if ends.startswith("error"):
         raise KeyError("of the source")
     if ends.startswith("leave"):
         leave_child()
@@ -71,6 +71,11 @@ def work():
     made = tokmap.pack(documents(kind, happen), out, tokenizer=tokenizer, eod=False, progress=True, **KINDS[kind])
     print(made.content)
 
+for number in {"error without SIGINT": [signal.SIGINT],
+               "error without signals": [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]}.get(ends, []):
+    signal.signal(number, signal.SIG_IGN)  # as a shell starts a program in the background
+if ends == "error with blocked signals":
+    signal.pthread_sigmask(signal.SIG_BLOCK, range(1, 32))
 arrived = threading.Event()
 try:
     if ends == "thread":
@@ -144,6 +149,8 @@ class Killed(unittest.TestCase):
         for kind in self.whole:
             for ends in ("error", "pipe"):
                 self.assertIn("of the source", self.cut_off(kind, ends, 1, removed=True))
+        for ends in ("error without SIGINT", "error with blocked signals", "error without signals"):
+            self.assertIn("of the source", self.cut_off("talk", ends, 1, removed=ends != "error without signals"))
 
     def test_a_child_that_holds_the_pipe(self):
         """The command does not wait until it closes it, whether the parent ends its documents or is killed."""

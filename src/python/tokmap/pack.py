@@ -552,10 +552,30 @@ def _start(started: list[subprocess.Popen[bytes]], command: list[str], **options
             before[number](number, frame)
 
 
+def _stopping() -> int:
+    """The signal that ends a command which is started now. What this process ignores, the command ignores, too: a shell
+    starts a program in the background without SIGINT, nohup starts it without SIGHUP. (After SIGINT, which a terminal
+    sends to both, a second one from here ends nothing early; another signal would.)"""
+    import signal
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) != signal.SIG_IGN:
+            return number
+    return signal.SIGKILL
+
+
+def _stop(process: subprocess.Popen[bytes], number: int) -> None:
+    """Ends the command, which removes what it has written. Should a signal be blocked: without its end, a feed ends the
+    command, too."""
+    process.send_signal(number)
+    if process.stdin is not None:
+        process.stdin.close()
+    process.wait()
+    process.__exit__(None, None, None)  # closes the pipes
+
+
 def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, options: dict[str, Any],
              progress: bool | None, documents: Iterable[Any] | None = None) -> Packed:
     """Runs tokmap pack, of files or of documents that it reads from its standard input."""
-    import signal
     import subprocess
     from tempfile import TemporaryFile
     try:
@@ -573,7 +593,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         tokenizer = tokenizer.path
     border = ["--no-eod"] if eod is False else [] if eod is None else ["--eod"] if eod is True else [f"--eod={eod}"]
     shown = sys.stderr.isatty() if progress is None else progress
-    process_id = os.getpid()
+    process_id, stopping = os.getpid(), _stopping()
     command = [program, "pack", "--json", "-o", out, "-t", tokenizer, *border, *_arguments(options),
                *([] if documents is None else [f"--feeder={process_id}"]),
                *([] if shown else ["--progress=none"]), "--", *paths]
@@ -588,9 +608,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
             printed, _ = process.communicate()
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
             for process in started if os.getpid() == process_id else ():  # it is not the command of a forked child
-                process.send_signal(signal.SIGINT)
-                process.wait()
-                process.__exit__(None, None, None)  # closes the pipes
+                _stop(process, stopping)
             raise
         messages.seek(0)
         said = messages.read()
@@ -662,8 +680,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     progress   True or False; None: on a terminal
 
     An exception, Ctrl-C included, leaves nothing behind. If this process is killed, no shard gets the name `out` unless
-    it is complete; the next call replaces what is left of the files that were written. A child
-    process that the source forks must not continue with the documents, which belong to its parent.
+    it is complete; the next call replaces files that end in .partial. A child process that the source forks must not
+    continue with the documents, which belong to its parent.
     """
     chosen = tuple([columns] if isinstance(columns, str) else columns)
     if on_error not in ("stop", "skip"):

@@ -55,11 +55,10 @@ struct corpus_arguments {
 #define CORPUS_OPTION_ON_ERROR(corpus)                                                                                 \
     {0, "on-error", CLI_CHOICE, &(corpus).on_error, NULL, "ACTION",                                                    \
      "at a bad file or record: stop (default), or skip: leave it out, report it, and count it", "stop|skip"}
-/* This one is for a program that starts the command. */
+/* This one is for a program that starts the command (cli_is_internal()). */
 #define CORPUS_OPTION_FEEDER(corpus)                                                                                   \
     {0, "feeder", CLI_NUMBER, &(corpus).feeder, &(corpus).feeder_given, "PID",                                         \
-     "internal to the Python package: standard input is a feed of the process PID, which says where it ends, so that " \
-     "a process that is killed does not end it", NULL}
+     "internal: standard input is a feed (document_feed.h) of the process PID, the parent of this one", NULL}
 /* These three say what happens to texts that are not valid UTF-8 or too long. */
 #define CORPUS_OPTIONS_TEXTS(corpus)                                                                                   \
     {0, "invalid-utf8", CLI_CHOICE, &(corpus).invalid, NULL, "ACTION",                                                 \
