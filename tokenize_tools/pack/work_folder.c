@@ -212,6 +212,13 @@ static enum tokmap_status fact_read(struct work_folder *folder, struct work_reco
 
 #define SHOWN 120 /* bytes of a value in a message */
 
+/* How to be rid of work that cannot be continued. A task must not remove what others may be writing. */
+static const char *remedy(const struct work_folder *folder)
+{
+    return folder->options->shared ? "remove the folder of the work while no task runs, and run all tasks again"
+                                   : "start over with options.start_over";
+}
+
 static enum tokmap_status differs(const struct work_folder *folder, const char *name, const char *before,
                                   size_t before_bytes, const char *now, struct tokmap_error *error)
 {
@@ -220,8 +227,8 @@ static enum tokmap_status differs(const struct work_folder *folder, const char *
                    before_bytes > SHOWN ? "..." : "");
     return error_set(error, TOKMAP_ERROR_MISMATCH, folder->path, TOKMAP_NO_OFFSET,
                      "here is the unfinished work of a command with another %s: it had %s, and this one has %.*s; "
-                     "repeat that command to continue it, or start over with options.start_over",
-                     name, old, SHOWN, *now ? now : "none");
+                     "repeat that command to continue it, or %s",
+                     name, old, SHOWN, *now ? now : "none", remedy(folder));
 }
 
 /* Writes a fact, or compares it. */
@@ -238,8 +245,8 @@ static enum tokmap_status fact_take(struct work_folder *folder, const struct wor
     if (record.type != FACT || record.bytes < name_bytes || memcmp(record.payload, fact->name, name_bytes) != 0)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder->journal, TOKMAP_NO_OFFSET,
                          "here is the unfinished work of another command, or of another version of tokmap, which does "
-                         "not record '%s' here; start over with options.start_over",
-                         fact->name);
+                         "not record '%s' here; %s",
+                         fact->name, remedy(folder));
     if (record.bytes - name_bytes != value_bytes || memcmp(record.payload + name_bytes, fact->value, value_bytes) != 0)
         return differs(folder, fact->name, (const char *)record.payload + name_bytes, record.bytes - name_bytes,
                        fact->value, error);

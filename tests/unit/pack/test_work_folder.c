@@ -154,7 +154,19 @@ static void test_what_differs_is_named(void **unused)
     operands[0] = "a.txt";
     facts[2].name = "another name";
     refused(TOKMAP_ERROR_UNSUPPORTED, "another version of tokmap");
+    refused(TOKMAP_ERROR_UNSUPPORTED, "; start over with options.start_over");
+    struct work_folder *work = NULL; /* A task may not start over, so it is not told to. */
+    struct work_folder_options options = options_of();
+    struct tokmap_error error;
+    options.shared = true;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_UNSUPPORTED);
+    assert_non_null(
+        strstr(error.message, "; remove the folder of the work while no task runs, and run all tasks again"));
     facts[2].name = "the tokenizer";
+    operands[0] = "b.txt";
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
+    assert_non_null(strstr(error.message, "to continue it, or remove the folder of the work while no task runs"));
+    operands[0] = "a.txt";
     work_folder_close(opened(true));
 }
 
