@@ -791,7 +791,8 @@ static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *er
     if (!status && pack->journal && !pack->finished)
         status = pack_journal_finish(pack->journal, &parts, error);
     if (!status && pack->shuffle && !pack->sorts)
-        status = shuffle_end(pack->shuffle, pack->options->sync, error);
+        status = shuffle_end(pack->shuffle, pack->journal ? pack_journal_folder(pack->journal) : NULL,
+                             pack->options->sync, error);
     return status;
 }
 

@@ -158,18 +158,36 @@ void shuffle_remove(struct shuffle *shuffle)
     }
 }
 
-enum tokmap_status shuffle_end(struct shuffle *shuffle, bool sync, struct tokmap_error *error)
+struct sweep {
+    const char *folder;
+    bool removed; /* a file */
+};
+
+static int name_remove(void *user, const char *entry)
 {
+    struct sweep *sweep = user;
+    char *path = shuffle_is_name(entry) ? path_in(sweep->folder, entry) : NULL;
+    sweep->removed = (path && !os_unlink(path)) || sweep->removed;
+    free(path);
+    return 0;
+}
+
+enum tokmap_status shuffle_end(struct shuffle *shuffle, const char *folder, bool sync, struct tokmap_error *error)
+{
+    struct sweep sweep = {.folder = folder};
     shuffle_remove(shuffle);
-    if (!shuffle->named || !sync)
+    if (folder) /* one that is not there has no files */
+        (void)os_folder_list(folder, name_remove, &sweep);
+    const char *changed = shuffle->named ? shuffle->named : sweep.removed ? folder : NULL;
+    if (!changed || !sync)
         return TOKMAP_OK;
-    char *path = path_in(shuffle->named, CHUNKS);
+    char *path = path_in(changed, CHUNKS);
     const int system = path ? os_sync_folder(path) : 0;
     const bool lacks_memory = !path;
     free(path);
     if (lacks_memory)
         return error_set_memory(error, "a path", 0);
-    return system ? shuffle_file_failed(shuffle->named, system, error) : TOKMAP_OK;
+    return system ? shuffle_file_failed(changed, system, error) : TOKMAP_OK;
 }
 
 enum tokmap_status shuffle_open(struct shuffle **shuffle, const struct shuffle_options *options,
