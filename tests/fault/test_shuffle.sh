@@ -2,7 +2,7 @@
 # test_shuffle.sh: kill -9 in place of calls of `tokmap pack --shuffle` in both passes, and calls failing, ended early,
 # or cut short once. The shard is the old one or the shuffled one, the next pack with the same command succeeds, and no
 # file is left but those of the shard. It takes the calls that common.sh samples. Where the work is saved at each border
-# of batches, files may be left until then: this takes every third call that changes files to be killed at, every 11th
+# of batches, files may be left until then: this takes every third call that changes files to be killed at, every 5th
 # allocation, and each pwrite and fsync. The commit chooses which ones; FAULT_ALL=1 takes all. common.sh prepares the
 # inputs.
 . tests/fault/common.sh
@@ -72,7 +72,7 @@ done
 attempt="$attempt --checkpoint-seconds 0.001"
 export INJECT_GONE=d/new.work # the sync after it is removed is the only one that may fail: nothing depends on it
 for sweep in kill memory pwrite fsync; do
-    sweep_begin $sweep $([ $sweep = kill ] && echo 3 || echo 11)
+    sweep_begin $sweep $([ $sweep = kill ] && echo 3 || echo 5)
     saved=0
     while [ $problems -lt 5 ]; do
         begin
