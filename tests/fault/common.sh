@@ -1,11 +1,16 @@
-# common.sh: functions for the tests in this folder. test_pack.sh and test_reading.sh make every system call and every
-# allocation of a command fail once. Each call is also interrupted once, and each read and write is cut to half its size
-# once. inject.c makes the calls fail. These functions check the result:
+# common.sh: functions for the tests in this folder. test_pack.sh and test_reading.sh make system calls and allocations
+# of a command fail, one in each attempt. Calls are also interrupted, and reads and writes are cut to half their size.
+# inject.c makes the calls fail. These functions check the result:
 #   - The command does not crash or hang. It exits with 0 and the right result, or with 1 and a message.
 #   - A failed write, sync, or rename is never ignored.
 #   - A .tmx exists only beside its complete .bin: the old shard, no shard, or the complete new shard.
 #   - No *.partial file is left, unless its removal is the call that failed.
 # A failure that happens once must not last: the loader's second next() delivers the same rows.
+#
+# By default, a test takes a sample of the calls: more of the last ones, which give files their names, than of those
+# before. The commit chooses the sample, so that other commits take other calls. FAULT_COMMIT=NUMBER replaces the
+# commit, and FAULT_ALL=1 takes all calls. A process is killed only instead of calls that change files or folders,
+# unless FAULT_ALL=1: a kill instead of any other call leaves the same files as one instead of the next of these.
 set -u
 inject=$BUILD_DIR/tests/inject.so
 reader=$BUILD_DIR/tests/fault_reader
@@ -35,7 +40,8 @@ awk 'BEGIN { for (i = 0; i < 3000; i++) print "an older text, line " i }' >old.t
 "$TOKMAP" pack --eod -o old old.txt >/dev/null 2>&1 || { echo "not ok - pack without faults"; exit 1; }
 "$reader" old mapped 0 >old.hash || { echo "not ok - reading without faults"; exit 1; }
 
-commit=$((0x$(git -C "$TOP" rev-parse --short=7 HEAD 2>/dev/null || echo 0) % 6)) # chooses what is sampled
+commit=${FAULT_COMMIT:-$((0x$(git -C "$TOP" rev-parse --short=7 HEAD 2>/dev/null || echo 0)))} # chooses the sample
+[ -n "${FAULT_ALL:-}" ] || export INJECT_CHANGES=1
 
 problem() {
     echo "  $scenario, $kind fault $number ($(cat report 2>/dev/null)), exit $status: $1"
@@ -43,11 +49,12 @@ problem() {
     problems=$((problems + 1))
 }
 
+limit='timeout -k 2 120'
 # with_fault COMMAND...: runs the command with call `number` failing, and sets status.
 with_fault() {
     rm -f report
     INJECT_KIND=$kind INJECT_NUMBER=$number INJECT_REPORT=report LD_PRELOAD=$inject \
-        timeout -k 2 120 "$@" >out 2>err </dev/null
+        $limit "$@" >out 2>err </dev/null
     status=$?
     case $status in
     0) ;;
@@ -95,16 +102,18 @@ attempt_fault() {
 }
 
 # count_calls ATTEMPT...: sets number to the first call that is made to fail, and calls to how many there are. Unless
-# FAULT_ALL=1, next_call takes every third call of those before the last 40. The commit chooses which third, so that
-# three commits in a row may cover all of them.
+# FAULT_ALL=1, next_call takes every ninth call of those before the last 40, or every third one of kind `kill`. The
+# commit chooses which ones, so that nine commits may cover all of them.
 count_calls() {
     INJECT_KIND=$kind INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject "$@" >out 2>err </dev/null
     calls=$(cat count)
     number=1
-    [ -n "${FAULT_ALL:-}" ] || [ "$calls" -lt 50 ] || number=$((1 + commit % 3))
+    far=9
+    [ $kind != kill ] || far=3
+    [ -n "${FAULT_ALL:-}" ] || [ "$calls" -lt $((40 + far)) ] || number=$((1 + commit % far))
 }
 next_call() {
-    if [ -z "${FAULT_ALL:-}" ] && [ $((number + 43)) -lt "$calls" ]; then number=$((number + 3))
+    if [ -z "${FAULT_ALL:-}" ] && [ $((number + 40 + far)) -le "$calls" ]; then number=$((number + far))
     else number=$((number + 1)); fi
 }
 
@@ -145,22 +154,36 @@ check_pack() {
     rm -f ./*.partial
 }
 
-# sweep NAME KIND: runs `attempt` with number = 1, 2, .. until no call is left to fail. Unless FAULT_ALL=1, every second
-# call fails, and the commit chooses which ones.
+# sweep NAME KIND: runs `attempt` without a fault, and then with calls failing, until no call is left to fail. Unless
+# FAULT_ALL=1, every second one of the last 20 calls fails, and every sixth one before, or every 30th one where there
+# are 300 calls, most of which are those of one loop. The commit chooses which ones.
 sweep() {
     scenario=$1
     kind=$2
     problems=0
-    taken=-1
-    step=2
-    number=$((commit % 2 - 1))
-    [ -z "${FAULT_ALL:-}" ] || step=1 number=0
-    while [ $number -lt 3000 ]; do
-        number=$((number + step))
-        taken=$((taken + 1))
+    taken=0
+    far=1 near=1
+    number=1000000000
+    rm -f count
+    export INJECT_COUNT=count
+    limit=
+    attempt
+    limit='timeout -k 2 120'
+    unset INJECT_COUNT
+    calls=$(cat count 2>/dev/null || echo 0)
+    if [ -z "${FAULT_ALL:-}" ]; then
+        far=6 near=2
+        [ $calls -lt 300 ] || far=30
+        [ $calls -gt $((20 + far)) ] || far=2
+    fi
+    number=$((1 + commit % far))
+    while [ $problems -lt 5 ]; do
         attempt
         [ -e report ] || break
-        [ $problems -lt 5 ] || break
+        taken=$((taken + 1))
+        if [ $((number + far + 20)) -le $calls ]; then number=$((number + far))
+        else number=$((number + near)); fi
+        [ $number -lt 3000 ] || break
     done
     if [ -e report ] && [ $problems = 0 ]; then
         problem "there are more calls than this test makes fail"
@@ -168,7 +191,7 @@ sweep() {
         problem "fails without a fault"
     fi
     if [ $problems = 0 ]; then
-        echo "ok - $scenario, $kind: $taken faults"
+        echo "ok - $scenario, $kind: $taken of $calls faults"
     else
         echo "not ok - $scenario, $kind"
     fi

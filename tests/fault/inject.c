@@ -5,13 +5,17 @@
  *     INJECT_KIND    system  the call fails with an errno that is usual for it
  *                    eintr   calls that can be interrupted fail with EINTR; other calls are not counted
  *                    short   reads and writes of more than one byte do half of their work; other calls are not counted
- *                    kill    the process is killed (SIGKILL) instead of the call; the calls are those of `system`
+ *                    kill    the process is killed (SIGKILL) instead of the call; the calls are those of `system`, and
+ *                            link and rmdir, which change folders
  *                    memory  malloc, calloc, realloc, aligned_alloc, and posix_memalign return no memory
  *                    starved the same, and all later calls return no memory either
  *     INJECT_NUMBER  which of the counted calls fails, from 1; 0 or unset: none
  *     INJECT_REPORT  a file to which the name of the call is written when it fails
  *     INJECT_GONE    a path: "gone" is written to INJECT_REPORT.gone if it does not exist when the call fails
  *     INJECT_ONLY    counts only calls with this name
+ *     INJECT_CHANGES if set and not empty, the kind kill counts only calls that change files or folders: a kill instead
+ *                    of any other call leaves the same files as one instead of the next of these. INJECT_ONLY has
+ *                    precedence
  *     INJECT_COUNT   a file to which the number of counted calls is written when the process ends well
  *     INJECT_LOG     a file to which the calls that matter after a power failure are appended, one per line with tabs:
  *                    "create PATH", "rename FROM TO", "unlink PATH", "fsync PATH", where a fsync has an absolute path.
@@ -65,6 +69,7 @@ enum kind { NONE, SYSTEM, INTERRUPT, SHORT, KILL, MEMORY, STARVED };
 static enum kind kind;
 static unsigned long chosen;
 static const char *only, *report, *log_path;
+static bool changes_only;
 static atomic_ulong counted;
 
 __attribute__((constructor)) static void start(void)
@@ -73,6 +78,8 @@ __attribute__((constructor)) static void start(void)
     only = getenv("INJECT_ONLY");
     report = getenv("INJECT_REPORT");
     log_path = getenv("INJECT_LOG");
+    const char *changes = getenv("INJECT_CHANGES");
+    changes_only = changes && *changes && !only;
     chosen = number ? strtoul(number, NULL, 10) : 0;
     if (!name || !chosen)
         return;
@@ -164,11 +171,30 @@ static void logged_fd(const char *name, int fd)
     logged(name, path, NULL);
 }
 
+/* Whether calls with this name change files or folders. Whether an open does depends on its flags. */
+static bool changes_files(const char *name)
+{
+    static const char *const changing[] = {
+        "write",      "writev", "pwrite", "copy_file_range", "ftruncate", "fallocate", "open", "rename",
+        "mkostemp64", "unlink", "link",   "mkdir",           "rmdir",
+    };
+    for (size_t i = 0; i < sizeof changing / sizeof *changing; i++)
+        if (!strcmp(name, changing[i]))
+            return true;
+    return false;
+}
+
+/* Never returns if the process is to be killed instead of this call. */
+static void kill_at(const char *name)
+{
+    if (kind == KILL && (!changes_only || changes_files(name)) && now(name))
+        (void)kill(getpid(), SIGKILL);
+}
+
 /* Returns whether this call is to fail, and then sets errno. */
 static bool fails(const char *name, int system, bool interruptible)
 {
-    if (kind == KILL && now(name)) /* never returns */
-        (void)kill(getpid(), SIGKILL);
+    kill_at(name);
     if (kind == SYSTEM && now(name)) {
         errno = system;
         return true;
@@ -178,6 +204,13 @@ static bool fails(const char *name, int system, bool interruptible)
         return true;
     }
     return false;
+}
+
+static bool open_fails(int flags)
+{
+    if (kind == KILL && changes_only && !(flags & (O_CREAT | O_TRUNC)))
+        return false;
+    return fails("open", flags & O_CREAT ? ENOSPC : EMFILE, true);
 }
 
 /* Returns the size of a request of `count` bytes after it was shortened, if it is to be. */
@@ -222,7 +255,7 @@ static mode_t mode_of(int flags, va_list arguments)
         va_start(more, flags);                                                                                         \
         mode_t mode = mode_of(flags, more);                                                                            \
         va_end(more);                                                                                                  \
-        const int fd = fails("open", flags & O_CREAT ? ENOSPC : EMFILE, true) ? -1 : REAL(name) at_arguments;          \
+        const int fd = open_fails(flags) ? -1 : REAL(name) at_arguments;                                               \
         if (fd >= 0 && flags & O_CREAT)                                                                                \
             logged("create", path, NULL);                                                                              \
         return fd;                                                                                                     \
@@ -284,7 +317,7 @@ FORTIFIED(__pread64_chk, (int fd, void *into, size_t count, off64_t offset, size
     int name parameters                                                                                                \
     {                                                                                                                  \
         int(*function) parameters = (int(*) parameters)real(#name);                                                    \
-        return fails("open", EMFILE, true) ? -1 : function arguments;                                                  \
+        return open_fails(flags) ? -1 : function arguments;                                                            \
     }
 OPEN_2(__open_2, (const char *path, int flags), (path, flags))
 OPEN_2(__open64_2, (const char *path, int flags), (path, flags))
@@ -333,6 +366,16 @@ int unlink(const char *path)
     if (!result)
         logged("unlink", path, NULL);
     return result;
+}
+int link(const char *from, const char *into)
+{
+    kill_at("link");
+    return REAL(link)(from, into);
+}
+int rmdir(const char *path)
+{
+    kill_at("rmdir");
+    return REAL(rmdir)(path);
 }
 ONE(int, mkdir, (const char *path, mode_t mode), (path, mode), EACCES, false, -1)
 ONE(int, flock, (int fd, int how), (fd, how), ENOLCK, true, -1)

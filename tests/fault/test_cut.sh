@@ -1,9 +1,10 @@
 #!/bin/sh
 # test_cut.sh: kill -9 in place of calls of the cut of `tokmap pack --task --shuffle`, which saves its work every
 # millisecond, and writes, syncs, and renames failing once. The next process with the same command ends with the bytes
-# of no tasks. All units are sorted before. It takes every 31st call to be killed at, and every 5th write; the commit
-# chooses which. It takes all syncs and renames: how many parts there are depends on the machine, and on a fast one,
-# which makes none, a cut has one or two of these. FAULT_ALL=1 takes all calls. common.sh prepares the inputs.
+# of no tasks. All units are sorted before. It takes every 5th call that changes files to be killed at, and every 5th
+# write; the commit chooses which. It takes all syncs and renames: how many parts there are depends on the machine, and
+# on a fast one, which makes none, a cut has one or two of these. FAULT_ALL=1 takes all calls. common.sh prepares the
+# inputs.
 . tests/fault/common.sh
 
 awk 'BEGIN { for (i = 0; i < 9000; i++) print "{\"text\": \"" i * 7919 % 10007 "\"}" }' >many.jsonl
@@ -37,12 +38,11 @@ to_cut() {
 
 for sweep in kill pwrite fsync rename; do
     kind=$sweep
-    stride=31
+    stride=5
     unset INJECT_ONLY
     if [ $sweep != kill ]; then
         export INJECT_ONLY=$sweep
         kind=system
-        stride=5
     fi
     problems=0
     spare='*/task-*.status' # advice for --status

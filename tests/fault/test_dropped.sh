@@ -1,7 +1,7 @@
 #!/bin/sh
-# test_dropped.sh: `tokmap pack --dedup --exclude-ngrams` with stages: kill -9 in place of each call, and
-# each call failing once. The exit status is right, a list belongs to a complete shard or is the old one, and the same
-# command then succeeds and leaves only the shard and its list. common.sh prepares the inputs.
+# test_dropped.sh: `tokmap pack --dedup --exclude-ngrams` with stages: kill -9 in place of calls, and calls failing
+# once; common.sh says which ones. The exit status is right, a list belongs to a complete shard or is the old one, and
+# the same command then succeeds and leaves only the shard and its list. common.sh prepares the inputs.
 . tests/fault/common.sh
 
 [ -n "$jsonl" ] || { echo "ok - pack --dedup # SKIP this build reads no JSONL"; exit 0; }

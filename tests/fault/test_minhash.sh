@@ -1,7 +1,8 @@
 #!/bin/sh
-# test_minhash.sh: `tokmap pack --dedup minhash`: kill -9 in place of each call, and each call failing once, as in
-# test_dropped.sh. Every eleventh call, and FAULT_ALL=1 takes all of them. The commit chooses which eleventh, so that
-# eleven commits in a row may cover all.
+# test_minhash.sh: `tokmap pack --dedup minhash`: kill -9 in place of calls, and calls failing once, as in
+# test_dropped.sh. It takes every second call that changes files to be killed at, every 33rd call to fail, every
+# eleventh one of the last 200 allocations, and every 22nd read or write to be cut; FAULT_ALL=1 takes all of them. The
+# commit chooses which ones, so that 66 commits may cover all.
 . tests/fault/common.sh
 
 [ -n "$jsonl" ] || { echo "ok - pack --dedup minhash # SKIP this build reads no JSONL"; exit 0; }
@@ -16,13 +17,13 @@ mkdir d
 options='-q --threads 1 --dedup minhash --dedup-memory 0 --minhash-bands 2'
 "$TOKMAP" pack $options -o wanted near.jsonl 2>err || cat err
 [ "$("$TOKMAP" show -q --dropped wanted | wc -l)" -eq 2 ] || echo "not ok - other documents are dropped"
-stride=11
-begin=$((1 + 0x$(git -C "$TOP" rev-parse --short=7 HEAD 2>/dev/null || echo 0) % stride))
-if [ -n "${FAULT_ALL:-}" ]; then
-    stride=1
-    begin=1
-fi
 for kind in kill system memory short; do
+    stride=11
+    [ $kind != kill ] || stride=2
+    [ $kind != system ] || stride=33
+    [ $kind != short ] || stride=22
+    [ -z "${FAULT_ALL:-}" ] || stride=1
+    begin=$((1 + commit % stride))
     problems=0
     number=$begin
     attempt="$TOKMAP pack $options --force -o d/new near.jsonl"

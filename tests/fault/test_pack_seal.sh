@@ -56,7 +56,12 @@ for shape in one set; do
             begin
             INJECT_KIND=$kind INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject $attempt >out 2>err
             number=1
-            [ -n "${FAULT_ALL:-}" ] || number=$(($(cat count) - $([ $shape = one ] && echo 40 || echo 60)))
+            case ${FAULT_ALL:+all}:$shape:$kind in
+            all:*) ;;
+            *:one:kill) number=$(($(cat count) - 20)) ;; # these calls are those that change files
+            *:set:kill) number=$(($(cat count) - 30)) ;;
+            *) number=$(($(cat count) - 40)) ;;
+            esac
             [ $number -gt 0 ] || number=1
             first=$number
             while [ $problems -lt 5 ]; do

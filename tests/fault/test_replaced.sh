@@ -28,7 +28,9 @@ for new in '--shuffle 4 --dedup exact' '--shuffle 4'; do
         problems=0
         begin
         count_calls $attempt
-        [ -n "${FAULT_ALL:-}" ] || [ $calls -lt 90 ] || number=$((calls - 80))
+        last=80
+        [ $kind != kill ] || last=30 # these are fewer, because they change files
+        [ -n "${FAULT_ALL:-}" ] || [ $calls -lt $((last + 10)) ] || number=$((calls - last))
         taken=0
         while [ $problems -lt 5 ]; do
             begin

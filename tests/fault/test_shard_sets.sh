@@ -1,7 +1,8 @@
 #!/bin/sh
-# test_shard_sets.sh: kill -9 in place of each call of `tokmap pack --shard-tokens`, and each call failing once. The
-# name means the old set, the new one, or nothing; a folder with the shards is one of these datasets, or an error; the
-# next pack with the same command succeeds and leaves only the files of the set. common.sh prepares the inputs.
+# test_shard_sets.sh: kill -9 in place of calls of `tokmap pack --shard-tokens`, and calls failing once; common.sh says
+# which ones. The name means the old set, the new one, or nothing; a folder with the shards is one of these datasets, or
+# an error; the next pack with the same command succeeds and leaves only the files of the set. common.sh prepares the
+# inputs.
 . tests/fault/common.sh
 
 content() {

@@ -1,8 +1,10 @@
 #!/bin/sh
-# test_shuffle.sh: kill -9 in place of each call of `tokmap pack --shuffle` in both passes, and each call failing, ended
-# early, or cut short once. The shard is the old one or the shuffled one, the next pack with the same command succeeds,
-# and no file is left but those of the shard. Where the work is saved at each border of batches, files may be left until
-# then: this takes every 11th call, and each pwrite and fsync; FAULT_ALL=1 takes all. common.sh prepares the inputs.
+# test_shuffle.sh: kill -9 in place of calls of `tokmap pack --shuffle` in both passes, and calls failing, ended early,
+# or cut short once. The shard is the old one or the shuffled one, the next pack with the same command succeeds, and no
+# file is left but those of the shard. It takes the calls that common.sh samples. Where the work is saved at each border
+# of batches, files may be left until then: this takes every third call that changes files to be killed at, every 5th
+# allocation, and each pwrite and fsync. The commit chooses which ones; FAULT_ALL=1 takes all. common.sh prepares the
+# inputs.
 . tests/fault/common.sh
 
 content() {
@@ -25,10 +27,11 @@ begin() {
     mkdir d
     for file in old.bin old.tmx; do cp "$file" "d/new${file#old}"; done
 }
-# sweep_begin NAME: a sweep of the calls of a kind, every `step`th of them, or of all calls of one function.
+# sweep_begin NAME STRIDE: a sweep of the calls of a kind, every STRIDEth of them, or of all calls of one function.
 sweep_begin() {
     kind=$1
-    stride=$step
+    stride=$2
+    [ -z "${FAULT_ALL:-}" ] || stride=1
     unset INJECT_ONLY
     case $1 in
     pwrite | fsync | pthread_create)
@@ -38,14 +41,14 @@ sweep_begin() {
         ;;
     esac
     problems=0
-    number=1
+    number=$((1 + commit % stride))
     count=0
 }
 for kind in kill system eintr short memory; do
     problems=0
     begin
-    INJECT_KIND=$kind INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject $attempt >out 2>err
-    number=1
+    count_calls $attempt
+    taken=0
     while [ $problems -lt 5 ]; do
         begin
         attempt_fault || break
@@ -59,18 +62,17 @@ for kind in kill system eintr short memory; do
         system:0:unlink) ;; # the removal of an old file failed
         *) [ "$(ls -A d | tr '\n' ' ')" = 'new.bin new.tmx ' ] || bad "files are left: $(ls -A d | tr '\n' ' ')" ;;
         esac
-        number=$((number + 1))
+        next_call
+        taken=$((taken + 1))
     done
-    [ $number -gt 10 ] || bad "only $number calls"
-    [ $problems = 0 ] && echo "ok - $kind: $((number - 1)) calls" || echo "not ok - $kind"
+    [ $taken -gt 10 ] || bad "only $taken calls"
+    [ $problems = 0 ] && echo "ok - $kind: $taken of $calls calls" || echo "not ok - $kind"
 done
 # The work is saved whenever it can be.
-step=11
-[ -z "${FAULT_ALL:-}" ] || step=1
 attempt="$attempt --checkpoint-seconds 0.001"
 export INJECT_GONE=d/new.work # the sync after it is removed is the only one that may fail: nothing depends on it
 for sweep in kill memory pwrite fsync; do
-    sweep_begin $sweep
+    sweep_begin $sweep $([ $sweep = kill ] && echo 3 || echo 5)
     saved=0
     while [ $problems -lt 5 ]; do
         begin
@@ -89,12 +91,15 @@ for sweep in kill memory pwrite fsync; do
 done
 unset INJECT_GONE
 # Two workers, a thread that writes chunks, and one that writes the shard, whose calls come in any order. Without one of
-# the latter two, which cannot be started, the pack continues. This takes every 5th call, and each pwrite.
+# the latter two, which cannot be started, the pack continues. This takes every third call that changes files to be
+# killed at, every 10th call to fail, every 5th read or write to be cut, and each pwrite.
 attempt="$TOKMAP pack -q --threads 2 --force --shuffle 3 --shuffle-memory 64Ki -o d/new few.jsonl parts.txt"
-step=5
-[ -z "${FAULT_ALL:-}" ] || step=1
 for sweep in kill system short memory pwrite pthread_create; do
-    sweep_begin $sweep
+    case $sweep in
+    kill) sweep_begin $sweep 3 ;;
+    short) sweep_begin $sweep 5 ;;
+    *) sweep_begin $sweep 10 ;;
+    esac
     succeeded=0
     while [ $problems -lt 5 ]; do
         begin

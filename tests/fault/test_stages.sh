@@ -1,11 +1,13 @@
 #!/bin/sh
 # test_stages.sh: kill -9 in place of calls of `tokmap pack --task` with duplicates and excluded texts left out, and
 # calls failing once. The next process with the same command ends with the bytes of undisturbed work, or finds that the
-# output is complete. It takes every 97th call, and every fourth fsync and rename; two sweeps are those of
-# near-duplicates, with every 194th call, and four those of a shuffle without documents left out, whose bytes must be
-# those of no tasks. The last three have units of several batches, and save what they find after each, so that scans and
-# comparisons have parts; they take every 388th call, every 8th fsync, and, of near-duplicates, every 2910th call.
-# FAULT_ALL=1 takes all calls, or of the last three every fourth, second, and 30th one. common.sh prepares the inputs.
+# output is complete. It takes every 13th call that changes files to be killed at, every 97th call to fail, and every
+# fourth fsync and rename; one sweep is that of near-duplicates, with every 194th call, and four are those of a shuffle
+# without documents left out, whose bytes must be those of no tasks. The last three have units of several batches, and
+# save what they find after each, so that scans and comparisons have parts; they take every 72nd call that changes files
+# to be killed at, every 8th fsync, and, of near-duplicates, every 125th call that changes files. The commit chooses
+# which ones. FAULT_ALL=1 takes all calls, or of the last three every fourth, second, and 30th one. common.sh prepares
+# the inputs.
 . tests/fault/common.sh
 
 step=97
@@ -39,6 +41,7 @@ for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-f
     parts-fsync parts-near; do
     kind=${sweep#shuffle-}
     stride=$step
+    [ -n "${FAULT_ALL:-}" ] || [ $kind != kill ] || stride=13
     unset INJECT_ONLY
     if [ $kind = fsync ] || [ $kind = rename ]; then
         export INJECT_ONLY=$kind
@@ -61,7 +64,8 @@ for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-f
     case $sweep in
     parts-*)
         inputs=large.jsonl
-        stride=$((4 * step))
+        stride=72
+        [ -z "${FAULT_ALL:-}" ] || stride=4
         kind=kill
         ;;
     esac
@@ -75,12 +79,13 @@ for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-f
         ;;
     parts-near)
         prepare "$parts --exclude-words 3 --dedup minhash --minhash-ngram 2 --minhash-bands 3 --minhash-rows 3"
-        stride=$((30 * step)) # each of 256 partitions of bands ends a part
+        stride=125 # each of 256 partitions of bands ends a part
+        [ -z "${FAULT_ALL:-}" ] || stride=30
         ;;
     esac
     problems=0
     spare='*/task-*.status' # advice for --status; the last one is removed with its folder
-    number=1
+    number=$((1 + commit % stride))
     count=0
     while [ $problems -lt 5 ]; do
         rm -rf d

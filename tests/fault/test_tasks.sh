@@ -1,11 +1,10 @@
 #!/bin/sh
 # test_tasks.sh: kill -9 in place of calls of `tokmap pack --task`, and calls failing once. The next process with the
-# same command ends with the bytes of undisturbed work, or finds that the output is complete. It takes every 23rd call,
-# every open, every fstat, and every fsync; FAULT_ALL=1 takes all calls. common.sh prepares the inputs.
+# same command ends with the bytes of undisturbed work, or finds that the output is complete. It takes every 7th call
+# that changes files to be killed at, every 31st call to fail, every third open and fstat, and every second fsync. The
+# commit chooses which ones; FAULT_ALL=1 takes all calls. common.sh prepares the inputs.
 . tests/fault/common.sh
 
-step=23
-[ -z "${FAULT_ALL:-}" ] || step=1
 head -n 40 docs.jsonl | awk '{ print (NR % 6 == 4 ? "x" : "") $0 }' >few.jsonl
 head -n 3 docs.jsonl >less.jsonl
 options="-q --threads 1 --unit-bytes 700 --shard-tokens 400 --on-error skip --checkpoint-seconds 0.001"
@@ -27,18 +26,23 @@ spare='*/task-*.status' # advice for --status, which the next write of it repair
 attempt="$TOKMAP pack $options --skipped-list d/list --task 0/1 -o d/new $inputs"
 for sweep in kill system open fstat fsync; do
     kind=$sweep
-    stride=$step
     unset INJECT_ONLY
     case $sweep in
-    # All of them: inputs are opened for several purposes, and a record must not outlive its shards.
+    kill) stride=7 ;;
+    system) stride=31 ;;
+    # More of them: inputs are opened for several purposes, and a record must not outlive its shards.
+    open | fstat) stride=3 ;;
+    fsync) stride=2 ;;
+    esac
+    case $sweep in
     open | fstat | fsync)
         kind=system
-        stride=1
         export INJECT_ONLY=$sweep
         ;;
     esac
+    [ -z "${FAULT_ALL:-}" ] || stride=1
     problems=0
-    number=1
+    number=$((1 + commit % stride))
     count=0
     unreadable=0
     while [ $problems -lt 5 ]; do

@@ -81,6 +81,8 @@ left_out() {
     test_dataset_large | test_foreign_large | test_order_quality | test_permutation) echo "too slow under qemu" ;;
     test_conformance) echo "runs Python" ;;
     test_pack_memory) echo "it would measure the memory of qemu and its translated code" ;;
+    test_vocabulary_memory) echo "it takes a minute, and counts bytes that are the same on every machine" ;;
+    test_worst_cases) echo "it takes a minute, and looks for algorithms that are slow on every machine" ;;
     test_device | test_device_driver | test_device_errors | test_device_software)
         echo "the software driver is not built here, and its tests fork a program with threads" ;;
     *) return 1 ;;

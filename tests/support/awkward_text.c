@@ -56,9 +56,15 @@ void awkward_text(uint8_t *text, size_t count)
     }
 }
 
-int awkward_rounds(int usual)
+int awkward_share(void)
 {
     const char *given = getenv("TEST_SHARE");
     const int share = given ? atoi(given) : 1;
+    return share > 1 ? share : 1;
+}
+
+int awkward_rounds(int usual)
+{
+    const int share = awkward_share();
     return share > 1 ? (usual + share - 1) / share : usual;
 }

@@ -15,8 +15,9 @@ extern const size_t awkward_atom_count;
 void awkward_seed(uint64_t seed);
 /* Returns a pseudo-random number below n. */
 uint32_t awkward_below(uint32_t n);
-/* Returns the number of rounds that a test runs: `usual`, or an N-th of that if the environment has TEST_SHARE=N, which
- * slow machines set. */
+/* Returns N if the environment has TEST_SHARE=N, which slow machines set, and else 1. */
+int awkward_share(void);
+/* Returns the number of rounds that a test runs: `usual`, or an N-th of that with TEST_SHARE=N. */
 int awkward_rounds(int usual);
 /* Writes a text of `count` bytes of valid UTF-8. It consists of up to 12 different atoms, so that rare ones become
  * neighbors, and some atoms are repeated many times. */
