@@ -1,13 +1,13 @@
 #!/bin/sh
 # test_stages.sh: kill -9 in place of calls of `tokmap pack --task` with duplicates and excluded texts left out, and
 # calls failing once. The next process with the same command ends with the bytes of undisturbed work, or finds that the
-# output is complete. It takes every 13th call that changes files to be killed at, every 97th call to fail, and every
-# fourth fsync and rename; one sweep is that of near-duplicates, with every 194th call, and four are those of a shuffle
-# without documents left out, whose bytes must be those of no tasks. The last three have units of several batches, and
-# save what they find after each, so that scans and comparisons have parts; they take every 72nd call that changes files
-# to be killed at, every 8th fsync, and, of near-duplicates, every 125th call that changes files. The commit chooses
-# which ones. FAULT_ALL=1 takes all calls, or of the last three every fourth, second, and 30th one. common.sh prepares
-# the inputs.
+# output is complete. It takes every 13th call that changes files to be killed at, every 97th call to fail, every
+# fourth fsync, and every third rename; one sweep is that of near-duplicates, with every 194th call, and four are those
+# of a shuffle without documents left out, whose bytes must be those of no tasks. The last three have units of several
+# batches, and save what they find after each, so that scans and comparisons have parts; they take every 72nd call that
+# changes files to be killed at, every 8th fsync, and, of near-duplicates, every 125th call that changes files. The
+# commit chooses which ones. FAULT_ALL=1 takes all calls, or of the last three every fourth, second, and 30th one.
+# common.sh prepares the inputs.
 . tests/fault/common.sh
 
 step=97
@@ -45,8 +45,9 @@ for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-f
     unset INJECT_ONLY
     if [ $kind = fsync ] || [ $kind = rename ]; then
         export INJECT_ONLY=$kind
-        kind=system
         stride=$few
+        [ -n "${FAULT_ALL:-}" ] || [ $kind != rename ] || stride=3 # there are 27
+        kind=system
     fi
     listed=d/new.dropped
     case $sweep in

@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_tasks.sh: kill -9 in place of calls of `tokmap pack --task`, and calls failing once. The next process with the
 # same command ends with the bytes of undisturbed work, or finds that the output is complete. It takes every 7th call
-# that changes files to be killed at, every 31st call to fail, every third open and fstat, and every second fsync. The
+# that changes files to be killed at, every 31st call to fail, every third open, and every second fstat and fsync. The
 # commit chooses which ones; FAULT_ALL=1 takes all calls. common.sh prepares the inputs.
 . tests/fault/common.sh
 
@@ -31,8 +31,8 @@ for sweep in kill system open fstat fsync; do
     kill) stride=7 ;;
     system) stride=31 ;;
     # More of them: inputs are opened for several purposes, and a record must not outlive its shards.
-    open | fstat) stride=3 ;;
-    fsync) stride=2 ;;
+    open) stride=3 ;;
+    fstat | fsync) stride=2 ;;
     esac
     case $sweep in
     open | fstat | fsync)
