@@ -84,7 +84,10 @@ while [ $i -lt 24 ]; do
     [ -e k.idx ] || continue
     tokmap convert -q --force --to megatron -o sound/k k
     same k.idx sound/k.idx
-    same k.bin sound/k.bin
+    tokens=k.bin
+    # The kill may have come while the tokens had the name with the id of their index.
+    [ -e $tokens ] || tokens=k.bin.$(od -An -v -tx8 -j40 -N8 k.tmx | tr -d ' ')
+    same $tokens sound/k.bin
 done
 echo "$seen"
 tokmap pack -q --force --no-resume --also megatron -o k one.jsonl
