@@ -225,14 +225,15 @@ static void also_report(void *user, uint64_t tokens)
     cli_progress_update(&packing->progress, packing->also_tokens + tokens);
 }
 
-static enum tokmap_status also_one(void *user, uint32_t format, const char *prefix, bool replace,
+static enum tokmap_status also_one(void *user, uint32_t format, const char *prefix, enum also_replace replace,
                                    struct also_written *written, struct tokmap_error *error)
 {
     struct packing *packing = user;
     const struct convert_options options = {.program = program,
                                             .name = prefix,
                                             .prefix = prefix,
-                                            .replace = replace,
+                                            .replace = replace != ALSO_REPLACE_NONE,
+                                            .equal = replace == ALSO_REPLACE_EQUAL,
                                             .sync = true,
                                             .progress = also_report,
                                             .stop = is_stopped,

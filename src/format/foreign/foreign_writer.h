@@ -44,6 +44,7 @@ struct foreign_writer_options {
     bool mask;                 /* only where foreign_target_has_mask() */
     const char *shared_tokens; /* the .bin of a shard, with tokens of `width` bytes; NULL: tokens are written */
     bool replace, sync;
+    bool equal; /* with `replace`: a file is replaced only if it has the same bytes as the new one */
 };
 
 struct foreign_writer; /* for one thread at a time */
