@@ -1,5 +1,5 @@
-# Files that an older output of the same name has in a folder of inputs are refused as inputs, whatever sets, shards, and
-# formats that output had. A file of the user that is called like one of them is read.
+# Files that an older output of the same name has in a folder of inputs are refused as inputs, whatever sets, shards,
+# and formats that output had. A file of the user that is called like one of them is read.
 . "$TOKMAP_CLI/helpers.sh"
 need awk
 awk 'BEGIN { for (i = 0; i < 200; i++) printf "{\"text\": \"document %d of many, %d\"}\n", i, i * 7 }' >a.jsonl
@@ -36,7 +36,8 @@ for file in x x-00000.ds.metadata; do
     for units in '' '--unit-bytes 3000' '--unit-bytes 3000 --task 0/1'; do
         exits 1 tokmap pack $common --shard-tokens 3000 --force --also megatron $units --input-format text \
             -o d/x --include $file --include a.jsonl d 2>err
-        [ "$file$units" = x ] || holds err "d/$file: this input is a file of an older output of this name; leave it out with --exclude"
+        [ "$file$units" = x ] ||
+            holds err "d/$file: this input is a file of an older output of this name; leave it out with --exclude"
     done
 done
 tokmap pack $common --shard-tokens 3000 --force --also megatron -o d/x --exclude 'x*' d
