@@ -66,4 +66,21 @@ for sweep in kill system open fstat fsync; do
     [ $count -gt 10 ] || bad "only $count calls"
     [ $problems = 0 ] && echo "ok - $sweep: $count calls" || echo "not ok - $sweep"
 done
+
+# Memory is refused at the end, once: no folder stays beside the complete output unless the command says so.
+scenario='the end of tasks' kind=memory problems=0 count=0
+rm -rf d
+mkdir d
+count_calls $attempt
+number=$((calls - 19))
+while [ $problems -lt 5 ]; do
+    rm -rf d
+    mkdir d
+    attempt_fault || break
+    count=$((count + 1))
+    [ $status != 0 ] || whole only || bad "exit 0, and the folder has $(ls d | tr '\n' ' ')"
+    number=$((number + 1))
+done
+[ $count -gt 2 ] || bad "only $count calls"
+[ $problems = 0 ] && echo "ok - $scenario, $kind: $count allocations" || echo "not ok - $scenario, $kind"
 rm -rf d ref without*

@@ -301,11 +301,12 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
     if (packing->also.typed && packing->dry_run)
         return cli_misused(command, "--also writes files and cannot be used with --dry-run");
     packing->also.sealed = packing->sealed.given;
-    if (also_parse(command, &packing->also))
-        return CLI_MISUSED;
+    int status = also_parse(command, &packing->also);
+    if (status)
+        return status;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
-    int status = pack_seal_check(command, &packing->sealed);
+    status = pack_seal_check(command, &packing->sealed);
     if (status)
         return status;
     if (drop_arguments_check(command, &packing->drop, &packing->content, packing->dry_run))

@@ -109,6 +109,13 @@ static uint32_t endings_list(const struct foreign_writer_options *options, const
     return count;
 }
 
+uint32_t foreign_writer_files(const struct foreign_writer_options *options)
+{
+    const char *endings[OUTPUT_SET_MOST];
+    uint32_t parts[USE_NOTE + 1];
+    return endings_list(options, endings, parts);
+}
+
 char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t n)
 {
     const char *endings[OUTPUT_SET_MOST];

@@ -49,8 +49,10 @@ struct foreign_writer_options {
 
 struct foreign_writer; /* for one thread at a time */
 
-/* Returns the path of the n-th file that a writer of these options makes, the caller frees it; NULL after the last one,
- * and without memory. */
+/* Returns how many files a writer of these options makes. */
+uint32_t foreign_writer_files(const struct foreign_writer_options *options);
+
+/* Returns the path of the n-th of these files, the caller frees it; NULL after the last one, and without memory. */
 char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t n);
 
 /* Refuses to begin where files must not be replaced: PREFIX.bin if it belongs to a shard, and without options.replace
