@@ -30,6 +30,15 @@ over '--seal' '--seal'
 over '--shard-tokens 3000' "$split --also olmo"
 over '--shard-tokens 3000' '--shard-tokens 3000 --shuffle 7 --also megatron,olmo'
 
+# One shard is removed, as pack asks for, and what --also had written beside it stays.
+rm -rf d
+mkdir d
+cp a.jsonl d
+tokmap pack $common --also datatrove,olmo,nanogpt -o d/x d/a.jsonl
+rm d/x.bin d/x.tmx
+tokmap pack $common $text --json --shard-tokens 3000 --shuffle 7 -o d/x d >out 2>err
+equal "$(field out documents)" 1
+
 # The message says what to do. Work in units lists all inputs first.
 over '--shard-tokens 3000' '--shard-tokens 3000 --shuffle 7 --also megatron,llmc,datatrove,olmo,nanogpt'
 for file in x x-00000.ds.metadata; do
@@ -48,6 +57,7 @@ mkdir d
 for file in x-00000.ds.metadata x.train-00001.ds.metadata x.csv.gz x-1.npy x.val x.meta.json; do
     echo "my text" >d/$file
 done
+printf '\223NUMPY' >d/x.npy # it is not of OLMo, whose arrays have no header, so x.csv.gz is an input
 tokmap pack $common $text --json -o d/x d >out
 equal "$(field out documents)" 6
 tokmap pack $common $text --json --force -o d/x d >out

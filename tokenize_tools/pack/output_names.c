@@ -8,8 +8,9 @@
  *
  * An older output of the same name may have had other sets, shards, and formats of --also, and nothing lists its files.
  * web.csv.gz may be of olmo's format, or an input of the user from which web was packed. So a file is taken for an
- * older one only if others agree: web.tmx begins as the index of a shard, and all files of the format are there, here
- * web.npy. Where a format has only one file, this begins as it must. A manifest does, too.
+ * older one only if others agree. All files of the format must be there, here web.npy, and the first of them begins as
+ * it must: web.npy of OLMo has no header, and an array of NumPy has. The index need not be there, since new shards may
+ * be fewer than old ones. The files of a shard need an index that begins as one does.
  */
 #include "output_names.h"
 
@@ -110,32 +111,37 @@ bool output_names_have(const struct output_names *names, const char *path)
 {
     static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask"}, *const list[] = {".dropped"};
     const char *rest = rest_of(names->name, path);
+    if (rest && (names->numbered || names->split) && !strcmp(rest, ".partial") && is_beside(names->name, path))
+        return true; /* the lock on a set */
     return is_of_shard(names, path, ends, sizeof ends / sizeof ends[0]) || output_names_also(names, path) ||
            (rest && is_one_of(rest, list, 1) && is_beside(names->name, path)) || is_work(names->name, path);
 }
 
 /* ---- older outputs ---- */
 
-#define HEAD_MOST 32
+#define HEAD_MOST 64
+#define NOTE_HEAD "{\"dtype\":\"uint16\",\"vocab_size\":"
 
-/* What a shard has beside its index, and the files of other projects beside it. sealed: the names of copies. */
+/* What a shard has beside its index, and the files of other projects beside it, sealed or not. */
 static const struct older_files {
     const char *endings[4];
-    const char *head; /* of the first file; NULL: the other files are enough */
+    const char *head; /* of the first file; NULL: any */
+    bool other;       /* it must not begin so */
+    bool indexed;     /* the index of the shard must be there */
 } older_files[] = {
-    {{".tmx"}, NULL},
-    {{".bin"}, NULL},
-    {{".bin.zst"}, NULL},
-    {{".mask"}, NULL},
-    {{".idx"}, "MMIDIDX"},
-    {{".megatron.idx", ".megatron.bin"}, NULL},
-    {{".llmc.bin"}, "\x88\xd8\x34\x01"}, /* 20240520, for tokens of 2 bytes, */
-    {{".llmc.bin"}, "\xa1\xd9\x34\x01"}, /* and 20240801 */
-    {{".ds", ".ds.index", ".ds.metadata"}, NULL},
-    {{".ds.loss", ".ds", ".ds.index", ".ds.metadata"}, NULL},
-    {{".npy", ".csv.gz"}, NULL},
-    {{".meta.json"}, "{\"dtype\":\"uint16\",\"vocab_size\":"},
-    {{".nanogpt.meta.json", ".nanogpt.bin"}, NULL},
+    {.endings = {".tmx"}, .indexed = true},
+    {.endings = {".bin"}, .indexed = true},
+    {.endings = {".bin.zst"}, .indexed = true},
+    {.endings = {".mask"}, .indexed = true},
+    {.endings = {".idx"}, .head = "MMIDIDX"},
+    {.endings = {".megatron.idx", ".megatron.bin"}, .head = "MMIDIDX"},
+    {.endings = {".llmc.bin"}, .head = "\x88\xd8\x34\x01"}, /* 20240520, for tokens of 2 bytes, */
+    {.endings = {".llmc.bin"}, .head = "\xa1\xd9\x34\x01"}, /* and 20240801 */
+    {.endings = {".ds", ".ds.index", ".ds.metadata"}},
+    {.endings = {".ds.loss", ".ds", ".ds.index", ".ds.metadata"}},
+    {.endings = {".npy", ".csv.gz"}, .head = "\x93NUMPY", .other = true},
+    {.endings = {".meta.json"}, .head = NOTE_HEAD},
+    {.endings = {".nanogpt.meta.json", ".nanogpt.bin"}, .head = NOTE_HEAD},
 };
 
 static bool begins_with(const char *path, const char *head)
@@ -150,12 +156,14 @@ static bool begins_with(const char *path, const char *head)
     return !system && got == strlen(head) && !memcmp(bytes, head, got);
 }
 
-/* Whether SHARD and an ending is a file that exists and, unless `head` is NULL, begins so. */
-static bool has_file(const char *shard, size_t shard_bytes, const char *ending, const char *head)
+/* Whether SHARD and an ending is a file that exists and, unless `head` is NULL, begins so or, with `other`, does not.
+ */
+static bool has_file(const char *shard, size_t shard_bytes, const char *ending, const char *head, bool other)
 {
     struct os_stat found;
     char *path = path_join("", 0, shard, shard_bytes, ending);
-    const bool has = path && !os_stat(path, &found) && found.kind == OS_KIND_FILE && (!head || begins_with(path, head));
+    const bool has =
+        path && !os_stat(path, &found) && found.kind == OS_KIND_FILE && (!head || begins_with(path, head) != other);
     free(path);
     return has;
 }
@@ -177,7 +185,8 @@ static bool is_shard_name(const char *rest, size_t bytes)
                       (!word || set == bytes));
 }
 
-/* Whether a file has an ending of some, and all files with these endings are beside a shard. `rest` is at its end. */
+/* Whether a file has an ending of some, and all files with these endings are there, as they must be. rest: what follows
+ * the name of the output. */
 static bool is_older_file(const char *path, const char *rest, const struct older_files *files)
 {
     const size_t bytes = strlen(rest);
@@ -187,9 +196,9 @@ static bool is_older_file(const char *path, const char *rest, const struct older
         is =
             bytes >= ending && !strcmp(rest + bytes - ending, files->endings[i]) && is_shard_name(rest, bytes - ending);
         for (size_t k = 0; k < 4 && files->endings[k] && is; k++)
-            is = has_file(path, strlen(path) - ending, files->endings[k], k ? NULL : files->head);
-        if (is)
-            is = has_file(path, strlen(path) - ending, ".tmx", INDEX_MAGIC);
+            is = has_file(path, strlen(path) - ending, files->endings[k], k ? NULL : files->head, files->other);
+        if (is && files->indexed)
+            is = has_file(path, strlen(path) - ending, ".tmx", INDEX_MAGIC, false);
     }
     return is;
 }
