@@ -440,16 +440,15 @@ static enum tokmap_status recover(struct set_work *work, bool *found, struct tok
 
 /* ---- open ---- */
 
-/* Returns whether the rest of a name is "-00012.bin" or the like. */
+/* Returns whether the rest of a name is "-00012.bin" or the like. A set has at most SET_SHARDS_MOST shards, whose
+ * numbers have five digits: "-20260101.bin" is another dataset. */
 static bool is_shard_name(const char *rest)
 {
-    if (*rest != '-')
-        return false;
-    const size_t digits = strspn(rest + 1, "0123456789");
-    if (digits < 5)
+    enum { DIGITS = 5 };
+    if (*rest != '-' || strspn(rest + 1, "0123456789") != DIGITS)
         return false;
     for (int i = 0; i < FILES; i++)
-        if (!strcmp(rest + 1 + digits, file_ends[i]))
+        if (!strcmp(rest + 1 + DIGITS, file_ends[i]))
             return true;
     return false;
 }

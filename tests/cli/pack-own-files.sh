@@ -103,6 +103,20 @@ mine'
 for file in ../copies.before/*; do same "$file" "${file##*/}"; done
 cd ..
 
+# So a dataset may be called like the set and a date.
+mkdir dated
+cp a.jsonl dated
+(
+    cd dated
+    for date in x-20260101 x-0000; do tokmap pack -q -t bytes --no-eod -o $date a.jsonl; done
+    tokmap pack -q -t bytes --no-eod --shard-tokens 3000 -o x a.jsonl
+    tokmap pack -q -t bytes --no-eod --shard-tokens 3000 --force -o x ../b.jsonl
+    for name in x x-20260101 x-0000; do tokmap verify -q $name; done
+    rm x
+    exits 1 tokmap pack -q -t bytes --no-eod --shard-tokens 3000 -o x a.jsonl 2>err
+    holds err "the output already exists, at least 'x-0000"
+)
+
 # A set web has web-00000.csv.gz beside it, and so web.csv.gz and web-2026.csv.gz may be its inputs.
 mkdir crawl
 (echo text && awk 'BEGIN { for (i = 0; i < 50; i++) print "text " i }') >crawl/t.csv

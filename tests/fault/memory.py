@@ -90,6 +90,8 @@ def cases():
         ("train", "train --threads 1 -q --vocab-size 300 --special-tokens <a>,<b> -o new docs.jsonl", b"", "new.json",
          "new.tiktoken", "new.specials.json"),
         ("pack", "pack --threads 1 --json --columns n --eod -o new docs.jsonl", b"", "new.bin", "new.tmx"),
+        ("pack --also", "pack --threads 1 -q --also megatron,olmo --checkpoint-seconds 0 --eod -o new docs.jsonl", b"",
+         "new.bin", "new.tmx", "new.idx", "new.npy", "new.csv.gz"),
         ("pack with a list", "pack --threads 1 --on-error skip --skipped-list list -o new bad.jsonl docs.jsonl", b"",
          "new.bin", "new.tmx", "list"),
     ]:

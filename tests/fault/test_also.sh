@@ -108,6 +108,70 @@ unset INJECT_ONLY
 [ $count -gt 1 ] || bad "only $count kills"
 [ $problems = 0 ] && echo "ok - $scenario: $count pairs" || echo "not ok - $scenario"
 
+# A file that the user makes after a kill is not replaced, whatever the killed process has noted. Without it the next
+# process ends well.
+user_sweep() {
+    scenario="$1, a file of the user after the kill"
+    kind=kill
+    export INJECT_ONLY=rename
+    begin=$2
+    reference=$3
+    shift 3
+    attempt="$TOKMAP pack $options $*"
+    problems=0 count=0 number=1
+    while [ $problems -lt 5 ]; do
+        rm -rf d
+        cp -rp $begin d
+        attempt_fault || break
+        number=$((number + 1))
+        [ ! -e d/new-00001.npy ] || continue
+        count=$((count + 1))
+        echo 'my array' >d/new-00001.npy
+        again=0
+        INJECT_NUMBER=0 $attempt >out 2>err || again=$?
+        [ $again = 1 ] && grep -q 'd/new-00001.npy: th' err || bad "the next process ends with $again"
+        [ "$(cat d/new-00001.npy)" = 'my array' ] || bad "the file is gone"
+        rm -f d/new-00001.npy
+        again=0
+        INJECT_NUMBER=0 $attempt >out 2>err || again=$?
+        [ $again = 0 ] || bad "the last process ends with $again"
+        complete $reference only || bad "the last process leaves another output: $(ls d | tr '\n' ' ')"
+    done
+    unset INJECT_ONLY
+    [ $count -gt 2 ] || bad "only $count calls"
+    [ $problems = 0 ] && echo "ok - $scenario: $count calls" || echo "not ok - $scenario"
+}
+user_sweep "the end of tasks" tasks units $finish
+user_sweep "without tasks" begun piece $piece
+
+# The output replaces one of other sets in the folder of its inputs, whose files are no inputs before and after a kill.
+scenario='over an older output among the inputs' kind=kill problems=0 count=0 number=1
+mkdir older
+cp few.jsonl older
+"$TOKMAP" pack -q --shard-tokens 300 --also datatrove,olmo,nanogpt -o older/new few.jsonl 2>err || cat err
+attempt="$TOKMAP pack -q --threads 1 --checkpoint-seconds 0.001 --force --shard-tokens 900 --shuffle 3
+    --also megatron,datatrove --input-format text --invalid-utf8 replace --on-error skip -o d/new d"
+rm -rf d
+cp -rp older d
+$attempt 2>err || cat err
+mv d replaced
+export INJECT_ONLY=rename
+while [ $problems -lt 5 ]; do
+    rm -rf d
+    cp -rp older d
+    attempt_fault || break
+    count=$((count + 1))
+    again=0
+    INJECT_NUMBER=0 $attempt >out 2>err || again=$?
+    [ $again = 0 ] || bad "the next process ends with $again"
+    complete replaced only || bad "the next process leaves another output: $(ls d | tr '\n' ' ')"
+    number=$((number + 1))
+done
+unset INJECT_ONLY
+[ $count -gt 2 ] || bad "only $count calls"
+[ $problems = 0 ] && echo "ok - $scenario: $count calls" || echo "not ok - $scenario"
+rm -rf older replaced
+
 # The output is in the folder of its inputs, and its files have names that inputs may have.
 many=$options
 for shape in '' '--shard-tokens 700' '--shard-tokens 700 --unit-bytes 1100 --split train=0.6,val=0.4' \

@@ -70,4 +70,23 @@ for sweep in kill system open fstat fsync; do
     [ $count -gt 10 ] || bad "only $count calls"
     [ $problems = 0 ] && echo "ok - $sweep: $count calls" || echo "not ok - $sweep"
 done
+
+# Memory is refused at the end, once: no folder stays beside the complete output unless the command says so.
+unset INJECT_ONLY
+scenario='the end of tasks' kind=memory problems=0 count=0
+rm -rf d
+mkdir d
+attempt="$TOKMAP pack ${options%0.001}600 --skipped-list d/list --task 0/1 -o d/new $inputs" # nothing depends on time
+count_calls $attempt
+number=$((calls - 19))
+while [ $problems -lt 5 ]; do
+    rm -rf d
+    mkdir d
+    attempt_fault || break
+    count=$((count + 1))
+    [ $status != 0 ] || whole only || bad "exit 0, and the folder has $(ls d | tr '\n' ' ')"
+    number=$((number + 1))
+done
+[ $count -gt 10 ] || bad "only $count calls"
+[ $problems = 0 ] && echo "ok - $scenario, $kind: $count allocations" || echo "not ok - $scenario, $kind"
 rm -rf d ref without*

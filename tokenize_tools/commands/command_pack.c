@@ -225,14 +225,15 @@ static void also_report(void *user, uint64_t tokens)
     cli_progress_update(&packing->progress, packing->also_tokens + tokens);
 }
 
-static enum tokmap_status also_one(void *user, uint32_t format, const char *prefix, bool replace,
+static enum tokmap_status also_one(void *user, uint32_t format, const char *prefix, enum also_replace replace,
                                    struct also_written *written, struct tokmap_error *error)
 {
     struct packing *packing = user;
     const struct convert_options options = {.program = program,
                                             .name = prefix,
                                             .prefix = prefix,
-                                            .replace = replace,
+                                            .replace = replace != ALSO_REPLACE_NONE,
+                                            .equal = replace == ALSO_REPLACE_EQUAL,
                                             .sync = true,
                                             .progress = also_report,
                                             .stop = is_stopped,
@@ -300,11 +301,12 @@ static int arguments_check(const struct cli_command *command, struct packing *pa
     if (packing->also.typed && packing->dry_run)
         return cli_misused(command, "--also writes files and cannot be used with --dry-run");
     packing->also.sealed = packing->sealed.given;
-    if (also_parse(command, &packing->also))
-        return CLI_MISUSED;
+    int status = also_parse(command, &packing->also);
+    if (status)
+        return status;
     if (tokenizer_arguments_check(command, &packing->asked))
         return CLI_MISUSED;
-    int status = pack_seal_check(command, &packing->sealed);
+    status = pack_seal_check(command, &packing->sealed);
     if (status)
         return status;
     if (drop_arguments_check(command, &packing->drop, &packing->content, packing->dry_run))

@@ -77,6 +77,13 @@ enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struc
     return excluded_files_add(&corpus->excluded, path, error);
 }
 
+void corpus_exclude_kinds(struct corpus *corpus, enum excluded_kind (*kind_of)(const void *user, const char *path),
+                          const void *user)
+{
+    corpus->excluded.kind_of = kind_of;
+    corpus->excluded.user = user;
+}
+
 static bool has_records(const struct corpus *corpus)
 {
     return corpus->format > CORPUS_TEXT;
@@ -257,11 +264,12 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
     assert(!corpus->open && !corpus->carried);
     corpus->format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, path, &why);
-    if (!status && !remote_kind(path) && excluded_files_have(&corpus->excluded, path, stream_stat(corpus->stream))) {
-        corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
-        status = error_set(&why, TOKMAP_ERROR_ARGUMENT, corpus->path, TOKMAP_NO_OFFSET,
-                           "this input is an output of the same command; write it outside of the inputs' folder");
-        stream_close(corpus->stream);
+    if (!status && !remote_kind(path)) {
+        status = excluded_files_check(&corpus->excluded, path, stream_stat(corpus->stream), corpus->path, &why);
+        if (status) {
+            corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
+            stream_close(corpus->stream);
+        }
     }
     if (status)
         return file_failed(corpus, batch, corpus->path, 0, status, &why, error);

@@ -31,6 +31,7 @@
 #define TOKMAP_CORPUS_CORPUS_H
 
 #include "corpus_options.h"
+#include "excluded_files.h"
 
 struct corpus;
 
@@ -47,6 +48,10 @@ void corpus_close(struct corpus *corpus);
  * excludes the files in it, not those in folders below it. A path that does not exist is ignored. Statuses: OK,
  * ERROR_LIMIT (more than 16 paths). */
 enum tokmap_status corpus_exclude(struct corpus *corpus, const char *path, struct tokmap_error *error);
+
+/* Excludes all files of which kind_of(user, path) says so, in the same way. Both must stay valid. */
+void corpus_exclude_kinds(struct corpus *corpus, enum excluded_kind (*kind_of)(const void *user, const char *path),
+                          const void *user);
 
 /* Clears the batch and fills it with the next bytes. Errors of an input are issues of the batch, so that they are
  * reported in the order of the input; unless options.skip is set, the batch with the first issue is the last one.

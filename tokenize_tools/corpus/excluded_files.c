@@ -21,7 +21,8 @@ enum tokmap_status excluded_files_add(struct excluded_files *excluded, const cha
     return TOKMAP_OK;
 }
 
-bool excluded_files_have(const struct excluded_files *excluded, const char *path, const struct os_stat *own)
+/* Whether a file, or the folder that it is in, was added. */
+static bool is_listed(const struct excluded_files *excluded, const char *path, const struct os_stat *own)
 {
     char *folder = path_folder(path);
     struct os_stat holder = {0};
@@ -33,4 +34,22 @@ bool excluded_files_have(const struct excluded_files *excluded, const char *path
             return true;
     }
     return false;
+}
+
+enum tokmap_status excluded_kind_error(enum excluded_kind kind, const char *shown, struct tokmap_error *error)
+{
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, shown, TOKMAP_NO_OFFSET, "%s",
+                     kind == EXCLUDED_OUTPUT
+                         ? "this input is an output of the same command; write it outside of the inputs' folder"
+                         : "this input is a file of an older output of this name; leave it out with options.exclude, "
+                           "or write the output outside of the inputs' folder");
+}
+
+enum tokmap_status excluded_files_check(const struct excluded_files *excluded, const char *path,
+                                        const struct os_stat *own, const char *shown, struct tokmap_error *error)
+{
+    const enum excluded_kind kind = is_listed(excluded, path, own) ? EXCLUDED_OUTPUT
+                                    : excluded->kind_of            ? excluded->kind_of(excluded->user, path)
+                                                                   : EXCLUDED_NOT;
+    return kind ? excluded_kind_error(kind, shown, error) : TOKMAP_OK;
 }

@@ -5,6 +5,12 @@
  * (format/shard_commit.h), web.idx, and web.work/journal, but neither web.npy nor website.bin. Those of a set web are
  * web-00003.tmx, web-00003.idx, and so on, but not web.idx, which may be an input. With the sets train and val, they
  * are web.train-00003.tmx and so on.
+ *
+ * An older output of the same name may have had other sets, shards, and formats of --also, and nothing lists its files.
+ * web.csv.gz may be of olmo's format, or an input of the user from which web was packed. So a file is taken for an
+ * older one only if others agree. All files of the format must be there, here web.npy, and the first of them begins as
+ * it must: web.npy of OLMo has no header, and an array of NumPy has. The index need not be there, since new shards may
+ * be fewer than old ones. The files of a shard need an index that begins as one does.
  */
 #include "output_names.h"
 
@@ -13,6 +19,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "format/layout.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -104,8 +111,119 @@ bool output_names_have(const struct output_names *names, const char *path)
 {
     static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask"}, *const list[] = {".dropped"};
     const char *rest = rest_of(names->name, path);
+    if (rest && (names->numbered || names->split) && !strcmp(rest, ".partial") && is_beside(names->name, path))
+        return true; /* the lock on a set */
     return is_of_shard(names, path, ends, sizeof ends / sizeof ends[0]) || output_names_also(names, path) ||
            (rest && is_one_of(rest, list, 1) && is_beside(names->name, path)) || is_work(names->name, path);
+}
+
+/* ---- older outputs ---- */
+
+#define HEAD_MOST 64
+#define NOTE_HEAD "{\"dtype\":\"uint16\",\"vocab_size\":"
+
+/* What a shard has beside its index, and the files of other projects beside it, sealed or not. */
+static const struct older_files {
+    const char *endings[4];
+    const char *head; /* of the first file; NULL: any */
+    bool other;       /* it must not begin so */
+    bool indexed;     /* the index of the shard must be there */
+} older_files[] = {
+    {.endings = {".tmx"}, .indexed = true},
+    {.endings = {".bin"}, .indexed = true},
+    {.endings = {".bin.zst"}, .indexed = true},
+    {.endings = {".mask"}, .indexed = true},
+    {.endings = {".idx"}, .head = "MMIDIDX"},
+    {.endings = {".megatron.idx", ".megatron.bin"}, .head = "MMIDIDX"},
+    {.endings = {".llmc.bin"}, .head = "\x88\xd8\x34\x01"}, /* 20240520, for tokens of 2 bytes, */
+    {.endings = {".llmc.bin"}, .head = "\xa1\xd9\x34\x01"}, /* and 20240801 */
+    {.endings = {".ds", ".ds.index", ".ds.metadata"}},
+    {.endings = {".ds.loss", ".ds", ".ds.index", ".ds.metadata"}},
+    {.endings = {".npy", ".csv.gz"}, .head = "\x93NUMPY", .other = true},
+    {.endings = {".meta.json"}, .head = NOTE_HEAD},
+    {.endings = {".nanogpt.meta.json", ".nanogpt.bin"}, .head = NOTE_HEAD},
+};
+
+static bool begins_with(const char *path, const char *head)
+{
+    char bytes[HEAD_MOST];
+    size_t got = 0;
+    int fd;
+    if (os_open(path, OS_READ_NOW, &fd))
+        return false;
+    const int system = os_pread(fd, bytes, strlen(head), 0, &got);
+    os_close(fd);
+    return !system && got == strlen(head) && !memcmp(bytes, head, got);
+}
+
+/* Whether SHARD and an ending is a file that exists and, unless `head` is NULL, begins so or, with `other`, does not.
+ */
+static bool has_file(const char *shard, size_t shard_bytes, const char *ending, const char *head, bool other)
+{
+    struct os_stat found;
+    char *path = path_join("", 0, shard, shard_bytes, ending);
+    const bool has =
+        path && !os_stat(path, &found) && found.kind == OS_KIND_FILE && (!head || begins_with(path, head) != other);
+    free(path);
+    return has;
+}
+
+/* The bytes of a name that are those of a set: ".train"; 0: there is none. */
+static size_t set_bytes(const char *rest)
+{
+    static const char letters[] = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_";
+    const size_t bytes = *rest == '.' ? strspn(rest + 1, letters) : 0;
+    return bytes ? bytes + 1 : 0;
+}
+
+/* Whether `bytes` of a name, after that of the output, name a shard of any output: "", "-00012", ".train-00012". */
+static bool is_shard_name(const char *rest, size_t bytes)
+{
+    enum { DIGITS = 5 };
+    const size_t set = min64(set_bytes(rest), bytes), number = 1 + DIGITS, word = bytes - min64(bytes, number);
+    return !bytes || (bytes >= number && rest[word] == '-' && strspn(rest + word + 1, "0123456789") == DIGITS &&
+                      (!word || set == bytes));
+}
+
+/* Whether a file has an ending of some, and all files with these endings are there, as they must be. rest: what follows
+ * the name of the output. */
+static bool is_older_file(const char *path, const char *rest, const struct older_files *files)
+{
+    const size_t bytes = strlen(rest);
+    bool is = false;
+    for (size_t i = 0; i < 4 && files->endings[i] && !is; i++) {
+        const size_t ending = strlen(files->endings[i]);
+        is =
+            bytes >= ending && !strcmp(rest + bytes - ending, files->endings[i]) && is_shard_name(rest, bytes - ending);
+        for (size_t k = 0; k < 4 && files->endings[k] && is; k++)
+            is = has_file(path, strlen(path) - ending, files->endings[k], k ? NULL : files->head, files->other);
+        if (is && files->indexed)
+            is = has_file(path, strlen(path) - ending, ".tmx", INDEX_MAGIC, false);
+    }
+    return is;
+}
+
+bool output_names_older(const char *output, const char *path)
+{
+    const char *rest = rest_of(output, path);
+    if (!rest || !is_beside(output, path))
+        return false;
+    if (rest[set_bytes(rest)] == '\0' && begins_with(path, "tokmap-shards "))
+        return true;
+    for (size_t i = 0; i < sizeof older_files / sizeof older_files[0]; i++)
+        if (is_older_file(path, rest, &older_files[i]))
+            return true;
+    return false;
+}
+
+static enum excluded_kind kind_of(const void *user, const char *path)
+{
+    const struct pack_options *options = user;
+    const struct output_names names = {options->prefix, options->split, options->shard_tokens != 0, options->also};
+    const bool numbered = options->split || options->shard_tokens; /* else these were added by corpus_exclude() */
+    return numbered && output_names_have(&names, path) ? EXCLUDED_OUTPUT
+           : output_names_older(options->prefix, path) ? EXCLUDED_OLDER
+                                                       : EXCLUDED_NOT;
 }
 
 enum tokmap_status output_names_exclude(const struct pack_options *options, struct corpus *corpus,
@@ -118,5 +236,7 @@ enum tokmap_status output_names_exclude(const struct pack_options *options, stru
         status = path ? corpus_exclude(corpus, path, error) : error_set_memory(error, "a path", 0);
         free(path);
     }
+    if (!options->unit) /* else it was listed before (pack_units.h), and the name is one in NAME.work */
+        corpus_exclude_kinds(corpus, kind_of, options);
     return status;
 }

@@ -20,8 +20,13 @@ bool output_names_have(const struct output_names *names, const char *path);
 /* Whether it is one of the last kind, also of one that is being written. */
 bool output_names_also(const struct output_names *names, const char *path);
 
-/* Excludes the files of this kind that are beside an old output of one shard from the inputs. Statuses: those of
- * corpus_exclude(), ERROR_MEMORY. */
+/* Whether a file that exists is one of an older output of this name, whatever sets and shards it has: a manifest, a
+ * file of a shard, or one that --also, with any formats, has written beside a shard. What it is called does not decide
+ * that alone: see output_names.c. */
+bool output_names_older(const char *output, const char *path);
+
+/* Excludes from the inputs what output_names_have() and output_names_older() say. Statuses: those of corpus_exclude(),
+ * ERROR_MEMORY. */
 enum tokmap_status output_names_exclude(const struct pack_options *options, struct corpus *corpus,
                                         struct tokmap_error *error);
 

@@ -133,15 +133,18 @@ static enum tokmap_status file_write(struct also_writing *writing, uint32_t form
     const struct pack_options *options = writing->options;
     struct also_next *next = &writing->next;
     struct also_written written = {0}, *sum = &next->sums[format];
-    const bool replace = options->replace || writing->replaces_all || writing->replaces_next;
+    const bool equal = writing->replaces_all || writing->replaces_next;
+    const enum also_replace replace = options->replace ? ALSO_REPLACE_ALL
+                                      : equal          ? ALSO_REPLACE_EQUAL
+                                                       : ALSO_REPLACE_NONE;
     enum tokmap_status status = TOKMAP_OK;
     if (writing->keeps && !writing->saved)
         status = section_write(&writing->id, next, sizeof *next, options->sync, error);
     writing->saved = true;
     if (!status)
         status = options->also->write(options->user, format, prefix, replace, &written, error);
-    if (status == TOKMAP_ERROR_EXISTS && writing->keeps && !replace) {
-        next->refused = 1; /* if this cannot be kept, the next process replaces the file */
+    if (status == TOKMAP_ERROR_EXISTS && writing->keeps && replace == ALSO_REPLACE_NONE) {
+        next->refused = 1; /* if this cannot be kept, the next process may replace the file by an equal one */
         (void)section_write(&writing->id, next, sizeof *next, options->sync, NULL);
     }
     if (status)

@@ -535,6 +535,7 @@ struct clearing {
     const char *folder;
     bool inside;  /* a folder of a unit */
     bool journal; /* there was a journal, so files of a shuffle and torn files of stages are ours */
+    bool refused; /* set if there was no memory to remove an entry */
 };
 
 static bool ends_in(const char *entry, const char *end)
@@ -559,18 +560,20 @@ static bool is_ours(const struct clearing *clearing, const char *entry, bool *is
 
 static int entry_remove(void *user, const char *entry)
 {
-    const struct clearing *clearing = user;
+    struct clearing *clearing = user;
     bool is_folder;
     if (!is_ours(clearing, entry, &is_folder))
         return 0;
     char *path = path_in(clearing->folder, entry);
     if (path && is_folder) {
         struct clearing below = {.folder = path, .inside = true};
-        (void)os_folder_list(path, entry_remove, &below);
+        const int system = os_folder_list(path, entry_remove, &below);
         (void)os_remove_folder(path);
+        clearing->refused = clearing->refused || below.refused || system == ENOMEM;
     } else if (path) {
         (void)os_unlink(path);
     }
+    clearing->refused = clearing->refused || !path;
     free(path);
     return 0;
 }
@@ -605,9 +608,14 @@ enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_
     free(journal);
     if (system)
         return error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be synced");
-    (void)os_folder_list(folder, entry_remove, &clearing);
-    (void)os_remove_folder(folder);
-    return TOKMAP_OK;
+    /* Twice, since memory may have been refused. What else is left is of the user. */
+    for (int i = 0; i < 2; i++) {
+        clearing.refused = false;
+        clearing.refused = os_folder_list(folder, entry_remove, &clearing) == ENOMEM || clearing.refused;
+        if (!os_remove_folder(folder))
+            return TOKMAP_OK;
+    }
+    return clearing.refused ? error_set_memory(error, "removing the unfinished work, which is over", 0) : TOKMAP_OK;
 }
 
 /* What a folder of unfinished work has. */

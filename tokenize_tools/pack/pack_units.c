@@ -16,6 +16,7 @@
 #include "pack_also.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "work_folder.h"
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
@@ -132,11 +133,12 @@ static enum tokmap_status file_take(struct pack_units *units, const struct pack_
     uint64_t bytes;
     const struct output_names names = {options->output, options->split, true, options->also};
     const bool also = output_names_also(&names, path);
-    if (also && pack_also_begun(options->output)) /* by the process that is continued, after it had read its inputs */
+    const bool older = !also && !remote_kind(path) && output_names_older(options->output, path);
+    /* By the process that is continued, after it had read its inputs: it would have refused older ones. */
+    if ((also && pack_also_begun(options->output)) || (older && work_folder_exists(options->output)))
         return TOKMAP_OK;
-    if (also || is_output(path, options->output))
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
-                         "this input is an output of the same command; write it outside of the inputs' folder");
+    if (also || older || is_output(path, options->output))
+        return excluded_kind_error(older ? EXCLUDED_OLDER : EXCLUDED_OUTPUT, path, error);
     enum tokmap_status status = size_find(units, inputs, path, &bytes, error);
     if (!status)
         status = path_add(units, path, error);

@@ -47,12 +47,19 @@ struct also_written {
     uint64_t tokens;
 };
 
+/* Which files of the same name are replaced; others are ERROR_EXISTS. */
+enum also_replace {
+    ALSO_REPLACE_NONE,
+    ALSO_REPLACE_EQUAL, /* those that have the same bytes, since a killed process may have written them */
+    ALSO_REPLACE_ALL
+};
+
 struct pack_also {
     const char *formats; /* the names of all, which name the output as other options do */
     uint32_t count;      /* of the formats, 1 to PACK_ALSO_MOST */
-    /* Writes the files of one format for the shard `prefix`, which is complete. replace: files may be there and are
-     * replaced. A status other than OK ends the work. */
-    enum tokmap_status (*write)(void *user, uint32_t format, const char *prefix, bool replace,
+    /* Writes the files of one format for the shard `prefix`, which is complete. A status other than OK ends the work.
+     */
+    enum tokmap_status (*write)(void *user, uint32_t format, const char *prefix, enum also_replace replace,
                                 struct also_written *written, struct tokmap_error *error);
     const char *const *endings; /* of the names of all their files, after that of a shard: ".idx" */
     size_t ending_count;

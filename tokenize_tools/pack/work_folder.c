@@ -377,7 +377,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
             return not_twice(folder, path, error);
         } else if (remote_kind(path)) {
             fact.bytes = inputs_bytes(inputs);
-        } else if (output_names_have(&names, path)) {
+        } else if (output_names_have(&names, path) || output_names_older(options->name, path)) {
             continue; /* it changes while the work is done, and is never read */
         } else if (!content) {
             file_examine(path, &fact);

@@ -109,6 +109,13 @@ static uint32_t endings_list(const struct foreign_writer_options *options, const
     return count;
 }
 
+uint32_t foreign_writer_files(const struct foreign_writer_options *options)
+{
+    const char *endings[OUTPUT_SET_MOST];
+    uint32_t parts[USE_NOTE + 1];
+    return endings_list(options, endings, parts);
+}
+
 char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t n)
 {
     const char *endings[OUTPUT_SET_MOST];
@@ -177,8 +184,11 @@ enum tokmap_status foreign_writer_open(struct foreign_writer **writer, const str
     assert(!options->shared_tokens ||
            (options->stored == options->width && foreign_target_shares(options->target, options->width)));
     made->options = *options;
-    struct output_set_options set = {
-        .prefix = options->prefix, .endings = endings, .replace = options->replace, .sync = options->sync};
+    struct output_set_options set = {.prefix = options->prefix,
+                                     .endings = endings,
+                                     .replace = options->replace,
+                                     .equal = options->equal,
+                                     .sync = options->sync};
     set.count = endings_list(options, endings, made->parts);
     made->folder = path_folder(options->prefix);
     enum tokmap_status status = made->folder ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));

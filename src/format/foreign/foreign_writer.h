@@ -44,12 +44,15 @@ struct foreign_writer_options {
     bool mask;                 /* only where foreign_target_has_mask() */
     const char *shared_tokens; /* the .bin of a shard, with tokens of `width` bytes; NULL: tokens are written */
     bool replace, sync;
+    bool equal; /* with `replace`: a file is replaced only if it has the same bytes as the new one */
 };
 
 struct foreign_writer; /* for one thread at a time */
 
-/* Returns the path of the n-th file that a writer of these options makes, the caller frees it; NULL after the last one,
- * and without memory. */
+/* Returns how many files a writer of these options makes. */
+uint32_t foreign_writer_files(const struct foreign_writer_options *options);
+
+/* Returns the path of the n-th of these files, the caller frees it; NULL after the last one, and without memory. */
 char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t n);
 
 /* Refuses to begin where files must not be replaced: PREFIX.bin if it belongs to a shard, and without options.replace

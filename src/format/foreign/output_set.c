@@ -66,8 +66,11 @@ enum tokmap_status output_set_open(struct output_set *set, const struct output_s
     const size_t bytes = strlen(options->prefix);
     enum tokmap_status status = TOKMAP_OK;
     assert(options->count && options->count <= OUTPUT_SET_MOST);
-    *set = (struct output_set){
-        .count = options->count, .absent = options->absent, .replace = options->replace, .sync = options->sync};
+    *set = (struct output_set){.count = options->count,
+                               .absent = options->absent,
+                               .replace = options->replace,
+                               .equal = options->equal,
+                               .sync = options->sync};
     for (uint32_t i = 0; i < set->count; i++) {
         struct output_part *part = &set->parts[i];
         part->fd = -1;
@@ -201,6 +204,68 @@ static enum tokmap_status folder_sync(const struct output_set *set, const char *
                   : TOKMAP_OK;
 }
 
+/* Whether two open files have the same bytes. */
+static int bytes_compare(int a, int b, bool *equal)
+{
+    struct os_stat of_a, of_b;
+    size_t got_a = 0, got_b = 0;
+    int system = os_fstat(a, &of_a);
+    if (!system)
+        system = os_fstat(b, &of_b);
+    *equal = !system && of_a.bytes == of_b.bytes;
+    if (!*equal || (of_a.device == of_b.device && of_a.inode == of_b.inode))
+        return system;
+    const size_t most = BUFFER_BYTES / 2;
+    uint8_t *bytes = malloc(2 * most);
+    if (!bytes)
+        return ENOMEM;
+    for (uint64_t at = 0; at < of_a.bytes && *equal && !system; at += most) {
+        system = os_pread(a, bytes, most, at, &got_a);
+        if (!system)
+            system = os_pread(b, bytes + most, most, at, &got_b);
+        *equal = !system && got_a && got_a == got_b && !memcmp(bytes, bytes + most, got_a);
+    }
+    free(bytes);
+    return system;
+}
+
+/* Refuses a file that is not equal to the new one of its name, or that the new set does not have. */
+static enum tokmap_status equal_check(const struct output_set *set, uint32_t number, struct tokmap_error *error)
+{
+    const char *path = number < set->count ? set->parts[number].path : set->absent;
+    struct os_stat found;
+    int old = -1, new = -1;
+    bool equal = false;
+    if (!path || os_lstat(path, &found) == ENOENT)
+        return TOKMAP_OK;
+    int system = 0;
+    if (number < set->count && found.kind == OS_KIND_FILE) {
+        system = os_open(path, OS_READ_NOW, &old);
+        if (!system)
+            system = os_open(set->parts[number].partial, OS_READ_NOW, &new);
+        if (!system)
+            system = bytes_compare(old, new, &equal);
+        os_close(old);
+        os_close(new);
+    }
+    if (system)
+        return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
+                                "this file cannot be compared with the one that would replace it");
+    return equal ? TOKMAP_OK
+                 : error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
+                             "this file has the name of one of the output, and other bytes, so it may be yours, and is "
+                             "not replaced; move it away, and run the same command again");
+}
+
+/* Refuses to replace what an earlier process cannot have made. */
+static enum tokmap_status equals_check(const struct output_set *set, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint32_t i = 0; set->equal && i <= set->count && !status; i++)
+        status = equal_check(set, i, error);
+    return status;
+}
+
 /* Removes the key of an older set, and the file that the new set does not have. */
 static enum tokmap_status old_remove(const struct output_set *set, bool *removed, struct tokmap_error *error)
 {
@@ -224,6 +289,8 @@ enum tokmap_status output_set_commit(struct output_set *set, struct tokmap_error
     enum tokmap_status status = parts_complete(set, error);
     if (!status) /* another process may have made a file meanwhile */
         status = places_check(set, error);
+    if (!status)
+        status = equals_check(set, error);
     if (!status)
         status = old_remove(set, &removed, error);
     for (; renamed < set->count && !status; renamed++) {

@@ -32,7 +32,7 @@ struct output_set {
     struct output_part parts[OUTPUT_SET_MOST];
     uint32_t count;     /* the last one is the key */
     const char *absent; /* path of a file that would belong to the set, but that this set does not have, or NULL */
-    bool replace, sync;
+    bool replace, equal, sync;
 };
 
 /* What to open. For one thread at a time; so is the set. */
@@ -41,7 +41,9 @@ struct output_set_options {
     const char *const *endings; /* `count` of them, 1 to OUTPUT_SET_MOST; that of the key is the last one */
     uint32_t count;
     const char *absent; /* an older file of this path must not remain beside the set; NULL: there is none */
-    bool replace, sync;
+    bool replace;
+    bool equal; /* with `replace`: only files that have the bytes of the new ones, which a killed writer has left */
+    bool sync;
 };
 
 /* Creates the partial files. On failure there is nothing to abort. Messages name options.replace. Statuses: OK,
@@ -65,8 +67,7 @@ void output_set_link(struct output_set *set, uint32_t part, const char *path);
 enum tokmap_status output_set_failed(const struct output_set *set, uint32_t part, int system,
                                      struct tokmap_error *error);
 
-/* Syncs and renames. To be followed
- * by output_set_free(). Statuses: OK, ERROR_EXISTS, ERROR_IO, ERROR_MEMORY. */
+/* Syncs and renames. To be followed by output_set_free(). Statuses: OK, ERROR_EXISTS, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status output_set_commit(struct output_set *set, struct tokmap_error *error);
 
 /* Removes what is not committed, and frees. A zeroed set is allowed. */

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "common/bytes.h"
 #include "format/foreign/datatrove_writer.h"
@@ -48,6 +49,55 @@ static uint8_t *set_read(struct output_set *set, const char *prefix, size_t *byt
     assert_int_equal(*bytes, found.bytes);
     os_close(fd);
     return read;
+}
+
+/* Writes a set of which the second file has 300,000 bytes, as a process does that continues the work of a killed one.
+ */
+static enum tokmap_status equal_write(const char *prefix, const char *absent, struct tokmap_error *error)
+{
+    static const uint8_t zeros[300000];
+    const struct output_set_options options = {
+        .prefix = prefix, .endings = endings, .count = 2, .absent = absent, .replace = true, .equal = true};
+    struct output_set set;
+    enum tokmap_status status = output_set_open(&set, &options, error);
+    for (uint32_t i = 0; i < 2 && !status; i++)
+        status = output_set_add(&set, i, zeros, i ? sizeof zeros : 5, error);
+    if (!status)
+        status = output_set_commit(&set, error);
+    output_set_free(&set);
+    return status;
+}
+
+/* A file with other bytes is not replaced, and neither are the others then. */
+static void test_equal(void **unused)
+{
+    (void)unused;
+    char prefix[600], a[640], b[640];
+    struct tokmap_error error = {0};
+    const uint64_t places[] = {0, 150000, 299999, 300000};
+    (void)snprintf(prefix, sizeof prefix, "%s/x", folder);
+    (void)snprintf(a, sizeof a, "%s.a", prefix);
+    (void)snprintf(b, sizeof b, "%s.b", prefix);
+    assert_int_equal(equal_write(prefix, NULL, &error), TOKMAP_OK);
+    for (size_t i = 0; i < sizeof places / sizeof places[0]; i++) {
+        struct os_stat before, after;
+        assert_int_equal(equal_write(prefix, NULL, &error), TOKMAP_OK); /* over equal ones */
+        int fd;
+        assert_int_equal(os_open(b, OS_WRITE_OLD, &fd), 0);
+        assert_int_equal(os_pwrite(fd, "u", 1, places[i]), 0);
+        os_close(fd);
+        assert_int_equal(os_stat(a, &before), 0);
+        assert_int_equal(equal_write(prefix, NULL, &error), TOKMAP_ERROR_EXISTS);
+        assert_string_equal(error.path, b);
+        assert_non_null(strstr(error.message, "may be yours"));
+        assert_true(!os_stat(a, &after) && after.inode == before.inode);
+        assert_int_equal(os_unlink(b), 0);
+    }
+    assert_int_equal(symlink(a, b), 0); /* never ours */
+    assert_int_equal(equal_write(prefix, NULL, &error), TOKMAP_ERROR_EXISTS);
+    assert_int_equal(os_unlink(b), 0);
+    assert_int_equal(equal_write(prefix, a, &error), TOKMAP_ERROR_EXISTS);
+    assert_string_equal(error.path, a);
 }
 
 /* A document of 2^32 + 7 tokens is three sequences, between a document of 3 tokens and an empty one. */
@@ -173,6 +223,7 @@ static void test_heads(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test_setup_teardown(test_equal, setup, teardown),
         cmocka_unit_test_setup_teardown(test_megatron_lengths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gzip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_csv, setup, teardown),

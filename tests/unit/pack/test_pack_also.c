@@ -22,9 +22,9 @@
 static struct tokenizer *tokenizer;
 static struct tokmap_error error;
 static uint32_t written;  /* files */
-static uint32_t replaced; /* of these */
+static uint32_t replaced; /* of these, if those that were there are equal */
 
-static enum tokmap_status file_take(void *user, uint32_t format, const char *prefix, bool replace,
+static enum tokmap_status file_take(void *user, uint32_t format, const char *prefix, enum also_replace replace,
                                     struct also_written *sums, struct tokmap_error *why)
 {
     (void)user;
@@ -32,7 +32,8 @@ static enum tokmap_status file_take(void *user, uint32_t format, const char *pre
     (void)prefix;
     (void)why;
     written++;
-    replaced += replace;
+    assert_int_not_equal(replace, ALSO_REPLACE_ALL);
+    replaced += replace == ALSO_REPLACE_EQUAL;
     sums->tokens = 1;
     return TOKMAP_OK;
 }

@@ -83,6 +83,7 @@ static enum tokmap_status ending_add(void *user, const char *own, const char *en
 int also_parse(const struct cli_command *command, struct also_arguments *also)
 {
     enum foreign_target typed[FOREIGN_TARGETS];
+    struct tokmap_error error;
     for (const char *at = also->typed; at && *at;) {
         const size_t bytes = strcspn(at, ",");
         int found = -1;
@@ -107,8 +108,8 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
     const struct file_taker endings = {ending_add, also};
     order_make(also, typed);
     for (size_t i = 0; i < also->count; i++)
-        if (format_visit(also->targets[i], also->sealed, "", &endings, NULL))
-            return cli_misused(command, "--also: there is no memory for the names of the files");
+        if (format_visit(also->targets[i], also->sealed, "", &endings, &error))
+            return cli_failed(command->program, &error);
     return also->typed && !also->count ? cli_misused(command, "--also: the list of formats is empty") : 0;
 }
 
@@ -119,14 +120,16 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
 static enum tokmap_status format_visit(enum foreign_target target, bool sealed, const char *prefix,
                                        const struct file_taker *taker, struct tokmap_error *error)
 {
-    char *own = prefix_of(target, sealed, prefix), *path;
+    char *own = prefix_of(target, sealed, prefix);
     const struct foreign_writer_options options = {.target = target,
                                                    .prefix = own,
                                                    .mask = foreign_target_has_mask(target),
                                                    .shared_tokens = is_copy(target, sealed) ? NULL : prefix};
     enum tokmap_status status = own ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
-    for (uint32_t n = 0; !status && (path = foreign_writer_path(&options, n)); n++) {
-        status = taker->take(taker->user, *ending_of(target, sealed) ? own : NULL, path, error);
+    for (uint32_t n = 0; !status && n < foreign_writer_files(&options); n++) {
+        char *path = foreign_writer_path(&options, n);
+        status = path ? taker->take(taker->user, *ending_of(target, sealed) ? own : NULL, path, error)
+                      : error_set_memory(error, "a path", strlen(prefix));
         free(path);
     }
     free(own);

@@ -350,6 +350,7 @@ static enum tokmap_status foreign_open(struct converting *converting, uint32_t s
                                                   .mask = masked,
                                                   .shared_tokens = options->shared_tokens,
                                                   .replace = options->replace,
+                                                  .equal = options->equal,
                                                   .sync = options->sync};
     return foreign_writer_open(&converting->foreign, &writer, error);
 }

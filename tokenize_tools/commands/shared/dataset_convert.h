@@ -20,6 +20,7 @@ struct convert_options {
     bool drop_mask;            /* a mask that the output cannot have is left out; otherwise it is an error */
     const char *shared_tokens; /* as in foreign_writer_options */
     bool replace, sync;
+    bool equal;                                    /* as in foreign_writer_options */
     void (*progress)(void *user, uint64_t tokens); /* from time to time, with the tokens so far; may be NULL */
     bool (*stop)(void *user);                      /* true ends with ERROR_INTERRUPTED; may be NULL */
     void *user;
