@@ -84,8 +84,8 @@ while [ $i -lt 24 ]; do
     [ -e k.idx ] || continue
     tokmap convert -q --force --to megatron -o sound/k k
     same k.idx sound/k.idx
-    # Just before an old k.idx goes, the tokens have the name with the id of their index (shard_commit.h). Megatron finds
-    # no k.bin then.
+    # Just before an old k.idx goes, the tokens have the name with the id of their index (shard_commit.h), and Megatron
+    # finds no k.bin.
     tokens=k.bin
     [ -e $tokens ] || tokens=k.bin.$(od -An -v -tx8 -j40 -N8 k.tmx | tr -d ' ')
     same $tokens sound/k.bin
