@@ -77,15 +77,8 @@ EXPAND(16_64, uint16_t, int64_t)
 EXPAND(32_32, uint32_t, int32_t)
 EXPAND(32_64, uint32_t, int64_t)
 
-/* Returns the bits of the elements from j on, of which the first `lanes` are right. Element j + lanes - 1 exists. */
-static inline uint64_t bits_from(const uint64_t *bits, uint64_t j, uint64_t lanes)
-{
-    const uint64_t word = bits[j / 64] >> j % 64;
-    return j % 64 + lanes > 64 ? word | bits[j / 64 + 1] << (64 - j % 64) : word;
-}
-
-#define BITS_int32_t(bits, j, lanes) ((__mmask16)bits_from(bits, j, lanes))
-#define BITS_int64_t(bits, j, lanes) ((__mmask8)bits_from(bits, j, lanes))
+#define BITS_int32_t(bits, j, lanes) ((__mmask16)expand_bits_from(bits, j, lanes))
+#define BITS_int64_t(bits, j, lanes) ((__mmask8)expand_bits_from(bits, j, lanes))
 
 #define SET_int32_t(value) _mm512_set1_epi32((int)(value))
 #define SET_int64_t(value) _mm512_set1_epi64(value)
