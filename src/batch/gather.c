@@ -436,7 +436,7 @@ enum tokmap_status gather_row(struct gather *gather, const struct row_piece *pie
     return TOKMAP_OK;
 }
 
-void gather_prefetch(const struct gather *gather, const struct row_piece *piece)
+void gather_prefetch(const struct gather *gather, const struct row_piece *piece, bool later)
 {
     const struct shard_views *views = gather->views;
     const uint64_t first = piece->first_token;
@@ -454,6 +454,10 @@ void gather_prefetch(const struct gather *gather, const struct row_piece *piece)
         return; /* walking the page table for a missing page costs more than the prefetch saves */
     const uint8_t *from = view->tokens + round_down(stretch.offset, LINE);
     const uint8_t *to = view->tokens + stretch.offset + min64(piece->tokens << gather->width_shift, PREFETCH_AT_MOST);
-    for (; from < to; from += LINE)
-        __builtin_prefetch(from, 0, 3);
+    if (later)
+        for (; from < to; from += LINE)
+            __builtin_prefetch(from, 0, 2);
+    else
+        for (; from < to; from += LINE)
+            __builtin_prefetch(from, 0, 3);
 }

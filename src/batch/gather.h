@@ -46,8 +46,9 @@ void gather_padding(uint32_t pad_id, uint32_t width, uint64_t row_tokens, void *
 /* Returns the masks of the gather's dataset, or NULL if it has none. They belong to the gather. */
 struct uncounted *gather_uncounted(const struct gather *gather);
 
-/* Prefetches the first cache lines of a piece into the processor's cache, if its pages are populated. Never faults. */
-void gather_prefetch(const struct gather *gather, const struct row_piece *piece);
+/* Prefetches the first cache lines of a piece into the processor's first-level cache, if its pages are populated. Never
+ * faults. later: into the second-level cache, because other rows are gathered before. */
+void gather_prefetch(const struct gather *gather, const struct row_piece *piece, bool later);
 
 /* Returns the bytes of tokens copied so far, as they are in the dataset. Any thread. */
 uint64_t gather_bytes(const struct gather *gather);

@@ -84,7 +84,8 @@ static enum tokmap_status gather_window(const struct reader *reader, uint64_t fi
 static void prefetch(const struct reader *reader, uint64_t first)
 {
     const struct row_piece piece = {first, reader->row_tokens};
-    gather_prefetch(reader->gather, &piece);
+    gather_prefetch(reader->gather, &piece, true);
+    gather_prefetch(reader->gather, &piece, false);
 }
 
 static void set_warm(const struct reader *reader, bool warm)

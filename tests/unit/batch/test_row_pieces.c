@@ -127,7 +127,7 @@ static void check_rows(const struct made *made, uint32_t width, enum tokmap_read
             residency_begin(residency, 3);
         residency_ask(residency, &pieces);
         if (row.count)
-            gather_prefetch(gather, &row.pieces[0]);
+            gather_prefetch(gather, &row.pieces[0], row.count % 2);
         assert_int_equal(gather_row(gather, row.pieces, row.count, row.tokens, memory.at, &cold, NULL), TOKMAP_OK);
         check_tokens(made, &row, memory.at, width);
         check_marks(dataset, made, &row, segments);
