@@ -9,6 +9,8 @@
 #include <immintrin.h>
 #include <string.h>
 
+#include "bpe_key_x86.h"
+
 static inline bool equal_16(const uint8_t *a, const uint8_t *b)
 {
     const __m128i equal = _mm_cmpeq_epi8(_mm_loadu_si128((const __m128i *)(const void *)a),
@@ -42,12 +44,42 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
     return line->ids;
 }
 
-/* AVX2 has no AES of several keys at once. */
-static inline uint32_t many_keys(const struct bpe_state *state, const uint8_t *text, const uint16_t *positions,
-                                 uint32_t count)
+#define MANY 16 /* pieces whose keys are made together */
+
+/* The number of bytes of each of MANY pieces selects a row of key_rows[]; all numbers and rows are found at once. AVX2
+ * has no AES of several keys, so they are hashed one by one. */
+static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state *state, const uint8_t *text,
+                                                                const uint16_t *positions, uint32_t count)
 {
-    (void)state, (void)text, (void)positions, (void)count;
-    return 0;
+    const __m128i salt = salt_of(state->seed);
+    const uint32_t mask = state->bucket_mask;
+    const struct bpe_bucket *const buckets = state->buckets;
+    uint32_t i = 0;
+    for (; i + MANY <= count && state->text_end - (text + positions[i + MANY - 1]) >= 16; i += MANY) {
+        const uint16_t *at = positions + i;
+        const __m256i from = _mm256_loadu_si256((const __m256i *)(const void *)at);
+        const __m256i to = _mm256_loadu_si256((const __m256i *)(const void *)(at + 1));
+        const __m256i few = _mm256_min_epu16(_mm256_sub_epi16(to, from), _mm256_set1_epi16(16));
+        uint16_t rows[MANY] __attribute__((aligned(32)));
+        _mm256_store_si256((__m256i *)(void *)rows, _mm256_slli_epi16(few, KEY_ROW_BITS));
+#pragma GCC unroll 16
+        for (uint32_t k = 0; k < MANY; k++) {
+            const __m128i *row = (const __m128i *)(const void *)((const uint8_t *)key_rows + rows[k]);
+            __m128i key = _mm_loadu_si128((const __m128i *)(const void *)(text + at[k]));
+            key = _mm_or_si128(_mm_and_si128(key, _mm_load_si128(row)), _mm_load_si128(row + 1));
+            const uint32_t bucket = key_hash(salt, key) & mask;
+            _mm_storeu_si128((__m128i *)(void *)&state->keys[i + k], key);
+            state->batch_buckets[i + k] = bucket;
+            _mm_prefetch((const char *)&buckets[bucket], _MM_HINT_T0);
+        }
+        uint32_t longer = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi16(few, _mm256_set1_epi16(15))) & 0x55555555;
+        for (; __builtin_expect(longer, 0); longer &= longer - 1) {
+            const uint32_t k = (uint32_t)_tzcnt_u32(longer) / 2;
+            _mm_prefetch((const char *)bpe_long_line(state, i + k, text + at[k], (uint32_t)(at[k + 1] - at[k])),
+                         _MM_HINT_T0);
+        }
+    }
+    return i;
 }
 
 static inline void copy_longs(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, bool wide)
