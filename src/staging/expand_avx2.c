@@ -1,10 +1,10 @@
 /*
  * expand_avx2.c - the kernels of expand.h with 256-bit instructions.
  *
- * A store that crosses a cache line costs two. If an output does not begin at a multiple of 32 bytes, every second store
- * would be such a one. So the first vector goes to the beginning of the output, and the ones after it begin at the next
- * multiple of 32, where they write some of its elements again. Of two outputs, the first one decides; where a program
- * allocates both in the same way, the other one is at the same distance.
+ * A store that crosses a cache line costs two. If an output does not begin at a multiple of 32 bytes, every second
+ * store would be such a one. So the first vector goes to the beginning of the output, and the ones after it begin at
+ * the next multiple of 32, where they write some of its elements again. Of two outputs, the first one decides; where a
+ * program allocates both in the same way, the other one is at the same distance.
  *
  * Example: 20 elements of 4 bytes at address 24. The vector at 24 has elements 0 to 7, that at 32 has 2 to 9, that at
  * 64 has 10 to 17, and a loop writes the last two.

@@ -391,7 +391,7 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     piece->piece =
         (struct bpe_piece){.bytes = text + from, .count = count, .ids = state->pending_ids + state->pending_ids_count};
     piece->bucket = state->batch_buckets[i];
-    piece->at = (uint32_t)((size_t)((uint8_t *)into - (const uint8_t *)tokens) / (state->model->wide ? 4 : 2));
+    piece->at = (uint64_t)((uint8_t *)into - (const uint8_t *)tokens) / (state->model->wide ? 4 : 2);
     state->pending_ids_count += count + 16;
     assert(state->pending_ids_count <= BPE_PENDING_IDS);
     return count;
@@ -405,20 +405,27 @@ static bool same_piece(const struct bpe_pending *a, const struct bpe_pending *b)
            (one->count <= 15 || (one->count == other->count && !memcmp(one->bytes, other->bytes, one->count)));
 }
 
+/* Where ids go. Of the `made` tokens, those where pending pieces begin are gaps that have room for their ids. */
+struct output {
+    uint8_t *tokens;
+    uint64_t made, room; /* in tokens */
+};
+
 /* Writes the ids of all pending pieces where room was left for them, and moves what is after each gap up. */
-static size_t close_gaps(struct bpe_state *state, uint8_t *tokens, size_t made)
+static void close_gaps(struct bpe_state *state, struct output *out)
 {
     const size_t size = state->model->wide ? 4 : 2;
-    size_t to = state->pending[0].at;
+    uint8_t *const tokens = out->tokens;
+    uint64_t to = state->pending[0].at;
     for (uint32_t i = 0; i < state->pending_count; i++) {
         const struct bpe_pending *piece = &state->pending[i], *found = piece->same ? piece->same : piece;
-        const size_t from = piece->at + piece->piece.count;
-        const size_t end = i + 1 < state->pending_count ? state->pending[i + 1].at : made;
+        const uint64_t from = piece->at + piece->piece.count;
+        const uint64_t end = i + 1 < state->pending_count ? state->pending[i + 1].at : out->made;
         to += emit(state, found->piece.ids, found->piece.ids_count, tokens + to * size);
         memmove(tokens + to * size, tokens + from * size, (end - from) * size);
         to += end - from;
     }
-    return to;
+    out->made = to;
 }
 
 /* Adds a pending piece that has been merged to the caches. */
@@ -475,14 +482,16 @@ static bool keeps(struct bpe_state *state, const struct bpe_pending *pending)
     return known;
 }
 
-/* Counts the pieces since the last call, and those of them that no cache held. */
+/* Counts the pieces since the last call, and those of them that no cache held. Pending pieces count as such; if some
+ * turn out to be the same or to be in a cache after all, the next count is lower by as many. */
 static void strange_count(struct bpe_state *state)
 {
+    const uint64_t strangers = state->counts.merged + state->pending_count;
     if (!state->pieces_since)
         return;
-    state->strange =
-        (7 * state->strange + 256 * (state->counts.merged - state->merged_before) / state->pieces_since) / 8;
-    state->merged_before = state->counts.merged;
+    const uint64_t since = strangers - min64(strangers, state->strangers_before);
+    state->strange = (7 * state->strange + 256 * since / state->pieces_since) / 8;
+    state->strangers_before = strangers;
     state->pieces_since = 0;
 }
 
@@ -538,10 +547,12 @@ static uint32_t join_windows(struct bpe_state *state)
     return pieces;
 }
 
-/* Merges all pending pieces and closes the gaps in tokens[0, made). Returns the number of tokens that are left. */
-static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t made)
+/* Merges all pending pieces and closes their gaps. */
+static void merge_pending(struct bpe_state *state, struct output *out)
 {
     uint32_t counts[BPE_SIZES] = {0};
+    if (!state->pending_count)
+        return;
     for (uint32_t i = 0; i < state->pending_count; i++) {
         struct bpe_pending *pending = &state->pending[i];
         struct bpe_pending **head = &state->heads[pending->bucket % BPE_PENDING_HEADS], *same = *head;
@@ -575,11 +586,9 @@ static size_t merge_pending(struct bpe_state *state, uint8_t *tokens, size_t mad
         state->counts.merged += counts[size];
     }
     state->counts.merged += join_windows(state);
-    strange_count(state);
     state->counts.missed += state->pending_count;
-    made = close_gaps(state, tokens, made);
+    close_gaps(state, out);
     state->pending_count = state->pending_ids_count = state->windows_count = 0;
-    return made;
 }
 
 /* ---- from text to pieces ---- */
@@ -608,45 +617,55 @@ static inline void prefetch_text(const uint8_t *text, uint32_t from, uint32_t to
         __builtin_prefetch((const void *)((uintptr_t)text + SCAN_BYTES + at));
 }
 
-/* Writes the ids of the pieces at state->positions, batch by batch. */
-static size_t encode_pieces(struct bpe_state *state, const uint8_t *text, uint32_t count, uint8_t *tokens,
-                            uint64_t room)
+/* Writes the ids of the pieces at state->positions, batch by batch. Some pieces may still be pending in the end. */
+static void encode_pieces(struct bpe_state *state, const uint8_t *text, uint32_t count, struct output *out)
 {
     const size_t size = state->model->wide ? 4 : 2;
-    size_t made = 0;
     for (uint32_t i = 0; i < count; i += BPE_BATCH) {
         const uint32_t batch = count - i < BPE_BATCH ? count - i : BPE_BATCH, pending = state->pending_count;
         const uint16_t *positions = state->positions + i;
         const uint64_t bytes = (uint64_t)positions[batch] - positions[0];
+        uint8_t *into = out->tokens + out->made * size;
         size_t few;
         prefetch_text(text, positions[0], positions[batch]);
-        if (room - made >= bytes + BPE_SLACK) {
-            few = state->pieces(state, text, positions, batch, tokens + made * size);
+        if (out->room - out->made >= bytes + BPE_SLACK) {
+            few = state->pieces(state, text, positions, batch, into);
         } else {
             few = state->pieces(state, text, positions, batch, state->spill);
-            memcpy(tokens + made * size, state->spill, few * size);
+            memcpy(into, state->spill, few * size);
         }
         for (uint32_t k = pending; k < state->pending_count; k++)
-            state->pending[k].at += (uint32_t)made;
-        made += few;
+            state->pending[k].at += out->made;
+        out->made += few;
         state->pieces_since += batch;
-        if (state->pending_count >= BPE_PENDING || state->windows_count >= BPE_PENDING_WINDOWS / 2 ||
-            (state->pending_count && i + BPE_BATCH >= count))
-            made = merge_pending(state, tokens, made);
+        if (state->pending_count >= BPE_PENDING || state->windows_count >= BPE_PENDING_WINDOWS / 2) {
+            merge_pending(state, out);
+            strange_count(state);
+        }
     }
     strange_count(state);
-    return made;
+}
+
+/* Writes the ids of a chunk of text, as bpe_encode_starts() does. Some pieces may still be pending in the end: they are
+ * merged with those of the next chunks, because lanes that run out of pieces wait for memory. */
+static void encode_chunk(struct bpe_state *state, const uint8_t *text, size_t count, struct output *out)
+{
+    assert(count && count <= SCAN_BYTES && out->room - out->made >= count);
+    assert(state->chunk.starts[0] & 1);
+    assert(state->text_end >= text + count);
+    const uint32_t pieces = state->find_positions(state->positions, state->chunk.starts, (count + 63) / 64);
+    state->positions[pieces] = (uint16_t)count;
+    state->counts.pieces += pieces;
+    encode_pieces(state, text, pieces, out);
 }
 
 size_t bpe_encode_starts(struct bpe_state *state, const uint8_t *text, size_t count, void *tokens, uint64_t room)
 {
-    assert(count && count <= SCAN_BYTES && room >= count);
-    assert(state->chunk.starts[0] & 1);
-    assert(!state->pending_count && state->text_end >= text + count);
-    const uint32_t pieces = state->find_positions(state->positions, state->chunk.starts, (count + 63) / 64);
-    state->positions[pieces] = (uint16_t)count;
-    state->counts.pieces += pieces;
-    return encode_pieces(state, text, pieces, tokens, room);
+    struct output out = {tokens, 0, room};
+    assert(!state->pending_count);
+    encode_chunk(state, text, count, &out);
+    merge_pending(state, &out);
+    return out.made;
 }
 
 enum tokmap_status bpe_state_check(struct bpe_state *state, uint64_t bytes, struct tokmap_error *error)
@@ -662,22 +681,23 @@ enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint
                               uint64_t *written, struct tokmap_error *error)
 {
     const size_t size = state->model->wide ? 4 : 2;
-    uint8_t *into = tokens;
-    uint64_t made = 0;
-    assert(room >= count);
+    struct output out = {tokens, 0, room};
+    assert(room >= count && !state->pending_count);
     state->text_end = text + count;
     while (count && !bpe_scratch_stops(&state->scratch)) {
         const size_t done = scan_chunk(&state->model->scanner, &state->chunk, text, count);
         if (done > SCAN_BYTES) {
-            made += encode_giant(state, text, done, into + made * size);
+            merge_pending(state, &out);
+            out.made += encode_giant(state, text, done, out.tokens + out.made * size);
         } else {
             state->cut(&(struct bpe_cutting){state->model, &state->chunk, state->cuts, state->text_end}, text, done);
-            made += bpe_encode_starts(state, text, done, into + made * size, room - made);
+            encode_chunk(state, text, done, &out);
         }
         text += done;
         count -= done;
     }
-    *written = made;
+    merge_pending(state, &out);
+    *written = out.made;
     return bpe_state_check(state, state->scratch.bytes, error);
 }
 

@@ -94,8 +94,8 @@ struct bpe_counts {
 struct bpe_pending {
     struct bpe_piece piece; /* first, so that a pointer to it is a pointer to the whole */
     struct bpe_key key;     /* as in the cache; for more than 15 bytes the low half is the hash */
+    uint64_t at;            /* where in the output its ids begin */
     uint32_t bucket;
-    uint32_t at;               /* where in the output its ids begin */
     bool has_entry;            /* the first cache has its key, and the second one may have its ids */
     bool beside;               /* its entry may be in the neighbor of its bucket, which has been prefetched */
     uint32_t windows;          /* how many it is cut into; 0: it fits a lane */
@@ -150,9 +150,9 @@ struct bpe_state {
     uint32_t pending_ids[BPE_PENDING_IDS];
     struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
     uint32_t pending_count, pending_ids_count, windows_count;
-    uint64_t pieces_since;  /* pieces looked up since pending ones were last merged */
-    uint64_t merged_before; /* counts.merged then */
-    uint64_t strange;       /* of 256 pieces, how many no cache held, on average of the last calls of strange_count() */
+    uint64_t pieces_since;     /* pieces looked up since strange_count() was last called */
+    uint64_t strangers_before; /* pieces merged, and pending, then */
+    uint64_t strange; /* of 256 pieces, how many no cache held, on average of the last calls of strange_count() */
     uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK]; /* receives a batch where the caller's room has no slack after it */
     struct bpe_piece windows[BPE_PENDING_WINDOWS];
     uint32_t window_ids[BPE_PENDING_WINDOWS * BPE_WINDOW_IDS];

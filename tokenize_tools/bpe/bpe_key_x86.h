@@ -8,8 +8,8 @@
 
 #include "bpe_encode.h"
 
-/* One row of 32 bytes for each length, and row 16 for all pieces longer than a key: a mask of the bytes that belong to the key,
- * then the key's last byte, the length. Longer pieces get 255 there, which no entry has. */
+/* One row of 32 bytes for each length, and row 16 for all pieces longer than a key: a mask of the bytes that belong to
+ * the key, then the key's last byte, the length. Longer pieces get 255 there, which no entry has. */
 #define ROW(n)                                                                                                         \
     {                                                                                                                  \
         n > 0 ? -1 : 0, n > 1 ? -1 : 0, n > 2 ? -1 : 0, n > 3 ? -1 : 0, n > 4 ? -1 : 0, n > 5 ? -1 : 0,                \

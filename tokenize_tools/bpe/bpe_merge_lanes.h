@@ -106,16 +106,18 @@ LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_piece 
                                 uint32_t registers, lane_start_function *start, lane_step_function *step,
                                 lane_finish_function *finish)
 {
-    struct lane lanes[LANES];
+    struct lane all[LANES], *lanes[LANES]; /* the first `running` of lanes[] are in work */
     uint32_t running = 0, taken = 0;
+    for (uint32_t i = 0; i < LANES; i++)
+        lanes[i] = &all[i];
     while (taken < count && running < LANES) {
-        if (start(model, &lanes[running], pieces[taken++], registers))
+        if (start(model, lanes[running], pieces[taken++], registers))
             running++;
         else
-            finish(model, &lanes[running], registers);
+            finish(model, lanes[running], registers);
     }
     for (uint32_t i = 0; running; i = i + 1 < running ? i + 1 : 0) {
-        struct lane *lane = &lanes[i];
+        struct lane *lane = lanes[i];
         bool goes_on = step(model, lane, registers);
         while (!goes_on) {
             finish(model, lane, registers);
@@ -123,8 +125,8 @@ LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_piece 
                 break;
             goes_on = start(model, lane, pieces[taken++], registers);
         }
-        if (!goes_on && i != --running)
-            *lane = lanes[running];
+        if (!goes_on)
+            lanes[i] = lanes[--running];
     }
 }
 
