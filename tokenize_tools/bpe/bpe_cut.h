@@ -25,6 +25,7 @@ struct bpe_cutting {
 typedef void bpe_cut_function(const struct bpe_cutting *cutting, const uint8_t *text, size_t done);
 bpe_cut_function bpe_cut_scalar;
 #if defined(__x86_64__)
+bpe_cut_function bpe_cut_avx2;
 bpe_cut_function bpe_cut_vbmi;
 #endif
 

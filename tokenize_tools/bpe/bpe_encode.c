@@ -804,6 +804,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
         state->pieces = bpe_pieces_avx2;
         state->find_positions = bpe_positions_avx2;
         state->hash = bpe_hash_aes;
+        state->cut = bpe_cut_avx2;
         state->merge_many = lanes ? bpe_merge_many_avx2 : NULL;
     }
     if (variant == CPU_VBMI) {

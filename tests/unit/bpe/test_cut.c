@@ -98,6 +98,7 @@ static void check(const uint8_t *text, size_t count, size_t done, const uint8_t 
     } variants[] = {
         {bpe_cut_scalar, CPU_SCALAR},
 #if defined(__x86_64__)
+        {bpe_cut_avx2, CPU_AVX2},
         {bpe_cut_vbmi, CPU_VBMI},
 #endif
     };
