@@ -170,20 +170,26 @@ rm d/out.work/drops-000000 d/out.work/scan-000001
 tasks 2 d
 diff -r plain d
 
-# An input that changes between two stages, where neither its size nor its ends say so, is found when it is packed.
-rm -r d
-mkdir d
-cp a.jsonl saved
+# An input that changes between two stages, where neither its size nor the pieces in the journal say so, is found when
+# it is packed: in a file above 1 MiB, the first line behind the seventh piece that ends before the eighth one.
+rm -r d plain
+mkdir d plain
+cat a.jsonl b.jsonl a.jsonl a.jsonl a.jsonl >large.jsonl
+inputs=large.jsonl
+pack plain
+number=$(awk -v size=$(wc -c <large.jsonl) 'BEGIN { step = (size - 65536) / 15 } { from = to; to += length($0) + 1 }
+    from > 6 * step + 65536 && to < 7 * step { print NR; exit }' large.jsonl)
+cp large.jsonl saved
 part d --task 0/2
 part d --task 1/2
-line=$(sed -n 1500p a.jsonl)
-sed "1500s/.*/$(echo "$line" | tr 0-9 1-90)/" saved >a.jsonl
-equal "$(wc -c <a.jsonl)" "$(wc -c <saved)"
+line=$(sed -n ${number}p large.jsonl)
+sed "${number}s/.*/$(echo "$line" | tr 0-9 1-90)/" saved >large.jsonl
+equal "$(wc -c <large.jsonl)" "$(wc -c <saved)"
 rm -rf d/out.work/unit-*
 exits 1 pack d --task 0/1 2>err
 holds err "the inputs have changed since they were read for the first time"
 holds err "remove this folder, and begin again"
-cp saved a.jsonl
+cp saved large.jsonl
 exits 1 tokmap pack -q -t bytes -o d/out --shard-tokens 50K --unit-bytes 60K --task 0/2 $inputs 2>err
 holds err "--dedup"
 tasks 2 d

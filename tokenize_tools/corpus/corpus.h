@@ -25,7 +25,8 @@
  * among the rows in it, as parquet_source.h defines, and a row's share becomes document bytes or skipped bytes. All
  * other bytes are structure: headers, dictionaries, other columns, the footer. text_bytes counts the decoded texts as
  * always. A page that cannot be decoded is one issue for all of its rows (corpus_issue.records); what is wrong with
- * the footer or with the header of a page leaves out the rest of the file.
+ * the footer or with the header of a page leaves out the rest of the file. Of a file that is cut (parquet_cut.h), all
+ * of this is about the bytes and the row groups of the part.
  */
 #ifndef TOKMAP_CORPUS_CORPUS_H
 #define TOKMAP_CORPUS_CORPUS_H

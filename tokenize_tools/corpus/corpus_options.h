@@ -67,10 +67,12 @@ struct corpus_options {
     uint64_t record_limit;   /* length of the longest accepted record, in bytes */
     uint64_t document_limit; /* size of the largest text document that has to be held in memory whole, in bytes */
 
-    /* The first input is a plain file of JSONL, and only its bytes [begin, end) are read, which are whole lines: see
-     * corpus_range.h. end 0: all of it. corpus_resume.h has the function that begins there. */
+    /* Only a part of the first input is read: see corpus_range.h. end 0: all of it. Of a plain file of JSONL, these are
+     * bytes [begin, end), which are whole lines, and corpus_range_begin() begins there. Of a Parquet file, these are
+     * row groups [begin, end), and `groups` is the hash of the file's row groups (parquet_cut.h), which is 0 of lines.
+     */
     struct corpus_range {
-        uint64_t begin, end;
+        uint64_t begin, end, groups;
     } range;
 
     uint32_t feeder; /* the process of which standard input is a feed (document_feed.h), or 0 */

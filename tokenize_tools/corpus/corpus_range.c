@@ -8,12 +8,13 @@
 #include "common/error.h"
 #include "corpus_internal.h"
 #include "corpus_resume.h"
+#include "parquet_documents.h"
 #include "record_scan.h"
 #include "remote_url.h"
 
 #define READ_BYTES ((size_t)256 << 10)
 
-enum tokmap_status corpus_range_possible(const char *path, const struct corpus_options *options, bool *possible,
+enum tokmap_status corpus_range_possible(const char *path, const struct corpus_options *options, enum corpus_cut *cut,
                                          struct tokmap_error *error)
 {
     char head[4096];
@@ -21,9 +22,13 @@ enum tokmap_status corpus_range_possible(const char *path, const struct corpus_o
     struct stream *stream;
     size_t got;
     bool end;
-    *possible = false;
+    *cut = CORPUS_CUT_NONE;
     const enum corpus_format format = options->format == CORPUS_AUTO ? format_of_name(path) : options->format;
-    if (format != CORPUS_JSONL || remote_kind(path) || !strcmp(path, "-"))
+    if (remote_kind(path) || !strcmp(path, "-"))
+        return TOKMAP_OK;
+    if (format == CORPUS_PARQUET)
+        *cut = CORPUS_CUT_GROUPS;
+    if (format == CORPUS_PARQUET || (format != CORPUS_JSONL && options->format != CORPUS_AUTO))
         return TOKMAP_OK;
     enum tokmap_status status = stream_new(&stream, NULL, NULL, error);
     if (status)
@@ -31,10 +36,33 @@ enum tokmap_status corpus_range_possible(const char *path, const struct corpus_o
     status = stream_open(stream, path, &why);
     if (!status)
         status = stream_read(stream, head, sizeof head, &got, &end, &why);
-    *possible = !status && stream_is_regular(stream) && !stream_is_compressed(stream);
+    if (!status && format == CORPUS_JSONL && stream_is_regular(stream) && !stream_is_compressed(stream))
+        *cut = CORPUS_CUT_LINES;
+    if (options->format == CORPUS_AUTO && stream_is_parquet(stream))
+        *cut = CORPUS_CUT_GROUPS;
     stream_free(stream);
     /* What the file contains is the same for all. But that it cannot be read may pass, and then others would cut it. */
     if (status != TOKMAP_ERROR_IO && status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_MEMORY)
+        return TOKMAP_OK;
+    if (error)
+        *error = why;
+    return status;
+}
+
+enum tokmap_status corpus_range_groups(const char *path, const struct corpus_options *options, uint64_t part_bytes,
+                                       struct parquet_cut *cut, struct tokmap_error *error)
+{
+    struct parquet_source *source = NULL;
+    struct parquet_pool *pool = NULL;
+    struct tokmap_error why;
+    *cut = (struct parquet_cut){.count = 0};
+    enum tokmap_status status = parquet_open(&source, path, options, NULL, &pool, &why);
+    if (!status)
+        status = parquet_cut_make(cut, parquet_source_footer(source), part_bytes, &why);
+    parquet_source_close(source);
+    parquet_pool_release(pool);
+    if (status != TOKMAP_ERROR_IO && status != TOKMAP_ERROR_NOT_FOUND && status != TOKMAP_ERROR_MEMORY &&
+        status != TOKMAP_ERROR_MISMATCH)
         return TOKMAP_OK;
     if (error)
         *error = why;

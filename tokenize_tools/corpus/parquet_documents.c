@@ -69,10 +69,13 @@ static size_t wanted_fields(const struct corpus_options *options, struct parquet
 }
 
 enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
-                                struct parquet_pool **pool, struct tokmap_error *error)
+                                const struct corpus_range *part, struct parquet_pool **pool, struct tokmap_error *error)
 {
     struct parquet_wanted wanted[RECORD_FIELDS_MOST];
-    const struct parquet_source_options made = {.wanted = wanted,
+    const struct parquet_source_options made = {.first_group = part ? part->begin : 0,
+                                                .end_group = part ? part->end : 0,
+                                                .groups_hash = part ? part->groups : 0,
+                                                .wanted = wanted,
                                                 .wanted_count = wanted_fields(options, wanted),
                                                 .run_bytes = CORPUS_PARQUET_BATCH * options->batch_bytes,
                                                 .rows_most = RUN_ROWS,

@@ -7,10 +7,11 @@
 
 #define PARQUET_ELEMENT_NULL "is null"
 
-/* Opens a Parquet file for parquet_source_next(), with the columns that the options name. *pool is made if it is NULL.
- * Statuses: those of parquet_source_open(). */
+/* Opens a Parquet file for parquet_source_next(), with the columns that the options name, or the row groups `part` of
+ * it, if that is not NULL. *pool is made if it is NULL. Statuses: those of parquet_source_open(). */
 enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
-                                struct parquet_pool **pool, struct tokmap_error *error);
+                                const struct corpus_range *part, struct parquet_pool **pool,
+                                struct tokmap_error *error);
 
 /* Decodes the pages of a part and adds its documents, and the issues of its rows. Rows in a page that cannot be decoded
  * are one issue, with the reason that the page has. Statuses: OK (also with issues), ERROR_MEMORY. */

@@ -512,6 +512,48 @@ static enum tokmap_status group_read(struct reading *reading)
     return status;
 }
 
+/* The pages of a column in a row group that has values. */
+struct extent {
+    uint64_t offset, end, group;
+};
+
+static int extent_compare(const void *a, const void *b)
+{
+    const struct extent *left = a, *right = b;
+    return (left->offset > right->offset) - (left->offset < right->offset);
+}
+
+/* Checks that no byte belongs to a column in two row groups: such files are made to be read for long, and the accounts
+ * of their bytes are wrong. */
+static enum tokmap_status overlap_check(const struct reading *reading, uint32_t column)
+{
+    const struct parquet_footer *footer = reading->footer;
+    struct extent *list = malloc((footer->group_count + 1) * sizeof *list);
+    enum tokmap_status status = TOKMAP_OK;
+    uint64_t count = 0;
+    bool sorted = true;
+    if (!list)
+        return error_set_memory(reading->error, "the row groups of a Parquet file", footer->group_count * sizeof *list);
+    for (uint64_t group = 0; group < footer->group_count; group++) {
+        const struct parquet_chunk *chunk = &footer->chunks[group * footer->column_count + column];
+        if (!chunk->bytes)
+            continue;
+        sorted = sorted && (!count || list[count - 1].offset <= chunk->offset);
+        list[count++] = (struct extent){chunk->offset, chunk->offset + chunk->bytes, group};
+    }
+    if (!sorted)
+        qsort(list, count, sizeof *list, extent_compare);
+    for (uint64_t i = 1; i < count && !status; i++)
+        if (list[i].offset < list[i - 1].end)
+            status = error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
+                               "the footer of the Parquet file is damaged: row groups %" PRIu64 " and %" PRIu64
+                               " have the same bytes in column '%s'; " COPY_AGAIN,
+                               min64(list[i - 1].group, list[i].group), max64(list[i - 1].group, list[i].group),
+                               footer->columns[column].name);
+    free(list);
+    return status;
+}
+
 /* Reads the footer's struct. The schema precedes the row groups in every file, since fields are in ascending order. */
 static enum tokmap_status meta_read(struct reading *reading)
 {
@@ -537,7 +579,11 @@ static enum tokmap_status meta_read(struct reading *reading)
     }
     if (!status)
         status = thrift_status(reading, "");
-    return status || has_schema ? status : damaged(reading, "", "it has no schema");
+    if (!status && !has_schema)
+        status = damaged(reading, "", "it has no schema");
+    for (uint32_t c = 0; c < reading->footer->column_count && !status; c++)
+        status = overlap_check(reading, c);
+    return status;
 }
 
 enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, uint64_t file_bytes, const char *path,

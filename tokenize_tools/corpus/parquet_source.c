@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "parquet_cut.h"
 #include "parquet_thrift.h"
 #include "platform/os.h"
 
@@ -44,6 +45,7 @@ struct parquet_source {
     struct parquet_file *file;
     int fd;
     struct os_stat stat;
+    struct parquet_part part;
     uint64_t group;     /* the current row group */
     bool group_open;    /* its feeds have begun */
     uint64_t group_row; /* the next row, from its first one */
@@ -485,7 +487,7 @@ enum tokmap_status parquet_source_next(struct parquet_source *source, struct par
     struct os_stat now;
     uint64_t count;
     *rows = NULL;
-    while (!source->failed && source->group < footer->group_count) {
+    while (!source->failed && source->group < source->part.end) {
         enum tokmap_status status = TOKMAP_OK;
         if (!source->group_open)
             status = group_begin(source);
@@ -507,6 +509,25 @@ enum tokmap_status parquet_source_next(struct parquet_source *source, struct par
 }
 
 /* ---- open and close ---- */
+
+/* Chooses the row groups that are read. */
+static enum tokmap_status part_choose(struct parquet_source *source, struct tokmap_error *error)
+{
+    const struct parquet_source_options *options = &source->options;
+    const struct parquet_footer *footer = &source->file->footer;
+    const uint64_t hash = options->groups_hash ? parquet_cut_hash(footer) : 0;
+    if (options->groups_hash && !hash)
+        return error_set_memory(error, "the parts of a Parquet file", 0);
+    if (hash != options->groups_hash)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, source->file->path, footer->data_end,
+                         "the row groups of the Parquet file are not those that it had when its parts were divided "
+                         "among units of work; bring the old file back, or start over with options.start_over");
+    source->part = hash ? parquet_cut_part(footer, options->first_group, options->end_group)
+                        : (struct parquet_part){.first = 0, .end = footer->group_count, .bytes = footer->file_bytes};
+    source->group = source->part.first;
+    source->at = source->part.begin;
+    return TOKMAP_OK;
+}
 
 enum tokmap_status parquet_source_open(struct parquet_source **source, const char *path,
                                        const struct parquet_source_options *options, struct parquet_pool *pool,
@@ -539,6 +560,8 @@ enum tokmap_status parquet_source_open(struct parquet_source **source, const cha
     else
         status = parquet_footer_read(&file->footer, made->fd, made->stat.bytes, path, options->wanted,
                                      options->wanted_count, error);
+    if (!status)
+        status = part_choose(made, error);
     if (status) {
         parquet_source_close(made);
         *source = NULL;
@@ -565,7 +588,12 @@ const struct parquet_footer *parquet_source_footer(const struct parquet_source *
     return &source->file->footer;
 }
 
+uint64_t parquet_source_bytes(const struct parquet_source *source)
+{
+    return source->part.bytes;
+}
+
 uint64_t parquet_source_at(const struct parquet_source *source)
 {
-    return source->at;
+    return source->at - source->part.begin;
 }

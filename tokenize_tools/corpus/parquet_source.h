@@ -51,15 +51,16 @@ struct parquet_source;
 struct parquet_source_options {
     const struct parquet_wanted *wanted; /* used while the file is opened */
     size_t wanted_count;
-    uint64_t run_bytes;               /* how much text a run should have */
-    uint64_t rows_most;               /* most rows of a run */
+    uint64_t run_bytes; /* how much text a run should have */
+    uint64_t rows_most; /* most rows of a run */
+    /* The row groups [first_group, end_group) of a file whose parquet_cut_hash() is groups_hash; 0: all of any file. */
+    uint64_t first_group, end_group, groups_hash;
     void (*before_large)(void *user); /* called before a page above 32 MiB is read; may be NULL */
     void *user;
 };
 
 /* Opens a file and reads its footer. `pool` gets a reference. Statuses: those of parquet_footer_read(),
- * ERROR_NOT_FOUND.
- */
+ * ERROR_NOT_FOUND, ERROR_MISMATCH (its row groups are not those that groups_hash is of). */
 enum tokmap_status parquet_source_open(struct parquet_source **source, const char *path,
                                        const struct parquet_source_options *options, struct parquet_pool *pool,
                                        struct tokmap_error *error);
@@ -71,7 +72,8 @@ enum tokmap_status parquet_source_next(struct parquet_source *source, struct par
                                        struct tokmap_error *error);
 
 const struct parquet_footer *parquet_source_footer(const struct parquet_source *source);
-/* How far the first column has been read, as an offset in the file. */
+/* The bytes of the file, or of its part (parquet_cut.h), and how far the first column has been read in them. */
+uint64_t parquet_source_bytes(const struct parquet_source *source);
 uint64_t parquet_source_at(const struct parquet_source *source);
 
 #endif

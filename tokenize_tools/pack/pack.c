@@ -759,7 +759,7 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
     }
     if (resumes(pack)) {
         status = pack_journal_restore(pack->journal, &parts, error);
-    } else if (pack->options->corpus.range.begin) {
+    } else if (pack->options->corpus.range.begin && !pack->options->corpus.range.groups) {
         uint64_t carried;
         status = corpus_range_begin(ordered_workers_corpus(pack->workers), &carried, error);
         parts.result->counts.stream_bytes += carried;

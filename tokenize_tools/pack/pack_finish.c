@@ -99,14 +99,29 @@ enum tokmap_status pack_names_check(const struct pack_options *options, bool *in
 
 /* ---- sums ---- */
 
-/* Adds the record of a unit. begins_inside: the unit is a later part of a file, which counts once. */
-static void result_add(struct pack_result *sum, const struct pack_result *more, bool begins_inside)
+/* A file that is cut, in the sum of the units so far. */
+struct cut_file {
+    bool counted; /* it is among the files */
+    bool lost;    /* the rest of a part of it was left out, so it is not */
+};
+
+/* Adds a part of a file: it counts once, after corpus_counts_add() of all its parts. */
+static void part_count(struct corpus_counts *sum, const struct unit *unit, const struct corpus_counts *more,
+                       struct cut_file *file)
+{
+    const enum corpus_format format =
+        unit->groups ? CORPUS_PARQUET : CORPUS_JSONL; /* no other is cut (corpus_range.h) */
+    const uint64_t times = file->counted + more->files;
+    file->lost = file->lost || more->files_skipped;
+    file->counted = times && !file->lost;
+    sum->files -= times - file->counted;
+    sum->files_of[format] -= times - file->counted;
+}
+
+/* Adds the record of a unit. */
+static void result_add(struct pack_result *sum, const struct pack_result *more)
 {
     corpus_counts_add(&sum->counts, &more->counts);
-    const bool again =
-        begins_inside && more->counts.files_of[CORPUS_JSONL]; /* no other format is cut (corpus_range.h) */
-    sum->counts.files -= again;
-    sum->counts.files_of[CORPUS_JSONL] -= again;
     sum->tokens += more->tokens;
     sum->eod_tokens += more->eod_tokens;
     sum->bos_tokens += more->bos_tokens;
@@ -138,6 +153,7 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
                                   uint64_t *missing_count, struct tokmap_error *error)
 {
     struct histogram lengths = {0};
+    struct cut_file file = {.counted = false};
     struct pack_result *record = malloc(sizeof *record);
     enum tokmap_status status = record && histogram_new(&lengths) ? TOKMAP_OK : no_memory(error);
     memset(result, 0, sizeof *result);
@@ -147,7 +163,10 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
                      : unit_record_read(options, folder, i, record, &lengths, error);
         if (!status)
-            result_add(result, record, units->list[i].begin != 0);
+            result_add(result, record);
+        file = units->list[i].begin ? file : (struct cut_file){.counted = false};
+        if (!status && units->list[i].end)
+            part_count(&result->counts, &units->list[i], &record->counts, &file);
         if (status != TOKMAP_ERROR_NOT_FOUND)
             continue;
         if (*missing_count < capacity)

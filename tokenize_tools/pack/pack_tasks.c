@@ -81,6 +81,8 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
                                        .operands = tasks->options->operands,
                                        .operand_count = tasks->options->operand_count,
                                        .select = &pack->corpus.select,
+                                       .cuts = units->cuts,
+                                       .cut_count = units->file_count,
                                        .split = pack->split,
                                        .numbered = true,
                                        .also = pack->also,
@@ -168,8 +170,9 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
     const struct unit *unit = &options->units->list[tasks->unit];
     if (task_claim_lost(tasks->claim))
         return task_claim_lost_error(tasks->claim, error);
-    /* The parts of a file are those of a whole one: their lines are counted on from one to the next. */
-    if (unit->end && result->counts.files_skipped)
+    /* The parts of a file are those of a whole one: their lines are counted on from one to the next. Of row groups, the
+     * rest of a part is left out where a file that is not cut would lose its rest. */
+    if (unit->end && !unit->groups && result->counts.files_skipped)
         return error_set(error, TOKMAP_ERROR_INPUT, options->units->paths[unit->first], TOKMAP_NO_OFFSET,
                          "a part of this file cannot be read, and others of its parts are packed; run the task again, "
                          "or repair the file, or leave it out, and begin again in a new folder of unfinished work");
@@ -192,12 +195,16 @@ static void work_add(struct tasks *tasks, const struct pack_result *result)
     task_claim_report(tasks->claim, &tasks->work);
 }
 
-/* Finds the lines that a part of a file has. */
+/* Finds the lines or the row groups that a part of a file has. */
 static enum tokmap_status range_find(const struct tasks *tasks, struct corpus_range *range, struct tokmap_error *error)
 {
     const struct unit *unit = &tasks->options->units->list[tasks->unit];
     const char *path = tasks->options->units->paths[unit->first];
     void *user = (void *)(uintptr_t)tasks;
+    if (unit->groups) {
+        *range = (struct corpus_range){unit->begin, unit->end, unit->groups};
+        return TOKMAP_OK;
+    }
     enum tokmap_status status = corpus_range_border(path, unit->begin, unit_stop, user, &range->begin, error);
     if (!status)
         status = corpus_range_border(path, unit->end, unit_stop, user, &range->end, error);
@@ -224,7 +231,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
                                    .user = tasks};
     struct pack_options pack = *options->pack;
     enum tokmap_status status = TOKMAP_OK;
-    pack.corpus.range = (struct corpus_range){0, 0};
+    pack.corpus.range = (struct corpus_range){.end = 0};
     if (unit->end)
         status = range_find(tasks, &pack.corpus.range, error);
     if (!status && unit->end && pack.corpus.range.begin == pack.corpus.range.end) { /* in the middle of a long line */
@@ -255,7 +262,8 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
         status = pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, tasks->now, error);
     if (status && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
-    else if (status && unit->end && tasks->now->counts.files_skipped) { /* the next attempt reads the part again */
+    else if (status && unit->end && !unit->groups &&
+             tasks->now->counts.files_skipped) { /* the next attempt reads the part again */
         pack_unit_clear(tasks->folder, tasks->unit);
         tasks->now->kept = false;
     }
@@ -368,7 +376,7 @@ static enum tokmap_status unit_scan(void *self, uint64_t number, const struct st
     struct pack_options pack = *tasks->options->pack;
     enum tokmap_status status = TOKMAP_OK;
     tasks->unit = number;
-    pack.corpus.range = (struct corpus_range){0, 0};
+    pack.corpus.range = (struct corpus_range){.end = 0};
     if (unit->end)
         status = range_find(tasks, &pack.corpus.range, error);
     const bool none = unit->end && pack.corpus.range.begin == pack.corpus.range.end;

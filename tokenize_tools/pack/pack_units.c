@@ -50,8 +50,13 @@ static enum tokmap_status path_add(struct pack_units *units, const char *path, s
         if (!grown)
             return no_memory(error);
         units->paths = grown;
+        uint64_t *cuts = realloc(units->cuts, capacity * sizeof *cuts);
+        if (!cuts)
+            return no_memory(error);
+        units->cuts = cuts;
         units->file_capacity = capacity;
     }
+    units->cuts[units->file_count] = 0;
     units->paths[units->file_count] = strdup(path);
     return units->paths[units->file_count++] ? TOKMAP_OK : no_memory(error);
 }
@@ -106,13 +111,40 @@ static bool is_output(const char *path, const char *output)
     return !strncmp(path, output, strlen(output)) && bytes && !strncmp(path + strlen(output), work, strlen(work));
 }
 
+/* Adds the parts of a Parquet file, if there are several. *cut: there are. */
+static enum tokmap_status groups_add(struct pack_units *units, const struct pack_units_options *options, bool *cut,
+                                     struct tokmap_error *error)
+{
+    const uint64_t file = units->file_count - 1;
+    struct parquet_cut parts;
+    enum tokmap_status status =
+        corpus_range_groups(units->paths[file], options->corpus, options->unit_bytes, &parts, error);
+    *cut = parts.count != 0;
+    units->cuts[file] = parts.count ? parts.hash : 0;
+    for (uint64_t i = 0; i < parts.count && !status; i++) {
+        const struct parquet_part *part = &parts.parts[i];
+        const struct unit unit = {.first = file,
+                                  .count = 1,
+                                  .begin = part->first,
+                                  .end = part->end,
+                                  .bytes = part->bytes,
+                                  .groups = parts.hash};
+        status = unit_add(units, &unit, error);
+    }
+    parquet_cut_free(&parts);
+    return status;
+}
+
 /* Adds a file that is larger than a unit. */
 static enum tokmap_status large_add(struct pack_units *units, const struct pack_units_options *options, uint64_t bytes,
                                     struct tokmap_error *error)
 {
-    bool cut;
+    enum corpus_cut where;
     const uint64_t file = units->file_count - 1, size = options->unit_bytes;
-    enum tokmap_status status = corpus_range_possible(units->paths[file], options->corpus, &cut, error);
+    enum tokmap_status status = corpus_range_possible(units->paths[file], options->corpus, &where, error);
+    bool cut = where == CORPUS_CUT_LINES;
+    if (!status && where == CORPUS_CUT_GROUPS && ((status = groups_add(units, options, &cut, error)) || cut))
+        return status;
     for (uint64_t at = 0; at < bytes && cut && !status; at += min64(size, bytes - at)) {
         const struct unit unit = {.first = file,
                                   .count = 1,
@@ -211,6 +243,7 @@ void pack_units_free(struct pack_units *units)
     for (uint64_t i = 0; i < units->file_count; i++)
         free(units->paths[i]);
     free(units->paths);
+    free(units->cuts);
     free(units->list);
     free(units->indivisible_path);
     *units = (struct pack_units){.count = 0};

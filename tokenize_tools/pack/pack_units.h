@@ -2,8 +2,9 @@
  * pack_units.h - cuts the inputs of a pack into units of work, which do not depend on who does them.
  *
  * Inputs are taken in order. A unit has consecutive whole files of at most unit_bytes together, or one file that is
- * larger. A larger one that can be cut (corpus_range.h) becomes several units, each of unit_bytes, the last one of the
- * rest, and no other file is in them. Sizes are those of the stored files.
+ * larger. A larger one that can be cut (corpus_range.h) becomes several units, and no other file is in them: at lines,
+ * each of unit_bytes, the last one of the rest; at the row groups of Parquet, those of parquet_cut.h. Sizes are those
+ * of the stored files.
  *
  * Example, with unit_bytes 100: files of 40, 50, 30, 250 (which can be cut), 10, and 300 bytes (which cannot) are the
  * units {40, 50}, {30}, {100 of 250}, {100 of 250}, {50 of 250}, {10}, {300}.
@@ -19,10 +20,12 @@ struct unit {
     uint64_t first, count; /* files [first, first + count) */
     uint64_t begin, end;   /* of one file that is cut: its bytes near [begin, end). Otherwise both are 0 */
     uint64_t bytes;
+    uint64_t groups; /* not 0: [begin, end) are row groups, and this is their struct corpus_range */
 };
 
 struct pack_units {
-    char **paths; /* of the files, as inputs.h names them */
+    char **paths;   /* of the files, as inputs.h names them */
+    uint64_t *cuts; /* of each file: if it is cut at row groups, the hash of these; or 0 */
     uint64_t file_count, file_capacity;
     struct unit *list;
     uint64_t count, capacity;

@@ -213,7 +213,8 @@ static enum tokmap_status reading_begin(struct scan *scan, struct corpus *corpus
     uint64_t carried;
     if (scan->parts.count)
         return corpus_resume(corpus, &scan->state.place, &carried, error);
-    return scan->options->corpus.range.begin ? corpus_range_begin(corpus, &carried, error) : TOKMAP_OK;
+    const struct corpus_range *range = &scan->options->corpus.range;
+    return range->begin && !range->groups ? corpus_range_begin(corpus, &carried, error) : TOKMAP_OK;
 }
 
 static enum tokmap_status inputs_read(struct scan *scan, const struct scan_inputs *inputs, struct tokmap_error *error)

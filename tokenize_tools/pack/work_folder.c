@@ -28,12 +28,14 @@
 #include "platform/os.h"
 #include "text/path.h"
 
-#define HEAD SET_JOURNAL_HEAD "1"
+#define HEAD SET_JOURNAL_HEAD "2"
 #define HEAD_BYTES (sizeof HEAD - 1)
 #define VERSION_AT (HEAD_BYTES - 1) /* of the byte that is the version */
 #define RECORD_HEAD 8U
 #define RECORD_HASH 8U
+#define INPUT_HEAD 24U /* of the record of an input, before its name */
 #define PROBE_BYTES ((size_t)64 << 10)
+#define PROBES 16 /* of a file that is larger than all of them */
 #define FLUSH_BYTES ((size_t)1 << 18)
 #define JOURNAL "journal"
 #define JOURNAL_NEW "journal.new"
@@ -53,7 +55,7 @@ struct work_folder {
     struct bytes_buffer record; /* that was read last */
     struct bytes_buffer out;    /* records that are appended and not written yet; they begin at `written` */
     uint64_t written;
-    uint8_t *probe; /* 2 * PROBE_BYTES */
+    uint8_t *probe; /* PROBES * PROBE_BYTES */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -204,7 +206,8 @@ static enum tokmap_status fact_read(struct work_folder *folder, struct work_reco
     const enum tokmap_status status = record_read(folder, record, error);
     if (status && status != TOKMAP_END)
         return status;
-    if (status || record->type < FACT || record->type > FACTS_END || (record->type == INPUT && record->bytes < 16) ||
+    if (status || record->type < FACT || record->type > FACTS_END ||
+        (record->type == INPUT && record->bytes < INPUT_HEAD) ||
         (record->type == FACT && !memchr(record->payload, '\0', record->bytes)))
         return work_folder_damaged(folder, error);
     return TOKMAP_OK;
@@ -255,6 +258,7 @@ static enum tokmap_status fact_take(struct work_folder *folder, const struct wor
 
 struct input_fact {
     uint64_t bytes, hash; /* bytes: ABSENT if it cannot be opened; the hash of a URL is 0 */
+    uint64_t cut;         /* of work_folder_options.cuts */
 };
 
 /* The size of a file, without reading it. */
@@ -262,7 +266,7 @@ static void file_examine(const char *path, struct input_fact *fact)
 {
     struct os_stat found;
     const bool there = !os_stat(path, &found) && found.kind == OS_KIND_FILE;
-    *fact = (struct input_fact){there ? found.bytes : ABSENT, 0};
+    fact->bytes = there ? found.bytes : ABSENT;
 }
 
 /* The error of an input that can be read only once, so that no work that reads it can be continued. */
@@ -278,14 +282,32 @@ static enum tokmap_status not_twice(const struct work_folder *folder, const char
                      "this input is no regular file, so it cannot be read twice, which unfinished work needs");
 }
 
+/* Reads a small file, or pieces of a large one, and returns how many bytes these are. All are asked for before the
+ * first one is read: storage that is far away then answers once, and not for each of them. */
+static int pieces_read(const struct work_folder *folder, int fd, uint64_t bytes, size_t *got)
+{
+    const uint64_t all = PROBES * PROBE_BYTES, last = bytes - min64(bytes, PROBE_BYTES);
+    int system = 0;
+    *got = 0;
+    if (bytes <= all)
+        return os_pread(fd, folder->probe, (size_t)bytes, 0, got);
+    for (uint64_t i = 1; i < PROBES; i++)
+        os_read_ahead(fd, mul_div(i, last, PROBES - 1), PROBE_BYTES);
+    for (uint64_t i = 0; i < PROBES && !system; i++) {
+        size_t some = 0;
+        system = os_pread(fd, folder->probe + *got, PROBE_BYTES, mul_div(i, last, PROBES - 1), &some);
+        *got += some;
+    }
+    return system;
+}
+
 /* Reads what the journal keeps of a file. */
 static enum tokmap_status file_probe(struct work_folder *folder, const char *path, struct input_fact *fact,
                                      struct tokmap_error *error)
 {
     struct os_stat found;
-    size_t first = 0, last = 0;
+    size_t got = 0;
     int fd;
-    *fact = (struct input_fact){ABSENT, 0};
     int system = os_open(path, OS_READ_NOW, &fd);
     if (system == EMFILE || system == ENFILE || system == ENOMEM)
         return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the input cannot be opened");
@@ -297,14 +319,12 @@ static enum tokmap_status file_probe(struct work_folder *folder, const char *pat
         return not_twice(folder, path, error);
     }
     if (!system)
-        system = os_pread(fd, folder->probe, (size_t)min64(found.bytes, PROBE_BYTES), 0, &first);
-    if (!system && found.bytes > PROBE_BYTES)
-        system = os_pread(fd, folder->probe + first, (size_t)min64(found.bytes - PROBE_BYTES, PROBE_BYTES),
-                          max64(found.bytes - PROBE_BYTES, PROBE_BYTES), &last);
+        system = pieces_read(folder, fd, found.bytes, &got);
     os_close(fd);
     if (system)
         return TOKMAP_OK;
-    *fact = (struct input_fact){found.bytes, hash64(folder->probe, first + last)};
+    fact->bytes = found.bytes;
+    fact->hash = hash64(folder->probe, got);
     return TOKMAP_OK;
 }
 
@@ -320,6 +340,8 @@ static enum tokmap_status input_differs(const struct work_folder *folder, const 
     else if (now->bytes != before->bytes)
         (void)snprintf(what, sizeof what, "had %" PRIu64 " bytes when this work began, and now it has %" PRIu64,
                        before->bytes, now->bytes);
+    else if (now->cut != before->cut)
+        (void)snprintf(what, sizeof what, "has other row groups than when this work began");
     else
         (void)snprintf(what, sizeof what, "has another content than when this work began");
     return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(name), TOKMAP_NO_OFFSET,
@@ -328,14 +350,16 @@ static enum tokmap_status input_differs(const struct work_folder *folder, const 
                      what, folder->path);
 }
 
-/* Writes what an input is, or compares it, without `content` only its name and size. `shown` has no secrets. */
+/* Writes what an input is, or compares it, without `content` only its name, size, and row groups. `shown` has no
+ * secrets. */
 static enum tokmap_status input_take(struct work_folder *folder, const char *shown, const struct input_fact *now,
                                      bool content, struct tokmap_error *error)
 {
-    uint8_t numbers[16];
+    uint8_t numbers[INPUT_HEAD];
     struct work_record record;
     store64(numbers, now->bytes);
     store64(numbers + 8, now->hash);
+    store64(numbers + 16, now->cut);
     if (!folder->found)
         return record_add(folder, INPUT, numbers, sizeof numbers, shown, strlen(shown), error);
     const enum tokmap_status status = fact_read(folder, &record, error);
@@ -345,12 +369,14 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
         return differs(folder, "list of inputs", "no more", 7, shown, error);
     if (record.type != INPUT)
         return work_folder_damaged(folder, error);
-    const struct input_fact before = {load64(record.payload), load64(record.payload + 8)};
-    if (record.bytes - 16 != strlen(shown) || memcmp(record.payload + 16, shown, record.bytes - 16) != 0)
-        return differs(folder, "list of inputs", (const char *)record.payload + 16, record.bytes - 16, shown, error);
+    const struct input_fact before = {load64(record.payload), load64(record.payload + 8), load64(record.payload + 16)};
+    const char *name = (const char *)record.payload + INPUT_HEAD;
+    const size_t name_bytes = record.bytes - INPUT_HEAD;
+    if (name_bytes != strlen(shown) || memcmp(name, shown, name_bytes) != 0)
+        return differs(folder, "list of inputs", name, name_bytes, shown, error);
     if (!content && before.bytes == ABSENT) /* it may exist, and not be readable */
         return TOKMAP_OK;
-    if (before.bytes != now->bytes || (content && before.hash != now->hash))
+    if (before.bytes != now->bytes || before.cut != now->cut || (content && before.hash != now->hash))
         return input_differs(folder, shown, &before, now, error);
     return TOKMAP_OK;
 }
@@ -359,11 +385,11 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
 {
     const struct work_folder_options *options = folder->options;
     const struct output_names names = {options->name, options->split, options->numbered, options->also};
-    for (uint64_t number = 0;; number++) {
+    for (uint64_t number = 0;;) { /* as pack_units.h counts them */
         const bool content =
             !folder->found || !options->shared || (number >= options->compare_first && number < options->compare_end);
         const char *path;
-        struct input_fact fact = {ABSENT, 0};
+        struct input_fact fact = {ABSENT, 0, number < options->cut_count ? options->cuts[number] : 0};
         enum tokmap_status status = inputs_next(inputs, &path, error);
         if (status == TOKMAP_END)
             return TOKMAP_OK;
@@ -391,6 +417,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         free(shown);
         if (status)
             return status;
+        number++;
     }
 }
 
@@ -418,8 +445,8 @@ static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_e
     if (status)
         return status;
     if (record.type == INPUT)
-        return differs(folder, "list of inputs", (const char *)record.payload + 16, record.bytes - 16, "no more",
-                       error);
+        return differs(folder, "list of inputs", (const char *)record.payload + INPUT_HEAD, record.bytes - INPUT_HEAD,
+                       "no more", error);
     if (record.type == FACT)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder->journal, TOKMAP_NO_OFFSET,
                          "here is the unfinished work of another version of tokmap; start over with "
@@ -488,7 +515,8 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
     if (got == HEAD_BYTES && !memcmp(head, HEAD, VERSION_AT))
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder->journal, TOKMAP_NO_OFFSET,
                          "here is the unfinished work of another version of tokmap, whose journal this one cannot "
-                         "read; complete it with that version, or start over with options.start_over");
+                         "read; complete it with that version, or %s",
+                         remedy(folder));
     folder->at = 0;
     if (!ours)
         return error_set(error, TOKMAP_ERROR_CORRUPT, folder->journal, 0,
@@ -666,7 +694,7 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     made->path = path_join("", 0, options->name, strlen(options->name), ".work");
     made->journal = made->path ? path_in(made->path, JOURNAL) : NULL;
     made->fresh = made->path ? path_in(made->path, JOURNAL_NEW) : NULL;
-    made->probe = malloc(2 * PROBE_BYTES);
+    made->probe = malloc(PROBES * PROBE_BYTES);
     enum tokmap_status status = made->journal && made->fresh && made->probe ? TOKMAP_OK : no_memory(error);
     if (!status && set_folder_is_link(made->path))
         status = set_folder_link_error(made->path, error);

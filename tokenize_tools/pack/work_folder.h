@@ -3,9 +3,10 @@
  * command that was killed continues where it was.
  *
  * The file NAME.work/journal begins with all that the output depends on: facts (options, the tokenizer), and of each
- * input its name, its size, and XXH3-64 of its first and last 64 KiB. After them follow the records of the caller.
+ * input its name, its size, and XXH3-64 of its bytes, or of a file above 1 MiB of 16 pieces of 64 KiB: piece i begins
+ * at floor(i * (size - 64 KiB) / 15). After them follow the records of the caller.
  *
- *     16 bytes   "tokmap-journal 1"
+ *     16 bytes   "tokmap-journal 2"
  *     records    u32 type, u32 bytes, the bytes, u64 XXH3-64 of type, bytes, and payload, with the record's offset as
  *                the seed
  *
@@ -61,6 +62,8 @@ struct work_folder_options {
      * sizes are compared. */
     bool shared;
     uint64_t compare_first, compare_end;
+    const uint64_t *cuts; /* pack_units.h: of inputs [0, cut_count), which are compared of all inputs */
+    uint64_t cut_count;
     bool start_over;          /* what a killed command has left is removed; otherwise it is continued */
     bool create;              /* make the folder if there is none; otherwise *folder is then NULL, with status OK */
     bool (*stop)(void *user); /* true ends the reading of the inputs with ERROR_INTERRUPTED; may be NULL */

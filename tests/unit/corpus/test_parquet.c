@@ -696,7 +696,12 @@ LIE(lie_rows_both, , file->rows[0] = file->chunks[0][0].values = 6)
 LIE(lie_rows_huge, , file->rows[0] = file->chunks[0][0].values = INT64_MAX)
 LIE(lie_offset, , file->chunks[0][0].data_page = INT64_MAX)
 LIE(lie_offset_negative, , file->chunks[0][0].data_page = -1)
-LIE(lie_offset_inside, , file->chunks[0][0].data_page += 7)
+LIE(lie_offset_inside, , (file->chunks[0][0].data_page += 7, file->chunks[0][0].bytes -= 7))
+LIE(lie_overlap, , file->chunks[0][0].data_page += 1)
+LIE(lie_same, , file->chunks[1][0] = file->chunks[0][0])
+LIE(lie_rows_overflow, , file->rows[0] = file->chunks[0][0].values = INT64_MAX;
+    file->rows[1] = file->chunks[1][0].values = INT64_MAX; file->groups = 3; file->rows[2] = INT64_MAX;
+    file->chunks[2][0] = file->chunks[1][0])
 LIE(lie_size, , file->chunks[0][0].bytes = (int64_t)1 << 60)
 LIE(lie_size_negative, , file->chunks[0][0].bytes = -1)
 LIE(lie_codec, , file->chunks[0][0].codec = 99)
@@ -730,6 +735,9 @@ static void test_one_fault(void **state)
         {lie_offset, TOKMAP_ERROR_CORRUPT, "it begins outside of the file", true},
         {lie_offset_negative, TOKMAP_ERROR_CORRUPT, "it begins outside of the file", true},
         {lie_offset_inside, TOKMAP_ERROR_CORRUPT, "row group 0, column 'text', page at byte 11", true},
+        {lie_overlap, TOKMAP_ERROR_CORRUPT, "row groups 0 and 1 have the same bytes in column 'text'", true},
+        {lie_same, TOKMAP_ERROR_CORRUPT, "row groups 0 and 1 have the same bytes in column 'text'", true},
+        {lie_rows_overflow, TOKMAP_ERROR_CORRUPT, "a row group has no valid number of rows", true},
         {lie_size, TOKMAP_ERROR_CORRUPT, "it ends outside of the file", true},
         {lie_size_negative, TOKMAP_ERROR_CORRUPT, "negative number of values or bytes", true},
         {lie_codec, TOKMAP_ERROR_UNSUPPORTED, "row group 0, column 'text', page at byte 4", false},

@@ -48,9 +48,9 @@ static void test_units(void **unused)
     (void)unused;
     static const char *const operands[] = {"a.txt", "b.txt", "c.txt", "d.jsonl", "e.jsonl", "f.txt", "none.jsonl"};
     static const size_t sizes[] = {40, 50, 30, 250, 10, 300};
-    static const struct unit wanted[] = {{0, 2, 0, 0, 90},      {2, 1, 0, 0, 30},     {3, 1, 0, 100, 100},
-                                         {3, 1, 100, 200, 100}, {3, 1, 200, 250, 50}, {4, 1, 0, 0, 10},
-                                         {5, 1, 0, 0, 300},     {6, 1, 0, 0, 0}};
+    static const struct unit wanted[] = {{0, 2, 0, 0, 90, 0},      {2, 1, 0, 0, 30, 0},     {3, 1, 0, 100, 100, 0},
+                                         {3, 1, 100, 200, 100, 0}, {3, 1, 200, 250, 50, 0}, {4, 1, 0, 0, 10, 0},
+                                         {5, 1, 0, 0, 300, 0},     {6, 1, 0, 0, 0, 0}};
     struct pack_units units;
     assert_int_equal(chdir(folder), 0);
     for (size_t i = 0; i < 6; i++)
@@ -65,6 +65,7 @@ static void test_units(void **unused)
         assert_int_equal(units.list[i].begin, wanted[i].begin);
         assert_int_equal(units.list[i].end, wanted[i].end);
         assert_int_equal(units.list[i].bytes, wanted[i].bytes);
+        assert_int_equal(units.list[i].groups, 0);
     }
     pack_units_free(&units);
     list(&units, operands, 7, 1000, TOKMAP_OK);

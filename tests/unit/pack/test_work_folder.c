@@ -202,25 +202,81 @@ static void test_list_of_inputs(void **unused)
     assert_false(file_exists("second.work"));
 }
 
-/* Only the ends and the size of an input are compared, and both ends of a large one. */
-static void test_ends_of_large_inputs(void **unused)
+/* Changes a byte of the input, which is noticed or not. */
+static void byte_change(char *bytes, size_t count, size_t at, bool noticed)
+{
+    bytes[at] = 'y';
+    file_write("a.txt", bytes, count);
+    if (noticed)
+        refused(TOKMAP_ERROR_MISMATCH, "has another content");
+    else
+        work_folder_close(opened(true));
+    bytes[at] = 'x';
+}
+
+/* Of an input of at most 1 MiB all bytes are compared; of a larger one, 16 pieces of 64 KiB. */
+static void test_pieces_of_large_inputs(void **unused)
 {
     (void)unused;
-    static char large[200000];
+    const size_t piece = (size_t)64 << 10, sizes[] = {200000, 16 * piece, 16 * piece + 1, 10000000};
+    char *bytes = malloc(sizes[3]);
+    assert_non_null(bytes);
+    memset(bytes, 'x', sizes[3]);
+    for (size_t s = 0; s < 4; s++) {
+        begin();
+        file_write("a.txt", bytes, sizes[s]);
+        work_folder_close(opened(false));
+        for (size_t i = 0; i < 16; i++) {
+            const size_t first = s < 2 ? i * sizes[s] / 16 : i * (sizes[s] - piece) / 15;
+            const size_t end = s < 2 ? (i + 1) * sizes[s] / 16 : first + piece;
+            byte_change(bytes, sizes[s], first, true);
+            byte_change(bytes, sizes[s], end - 1, true);
+            if (s == 3 && i < 15)
+                byte_change(bytes, sizes[s], end, false);
+            if (s == 3 && i)
+                byte_change(bytes, sizes[s], first - 1, false);
+        }
+        file_write("a.txt", bytes, sizes[s]);
+        work_folder_close(opened(true));
+    }
+    free(bytes);
+}
+
+/* Where an input is cut is compared also by tasks that do not read it. */
+static void test_cuts(void **unused)
+{
+    (void)unused;
+    struct tokmap_error error;
+    struct work_folder *work = NULL;
+    struct work_folder_options options = options_of();
+    uint64_t cuts[] = {0, 77};
     begin();
-    memset(large, 'x', sizeof large);
-    file_write("a.txt", large, sizeof large);
-    work_folder_close(opened(false));
-    large[sizeof large - 1] = 'y';
-    file_write("a.txt", large, sizeof large);
-    refused(TOKMAP_ERROR_MISMATCH, "has another content");
-    large[sizeof large - 1] = 'x';
-    large[0] = 'y';
-    file_write("a.txt", large, sizeof large);
-    refused(TOKMAP_ERROR_MISMATCH, "has another content");
-    large[0] = 'x';
-    file_write("a.txt", large, sizeof large);
-    work_folder_close(opened(true));
+    options.shared = true;
+    options.cuts = cuts;
+    options.cut_count = 2;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
+    work_folder_close(work);
+    file_write_text("b.txt", "second_text"); /* not compared, since it is not among compare_first and so on */
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
+    work_folder_close(work);
+    cuts[1] = 78;
+    assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
+    assert_non_null(strstr(error.message, "has other row groups than when this work began"));
+    assert_string_equal(error.path, "b.txt");
+}
+
+/* The journal of a build before it had that. */
+static void test_older_journal(void **unused)
+{
+    (void)unused;
+    size_t bytes;
+    make_three();
+    char *journal = file_read("out.work/journal", &bytes);
+    assert_memory_equal(journal, "tokmap-journal 2", 16);
+    journal[15] = '1';
+    file_write("out.work/journal", journal, bytes);
+    free(journal);
+    refused(TOKMAP_ERROR_UNSUPPORTED, "of another version of tokmap, whose journal this one cannot read");
 }
 
 static void test_torn_tail(void **unused)
@@ -677,7 +733,9 @@ int main(void)
         cmocka_unit_test(test_records_return),
         cmocka_unit_test(test_what_differs_is_named),
         cmocka_unit_test(test_list_of_inputs),
-        cmocka_unit_test(test_ends_of_large_inputs),
+        cmocka_unit_test(test_pieces_of_large_inputs),
+        cmocka_unit_test(test_cuts),
+        cmocka_unit_test(test_older_journal),
         cmocka_unit_test(test_torn_tail),
         cmocka_unit_test(test_moved_record),
         cmocka_unit_test(test_damaged_facts),
