@@ -87,7 +87,9 @@ sealed_step() {
     shift
     wanted "$name" || wanted "$name-sealed" || return 0
     if [ -z "${VOCABULARIES:-}" ] || [ ! -e "$prose" ]; then
-        for kind in "$name" "$name-sealed"; do ! wanted "$kind" || leave "$kind" "it needs VOCABULARIES= and $prose"; done
+        for kind in "$name" "$name-sealed"; do
+            ! wanted "$kind" || leave "$kind" "it needs VOCABULARIES= and $prose"
+        done
         return 0
     fi
     sealed_make || { leave "$name" "the shards could not be made" && leave "$name-sealed" "the shards could not be made"; return 0; }
