@@ -253,6 +253,8 @@ static int options_check(const struct cli_command *command, const struct bench_o
         return cli_misused(command, "--batches must be from 1 to 2^40");
     if (options->copy_bytes < 4096 || options->copy_bytes > (uint64_t)1 << 34)
         return cli_misused(command, "--copy-bytes must be from 4Ki to 16Gi");
+    if (!options->tiny_documents || options->tiny_documents > UINT32_MAX)
+        return cli_misused(command, "--tiny-documents must be from 1 to 2^32 - 1");
     if (!options->text_bytes || options->text_bytes > (uint64_t)1 << 44)
         return cli_misused(command, "--text-bytes must be from 1 to 2^44");
     return -1;
@@ -344,6 +346,7 @@ int main(int argc, char **argv)
                                 .batches = 1000000,
                                 .copy_bytes = (uint64_t)256 << 20,
                                 .text_bytes = (uint64_t)256 << 20,
+                                .tiny_documents = 10000000,
                                 .patience = 3600,
                                 .stall = 10,
                                 .nodes = 64,
@@ -383,7 +386,8 @@ int main(int argc, char **argv)
         {0, "wait", CLI_CHOICE, &o->wait, &o->wait_given, "spin|sleep",
          "how a step spends its computing time (default for check: sleep, for train: spin)", "spin|sleep"},
         {0, "require", CLI_CHOICE, &o->require, &o->require_given, "tight|ok|held",
-         "check: exit with 1 if the verdict is worse; gpu: held: exit with 1 if a figure is not held", "tight|ok|held"},
+         "check: exit with 1 if the verdict is worse; gpu, pack --memory: held: exit with 1 if a figure is not held",
+         "tight|ok|held"},
         CLI_HEADING("How it is measured"),
         {0, "repeats", CLI_NUMBER, &o->repeats, NULL, "N",
          "repeats of each measurement (each case has its own default)", NULL},
@@ -392,12 +396,19 @@ int main(int argc, char **argv)
         {0, "batches", CLI_NUMBER, &o->batches, NULL, "N", "race, gpu: number of batches (default 1000000)", NULL},
         {0, "copy-bytes", CLI_SIZE, &o->copy_bytes, NULL, "SIZE",
          "h2d, gpu: the largest copy; expand, gpu: 16 times the tokens in the largest batch (default 256Mi)", NULL},
+        {0, "memory", CLI_FLAG, &o->memory, NULL, NULL,
+         "pack: measure the peak memory for many tiny documents and for a large one, beside what is allowed", NULL},
         CLI_HEADING("What is created"),
         {0, "dir", CLI_TEXT, &o->folder, NULL, "FOLDER", "where files are created (default $TMPDIR, else /tmp)", NULL},
         {0, "tokens", CLI_SIZE, &o->tokens, NULL, "N", "size of the dataset that is created (default 1g)", NULL},
         {0, "width", CLI_NUMBER, &o->width, NULL, "2|4", "bytes per token in that dataset (default 2)", NULL},
-        {0, "text-bytes", CLI_SIZE, &o->text_bytes, NULL, "SIZE",
-         "pack: size of the text that is created (default 256Mi); tokenize --worst: of each text (at most 16Mi)", NULL},
+        {0, "text-bytes", CLI_SIZE, &o->text_bytes, &o->text_bytes_given, "SIZE",
+         "pack: size of the text that is created (default 256Mi, with --memory 1Gi); tokenize --worst: of each text "
+         "(at "
+         "most 16Mi)",
+         NULL},
+        {0, "tiny-documents", CLI_SIZE, &o->tiny_documents, NULL, "N",
+         "pack --memory: number of tiny documents (default 10M)", NULL},
         {0, "keep", CLI_FLAG, &o->keep, NULL, NULL, "do not remove the files that are created", NULL},
         CLI_HEADING("The case tokenize"),
         {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE", "the tokenizer, as in tokmap encode", NULL},

@@ -1,6 +1,6 @@
 /*
  * case_pack.c - the command `tokmap pack` on generated text, with the byte tokenizer, as a process. Records, compressed
- * or not, and the stages of pack are measured in case_pack_stages.c.
+ * or not, and the stages of pack are measured in case_pack_stages.c. With --memory, case_pack_memory.c runs.
  *
  * The limit is a loop that moves the same bytes: it reads the text and writes, hashes and syncs twice as many bytes,
  * since a token of the byte tokenizer takes two. Both begin with the text in the page cache and end when storage has
@@ -13,6 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "case_pack_memory.h"
 #include "case_pack_stages.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
@@ -172,6 +173,8 @@ static int packing_open(struct bench *bench, struct packing *packing)
 static int run(struct bench *bench)
 {
     static struct packing packing;
+    if (bench->options.memory)
+        return pack_memory_run(bench);
     struct pack_stages *stages = NULL;
     int result = packing_open(bench, &packing);
     if (!result)

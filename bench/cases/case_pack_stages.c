@@ -9,7 +9,7 @@
  *
  * The journal is measured on more input, with more checkpoints than a user has, so that some are made at all: every
  * CHECKPOINT_SECONDS. What one of them costs, divided by the default interval, is the share of the time that a user's
- * journal takes.
+ * journal takes. With --dedup each file is named once, because the second time all documents would be duplicates.
  */
 #include "case_pack_stages.h"
 
@@ -50,14 +50,22 @@ enum {
     EXCLUDE,
     SPLIT,
     SEAL,
+    ALSO,
     DEDUP_ALL,
     MINHASH_ALL,
     RECORDS_TWICE,
     ZST_TWICE,
     SHUFFLE_TWICE,
     DEDUP_TWICE,
+    MINHASH_TWICE,
+    SPLIT_TWICE,
+    SEAL_TWICE,
     NO_JOURNAL,
     JOURNAL,
+    DEDUP_NO_JOURNAL,
+    DEDUP_JOURNAL,
+    MINHASH_NO_JOURNAL,
+    MINHASH_JOURNAL,
     WAYS
 };
 enum { NO_LIMIT = -1, PLAIN_TEXT = -2 };
@@ -87,6 +95,7 @@ static const struct way {
     [EXCLUDE] = {"exclude", JSONL, 1, 1, RECORDS, {"--exclude-ngrams", EXCLUDED}},
     [SPLIT] = {"split", JSONL, 1, 1, RECORDS, {"--split", SPLIT_TEXT}},
     [SEAL] = {"seal", JSONL, 1, 1, RECORDS, {"--seal"}},
+    [ALSO] = {"also", JSONL, 1, 1, RECORDS, {"--also", "megatron,llmc"}},
     [DEDUP_ALL] =
         {"dedup_shuffle_split", COMPRESSED, 1, 1, ZST, {"--dedup", "exact", "--shuffle", "7", "--split", SPLIT_TEXT}},
     [MINHASH_ALL] = {"minhash_shuffle_split",
@@ -99,9 +108,32 @@ static const struct way {
     [ZST_TWICE] = {"jsonl_zst_twice_threads", COMPRESSED, 2, 1, ZST, {NULL}},
     [SHUFFLE_TWICE] = {"shuffle_twice_threads", JSONL, 2, 1, SHUFFLE, {"--shuffle", "7"}},
     [DEDUP_TWICE] = {"dedup_twice_threads", JSONL, 2, 1, DEDUP, {"--dedup", "exact"}},
+    [MINHASH_TWICE] = {"minhash_twice_threads", JSONL, 2, 1, MINHASH, {"--dedup", "minhash"}},
+    [SPLIT_TWICE] = {"split_twice_threads", JSONL, 2, 1, SPLIT, {"--split", SPLIT_TEXT}},
+    [SEAL_TWICE] = {"seal_twice_threads", JSONL, 2, 1, SEAL, {"--seal"}},
     [NO_JOURNAL] = {"no_journal", JSONL, 1, JOURNAL_TIMES, NO_LIMIT, {"--checkpoint-seconds", "0"}},
     [JOURNAL] = {"journal", JSONL, 1, JOURNAL_TIMES, NO_JOURNAL, {"--checkpoint-seconds", CHECKPOINT_TEXT}},
+    [DEDUP_NO_JOURNAL] = {"dedup_no_journal", JSONL, 1, 1, NO_LIMIT, {"--dedup", "exact", "--checkpoint-seconds", "0"}},
+    [DEDUP_JOURNAL] =
+        {"dedup_journal", JSONL, 1, 1, DEDUP_NO_JOURNAL, {"--dedup", "exact", "--checkpoint-seconds", CHECKPOINT_TEXT}},
+    [MINHASH_NO_JOURNAL] =
+        {"minhash_no_journal", JSONL, 1, 1, NO_LIMIT, {"--dedup", "minhash", "--checkpoint-seconds", "0"}},
+    [MINHASH_JOURNAL] = {"minhash_journal",
+                         JSONL,
+                         1,
+                         1,
+                         MINHASH_NO_JOURNAL,
+                         {"--dedup", "minhash", "--checkpoint-seconds", CHECKPOINT_TEXT}},
 };
+
+/* The pairs that show what a checkpoint takes. */
+static const struct pair {
+    const char *metric;
+    int with, without;
+} pairs[] = {{"journal_percent", JOURNAL, NO_JOURNAL},
+             {"dedup_journal_percent", DEDUP_JOURNAL, DEDUP_NO_JOURNAL},
+             {"minhash_journal_percent", MINHASH_JOURNAL, MINHASH_NO_JOURNAL}};
+#define PAIRS (sizeof pairs / sizeof pairs[0])
 
 struct pack_stages {
     char paths[KINDS][FILES][BENCH_PATH];
@@ -112,9 +144,9 @@ struct pack_stages {
     struct bench_text real; /* what the documents are cut from, if the command names a file */
     double seconds[WAYS];   /* of this repeat */
     struct series rate[WAYS], peak[WAYS];
-    struct series journal; /* percent */
-    uint64_t stored[WAYS]; /* bytes of the tokens of this repeat: those of one shard, or 0 */
-    struct series sealed;  /* percent */
+    struct series journal[PAIRS]; /* percent */
+    uint64_t stored[WAYS];        /* bytes of the tokens of this repeat: those of one shard, or 0 */
+    struct series sealed;         /* percent */
 };
 
 /* ---- the records ---- */
@@ -375,10 +407,12 @@ int pack_stages_repeat(struct bench *bench, struct pack_stages *stages, bool cou
     for (size_t i = 0; i < WAYS && !result && !bench_stopped(); i++)
         result = way_repeat(bench, stages, i, counts);
     /* The end of a run is a checkpoint, too, if there was one before. */
-    const double with = stages->seconds[JOURNAL], without = stages->seconds[NO_JOURNAL];
-    const uint64_t checkpoints = (uint64_t)(with / CHECKPOINT_SECONDS);
-    if (!result && counts && checkpoints)
-        series_add(&stages->journal, 100 * (with - without) / (double)checkpoints / USUAL_SECONDS);
+    for (size_t i = 0; i < PAIRS && !result && counts; i++) {
+        const double with = stages->seconds[pairs[i].with], without = stages->seconds[pairs[i].without];
+        const uint64_t checkpoints = (uint64_t)(with / CHECKPOINT_SECONDS);
+        if (checkpoints)
+            series_add(&stages->journal[i], 100 * (with - without) / (double)checkpoints / USUAL_SECONDS);
+    }
     if (!result && counts && stages->stored[RECORDS])
         series_add(&stages->sealed, 100 * (double)stages->stored[SEAL] / (double)stages->stored[RECORDS]);
     return result;
@@ -396,6 +430,7 @@ void pack_stages_report(struct bench *bench, const struct pack_stages *stages, c
         (void)snprintf(name, sizeof name, "%s_peak_mib", ways[i].name);
         bench_result(bench, name, "MiB", &stages->peak[i], NULL);
     }
-    bench_result(bench, "journal_percent", "%", &stages->journal, NULL);
+    for (size_t i = 0; i < PAIRS; i++)
+        bench_result(bench, pairs[i].metric, "%", &stages->journal[i], NULL);
     bench_result(bench, "sealed_percent", "%", &stages->sealed, NULL);
 }

@@ -42,8 +42,9 @@ static int child_wait(struct os_child *child, int *exit_status)
     return system;
 }
 
-int child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
-              struct child_usage *usage)
+/* child_run() with a descriptor for the child's standard input; -1: it has that of this process. */
+static int run_reading(struct bench *bench, const char *path, const char *const *arguments, int input, char *output,
+                       size_t capacity, struct child_usage *usage)
 {
     const char *all[CHILD_ARGUMENTS_MAX + 2] = {path};
     assert(!output || capacity);
@@ -54,7 +55,8 @@ int child_run(struct bench *bench, const char *path, const char *const *argument
     }
     struct os_child child;
     const uint64_t started = os_clock_ns();
-    int system = os_child_start(&child, path, all, output != NULL);
+    int system = input < 0 ? os_child_start(&child, path, all, output != NULL)
+                           : os_child_start_reading(&child, path, all, output != NULL, input);
     if (system)
         return bench_failed_system(bench, system, path,
                                    "This program cannot be started; install it in the folder of tokmap-bench.");
@@ -70,6 +72,12 @@ int child_run(struct bench *bench, const char *path, const char *const *argument
     if (status && !bench_stopped())
         cli_say(bench->program, "%s ended with exit status %d", path, status);
     return status ? CLI_FAILED : CLI_DONE;
+}
+
+int child_run(struct bench *bench, const char *path, const char *const *arguments, char *output, size_t capacity,
+              struct child_usage *usage)
+{
+    return run_reading(bench, path, arguments, -1, output, capacity, usage);
 }
 
 size_t child_tokenizer_arguments(const struct bench *bench, const char **arguments, size_t count)
@@ -158,13 +166,38 @@ int child_run_copies(struct bench *bench, struct child_copy *copies, size_t coun
     return result;
 }
 
-int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage)
+static int run_tokmap(struct bench *bench, const char *const *arguments, int input, struct child_usage *usage)
 {
     char path[BENCH_PATH], said[256];
     const int length = snprintf(path, sizeof path, "%.*stokmap", (int)path_folder_bytes(bench->self), bench->self);
     if (length < 0 || length >= BENCH_PATH)
         return bench_failed_system(bench, ENAMETOOLONG, bench->self, "The path of the command tokmap is too long.");
-    return child_run(bench, path, arguments, said, sizeof said, usage);
+    return run_reading(bench, path, arguments, input, said, sizeof said, usage);
+}
+
+int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage)
+{
+    return run_tokmap(bench, arguments, -1, usage);
+}
+
+int child_run_tokmap_fed(struct bench *bench, const char *what, const char *const *arguments, struct child_usage *usage)
+{
+    const char *all[CHILD_ARGUMENTS_MAX + 4];
+    struct os_child writer;
+    int status = 0, system = copy_arguments(bench, what, all) ? 0 : E2BIG;
+    if (!system)
+        system = os_child_start(&writer, bench->self, all, true);
+    if (system)
+        return bench_failed_system(bench, system, bench->self, "A copy of this program cannot be started.");
+    const int result = run_tokmap(bench, arguments, writer.output, usage);
+    if (result) /* nothing reads what it writes */
+        os_child_stop(&writer);
+    system = child_wait(&writer, &status);
+    if (system)
+        return bench_failed_system(bench, system, bench->self, "Waiting for a copy of this program failed.");
+    if (!result && status && !bench_stopped())
+        cli_say(bench->program, "the copy of this program that writes the input ended with exit status %d", status);
+    return status ? CLI_FAILED : result;
 }
 
 double child_number(const char *output, const char *name)

@@ -50,6 +50,11 @@ int child_run_copies(struct bench *bench, struct child_copy *copies, size_t coun
  * result as for child_run(). */
 int child_run_tokmap(struct bench *bench, const char *const *arguments, struct child_usage *usage);
 
+/* The same with a standard input that a copy of this program writes: it gets the command line of this process, and its
+ * options.child is `what`. usage is that of tokmap alone. */
+int child_run_tokmap_fed(struct bench *bench, const char *what, const char *const *arguments,
+                         struct child_usage *usage);
+
 /* Appends the options that name the tokenizer (--tokenizer, --pattern, --special-tokens), as this process received
  * them, to the `count` elements in arguments. Returns the new count, which is larger by at most 6. */
 size_t child_tokenizer_arguments(const struct bench *bench, const char **arguments, size_t count);

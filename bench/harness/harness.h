@@ -61,6 +61,9 @@ struct bench_options {
     uint64_t batches;                                 /* race */
     uint64_t copy_bytes;                              /* h2d, expand: the largest copy */
     uint64_t text_bytes;                              /* pack */
+    bool text_bytes_given;                            /* pack */
+    bool memory;                                      /* pack: measure memory, not time */
+    uint64_t tiny_documents;                          /* pack, for memory */
     const char *tokenizer, *pattern, *special_tokens; /* tokenize: as in the command tokmap */
     const char *against;                              /* tokenize: other tokenizers */
     const char *venv;                                 /* tokenize, compare: the Python environment of other systems */

@@ -24,6 +24,7 @@ step sources sources --repeats 5
 step plan plan --repeats 3
 step trace trace --repeats 21 "$data"
 step pack pack
+step pack-memory pack --memory
 step writer writer
 step hostile hostile
 
@@ -78,6 +79,37 @@ elif wanted parquet; then leave parquet "$prose does not exist"; fi
 if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
     step pack-gpt2 pack "$prose" -t "$VOCABULARIES/gpt2/tokenizer.json" --text-bytes 512M --repeats 3
 elif wanted pack-gpt2; then leave pack-gpt2 "it needs VOCABULARIES= and $prose"; fi
+
+# A sealed shard of real text and the plain one; its frames are compressed one by one, so that the text may repeat.
+# sealed_step NAME ARGUMENT...: a step on the plain shard, and NAME-sealed on the sealed one.
+sealed_step() {
+    local name=$1 kind
+    shift
+    wanted "$name" || wanted "$name-sealed" || return 0
+    if [ -z "${VOCABULARIES:-}" ] || [ ! -e "$prose" ]; then
+        for kind in "$name" "$name-sealed"; do
+            ! wanted "$kind" || leave "$kind" "it needs VOCABULARIES= and $prose"
+        done
+        return 0
+    fi
+    sealed_make || { leave "$name" "the shards could not be made" && leave "$name-sealed" "the shards could not be made"; return 0; }
+    step "$name" "$@" "$folder/tokmap-measure-prose"
+    step "$name-sealed" "$@" "$folder/tokmap-measure-sealed"
+}
+sealed_make() {
+    local kind texts=() seal=() new
+    for _ in 1 2 3 4 5 6 7 8; do texts+=("$prose"); done
+    for kind in prose sealed; do
+        [ ! -e "$folder/tokmap-measure-$kind.tmx" ] || continue
+        [ $kind = prose ] || seal=(--seal)
+        new=$(mktemp -d "$folder/tokmap-measure.XXXXXX") || return 1
+        "$build/bin/tokmap" pack -q "${seal[@]}" -t "$VOCABULARIES/gpt2/tokenizer.json" -o "$new/tokmap-measure-$kind" \
+            "${texts[@]}" && mv "$new"/* "$folder" && rmdir "$new" || return 1
+    done
+}
+sealed_step verify-prose verify
+sealed_step train-cold-prose train --cold
+sealed_step train-cold-2.5-prose train --cold --step-ms 2.5
 
 # Other systems, in the same minutes on the same tokens.
 offline=()

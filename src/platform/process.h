@@ -65,6 +65,9 @@ int os_child_start_logged(struct os_child *child, const char *path, const char *
  * read them. */
 int os_child_start_fed(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
                        const void *input, size_t bytes);
+/* The same for a program whose standard input is the descriptor `input`, such as the output of another child. */
+int os_child_start_reading(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
+                           int input);
 /* Asks the child to end (SIGTERM). os_child_wait() is still necessary. */
 void os_child_stop(const struct os_child *child);
 /* Asks the child to end, and ends it (SIGKILL) if it still runs after `ns`. os_child_wait() is still necessary; it does

@@ -222,6 +222,13 @@ int os_child_start_fed(struct os_child *child, const char *path, const char *con
     return system;
 }
 
+int os_child_start_reading(struct os_child *child, const char *path, const char *const *arguments, bool read_output,
+                           int input)
+{
+    assert(input >= 0);
+    return child_start(child, path, arguments, read_output, input, -1);
+}
+
 void os_child_stop(const struct os_child *child)
 {
     (void)kill((pid_t)child->id, SIGTERM);

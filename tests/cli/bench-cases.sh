@@ -43,7 +43,14 @@ grep '"metric": "paced_tokens_per_s"' loader.json | grep -q '"better": null'
 results pack.json pack text_mb_s peak_rss_mib jsonl_mb_s jsonl_peak_mib jsonl_zst_mb_s shuffle_mb_s dedup_mb_s \
     dedup_shuffle_split_mb_s dedup_shuffle_split_peak_mib seal_mb_s sealed_percent twice_threads_mb_s no_journal_mb_s \
     journal_mb_s shards_mb_s tasks_mb_s minhash_mb_s exclude_mb_s split_mb_s minhash_shuffle_split_mb_s \
-    jsonl_zst_twice_threads_mb_s shuffle_twice_threads_mb_s dedup_twice_threads_mb_s
+    jsonl_zst_twice_threads_mb_s shuffle_twice_threads_mb_s dedup_twice_threads_mb_s also_mb_s \
+    minhash_twice_threads_mb_s split_twice_threads_mb_s seal_twice_threads_mb_s dedup_journal_mb_s \
+    dedup_no_journal_mb_s minhash_journal_mb_s minhash_no_journal_mb_s
+tokmap-bench pack --memory --tiny-documents 1000 --text-bytes 1m --json >memory.json 2>err || { cat err >&2; exit 1; }
+json memory.json
+results memory.json pack tiny_plain_peak_mib tiny_shuffle_peak_mib tiny_dedup_peak_mib tiny_minhash_peak_mib \
+    large_peak_mib tiny_plain_s tiny_shuffle_s tiny_dedup_s tiny_minhash_s large_s
+equal "$(grep -c '_peak_mib.*"better": "less".*"verdict": "held"' memory.json)" 5 'peaks with a verdict'
 results verify.json verify gb_s
 results writer.json writer stored_gb_s eod_gb_s int64_gb_s
 

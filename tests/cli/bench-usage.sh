@@ -59,5 +59,10 @@ for wrong in '--batch 0' '--ranks 0' '--world 0' '--ranks 9 --world 3' '--requir
     # shellcheck disable=SC2086
     exits 2 tokmap-bench order $wrong 2>err
 done
+for wrong in '--tiny-documents 0' '--tiny-documents 5G' '--text-bytes 0' '--require ok' list; do
+    # shellcheck disable=SC2086
+    exits 2 tokmap-bench pack --memory $wrong 2>err
+done
+holds err 'leave the file out'
 exits 1 tokmap-bench limits --tokens 1000 --dir "$PWD/no such folder" >out 2>err
 holds err 'no such folder'

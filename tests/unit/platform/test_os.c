@@ -371,6 +371,29 @@ static void programs_are_fed(void **unused)
     assert_true(os_wall_seconds() > 1700000000);
 }
 
+/* A child that reads what another one writes, which is more than a pipe holds. */
+static void programs_read_programs(void **unused)
+{
+    (void)unused;
+    static const char *const write[] = {"sh", "-c", "head -c 3000000 /dev/zero", NULL};
+    static const char *const count[] = {"sh", "-c", "wc -c | tr -d ' \n'", NULL};
+    struct os_child writer, reader;
+    char text[64];
+    size_t got = 0, at = 0;
+    int status = -1;
+    assert_int_equal(os_child_start(&writer, "/bin/sh", write, true), 0);
+    assert_int_equal(os_child_start_reading(&reader, in_folder(folder, "nothing"), count, true, writer.output), ENOENT);
+    assert_int_equal(os_child_start_reading(&reader, "/bin/sh", count, true, writer.output), 0);
+    while (!os_read(reader.output, text + at, sizeof text - at, &got) && got)
+        at += got;
+    assert_int_equal(at, strlen("3000000"));
+    assert_memory_equal(text, "3000000", at);
+    assert_int_equal(os_child_wait(&reader, &status), 0);
+    assert_int_equal(status, 0);
+    assert_int_equal(os_child_wait(&writer, &status), 0);
+    assert_int_equal(status, 0);
+}
+
 static void test_disk_free(void **state)
 {
     uint64_t bytes = 0, zero = 1;
@@ -398,6 +421,7 @@ int main(void)
         cmocka_unit_test(the_machine_is_described),
         cmocka_unit_test(programs_are_started_and_waited_for),
         cmocka_unit_test(programs_are_fed),
+        cmocka_unit_test(programs_read_programs),
         cmocka_unit_test(test_disk_free),
     };
     return cmocka_run_group_tests(tests, folder_make, folder_remove);
