@@ -762,6 +762,7 @@ static struct corpus_place place_of(const struct corpus *corpus)
         place.taken = corpus->parquet_taken;
         return place;
     }
+    stream_frame_before(corpus->stream, place.offset, &place.frame_stored, &place.frame_begins);
     place.line = corpus->line;
     place.record = corpus->scan.record;
     place.resumed = corpus->resumed;

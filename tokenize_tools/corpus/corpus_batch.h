@@ -167,10 +167,12 @@ struct corpus_place {
     uint64_t inputs;       /* how many inputs were named so far, with the open one */
     uint64_t begun;        /* how many of them have numbers */
     uint64_t done;         /* all of them */
-    uint64_t open;         /* the last one is open; if not, the next six are 0 */
+    uint64_t open;         /* the last one is open; if not, the next nine are 0 */
     uint64_t format;       /* enum corpus_format */
     uint64_t offset;       /* in its stream; of Parquet: runs of rows */
     uint64_t taken;        /* of Parquet: bytes of these rows */
+    uint64_t frame_stored; /* of a compressed file: where in the file a frame begins from which `offset` is reached, */
+    uint64_t frame_begins; /* and where in its stream */
     uint64_t line, record; /* at `offset` */
     uint64_t resumed;      /* a text document has begun before `offset` */
     uint64_t carried;      /* bytes after `offset` that the counts of the batches have as read */

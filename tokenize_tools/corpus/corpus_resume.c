@@ -17,9 +17,10 @@ static enum tokmap_status changed(const struct corpus *corpus, struct tokmap_err
                      "the inputs have changed since this work began; start over with options.start_over");
 }
 
-/* Reads up to `offset` and keeps what the last read returns more. */
-static enum tokmap_status pass_over(struct corpus *corpus, uint64_t offset, struct tokmap_error *error)
+/* Reads up to the place, from the nearest frame of a compressed file on, and keeps what the last read returns more. */
+static enum tokmap_status pass_over(struct corpus *corpus, const struct corpus_place *place, struct tokmap_error *error)
 {
+    const uint64_t offset = place->offset;
     char *buffer = malloc(READ_BYTES);
     enum tokmap_status status = buffer ? TOKMAP_OK : error_set_memory(error, "the beginning of an input", READ_BYTES);
     bool end = false;
@@ -43,6 +44,11 @@ static enum tokmap_status pass_over(struct corpus *corpus, uint64_t offset, stru
         done += got;
         if (!status && done < offset && stream_seek(corpus->stream, offset))
             break;
+        if (!status && done < place->frame_begins && place->frame_begins <= offset &&
+            stream_seek_frame(corpus->stream, place->frame_stored, place->frame_begins)) {
+            done = place->frame_begins;
+            end = false;
+        }
     }
     free(buffer);
     return status;
@@ -62,7 +68,7 @@ static enum tokmap_status lines_resume(struct corpus *corpus, const struct corpu
         corpus->scan.record = place->record;
         corpus->seen_scan = corpus->scan;
     }
-    return pass_over(corpus, place->offset, error);
+    return pass_over(corpus, place, error);
 }
 
 /* Reads the open input up to the place without keeping anything. */

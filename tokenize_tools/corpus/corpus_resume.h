@@ -2,9 +2,9 @@
  * corpus_resume.h - continues the reading of inputs where another process was.
  *
  * The inputs before the open one are only named again, not opened. A plain file of JSONL or text is continued by a
- * seek. Anything else is read again from the beginning of its file, without making documents: compressed bytes, and
- * records whose borders depend on all that precedes them (JSON, CSV, WARC, texts between separators). Of a Parquet
- * file, pages are read again and not decoded.
+ * seek, and a compressed one by a seek to the frame from which the place is reached. Anything else is read again from
+ * the beginning of its file, without making documents: records whose borders depend on all that precedes them (JSON,
+ * CSV, WARC, texts between separators). Of a Parquet file, pages are read again and not decoded.
  */
 #ifndef TOKMAP_CORPUS_CORPUS_RESUME_H
 #define TOKMAP_CORPUS_CORPUS_RESUME_H

@@ -3,6 +3,10 @@
  *
  * Compressed bytes pass through two buffers: `input` has stored bytes that are not decompressed yet, and `output` has
  * decompressed bytes that the caller has not read yet. Plain text is read directly into the caller's memory.
+ *
+ * Both buffers of a regular file end at multiples of their sizes, in the file and in the stream, wherever reading
+ * began. So a process that continues at a frame decompresses in the same steps as one that began with the first frame,
+ * and drops the same bytes where the data is damaged.
  */
 #include "stream.h"
 
@@ -19,9 +23,11 @@
 #include "remote_url.h"
 #include "unpack.h"
 
-#define INPUT_BYTES ((size_t)256 << 10)  /* size of the buffer of stored bytes */
-#define OUTPUT_BYTES ((size_t)128 << 10) /* decompressed per step */
-#define WAIT_NS 100000000u               /* between two calls of stop() */
+#define INPUT_BYTES ((size_t)256 << 10)   /* size of the buffer of stored bytes */
+#define OUTPUT_BYTES ((size_t)128 << 10)  /* decompressed per step */
+#define WAIT_NS 100000000u                /* between two calls of stop() */
+#define FRAMES_KEPT 64                    /* beginnings of frames that stream_frame_before() knows, */
+#define FRAMES_APART ((uint64_t)64 << 10) /* each at least so many bytes of the stream after the one before */
 
 struct stream {
     bool (*stop)(void *user);
@@ -46,6 +52,10 @@ struct stream {
     enum tokmap_status failed; /* the error that follows the bytes of `output`; its text is in `failure` */
     struct tokmap_error failure;
     struct unpacker *unpacker;
+    struct frame_begin {
+        uint64_t stored, begins; /* in the file, and in the stream */
+    } frames[FRAMES_KEPT];       /* of a regular file: where the last frames begin; number n is at n % FRAMES_KEPT */
+    uint64_t frame_count;        /* how many began behind others */
 };
 
 enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), void *user, struct tokmap_error *error)
@@ -142,6 +152,7 @@ enum tokmap_status stream_open(struct stream *stream, const char *path, struct t
     stream->stored = stream->delivered = stream->end = 0;
     stream->input_at = stream->input_end = 0;
     stream->output_at = stream->output_end = 0;
+    stream->frame_count = 0;
     stream->failed = TOKMAP_OK;
     return TOKMAP_OK;
 }
@@ -416,9 +427,15 @@ static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t
     return TOKMAP_OK;
 }
 
+/* How many bytes of the stream have been decompressed, in a step that has an error now. */
+static uint64_t decompressed(const struct stream *stream)
+{
+    return stream->delivered + stream->output_end;
+}
+
 static enum tokmap_status truncated(const struct stream *stream, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_TRUNCATED, stream->path, stream->delivered,
+    return error_set(error, TOKMAP_ERROR_TRUNCATED, stream->path, decompressed(stream),
                      "the %s file is truncated: it ends in the middle of its data, at byte %" PRIu64
                      " before decompression; copy the file again from its source",
                      unpack_name(stream->type), stream_stored(stream));
@@ -426,7 +443,7 @@ static enum tokmap_status truncated(const struct stream *stream, struct tokmap_e
 
 static enum tokmap_status damaged(const struct stream *stream, const char *reason, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, stream->delivered,
+    return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, decompressed(stream),
                      "the %s data is damaged near byte %" PRIu64
                      " before decompression (%s); copy the file again from its source",
                      unpack_name(stream->type), stream_stored(stream), reason);
@@ -435,7 +452,7 @@ static enum tokmap_status damaged(const struct stream *stream, const char *reaso
 static enum tokmap_status trailing_data(const struct stream *stream, struct tokmap_error *error)
 {
     const char *what = unpack_name(stream->type);
-    return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, stream->delivered,
+    return error_set(error, TOKMAP_ERROR_CORRUPT, stream->path, decompressed(stream),
                      "the %s data ends at byte %" PRIu64
                      " before decompression, and the bytes that follow are not %s data; "
                      "remove them, or copy the file again from its source",
@@ -447,13 +464,24 @@ static enum tokmap_status input_refill(struct stream *stream, struct tokmap_erro
     if (stream->input_at < stream->input_end || stream->stored_end)
         return TOKMAP_OK;
     stream->input_at = stream->input_end = 0;
-    return read_stored(stream, stream->input, INPUT_BYTES, &stream->input_end, error);
+    const size_t room = INPUT_BYTES - (stream->regular ? (size_t)(stream->stored % INPUT_BYTES) : 0);
+    return read_stored(stream, stream->input, room, &stream->input_end, error);
+}
+
+/* A frame is complete, and another one may begin behind it. */
+static void frame_ended(struct stream *stream)
+{
+    const struct frame_begin next = {stream_stored(stream), decompressed(stream)};
+    const uint64_t last = stream->frame_count ? stream->frames[(stream->frame_count - 1) % FRAMES_KEPT].begins : 0;
+    if (stream->regular && next.begins - last >= FRAMES_APART)
+        stream->frames[stream->frame_count++ % FRAMES_KEPT] = next;
 }
 
 /* Fills stream->output. Fills less only at the end of the file, or if a pipe has no more bytes at the moment. */
 static enum tokmap_status decompress(struct stream *stream, struct tokmap_error *error)
 {
-    while (stream->output_end < OUTPUT_BYTES) {
+    const size_t room = OUTPUT_BYTES - (stream->regular ? (size_t)(stream->delivered % OUTPUT_BYTES) : 0);
+    while (stream->output_end < room) {
         const enum tokmap_status status = input_refill(stream, error);
         if (status)
             return status;
@@ -463,7 +491,9 @@ static enum tokmap_status decompress(struct stream *stream, struct tokmap_error 
         struct unpack_step step = {.in = stream->input + stream->input_at,
                                    .in_bytes = stream->input_end - stream->input_at,
                                    .out = stream->output + stream->output_end,
-                                   .out_room = OUTPUT_BYTES - stream->output_end};
+                                   .out_room = room - stream->output_end};
+        /* Between frames there may be zero bytes, which are read again with the frame that precedes them. */
+        const bool padding = unpacker_is_between(stream->unpacker) && !*step.in;
         const enum unpack_result result = unpacker_step(stream->unpacker, &step);
         if (result == UNPACK_FOREIGN && stream_stored(stream))
             return trailing_data(stream, error);
@@ -471,10 +501,12 @@ static enum tokmap_status decompress(struct stream *stream, struct tokmap_error 
             return error_set_memory(error, "decompression", UINT64_MAX);
         stream->input_at += step.used;
         if (result == UNPACK_LIMIT)
-            return error_set(error, TOKMAP_ERROR_LIMIT, stream->path, stream->delivered, "%s", step.reason);
+            return error_set(error, TOKMAP_ERROR_LIMIT, stream->path, decompressed(stream), "%s", step.reason);
         if (result == UNPACK_DAMAGED || result == UNPACK_FOREIGN)
             return damaged(stream, step.reason, error);
         stream->output_end += step.made;
+        if (result == UNPACK_END && !padding)
+            frame_ended(stream);
         if (input_ended && !step.made && result == UNPACK_MORE)
             return truncated(stream, error);
         if (stream->output_end && pipe_is_empty(stream))
@@ -562,5 +594,36 @@ bool stream_seek(struct stream *stream, uint64_t offset)
         return false;
     stream->stored = stream->delivered = offset;
     stream->stored_end = false;
+    return true;
+}
+
+void stream_frame_before(const struct stream *stream, uint64_t offset, uint64_t *stored, uint64_t *begins)
+{
+    *stored = *begins = 0;
+    for (uint64_t i = 0; i < min64(stream->frame_count, FRAMES_KEPT); i++) {
+        const struct frame_begin *frame = &stream->frames[(stream->frame_count - 1 - i) % FRAMES_KEPT];
+        if (frame->begins > offset)
+            continue;
+        *stored = frame->stored;
+        *begins = frame->begins;
+        return;
+    }
+}
+
+bool stream_seek_frame(struct stream *stream, uint64_t stored, uint64_t begins)
+{
+    struct tokmap_error ignored;
+    assert(stream->open);
+    if (!stream->begun || !stream->regular || !stream_is_compressed(stream) || stored > stream->stat.bytes ||
+        unpacker_open(&stream->unpacker, stream->type, stream->path, &ignored))
+        return false;
+    stream->stored = stored;
+    stream->delivered = begins;
+    stream->stored_end = false;
+    stream->input_at = stream->input_end = 0;
+    stream->output_at = stream->output_end = 0;
+    stream->failed = TOKMAP_OK;
+    stream->frames[0] = (struct frame_begin){stored, begins};
+    stream->frame_count = 1;
     return true;
 }

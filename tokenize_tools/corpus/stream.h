@@ -44,6 +44,13 @@ enum tokmap_status stream_read(struct stream *stream, char *into, size_t capacit
  * input is another one, or shorter. */
 bool stream_seek(struct stream *stream, uint64_t offset);
 
+/* Of a compressed regular file: where a frame begins, at or before byte `offset` of the stream, as near to it as is
+ * known. *stored: in the file; *begins: in the stream. Of another input, both are 0. */
+void stream_frame_before(const struct stream *stream, uint64_t offset, uint64_t *stored, uint64_t *begins);
+/* After the first read: continues where stream_frame_before() said that a frame begins. Returns false, and reads on
+ * where it was, if the input is not a compressed regular file of at least `stored` bytes. */
+bool stream_seek_frame(struct stream *stream, uint64_t stored, uint64_t begins);
+
 /* Before the first read: the stream of a plain regular file ends at byte `end`, if the file is not shorter. */
 void stream_end_at(struct stream *stream, uint64_t end);
 
