@@ -92,7 +92,10 @@ sealed_step() {
         done
         return 0
     fi
-    sealed_make || { leave "$name" "the shards could not be made" && leave "$name-sealed" "the shards could not be made"; return 0; }
+    if ! sealed_make; then
+        for kind in "$name" "$name-sealed"; do ! wanted "$kind" || leave "$kind" "the shards could not be made"; done
+        return 0
+    fi
     step "$name" "$@" "$folder/tokmap-measure-prose"
     step "$name-sealed" "$@" "$folder/tokmap-measure-sealed"
 }
