@@ -63,8 +63,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 
 static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
 {
-    const char *remedy = system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere"
-                         : system == EACCES
+    const char *remedy = system == EACCES
                              ? "; it or its folder may belong to another user, who can complete or remove the work; "
                                "otherwise choose another name for the output"
                              : "";
@@ -614,6 +613,8 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
     system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
     if (system == ENOENT && !os_make_folder(folder->path)) /* removed just now, by work_folder_settle() */
         system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
+    if (system && made)
+        (void)os_remove_folder(folder->path); /* fails if somebody works there */
     if (system == EWOULDBLOCK)
         return busy(folder, error);
     if (system == EEXIST)
