@@ -252,8 +252,9 @@ static enum tokmap_status fact_take(struct work_folder *folder, const struct wor
     return TOKMAP_OK;
 }
 
+/* bytes: ABSENT if it cannot be opened. hash: of an object in a list, that of its ETag; of another URL, 0. */
 struct input_fact {
-    uint64_t bytes, hash; /* bytes: ABSENT if it cannot be opened; the hash of a URL is 0 */
+    uint64_t bytes, hash;
 };
 
 /* The size of a file, without reading it. */
@@ -319,6 +320,8 @@ static enum tokmap_status input_differs(const struct work_folder *folder, const 
     else if (now->bytes != before->bytes)
         (void)snprintf(what, sizeof what, "had %" PRIu64 " bytes when this work began, and now it has %" PRIu64,
                        before->bytes, now->bytes);
+    else if (remote_kind(name))
+        (void)snprintf(what, sizeof what, "has another ETag than when this work began, so it was replaced");
     else
         (void)snprintf(what, sizeof what, "has another content than when this work began");
     return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(name), TOKMAP_NO_OFFSET,
@@ -375,7 +378,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         } else if (!strcmp(path, "-")) {
             return not_twice(folder, path, error);
         } else if (remote_kind(path)) {
-            fact.bytes = inputs_bytes(inputs);
+            fact = (struct input_fact){inputs_bytes(inputs), inputs_tag(inputs)};
         } else if (output_names_have(&names, path) || output_names_older(options->name, path)) {
             continue; /* it changes while the work is done, and is never read */
         } else if (!content) {
@@ -386,7 +389,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         char *shown = remote_shown(path);
         if (!shown)
             return no_memory(error);
-        status = input_take(folder, shown, &fact, content, error);
+        status = input_take(folder, shown, &fact, content || remote_kind(path), error);
         free(shown);
         if (status)
             return status;
