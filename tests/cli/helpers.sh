@@ -64,9 +64,9 @@ milliseconds()
 
 # packs_killed MOST OPTION...: packs `ref` with these options, and `k`, which is killed at most MOST times, at places
 # that differ: after the journal is there, up to three quarters of the time that `ref` took, so that on a fast and on a
-# slow machine most kills meet a pack at work. The last command ends, or says that the output was complete before the last kill. Fails the test unless
-# all files are alike. `kills` is how often packs may still be killed; `continued` counts the commands whose work was
-# kept.
+# slow machine most kills meet a pack at work. The last command ends, or says that the output was complete before the
+# last kill. Fails the test unless all files are alike. `kills` is how often packs may still be killed; `continued`
+# counts the commands whose work was kept.
 packs_number=0
 continued=0
 packs_killed()
