@@ -95,6 +95,16 @@ enum tokmap_status error_set_line(struct tokmap_error *error, enum tokmap_status
     return status;
 }
 
+/* What helps wherever a system call fails with this errno, or NULL. */
+static const char *remedy(int system)
+{
+    if (system == ENOSPC || system == EDQUOT)
+        return "; free space on its file system, or write elsewhere";
+    return system == ENOLCK ? "; without locks (flock), two processes could damage one output, so mount this file "
+                              "system with locks, or write to another one"
+                            : NULL;
+}
+
 enum tokmap_status error_set_system(struct tokmap_error *error, int system, const char *path, uint64_t offset,
                                     const char *format, ...)
 {
@@ -107,6 +117,10 @@ enum tokmap_status error_set_system(struct tokmap_error *error, int system, cons
     va_start(arguments, format);
     error_fill(error, status, system, path, 0, offset, format, arguments);
     va_end(arguments);
+    if (error && remedy(system)) {
+        const size_t count = strlen(error->message);
+        (void)snprintf(error->message + count, sizeof error->message - count, "%s", remedy(system));
+    }
     return status;
 }
 

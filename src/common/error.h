@@ -25,7 +25,8 @@ enum tokmap_status error_set_line(struct tokmap_error *error, enum tokmap_status
                                   uint64_t line, const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 
 /* The same for a system call that failed with the errno `system`, which becomes part of the error. The status is
- * ERROR_NOT_FOUND for ENOENT and ENOTDIR, ERROR_MEMORY for ENOMEM, and ERROR_IO for all others. */
+ * ERROR_NOT_FOUND for ENOENT and ENOTDIR, ERROR_MEMORY for ENOMEM, and ERROR_IO for all others. What to do about a full
+ * disk (ENOSPC, EDQUOT) or a file system without locks (ENOLCK) is added to the message. */
 enum tokmap_status error_set_system(struct tokmap_error *error, int system, const char *path, uint64_t offset,
                                     const char *format, ...) __attribute__((format(printf, 5, 6), cold));
 

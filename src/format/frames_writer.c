@@ -50,8 +50,7 @@ struct writing {
 
 static enum tokmap_status cannot_write(const struct writing *writing, int system, struct tokmap_error *error)
 {
-    return error_set_system(error, system, writing->options->path, TOKMAP_NO_OFFSET, "the file cannot be written%s",
-                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+    return error_set_system(error, system, writing->options->path, TOKMAP_NO_OFFSET, "the file cannot be written");
 }
 
 /* ---- a block ---- */

@@ -94,8 +94,7 @@ enum tokmap_status origin_shift(const char *from, const char *into, uint64_t rec
     if (!status && !system)
         system = os_rename(partial, into);
     if (system)
-        status = error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the index cannot be written%s",
-                                  system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+        status = error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the index cannot be written");
     if (status && partial && fd >= 0)
         (void)os_unlink(partial);
     index_close(&index);

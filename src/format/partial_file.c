@@ -78,13 +78,26 @@ int partial_file_reopen(const char *path, int *fd)
     return system;
 }
 
+/* Removes the empty file that this process has created just now and cannot lock, if the name is still its own. Where
+ * there are no locks, nobody else can have taken it. Should they work for another process at this very moment, that one
+ * would lose its file between these calls, and fail when it gives the file its name. */
+static void created_remove(int fd, const char *path)
+{
+    struct os_stat created, named;
+    if (!os_fstat(fd, &created) && !os_lstat(path, &named) && named.inode == created.inode &&
+        named.device == created.device)
+        (void)os_unlink(path);
+}
+
 /* Locks a file that was opened just now. If that fails, or if its name belongs to another file by now, the file is
- * closed. *locked: it is locked. */
-static int lock_or_close(int *fd, const char *path, bool *locked)
+ * closed. created: by this process, and removed if there are no locks. *locked: it is locked. */
+static int lock_or_close(int *fd, const char *path, bool created, bool *locked)
 {
     bool stale = false;
     int system = lock_named(*fd, path, &stale);
     *locked = !system && !stale;
+    if (created && system == ENOLCK)
+        created_remove(*fd, path);
     if (!*locked) {
         os_close(*fd);
         *fd = -1;
@@ -98,7 +111,7 @@ int partial_file_take(const char *path, int *fd)
         bool locked = false;
         int system = partial_file_reopen(path, fd);
         if (!system)
-            system = lock_or_close(fd, path, &locked);
+            system = lock_or_close(fd, path, false, &locked);
         if (system || locked)
             return system;
     }
@@ -136,7 +149,7 @@ int partial_file_open(const char *path, int (*leftover)(void *user), void *user,
         if (system)
             *fd = -1;
         else
-            system = lock_or_close(fd, path, &locked);
+            system = lock_or_close(fd, path, true, &locked);
         if (system || locked)
             return system;
     }

@@ -9,9 +9,10 @@
  * that was killed, or put there by somebody else: it is removed, whoever made it, and never filled. Before that, and
  * with that file locked, leftover(user) is called, if it is not NULL; a result other than 0 ends the attempt and is
  * returned.
- * Returns 0; EWOULDBLOCK if another process has locked the file; another errno, with *fd -1. ELOOP: the name is a
- * symbolic link; EINVAL: that of a pipe or a device. EACCES, EPERM: the file belongs to another user, and this one may
- * not open or remove it. */
+ * Returns 0; EWOULDBLOCK if another process has locked the file; another errno, with *fd -1. ENOLCK: the file system
+ * has no locks, so nothing would keep others away; what was created is removed, and a file that was there stays. ELOOP:
+ * the name is a symbolic link; EINVAL: that of a pipe or a device. EACCES, EPERM: the file belongs to another user, and
+ * this one may not open or remove it. */
 int partial_file_open(const char *path, int (*leftover)(void *user), void *user, int *fd);
 
 /* Opens a file that an interrupted process of this user has left, to continue it, without a lock. Returns 0, or an

@@ -99,9 +99,7 @@ static bool line_add(struct bytes_buffer *text, const char *name, uint64_t numbe
 
 static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
 {
-    const char *remedy =
-        system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere" : "";
-    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s%s", what, remedy);
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s", what);
 }
 
 static enum tokmap_status no_memory(struct tokmap_error *error)

@@ -63,9 +63,7 @@ struct committing {
 static enum tokmap_status failed(const struct committing *committing, int system, const char *path, const char *what,
                                  const char *state)
 {
-    const char *remedy =
-        system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere" : "";
-    return error_set_system(committing->error, system, path, TOKMAP_NO_OFFSET, "%s%s%s", what, state, remedy);
+    return error_set_system(committing->error, system, path, TOKMAP_NO_OFFSET, "%s%s", what, state);
 }
 
 static enum tokmap_status sync_last(const struct committing *committing)

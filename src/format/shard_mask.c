@@ -38,8 +38,7 @@ struct adding {
 
 static enum tokmap_status cannot_write(struct adding *adding, int system, const char *path)
 {
-    return error_set_system(adding->error, system, path, TOKMAP_NO_OFFSET, "the mask or its index cannot be written%s",
-                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+    return error_set_system(adding->error, system, path, TOKMAP_NO_OFFSET, "the mask or its index cannot be written");
 }
 
 static enum tokmap_status open_given(struct adding *adding)

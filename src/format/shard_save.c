@@ -41,13 +41,11 @@ static enum tokmap_status failed(const struct shard_writer *writer, int system, 
                                  struct tokmap_error *error)
 {
     const char *path = writer->paths[TOKENS_PARTIAL];
-    const char *remedy =
-        system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere" : "";
     if (system == EINVAL)
         return error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
                          "the unfinished output does not have what its journal says; start over with "
                          "options.start_over");
-    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s%s", what, remedy);
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s", what);
 }
 
 /* ---- save ---- */

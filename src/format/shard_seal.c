@@ -68,8 +68,7 @@ struct sealing {
 
 static enum tokmap_status cannot_write(struct sealing *sealing, int system, const char *path)
 {
-    return error_set_system(sealing->error, system, path, TOKMAP_NO_OFFSET, "the file cannot be written%s",
-                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+    return error_set_system(sealing->error, system, path, TOKMAP_NO_OFFSET, "the file cannot be written");
 }
 
 /* ---- a block ---- */

@@ -39,9 +39,7 @@ static const char *const unit_ends[PATHS] = {
 static enum tokmap_status system_failed(const struct shard_writer *writer, int system, enum path path, const char *what,
                                         struct tokmap_error *error)
 {
-    const char *remedy =
-        system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere" : "";
-    return error_set_system(error, system, writer->paths[path], TOKMAP_NO_OFFSET, "%s%s", what, remedy);
+    return error_set_system(error, system, writer->paths[path], TOKMAP_NO_OFFSET, "%s", what);
 }
 
 /* Whatever a commit needs to know. */

@@ -118,7 +118,7 @@ int os_remove_folder(const char *path);       /* an empty one */
 int os_real_path(const char *path, char **real);
 int os_link_count(int fd, uint64_t *links); /* 0 if the open file has no name any more */
 /* Locks an open file exclusively, until it is closed or the process ends. EWOULDBLOCK if it is locked by another
- * opening. */
+ * opening; ENOLCK if the file system has no locks. */
 int os_lock(int fd);
 /* The same with others that lock it so. It suffices that the file is open for reading. */
 int os_lock_shared(int fd);

@@ -482,6 +482,8 @@ static int lock(int fd, int how)
     do
         failed = flock(fd, how | LOCK_NB);
     while (failed && errno == EINTR);
+    if (failed && (errno == ENOSYS || errno == EOPNOTSUPP)) /* as file systems say it that never have locks */
+        return ENOLCK;
     return failed ? errno : 0;
 }
 

@@ -53,17 +53,30 @@ holds()
     exit 1
 }
 
+# milliseconds: prints the time; a constant where date knows no fractions of seconds.
+milliseconds()
+{
+    case $(date +%s%N) in
+    *[!0-9]* | ??????????) echo 0 ;;
+    *) echo $(($(date +%s%N) / 1000000)) ;;
+    esac
+}
+
 # packs_killed MOST OPTION...: packs `ref` with these options, and `k`, which is killed at most MOST times, at places
-# that differ. The last command ends, or says that the output was complete before the last kill. Fails the test unless
-# all files are alike. `kills` is how often packs may still be killed; `continued` counts the commands whose work was
-# kept.
+# that differ: after the journal is there, up to three quarters of the time that `ref` took, so that on a fast and on a
+# slow machine most kills meet a pack at work. The last command ends, or says that the output was complete before the
+# last kill. Fails the test unless all files are alike. `kills` is how often packs may still be killed; `continued`
+# counts the commands whose work was kept.
 packs_number=0
 continued=0
 packs_killed()
 {
     packs_most=$1
     shift
+    packs_begin=$(milliseconds)
     tokmap pack -q -o ref --checkpoint-seconds 0 "$@"
+    packs_time=$(($(milliseconds) - packs_begin))
+    [ $packs_time -gt 0 ] || packs_time=100
     packs_late=
     while [ "$packs_most" -gt 0 ] && [ "$kills" -gt 0 ]; do
         packs_most=$((packs_most - 1))
@@ -75,7 +88,8 @@ packs_killed()
             sleep 0.005
             packs_waits=$((packs_waits + 1))
         done
-        sleep 0.0$((packs_number * 7 % 10))$((packs_number * 3 % 10))
+        packs_delay=$((packs_time * (packs_number * 37 % 100) / 133))
+        sleep "$(printf %d.%03d $((packs_delay / 1000)) $((packs_delay % 1000)))"
         kill -s KILL $packs_id 2>/dev/null || true
         packs_status=0
         wait $packs_id 2>/dev/null || packs_status=$?

@@ -30,8 +30,10 @@ while [ $kills -gt 0 ] && [ $rounds -lt 200 ]; do
     check -t bytes --input-format csv --columns n c.csv
     check --ids-field ids --mask-field m --vocab-size 1000 --no-eod m.jsonl
 done
-[ $continued -gt 0 ]
-echo "continued: $continued"
+killed=$((${TOKMAP_KILLS:-50} - kills))
+echo "continued: $continued of $killed"
+[ $kills -eq 0 ]
+[ $((continued * 3)) -ge $killed ]
 
 # begun FILE... starts a pack that writes its journal often, and returns once these files or the packed dataset exist.
 # It looks without a pause, because the pack takes a fraction of a second.

@@ -125,22 +125,22 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 continue
             rest = key[len(prefix):]
             if delimiter and delimiter in rest:
-                name = (prefix + rest.split(delimiter)[0] + delimiter, None)
+                name = (prefix + rest.split(delimiter)[0] + delimiter, None, None)
             else:
-                name = (key, len(objects[key]))
+                name = (key, len(objects[key]), '"%s"' % hashlib.md5(objects[key]).hexdigest())
             if not names or names[-1][0] != name[0]:
                 names.append(name)
         start = int(fields.get('continuation-token', 'at+0')[3:])
         page, more = names[start:start + PAGE], start + PAGE < len(names)
         out = ['<?xml version="1.0" encoding="UTF-8"?>\n<ListBucketResult xmlns="http://s3.amazonaws.com/doc/2006-03-01/">'
                '<Name>x</Name><IsTruncated>%s</IsTruncated>' % str(more).lower()]
-        for key, size in page:
+        for key, size, tag in page:
             text = escape(urllib.parse.quote_plus(key, safe='/'))
             if size is None:
                 out.append('<CommonPrefixes><Prefix>%s</Prefix></CommonPrefixes>' % text)
             else:
-                out.append('<Contents><Key>%s</Key><ETag>&quot;x&quot;</ETag><Size>%d</Size><Owner><ID>Key</ID></Owner>'
-                           '</Contents>' % (text, size))
+                out.append('<Contents><Key>%s</Key><ETag>%s</ETag><Size>%d</Size><Owner><ID>Key</ID></Owner>'
+                           '</Contents>' % (text, escape(tag, {'"': '&quot;'}), size))
         if more:
             out.append('<NextContinuationToken>at+%d</NextContinuationToken>' % (start + PAGE))
         return ''.join(out + ['</ListBucketResult>']).encode()

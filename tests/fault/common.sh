@@ -131,8 +131,8 @@ check_pack() {
         [ -e "$left" ] || continue
         case $call:$left in
         unlink:*) ;;
-        # Without a lock, the file could belong to another writer, so it is kept.
-        flock:*.tmx.partial | fstat:*.tmx.partial | lstat:*.tmx.partial) [ ! -s "$left" ] || problem "$left was left" ;;
+        # Unless it is known to be its own, the file could belong to another writer, so it is kept.
+        fstat:*.tmx.partial | lstat:*.tmx.partial) [ ! -s "$left" ] || problem "$left was left" ;;
         *) problem "$left was left" ;;
         esac
     done

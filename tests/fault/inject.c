@@ -9,6 +9,10 @@
  *                            link and rmdir, which change folders
  *                    memory  malloc, calloc, realloc, aligned_alloc, and posix_memalign return no memory
  *                    starved the same, and all later calls return no memory either
+ *                    full    the disk is full: it and all later calls that need room for data or a name fail with
+ *                            ENOSPC; other calls are not counted. Standard output and error have room
+ *                    unlocked it and all later calls of flock fail, with the errno INJECT_ERRNO (a number) or ENOLCK;
+ *                            other calls are not counted
  *     INJECT_NUMBER  which of the counted calls fails, from 1; 0 or unset: none
  *     INJECT_REPORT  a file to which the name of the call is written when it fails
  *     INJECT_GONE    a path: "gone" is written to INJECT_REPORT.gone if it does not exist when the call fails
@@ -64,12 +68,13 @@ extern void *__libc_calloc(size_t count, size_t bytes);
 extern void *__libc_realloc(void *old, size_t bytes);
 extern void *__libc_memalign(size_t alignment, size_t bytes);
 
-enum kind { NONE, SYSTEM, INTERRUPT, SHORT, KILL, MEMORY, STARVED };
+enum kind { NONE, SYSTEM, INTERRUPT, SHORT, KILL, MEMORY, STARVED, FULL, UNLOCKED };
 
 static enum kind kind;
 static unsigned long chosen;
 static const char *only, *report, *log_path;
 static bool changes_only;
+static int lock_error = ENOLCK;
 static atomic_ulong counted;
 
 __attribute__((constructor)) static void start(void)
@@ -81,15 +86,19 @@ __attribute__((constructor)) static void start(void)
     const char *changes = getenv("INJECT_CHANGES");
     changes_only = changes && *changes && !only;
     chosen = number ? strtoul(number, NULL, 10) : 0;
+    const char *code = getenv("INJECT_ERRNO");
+    lock_error = code && *code ? atoi(code) : ENOLCK;
     if (!name || !chosen)
         return;
-    kind = !strcmp(name, "system")    ? SYSTEM
-           : !strcmp(name, "eintr")   ? INTERRUPT
-           : !strcmp(name, "short")   ? SHORT
-           : !strcmp(name, "kill")    ? KILL
-           : !strcmp(name, "memory")  ? MEMORY
-           : !strcmp(name, "starved") ? STARVED
-                                      : NONE;
+    kind = !strcmp(name, "system")     ? SYSTEM
+           : !strcmp(name, "eintr")    ? INTERRUPT
+           : !strcmp(name, "short")    ? SHORT
+           : !strcmp(name, "kill")     ? KILL
+           : !strcmp(name, "memory")   ? MEMORY
+           : !strcmp(name, "starved")  ? STARVED
+           : !strcmp(name, "full")     ? FULL
+           : !strcmp(name, "unlocked") ? UNLOCKED
+                                       : NONE;
 }
 
 /* The file of a call, where that is known; -1 elsewhere. */
@@ -129,7 +138,7 @@ static bool now(const char *name)
         return false;
     const unsigned long number = atomic_fetch_add(&counted, 1) + 1;
     if (number != chosen)
-        return kind == STARVED && number > chosen;
+        return (kind == STARVED || kind == FULL || kind == UNLOCKED) && number > chosen;
     if (report)
         reported(name);
     return true;
@@ -199,6 +208,10 @@ static bool fails(const char *name, int system, bool interruptible)
         errno = system;
         return true;
     }
+    if (kind == UNLOCKED && !strcmp(name, "flock") && now(name)) {
+        errno = lock_error;
+        return true;
+    }
     if (kind == INTERRUPT && interruptible && now(name)) {
         errno = EINTR;
         return true;
@@ -206,10 +219,20 @@ static bool fails(const char *name, int system, bool interruptible)
     return false;
 }
 
-static bool open_fails(int flags)
+/* Returns whether a call that needs room is to fail because the disk is full, and then sets errno. */
+static bool lacks_room(const char *name, int fd)
+{
+    const bool failing = kind == FULL && fd != STDOUT_FILENO && fd != STDERR_FILENO && now(name);
+    errno = failing ? ENOSPC : errno;
+    return failing;
+}
+
+static bool open_fails(int folder, const char *path, int flags)
 {
     if (kind == KILL && changes_only && !(flags & (O_CREAT | O_TRUNC)))
         return false;
+    if (kind == FULL && flags & O_CREAT && syscall(SYS_faccessat, folder, path, F_OK) && lacks_room("open", -1))
+        return true;
     return fails("open", flags & O_CREAT ? ENOSPC : EMFILE, true);
 }
 
@@ -248,22 +271,22 @@ static mode_t mode_of(int flags, va_list arguments)
     return flags & O_CREAT || (flags & O_TMPFILE) == O_TMPFILE ? va_arg(arguments, mode_t) : 0;
 }
 
-#define OPEN(name, at_parameters, at_arguments)                                                                        \
+#define OPEN(name, at, at_parameters, at_arguments)                                                                    \
     int name at_parameters                                                                                             \
     {                                                                                                                  \
         va_list more;                                                                                                  \
         va_start(more, flags);                                                                                         \
         mode_t mode = mode_of(flags, more);                                                                            \
         va_end(more);                                                                                                  \
-        const int fd = open_fails(flags) ? -1 : REAL(name) at_arguments;                                               \
+        const int fd = open_fails(at, path, flags) ? -1 : REAL(name) at_arguments;                                     \
         if (fd >= 0 && flags & O_CREAT)                                                                                \
             logged("create", path, NULL);                                                                              \
         return fd;                                                                                                     \
     }
-OPEN(open, (const char *path, int flags, ...), (path, flags, mode))
-OPEN(open64, (const char *path, int flags, ...), (path, flags, mode))
-OPEN(openat, (int folder, const char *path, int flags, ...), (folder, path, flags, mode))
-OPEN(openat64, (int folder, const char *path, int flags, ...), (folder, path, flags, mode))
+OPEN(open, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(open64, AT_FDCWD, (const char *path, int flags, ...), (path, flags, mode))
+OPEN(openat, folder, (int folder, const char *path, int flags, ...), (folder, path, flags, mode))
+OPEN(openat64, folder, (int folder, const char *path, int flags, ...), (folder, path, flags, mode))
 
 ssize_t read(int fd, void *into, size_t count)
 {
@@ -279,13 +302,14 @@ ssize_t pread64(int fd, void *into, size_t count, off64_t offset)
 }
 ssize_t write(int fd, const void *from, size_t count)
 {
-    return fails("write", ENOSPC, true) ? -1 : REAL(write)(fd, from, shortened("write", count));
+    return lacks_room("write", fd) || fails("write", ENOSPC, true) ? -1
+                                                                   : REAL(write)(fd, from, shortened("write", count));
 }
 
 static bool pwrite_fails(int fd)
 {
     descriptor = fd;
-    const bool failing = fails("pwrite", ENOSPC, true);
+    const bool failing = lacks_room("pwrite", fd) || fails("pwrite", ENOSPC, true);
     descriptor = -1;
     return failing;
 }
@@ -313,26 +337,29 @@ FORTIFIED(__pread_chk, (int fd, void *into, size_t count, off_t offset, size_t r
           EIO, "pread")
 FORTIFIED(__pread64_chk, (int fd, void *into, size_t count, off64_t offset, size_t room),
           (fd, into, count, offset, room), EIO, "pread")
-#define OPEN_2(name, parameters, arguments)                                                                            \
+#define OPEN_2(name, at, parameters, arguments)                                                                        \
     int name parameters                                                                                                \
     {                                                                                                                  \
         int(*function) parameters = (int(*) parameters)real(#name);                                                    \
-        return open_fails(flags) ? -1 : function arguments;                                                            \
+        return open_fails(at, path, flags) ? -1 : function arguments;                                                  \
     }
-OPEN_2(__open_2, (const char *path, int flags), (path, flags))
-OPEN_2(__open64_2, (const char *path, int flags), (path, flags))
-OPEN_2(__openat_2, (int folder, const char *path, int flags), (folder, path, flags))
-OPEN_2(__openat64_2, (int folder, const char *path, int flags), (folder, path, flags))
+OPEN_2(__open_2, AT_FDCWD, (const char *path, int flags), (path, flags))
+OPEN_2(__open64_2, AT_FDCWD, (const char *path, int flags), (path, flags))
+OPEN_2(__openat_2, folder, (int folder, const char *path, int flags), (folder, path, flags))
+OPEN_2(__openat64_2, folder, (int folder, const char *path, int flags), (folder, path, flags))
 
 ONE(ssize_t, readv, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), EIO, true, -1)
-ONE(ssize_t, writev, (int fd, const struct iovec *pieces, int count), (fd, pieces, count), ENOSPC, true, -1)
+ssize_t writev(int fd, const struct iovec *pieces, int count)
+{
+    return lacks_room("writev", fd) || fails("writev", ENOSPC, true) ? -1 : REAL(writev)(fd, pieces, count);
+}
 ONE(ssize_t, preadv2, (int fd, const struct iovec *pieces, int count, off_t offset, int flags),
     (fd, pieces, count, offset, flags), EIO, true, -1)
 ONE(ssize_t, preadv64v2, (int fd, const struct iovec *pieces, int count, off64_t offset, int flags),
     (fd, pieces, count, offset, flags), EIO, true, -1)
 ssize_t copy_file_range(int in, off64_t *from, int out, off64_t *into, size_t count, unsigned flags)
 {
-    return fails("copy_file_range", EIO, true)
+    return lacks_room("copy_file_range", out) || fails("copy_file_range", EIO, true)
                ? -1
                : REAL(copy_file_range)(in, from, out, into, shortened("copy_file_range", count), flags);
 }
@@ -340,7 +367,14 @@ ssize_t copy_file_range(int in, off64_t *from, int out, off64_t *into, size_t co
 BOTH(void *, mmap, (void *at, size_t length, int protection, int flags, int fd, off_t offset),
      (at, length, protection, flags, fd, offset), ENOMEM, false, MAP_FAILED)
 BOTH(int, ftruncate, (int fd, off_t length), (fd, length), EIO, true, -1)
-BOTH(int, fallocate, (int fd, int mode, off_t offset, off_t length), (fd, mode, offset, length), ENOSPC, true, -1)
+#define FALLOCATE(name, type)                                                                                          \
+    int name(int fd, int mode, type offset, type length)                                                               \
+    {                                                                                                                  \
+        return lacks_room("fallocate", fd) || fails("fallocate", ENOSPC, true) ? -1                                    \
+                                                                               : REAL(name)(fd, mode, offset, length); \
+    }
+FALLOCATE(fallocate, off_t)
+FALLOCATE(fallocate64, off64_t)
 ONE(int, madvise, (void *at, size_t length, int advice), (at, length, advice), EFAULT, false, -1)
 int fsync(int fd)
 {
@@ -370,19 +404,25 @@ int unlink(const char *path)
 int link(const char *from, const char *into)
 {
     kill_at("link");
-    return REAL(link)(from, into);
+    return lacks_room("link", -1) ? -1 : REAL(link)(from, into);
 }
 int rmdir(const char *path)
 {
     kill_at("rmdir");
     return REAL(rmdir)(path);
 }
-ONE(int, mkdir, (const char *path, mode_t mode), (path, mode), EACCES, false, -1)
+int mkdir(const char *path, mode_t mode)
+{
+    return lacks_room("mkdir", -1) || fails("mkdir", EACCES, false) ? -1 : REAL(mkdir)(path, mode);
+}
 ONE(int, flock, (int fd, int how), (fd, how), ENOLCK, true, -1)
 ONE(DIR *, opendir, (const char *path), (path), EACCES, false, NULL)
 ONE(struct dirent *, readdir, (DIR * folder), (folder), EIO, false, NULL)
 ONE(struct dirent64 *, readdir64, (DIR * folder), (folder), EIO, false, NULL)
-ONE(int, mkostemp64, (char *pattern, int flags), (pattern, flags), ENOSPC, false, -1)
+int mkostemp64(char *pattern, int flags)
+{
+    return lacks_room("mkostemp64", -1) || fails("mkostemp64", ENOSPC, false) ? -1 : REAL(mkostemp64)(pattern, flags);
+}
 
 int fstat(int fd, struct stat *found)
 {

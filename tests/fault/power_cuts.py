@@ -1,7 +1,7 @@
 """power_cuts.py - cuts the power of `tokmap pack` again and again; the next start must end with the right bytes.
 
     power_cuts.py computed TOKMAP RECORDER INPUTS CUTS SEED
-    power_cuts.py mounted  TOKMAP INPUTS CUTS SEED IMAGE
+    power_cuts.py mounted  TOKMAP INPUTS CUTS SEED IMAGE FIRST
 
 `computed` records the calls of a pack that change files (record_calls.c). From the calls before a random one it
 computes what storage may hold after a power cut, starts the same command there, and compares all files with those of an
@@ -16,7 +16,8 @@ Example: create k.tmx.partial (1), write 100 bytes, rename it to k.tmx (2), fsyn
 are there, and k.tmx may be empty, which is why the pack syncs the file before it renames it.
 
 `mounted` does the same with a real file system: ext4 in a loop device, which is shut down at random moments as a power
-cut does it (FS_IOC_SHUTDOWN without a flush of the log), mounted again, and used on.
+cut does it (FS_IOC_SHUTDOWN without a flush of the log), mounted again, and used on. It takes the cases in turn, from
+that with the number FIRST on.
 
 A state is chosen by SEED and the number of the cut alone.
 """
@@ -546,12 +547,12 @@ def mounted_attempt(packs, disk, case, seconds):
     return ended == len(CASES[case])
 
 
-def mounted(tokmap, inputs, cuts, seed, image):
+def mounted(tokmap, inputs, cuts, seed, image, first):
     """Prints a line for all cases."""
     packs, disk, chance = Packs(tokmap, inputs), Disk(image), random.Random(seed)
     wanted, seconds, failures, continued, ended = {}, {}, 0, 0, 0
     for number in range(cuts):
-        case = list(CASES)[number % len(CASES)]
+        case = list(CASES)[(first + number) % len(CASES)]
         if case not in wanted:
             folder = f"mounted_{number}"
             packs.begin(case, folder)
@@ -583,7 +584,7 @@ def mounted(tokmap, inputs, cuts, seed, image):
         if failures:
             break
     print("not ok" if failures else "ok", f"- {cuts} packs on a disk whose power is cut: {continued} states with a "
-          f"journal, {ended} packs that ended before")
+          f"journal, {ended} packs that ended before; {', '.join(wanted)}")
     return failures
 
 
@@ -592,7 +593,7 @@ def main():
     if kind == "computed":
         failures = computed(*sys.argv[2:5], int(sys.argv[5]), sys.argv[6])
     else:
-        failures = mounted(*sys.argv[2:4], int(sys.argv[4]), sys.argv[5], sys.argv[6])
+        failures = mounted(*sys.argv[2:4], int(sys.argv[4]), sys.argv[5], sys.argv[6], int(sys.argv[7]))
     sys.exit(failures != 0)
 
 

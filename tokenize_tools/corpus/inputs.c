@@ -41,6 +41,7 @@ struct inputs {
     size_t match_next, unreadable_next, pattern_fixed;
     struct remote_list *objects; /* the open list of objects, or NULL */
     uint64_t bytes;              /* of the last path, or UINT64_MAX */
+    uint64_t tag;                /* of the last path, or 0 */
     struct level *levels;
     size_t depth, level_capacity;
     char *kinds[2];         /* the first file with a name of a text, and of records, that the operand names */
@@ -76,6 +77,11 @@ enum tokmap_status inputs_new(struct inputs **inputs, const char *const *operand
 uint64_t inputs_bytes(const struct inputs *inputs)
 {
     return inputs->bytes;
+}
+
+uint64_t inputs_tag(const struct inputs *inputs)
+{
+    return inputs->tag;
 }
 
 const struct inputs_counts *inputs_counts(const struct inputs *inputs)
@@ -394,7 +400,7 @@ static enum tokmap_status objects_next(struct inputs *inputs, struct tokmap_erro
     struct inputs_counts *counts = &inputs->counts;
     for (;;) {
         const char *path;
-        enum tokmap_status status = remote_list_next(inputs->objects, &path, &inputs->bytes, error);
+        enum tokmap_status status = remote_list_next(inputs->objects, &path, &inputs->bytes, &inputs->tag, error);
         if (!status) {
             inputs->found_any = true;
             const bool hidden = !inputs->selection->hidden && object_is_hidden(path, inputs->base);
@@ -408,6 +414,7 @@ static enum tokmap_status objects_next(struct inputs *inputs, struct tokmap_erro
         remote_list_close(inputs->objects);
         inputs->objects = NULL;
         inputs->bytes = UINT64_MAX;
+        inputs->tag = 0;
         if (status == TOKMAP_END && !inputs->found_any)
             status = error_set(error, TOKMAP_ERROR_NOT_FOUND, inputs->operands[inputs->operand_next - 1],
                                TOKMAP_NO_OFFSET, "no object of the bucket has such a key; correct the name");
@@ -503,6 +510,7 @@ static enum tokmap_status inputs_end(struct inputs *inputs, struct tokmap_error 
 enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct tokmap_error *error)
 {
     inputs->bytes = UINT64_MAX;
+    inputs->tag = 0;
     enum tokmap_status status = inputs->depth     ? folders_next(inputs, error)
                                 : inputs->objects ? objects_next(inputs, error)
                                                   : TOKMAP_END;

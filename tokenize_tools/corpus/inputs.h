@@ -76,6 +76,8 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
 
 /* The size of the last path, where a list of objects said it; otherwise UINT64_MAX. */
 uint64_t inputs_bytes(const struct inputs *inputs);
+/* The hash of its ETag, where a list of objects said it; otherwise 0. */
+uint64_t inputs_tag(const struct inputs *inputs);
 
 /* What has been left out so far. */
 const struct inputs_counts *inputs_counts(const struct inputs *inputs);

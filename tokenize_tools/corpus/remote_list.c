@@ -6,6 +6,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "path_glob.h"
 #include "remote_stream.h"
 #include "remote_url.h"
@@ -191,13 +192,15 @@ static bool size_parse(const struct bytes_buffer *text, uint64_t *size)
     return text->count != 0;
 }
 
-/* Reads one element <Contents>: list->key and *size. Returns false if it lacks one of them, or is not valid. */
-static bool object_read(struct remote_list *list, uint64_t *size)
+/* Reads one element <Contents>: list->key, *size, and *tag. Returns false if it lacks one of the first two, or is not
+ * valid. */
+static bool object_read(struct remote_list *list, uint64_t *size, uint64_t *tag)
 {
     struct xml_scan *scan = &list->scan;
     const unsigned depth = scan->depth;
-    struct bytes_buffer number = {0};
+    struct bytes_buffer number = {0}, text = {0};
     bool has_key = false, has_size = false, good = true;
+    *tag = 0;
     while (good) {
         const enum xml_event event = xml_next(scan);
         if (event == XML_CLOSE && scan->depth < depth)
@@ -209,8 +212,11 @@ static bool object_read(struct remote_list *list, uint64_t *size)
             has_key = good = !has_key && element_text(scan, &list->key) && unescape(&list->key);
         else if (xml_is(scan, "Size"))
             has_size = good = !has_size && element_text(scan, &number) && size_parse(&number, size);
+        else if (xml_is(scan, "ETag") && (good = element_text(scan, &text)))
+            *tag = text.count ? hash64(text.bytes, text.count) : 0;
     }
     bytes_free(&number);
+    bytes_free(&text);
     return good && has_key && has_size;
 }
 
@@ -271,7 +277,8 @@ static enum tokmap_status page_end(struct remote_list *list, bool truncated, str
 }
 
 /* Reads the page up to its next object, or to its end. *found: there is an object. */
-static enum tokmap_status page_read(struct remote_list *list, bool *found, uint64_t *size, struct tokmap_error *error)
+static enum tokmap_status page_read(struct remote_list *list, bool *found, uint64_t *size, uint64_t *tag,
+                                    struct tokmap_error *error)
 {
     struct xml_scan *scan = &list->scan;
     *found = false;
@@ -285,7 +292,7 @@ static enum tokmap_status page_read(struct remote_list *list, bool *found, uint6
             return damaged(list, "is no ListBucketResult", error);
         if (scan->depth != 2 || !xml_is(scan, "Contents"))
             continue;
-        if (!object_read(list, size))
+        if (!object_read(list, size, tag))
             return damaged(list, "has an entry without a valid key and size", error);
         if (!key_is_next(list))
             return damaged(list, "is not sorted by the bytes of the keys, or has keys that were not asked for", error);
@@ -320,7 +327,7 @@ static enum tokmap_status page_continue(struct remote_list *list, struct tokmap_
     return status;
 }
 
-enum tokmap_status remote_list_next(struct remote_list *list, const char **path, uint64_t *bytes,
+enum tokmap_status remote_list_next(struct remote_list *list, const char **path, uint64_t *bytes, uint64_t *tag,
                                     struct tokmap_error *error)
 {
     for (;;) {
@@ -334,7 +341,7 @@ enum tokmap_status remote_list_next(struct remote_list *list, const char **path,
                 return status;
             list->has_page = true;
         }
-        status = page_read(list, &found, bytes, error);
+        status = page_read(list, &found, bytes, tag, error);
         if (status == TOKMAP_END)
             status = page_continue(list, error);
         else if (!status)

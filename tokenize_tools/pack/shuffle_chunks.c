@@ -158,7 +158,7 @@ enum tokmap_status shuffle_file_failed(const char *folder, int system, struct to
     return error_set_system(error, system, folder, TOKMAP_NO_OFFSET,
                             "the documents to shuffle cannot be written to a temporary file in this folder%s",
                             full ? "; until the end the shuffle needs about as much space as the tokens, besides their "
-                                   "own: free space there, or write elsewhere"
+                                   "own"
                                  : "");
 }
 

@@ -60,8 +60,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 static enum tokmap_status write_failed(const struct skipped_items *items, int system, struct tokmap_error *error)
 {
     return error_set_system(error, system, items->path, TOKMAP_NO_OFFSET,
-                            "the list of what is left out of a unit cannot be written%s",
-                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+                            "the list of what is left out of a unit cannot be written");
 }
 
 /* The hash of an item, whose head is followed by its texts. `at`: its place among the bytes of items. */

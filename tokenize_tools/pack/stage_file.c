@@ -542,8 +542,7 @@ enum tokmap_status stage_record_read(const struct stage_id *id, uint64_t section
 static enum tokmap_status write_failed(const struct stage_writer *writer, int system, struct tokmap_error *error)
 {
     return error_set_system(error, system, writer->partial, TOKMAP_NO_OFFSET,
-                            "a file of unfinished work cannot be written%s",
-                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+                            "a file of unfinished work cannot be written");
 }
 
 /* Makes a writer without a file. */

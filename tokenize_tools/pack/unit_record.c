@@ -162,8 +162,7 @@ enum tokmap_status unit_record_write(const struct pack_options *options, const c
         }
     }
     if (system)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the end of a unit cannot be recorded%s",
-                                  system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the end of a unit cannot be recorded");
     bytes_free(&text);
     free(path);
     free(partial);

@@ -65,8 +65,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 
 static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
 {
-    const char *remedy = system == ENOSPC || system == EDQUOT ? "; free space on its file system, or write elsewhere"
-                         : system == EACCES
+    const char *remedy = system == EACCES
                              ? "; it or its folder may belong to another user, who can complete or remove the work; "
                                "otherwise choose another name for the output"
                              : "";
@@ -256,9 +255,10 @@ static enum tokmap_status fact_take(struct work_folder *folder, const struct wor
     return TOKMAP_OK;
 }
 
+/* bytes: ABSENT if it cannot be opened. hash: of an object in a list, that of its ETag; of another URL, 0. */
 struct input_fact {
-    uint64_t bytes, hash; /* bytes: ABSENT if it cannot be opened; the hash of a URL is 0 */
-    uint64_t cut;         /* of work_folder_options.cuts */
+    uint64_t bytes, hash;
+    uint64_t cut; /* of work_folder_options.cuts */
 };
 
 /* The size of a file, without reading it. */
@@ -342,6 +342,8 @@ static enum tokmap_status input_differs(const struct work_folder *folder, const 
                        before->bytes, now->bytes);
     else if (now->cut != before->cut)
         (void)snprintf(what, sizeof what, "has other row groups than when this work began");
+    else if (remote_kind(name))
+        (void)snprintf(what, sizeof what, "has another ETag than when this work began, so it was replaced");
     else
         (void)snprintf(what, sizeof what, "has another content than when this work began");
     return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(name), TOKMAP_NO_OFFSET,
@@ -402,7 +404,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         } else if (!strcmp(path, "-")) {
             return not_twice(folder, path, error);
         } else if (remote_kind(path)) {
-            fact.bytes = inputs_bytes(inputs);
+            fact = (struct input_fact){inputs_bytes(inputs), inputs_tag(inputs)};
         } else if (output_names_have(&names, path) || output_names_older(options->name, path)) {
             continue; /* it changes while the work is done, and is never read */
         } else if (!content) {
@@ -413,7 +415,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         char *shown = remote_shown(path);
         if (!shown)
             return no_memory(error);
-        status = input_take(folder, shown, &fact, content, error);
+        status = input_take(folder, shown, &fact, content || remote_kind(path), error);
         free(shown);
         if (status)
             return status;
@@ -642,6 +644,8 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
     system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
     if (system == ENOENT && !os_make_folder(folder->path)) /* removed just now, by work_folder_settle() */
         system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
+    if (system && made)
+        (void)os_remove_folder(folder->path); /* fails if somebody works there */
     if (system == EWOULDBLOCK)
         return busy(folder, error);
     if (system == EEXIST)

@@ -95,8 +95,7 @@ enum tokmap_status output_set_failed(const struct output_set *set, uint32_t part
 {
     if (system == ENOMEM)
         return error_set_memory(error, "the output", 0);
-    return error_set_system(error, system, set->parts[part].partial, TOKMAP_NO_OFFSET, "the output cannot be written%s",
-                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+    return error_set_system(error, system, set->parts[part].partial, TOKMAP_NO_OFFSET, "the output cannot be written");
 }
 
 static int flush(struct output_part *part)

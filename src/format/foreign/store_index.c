@@ -36,8 +36,7 @@ static enum tokmap_status failed(const struct output *output, int system, const 
 {
     if (system == ENOMEM)
         return error_set_memory(error, "the index", 0);
-    return error_set_system(error, system, output->partial, TOKMAP_NO_OFFSET, "%s%s", what,
-                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+    return error_set_system(error, system, output->partial, TOKMAP_NO_OFFSET, "%s", what);
 }
 
 /* Refuses to replace what must not be replaced. */

@@ -79,7 +79,12 @@ static void system_errors_choose_the_status(void **unused)
     assert_int_equal(error_set_system(&error, ENOTDIR, "f", 0, "x"), TOKMAP_ERROR_NOT_FOUND);
     assert_int_equal(error_set_system(&error, ENOMEM, "f", 0, "x"), TOKMAP_ERROR_MEMORY);
     assert_int_equal(error_set_system(&error, ENOSPC, "f", 0, "x"), TOKMAP_ERROR_IO);
+    assert_string_equal(error.message, "x; free space on its file system, or write elsewhere");
     assert_int_equal(error.system, ENOSPC);
+    assert_int_equal(error_set_system(&error, ENOLCK, "f", 0, "%s", "the lock"), TOKMAP_ERROR_IO);
+    assert_non_null(strstr(error.message, "the lock; without locks (flock)"));
+    assert_int_equal(error_set_system(NULL, ENOLCK, "f", 0, "x"), TOKMAP_ERROR_IO);
+    assert_int_equal(error.system, ENOLCK);
 }
 
 static void a_memory_error_states_a_known_size_only(void **unused)
@@ -106,7 +111,8 @@ static void printing_names_position_and_system(void **unused)
     assert_string_equal(tokmap_error_print(&error, text, sizeof text), "train.run:7: what is 'sequence'?");
     (void)error_set_system(&error, ENOSPC, "w.bin", 4096, "writing failed");
     assert_string_equal(tokmap_error_print(&error, text, sizeof text),
-                        "w.bin: writing failed: No space left on device (byte 4096)");
+                        "w.bin: writing failed; free space on its file system, or write elsewhere: "
+                        "No space left on device (byte 4096)");
     char small[8];
     assert_string_equal(tokmap_error_print(&error, small, sizeof small), "w.bin: ");
     assert_null(tokmap_error_print(&error, NULL, 0));
@@ -182,16 +188,11 @@ static void arithmetic_does_not_wrap(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(every_status_has_a_name_and_a_text),
-        cmocka_unit_test(an_error_is_filled_whole),
-        cmocka_unit_test(arguments_may_point_into_the_error),
-        cmocka_unit_test(a_long_path_keeps_its_end),
-        cmocka_unit_test(system_errors_choose_the_status),
-        cmocka_unit_test(a_memory_error_states_a_known_size_only),
-        cmocka_unit_test(printing_names_position_and_system),
-        cmocka_unit_test(options_of_any_age_are_served),
-        cmocka_unit_test(results_fit_callers_of_any_age),
-        cmocka_unit_test(arithmetic_does_not_wrap),
+        cmocka_unit_test(every_status_has_a_name_and_a_text), cmocka_unit_test(an_error_is_filled_whole),
+        cmocka_unit_test(arguments_may_point_into_the_error), cmocka_unit_test(a_long_path_keeps_its_end),
+        cmocka_unit_test(system_errors_choose_the_status),    cmocka_unit_test(a_memory_error_states_a_known_size_only),
+        cmocka_unit_test(printing_names_position_and_system), cmocka_unit_test(options_of_any_age_are_served),
+        cmocka_unit_test(results_fit_callers_of_any_age),     cmocka_unit_test(arithmetic_does_not_wrap),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -249,8 +249,7 @@ static enum tokmap_status list_failure(struct skip_report *skips, int system, st
 {
     skips->list_failed = 0; /* it ends the work, and is reported as its error */
     return error_set_system(error, system, skips->list_path, TOKMAP_NO_OFFSET,
-                            "the list of what was left out cannot be written%s",
-                            system == ENOSPC || system == EDQUOT ? "; free space on its file system" : "");
+                            "the list of what was left out cannot be written");
 }
 
 enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
