@@ -148,13 +148,25 @@ static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t 
     return skipped_items_load(tasks->skipped, kind, bytes, count, error);
 }
 
+/* Adds what a unit has become so far. */
+static void result_add(struct task_work *work, const struct pack_result *result)
+{
+    const struct corpus_counts *counts = &result->counts;
+    const uint64_t dropped = counts->left_out[CORPUS_REASON_DUPLICATE].records +
+                             counts->left_out[CORPUS_REASON_NEAR_DUPLICATE].records +
+                             counts->left_out[CORPUS_REASON_EXCLUDED].records;
+    work->documents += counts->documents;
+    work->tokens += result->tokens;
+    work->dropped += dropped;
+    work->skipped += counts->files_skipped + counts->records_skipped - dropped;
+}
+
 static void unit_progress(void *user, uint64_t stored_bytes)
 {
     struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
     struct task_work work = tasks->work;
-    work.documents += tasks->now->counts.documents;
-    work.tokens += tasks->now->tokens;
+    result_add(&work, tasks->now);
     work.bytes += min64(stored_bytes, tasks->options->units->list[tasks->unit].bytes);
     task_claim_report(tasks->claim, &work);
     if (pack->progress)
@@ -186,8 +198,7 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
 static void work_add(struct tasks *tasks, const struct pack_result *result)
 {
     tasks->work.units_done++;
-    tasks->work.documents += result->counts.documents;
-    tasks->work.tokens += result->tokens;
+    result_add(&tasks->work, result);
     tasks->work.bytes += tasks->options->units->list[tasks->unit].bytes;
     task_claim_report(tasks->claim, &tasks->work);
 }
