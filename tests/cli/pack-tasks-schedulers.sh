@@ -4,8 +4,8 @@
 need awk python3
 for name in $(env | sed -n 's/^\([A-Za-z_0-9]*\)=.*/\1/p'); do
     case $name in
-    SLURM_* | OMPI_* | PMI_* | PMIX_* | JOB_COMPLETION_INDEX | TOKMAP_TASKS | AWS_BATCH_* | RANK | WORLD_SIZE) unset $name ;;
-    TORCHELASTIC_* | GROUP_*) unset $name ;;
+    SLURM_* | OMPI_* | PMI_* | PMIX_* | AWS_BATCH_* | TORCHELASTIC_* | GROUP_*) unset $name ;;
+    JOB_COMPLETION_INDEX | TOKMAP_TASKS | RANK | WORLD_SIZE) unset $name ;;
     esac
 done
 awk 'BEGIN { for (i = 0; i < 3000; i++) { t = ""; for (k = i * 7 % 23; k > 0; k--) t = t "w" k " of " i " "
@@ -58,9 +58,9 @@ run 4 'RANK and WORLD_SIZE' RANK=@ WORLD_SIZE=4
 run 4 'RANK and WORLD_SIZE' $torchrun GROUP_WORLD_SIZE=1
 
 # Where several are there: a process of MPI, or of torchrun, was started by one of another kind.
-run 4 'OMPI_COMM_WORLD_RANK and _SIZE' OMPI_COMM_WORLD_RANK=@ OMPI_COMM_WORLD_SIZE=4 SLURM_PROCID=@/2 SLURM_STEP_NUM_TASKS=2
-run 4 'OMPI_COMM_WORLD_RANK and _SIZE' OMPI_COMM_WORLD_RANK=@ OMPI_COMM_WORLD_SIZE=4 AWS_BATCH_JOB_NODE_INDEX=0 \
-    AWS_BATCH_JOB_NUM_NODES=2
+mpi='OMPI_COMM_WORLD_RANK=@ OMPI_COMM_WORLD_SIZE=4'
+run 4 'OMPI_COMM_WORLD_RANK and _SIZE' $mpi SLURM_PROCID=@/2 SLURM_STEP_NUM_TASKS=2
+run 4 'OMPI_COMM_WORLD_RANK and _SIZE' $mpi AWS_BATCH_JOB_NODE_INDEX=0 AWS_BATCH_JOB_NUM_NODES=2
 run 2 'PMI_RANK and PMI_SIZE' PMI_RANK=@ PMI_SIZE=2 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=3
 for outer in 'SLURM_PROCID=@/2 SLURM_STEP_NUM_TASKS=2' 'JOB_COMPLETION_INDEX=@/2 TOKMAP_TASKS=2' \
     'AWS_BATCH_JOB_NODE_INDEX=@/2 AWS_BATCH_JOB_NUM_NODES=2' 'OMPI_COMM_WORLD_RANK=@/2 OMPI_COMM_WORLD_SIZE=2' \
@@ -80,15 +80,13 @@ refused()
 }
 one='RANK=3 WORLD_SIZE=4 TORCHELASTIC_RUN_ID=x'
 array='SLURM_ARRAY_TASK_ID=1 SLURM_ARRAY_TASK_COUNT=2 SLURM_ARRAY_TASK_MIN=0 SLURM_ARRAY_TASK_MAX=1'
-refused 'disagree: SLURM_PROCID and SLURM_STEP_NUM_TASKS say task 1 of 2, and RANK and WORLD_SIZE say task 3 of 4' \
-    $one GROUP_WORLD_SIZE=1 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2
-refused 'disagree: SLURM_PROCID and SLURM_STEP_NUM_TASKS say task 1 of 2, and RANK and WORLD_SIZE say task 3 of 4' \
-    $one SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2
-refused 'disagree: SLURM_PROCID and SLURM_STEP_NUM_TASKS say task 1 of 2, and RANK and WORLD_SIZE say task 3 of 4' \
-    RANK=3 WORLD_SIZE=4 GROUP_WORLD_SIZE=2 SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2
+for torch in "$one GROUP_WORLD_SIZE=1" "$one" 'RANK=3 WORLD_SIZE=4 GROUP_WORLD_SIZE=2'; do
+    refused 'disagree: SLURM_PROCID and SLURM_STEP_NUM_TASKS say task 1 of 2, and RANK and WORLD_SIZE say task 3 of 4' \
+        $torch SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2
+done
 refused 'disagree: SLURM_ARRAY_TASK_ID and _COUNT say task 1 of 2, and RANK and WORLD_SIZE say task 3 of 4' \
     $one GROUP_WORLD_SIZE=2 $array
-refused 'disagree: SLURM_ARRAY_TASK_ID and _COUNT say task 1 of 2, and SLURM_PROCID and SLURM_STEP_NUM_TASKS say task 0 of 2' \
+refused 'SLURM_ARRAY_TASK_ID and _COUNT say task 1 of 2, and SLURM_PROCID and SLURM_STEP_NUM_TASKS say task 0 of 2' \
     $array SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2
 refused 'disagree: JOB_COMPLETION_INDEX and TOKMAP_TASKS say task 1 of 4, and RANK and WORLD_SIZE say task 3 of 4' \
     $one GROUP_WORLD_SIZE=2 JOB_COMPLETION_INDEX=1 TOKMAP_TASKS=4
@@ -132,8 +130,8 @@ for way in '' '--shuffle 3' '--dedup exact'; do
     diff -r ref d
 done
 
-# If no other node begins, or the last one was killed, the job fails: its next attempt goes on. With --wait 0 it does not
-# stay. A signal ends the wait.
+# If no other node begins, or the last one was killed, the job fails, and its next attempt continues. With --wait 0 the
+# main node does not stay. A signal ends the wait.
 rm -rf ref d
 mkdir ref d
 tokmap pack -q $options -o ref/d in.jsonl

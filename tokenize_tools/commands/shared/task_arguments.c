@@ -6,9 +6,9 @@
  * not count where those of MPI exist. In an array of Slurm, a step of 4 processes has both SLURM_ARRAY_TASK_ID and
  * SLURM_PROCID: whether each element of the array has work of its own is for the user to say.
  *
- * torchrun numbers processes, too, in RANK, and is itself one of several processes that a step of Slurm, an indexed job,
- * or AWS Batch has started. If there are as many of these as it says that it has groups, all of them make one world, and
- * RANK is the number that counts. If not, each of them may have a world of its own, of which the user must choose.
+ * torchrun numbers processes, too, in RANK, and is itself one of several processes that a step of Slurm, an indexed
+ * job, or AWS Batch has started. If there are as many of these as it says that it has groups, they make one world
+ * together, and RANK is the number that counts. If not, each of them may have a world of its own: the user must choose.
  */
 #include "task_arguments.h"
 

@@ -422,8 +422,8 @@ void task_end_print(const struct task_end *end)
         cli_print("%s of other tasks %s missing; the task that finishes last names the shards of %s\n",
                   cli_counted(outcome->missing, "unit", a), outcome->missing == 1 ? "is" : "are", end->prefix);
     if (arguments->stays && !outcome->finished && (is_last || !outcome->left.missing))
-        cli_print("this is the main node, at whose end AWS Batch ends the others, and none of them works on it: run the "
-                  "job again (exit status %d)\n",
+        cli_print("this is the main node, at whose end AWS Batch ends the others, and none of them works on it: run "
+                  "the job again (exit status %d)\n",
                   CLI_AGAIN);
 }
 
