@@ -197,7 +197,8 @@ diff -r plain d
 
 # --status counts the stages before packing, too: here the second unit of a task cannot be read to its end.
 mkdir s
-{ cat a.jsonl a.jsonl; echo '{bad'; } >bad.jsonl
+awk 'BEGIN { for (i = 0; i < 900; i++) print "{\"text\":\"also " i % 400 "\"}" }' >also.jsonl
+{ cat a.jsonl a.jsonl also.jsonl; echo '{bad'; } >bad.jsonl
 bad()
 {
     tokmap pack -q -t bytes -o s/out --shard-tokens 50K --unit-bytes 500K --dedup exact --task $1 bad.jsonl 2>err
@@ -231,6 +232,66 @@ holds status 'pack: 1 of 2 units, '
 holds status "run the tasks again whose state is 'run again', when the others have ended"
 tokmap pack --status s/out --json >status
 equal "$(field status done) $(field status run_again) $(field status units_done) $(field status units_all)" '1 1 1 2'
-bad 0/2 # which is the last one
+# Of the unit, which has the lines from byte 500000 on, it counts documents that are dropped apart from those that are
+# kept, of each task and in the sums. The numbers are those of the report of all units, less those of the other one.
+awk '{ text = $0; sub(/,"n":[0-9]*}$/, "", text); if (at >= 500000) n[seen[text] ? "dropped" : "kept"]++
+    seen[text] = 1; at += length($0) + 1 } END { print n["kept"] + 0, n["dropped"] + 0, 0 }' bad.jsonl >wanted
+counts()
+{
+    echo "$(field status $1documents) $(field status $1dropped) $(field status $1skipped)"
+}
+equal "$(counts '')" "$(cat wanted)"
+equal "$(counts tasks.1.)" "$(cat wanted)"
+equal "$(counts tasks.0.)" '0 0 0'
+tokmap pack --status s/out >status
+dropped=$(cut -d ' ' -f 2 wanted)
+[ "$dropped" -gt 1000 ]
+equal "$(sed -n '/^1 of 2/p' status | tr -d , | tr -s ' ' | cut -d ' ' -f 1-9)" "1 of 2 done pack 1/1 $(cat wanted)"
+equal "$(sed -n '1p' status | tr -s ' ' | cut -d ' ' -f 5-8)" 'documents dropped skipped tokens'
+tr -d , <status >plain.status
+holds plain.status "documents $dropped dropped 0 skipped"
+tokmap pack -q -t bytes -o s/out --shard-tokens 50K --unit-bytes 500K --dedup exact --task 0/2 --json bad.jsonl >report
+awk '{ sub(/,"n":[0-9]*}$/, ""); dropped += seen[$0]++ > 0 } END { print dropped }' bad.jsonl >wanted
+equal "$(field report dropped.duplicates)" "$(cat wanted)"
 [ ! -e s/out.work ]
 rm s/out*
+
+# Excluded texts and near-duplicates are counted, too.
+for way in '--exclude-ngrams words.txt --exclude-words 2' '--dedup minhash --minhash-ngram 2'; do
+    options="--unit-bytes 8K $way"
+    inputs=also.jsonl
+    part s --task 0/2
+    part s --task 1/2
+    tokmap pack --status s/out --json >status
+    equal "$(field status tasks.1.stage) $(field status tasks.1.units_done)" 'pack 2'
+    awk -v way="$way" '{ text = $0; gsub(/[^0-9]/, "", text)
+        is_out = way ~ /words.txt/ ? text % 10 == 0 : seen[text]++
+        if (at >= 8000) n[is_out ? "dropped" : "kept"]++
+        at += length($0) + 1 } END { print n["kept"] + 0, n["dropped"] + 0 }' also.jsonl >wanted
+    equal "$(field status tasks.1.documents) $(field status tasks.1.dropped)" "$(cat wanted)"
+    rm -r s/out.work
+done
+
+# Apart from them it counts what is left out for other reasons, bad records and short texts, of a unit that is finished,
+# and of one that is not, because its last line cannot be read.
+for i in 1 2 3 4 5 6 7 8; do cat a.jsonl also.jsonl; done >long.jsonl
+{ printf '{bad\n{bad\n'; cat long.jsonl; } >left.jsonl
+{ cat long.jsonl; echo '{bad'; } >last.jsonl
+for file in left last; do
+    wanted=0
+    [ $file = left ] || wanted=1
+    [ $file = last ] || options='--on-error skip'
+    exits $wanted tokmap pack -q -t bytes -o s/out --shard-tokens 50K --unit-bytes 4M --min-tokens 20 -j 1 $options \
+        --task 0/2 also.jsonl $file.jsonl long.jsonl 2>err
+    tokmap pack --status s/out --json >status
+    equal "$(field status units_done) $(field status dropped)" "$((1 - wanted)) 0"
+    if [ $file = left ]; then
+        equal "$(field status documents) $(field status skipped)" '24000 8102'
+    else
+        [ "$(field status skipped)" -gt 1000 ]
+        [ "$(field status documents)" -gt 1000 ]
+    fi
+    rm -r s/out.work
+    options=
+done
+rm -f s/out*

@@ -286,7 +286,7 @@ exits 1 tokmap pack --status in >out 2>err
 holds err "no tasks work on 'in': it has no folder of unfinished work, and no shard, manifest, or split has this name"
 mkdir bare.work
 tokmap pack --status bare >out
-equal "$(cat out)" 'bare: no task has reported yet: bare.work is the work of a command without --task, or of tasks that have just begun'
+equal "$(cat out)" 'bare: no task has reported yet: bare.work is the work of a command without --task, of tasks that have just begun, or of tasks of another version of tokmap'
 exits 1 tokmap pack --status nothing >out 2>err
 holds err "no tasks work on 'nothing': it has no folder of unfinished work"
 [ ! -e w.work ]

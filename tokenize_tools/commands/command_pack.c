@@ -442,8 +442,9 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
             task_end_json(&end);
         else if (!packing->quiet)
             task_end_print(&end);
-        const int done = left->missing && left->stage != PACK_STAGE_MERGE ? CLI_AGAIN : CLI_DONE;
-        return cli_finish(program, listed ? done : CLI_FAILED);
+        const bool left_alone = packing->tasks.asked.stays && !packing->tasks.outcome.finished;
+        const bool again = left_alone || (left->missing && left->stage != PACK_STAGE_MERGE);
+        return cli_finish(program, !listed ? CLI_FAILED : again ? CLI_AGAIN : CLI_DONE);
     }
     const struct pack_report report = {.prefix = packing->prefix,
                                        .dry_run = packing->dry_run,

@@ -26,6 +26,7 @@
 
 #define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
 #define BUSY_TRIES 36000                  /* half an hour: it reads a part of each input */
+#define STAY_NS ((uint64_t)2000000000)    /* between two looks at the other tasks */
 #define LOCK_TRIES 20                     /* a second: another process has the lock of the output for a moment */
 
 struct tasks {
@@ -150,13 +151,25 @@ static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t 
     return skipped_items_load(tasks->skipped, kind, bytes, count, error);
 }
 
+/* Adds what a unit has become so far. */
+static void result_add(struct task_work *work, const struct pack_result *result)
+{
+    const struct corpus_counts *counts = &result->counts;
+    const uint64_t dropped = counts->left_out[CORPUS_REASON_DUPLICATE].records +
+                             counts->left_out[CORPUS_REASON_NEAR_DUPLICATE].records +
+                             counts->left_out[CORPUS_REASON_EXCLUDED].records;
+    work->documents += counts->documents;
+    work->tokens += result->tokens;
+    work->dropped += dropped;
+    work->skipped += counts->files_skipped + counts->records_skipped - dropped;
+}
+
 static void unit_progress(void *user, uint64_t stored_bytes)
 {
     struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
     struct task_work work = tasks->work;
-    work.documents += tasks->now->counts.documents;
-    work.tokens += tasks->now->tokens;
+    result_add(&work, tasks->now);
     work.bytes += min64(stored_bytes, tasks->options->units->list[tasks->unit].bytes);
     task_claim_report(tasks->claim, &work);
     if (pack->progress)
@@ -189,8 +202,7 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
 static void work_add(struct tasks *tasks, const struct pack_result *result)
 {
     tasks->work.units_done++;
-    tasks->work.documents += result->counts.documents;
-    tasks->work.tokens += result->tokens;
+    result_add(&tasks->work, result);
     tasks->work.bytes += tasks->options->units->list[tasks->unit].bytes;
     task_claim_report(tasks->claim, &tasks->work);
 }
@@ -805,6 +817,42 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     return status || early ? status : all_finish(tasks, result, error);
 }
 
+static enum tokmap_status sleep_a_while(const struct tasks *tasks, uint64_t ns, struct tokmap_error *error)
+{
+    const struct pack_options *pack = tasks->options->pack;
+    for (uint64_t slept = 0; slept < ns; slept += BUSY_WAIT_NS) {
+        if (pack->stop && pack->stop(pack->user))
+            return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        os_sleep_ns(BUSY_WAIT_NS);
+    }
+    return TOKMAP_OK;
+}
+
+/* The share is done. Stays until the others have finished the output, or none of them works on it. */
+static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    const char *prefix = options->pack->prefix;
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    struct task_watch watch = {.count = 0};
+    uint64_t last = os_clock_ns();
+    enum tokmap_status status = TOKMAP_OK;
+    while (!status) {
+        const bool works =
+            work_is_locked(prefix) ||
+            task_watch_look(&watch, tasks->folder, options->task, TASK_PACKS) != TASK_OTHERS_NONE;
+        last = works ? os_clock_ns() : last;
+        if (!outcome->finished) /* it sees what they have named before they were looked at */
+            (void)by_other(tasks, TOKMAP_OK);
+        if (outcome->finished || options->at_once || (!works && os_clock_ns() - last >= options->wait_ns))
+            break;
+        status = sleep_a_while(tasks, STAY_NS, error);
+    }
+    task_watch_free(&watch);
+    /* The last of them may have been killed before it named the shards. */
+    return status || outcome->finished || outcome->left.missing ? status : all_finish(tasks, result, error);
+}
+
 enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, struct pack_result *result,
                                   struct pack_tasks_outcome *outcome, struct tokmap_error *error)
 {
@@ -828,6 +876,9 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     const bool others = status != TOKMAP_OK; /* what is in the folder is not the work of this process */
     if (!status)
         status = work_do(&tasks, result, error);
+    const bool rests = outcome->left.missing && outcome->left.stage != PACK_STAGE_MERGE; /* the task runs again */
+    if (!status && options->stays && !options->finish && !rests)
+        status = others_await(&tasks, result, error);
     result->kept = status != TOKMAP_OK && !others && work_folder_exists(pack->prefix);
     result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);
     result->stream_before = result->counts.stream_bytes - min64(outcome->stream_now, result->counts.stream_bytes);

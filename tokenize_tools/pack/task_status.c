@@ -14,7 +14,7 @@
 #include "text/decimal.h"
 #include "text/path.h"
 
-#define HEAD "tokmap-task 3\n"
+#define HEAD "tokmap-task 4\n"
 #define NAME_FIRST "task-"
 #define NAME_MIDDLE "-of-"
 #define NAME_LAST ".status"
@@ -51,10 +51,11 @@ void task_status_write(const struct task_status *status, char *text)
         snprintf(body, sizeof body,
                  HEAD "task %" PRIu64 " %" PRIu64 "\ncounter %" PRIu64 "\nprocess %" PRIu64 " %.*s\nnonce %" PRIu64
                       "\nstate %d\nstage %d\nunits %" PRIu64 " %" PRIu64 " %" PRIu64 "\nwork %" PRIu64 " %" PRIu64
-                      " %" PRIu64 " %" PRIu64 "\nbefore %" PRIu64 "\ntime %" PRIu64 "\n",
+                      " %" PRIu64 " %" PRIu64 "\nout %" PRIu64 " %" PRIu64 "\nbefore %" PRIu64 "\ntime %" PRIu64 "\n",
                  status->task, status->tasks, status->counter, status->process, TASK_HOST_MOST - 1, status->host,
                  status->nonce, (int)status->state, (int)work->stage, work->units, work->units_done, work->units_all,
-                 work->documents, work->tokens, work->bytes, work->bytes_all, work->bytes_before, status->milliseconds);
+                 work->documents, work->tokens, work->bytes, work->bytes_all, work->dropped, work->skipped,
+                 work->bytes_before, status->milliseconds);
     assert(count > 0 && (size_t)count + sizeof line < TASK_STATUS_BYTES);
     const int last = snprintf(line, sizeof line, "hash %016" PRIx64 "\n", hash64(body, (size_t)count));
     memcpy(text, body, (size_t)count);
@@ -85,7 +86,7 @@ static bool line_end(const char **at)
 bool task_status_read(struct task_status *status, const char *text, size_t bytes)
 {
     char copy[TASK_STATUS_BYTES + 1], hash[32];
-    uint64_t task[2], state, stage, units[3], work[4];
+    uint64_t task[2], state, stage, units[3], work[4], out[2];
     if (bytes > TASK_STATUS_BYTES)
         return false;
     memcpy(copy, text, bytes);
@@ -106,7 +107,8 @@ bool task_status_read(struct task_status *status, const char *text, size_t bytes
     if (!line_end(&at) || !line_read(&at, "nonce", &status->nonce, 1) || !line_end(&at) ||
         !line_read(&at, "state", &state, 1) || !line_end(&at) || !line_read(&at, "stage", &stage, 1) ||
         !line_end(&at) || !line_read(&at, "units", units, 3) || !line_end(&at) || !line_read(&at, "work", work, 4) ||
-        !line_end(&at) || !line_read(&at, "before", &status->work.bytes_before, 1) || !line_end(&at) ||
+        !line_end(&at) || !line_read(&at, "out", out, 2) || !line_end(&at) ||
+        !line_read(&at, "before", &status->work.bytes_before, 1) || !line_end(&at) ||
         !line_read(&at, "time", &status->milliseconds, 1) || !line_end(&at))
         return false;
     (void)snprintf(hash, sizeof hash, "hash %016" PRIx64 "\n", hash64(copy, (size_t)(at - copy)));
@@ -124,6 +126,8 @@ bool task_status_read(struct task_status *status, const char *text, size_t bytes
     status->work.tokens = work[1];
     status->work.bytes = work[2];
     status->work.bytes_all = work[3];
+    status->work.dropped = out[0];
+    status->work.skipped = out[1];
     return true;
 }
 

@@ -4,7 +4,7 @@
  * Task i of n writes NAME.work/task-I-of-N.status, in place, every 2 seconds with a counter that is one larger each
  * time. The file is text of TASK_STATUS_BYTES bytes:
  *
- *     tokmap-task 3           the version
+ *     tokmap-task 4           the version; a file of another one is as if it were not there
  *     task 2 7                its number, and of how many
  *     counter 31
  *     process 4711 node17     id and host
@@ -15,6 +15,8 @@
  *                             portions; while merging: its shards; the third number is then 0
  *     work 120 9000 700 100   documents, tokens, and stored bytes that are done, and the stored bytes of its units;
  *                             while comparing or cutting: bytes of keys; while merging: bytes of tokens
+ *     out 12 3                documents that were dropped (drop_filter.h), and records and files that were left out for
+ *                             other reasons, while packing or sorting
  *     before 200              the bytes that were done when the process began with the stage
  *     time 12345              milliseconds since then
  *     hash 0123456789abcdef   XXH3-64 of the lines before
@@ -49,6 +51,7 @@ struct task_work {
     enum task_stage stage;
     uint64_t units, units_done, units_all; /* units_all: of all tasks; 0 in stages whose parts are no units */
     uint64_t documents, tokens, bytes, bytes_all;
+    uint64_t dropped, skipped; /* documents that are dropped; records and files that are left out for other reasons */
     uint64_t bytes_before;
 };
 

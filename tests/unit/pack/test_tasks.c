@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "common/hash.h"
 #include "corpus/corpus_range.h"
 #include "pack/pack_units.h"
 #include "pack/task_status.h"
@@ -135,6 +136,15 @@ static void test_borders(void **unused)
     free(text);
 }
 
+/* Corrects the last line of a status text. */
+static void hash_correct(char *text, size_t used)
+{
+    char line[32];
+    const size_t bytes = strlen("hash 0123456789abcdef\n");
+    (void)snprintf(line, sizeof line, "hash %016llx\n", (unsigned long long)hash64(text, used - bytes));
+    memcpy(text + used - bytes, line, bytes);
+}
+
 static void test_status_text(void **unused)
 {
     (void)unused;
@@ -146,7 +156,7 @@ static void test_status_text(void **unused)
                                  .process = most,
                                  .nonce = most,
                                  .state = TASK_FAILED,
-                                 .work = {TASK_COMPARES, most, 5, most, most, most, most, most, most},
+                                 .work = {TASK_COMPARES, most, 5, most, most, most, most, most, 12, 3, most},
                                  .milliseconds = most};
     struct task_status read;
     memset(status.host, 'h', sizeof status.host - 1);
@@ -166,6 +176,18 @@ static void test_status_text(void **unused)
         assert_false(task_status_read(&read, damaged, sizeof damaged));
         assert_false(task_status_read(&read, text, i));
     }
+    assert_non_null(memmem(text, used, "\nout 12 3\n", strlen("\nout 12 3\n")));
+    /* A file of another version is not read, whatever its lines are. */
+    memcpy(damaged, text, sizeof damaged);
+    for (char version = '0'; version <= '9'; version++) {
+        damaged[strlen("tokmap-task ")] = version;
+        hash_correct(damaged, used);
+        assert_int_equal(task_status_read(&read, damaged, sizeof damaged), version == '4');
+    }
+    status.work.dropped = status.work.skipped = most; /* the longest text there can be */
+    task_status_write(&status, text);
+    assert_true(task_status_read(&read, text, sizeof text));
+    assert_memory_equal(&read.work, &status.work, sizeof read.work);
     status.task = 7; /* not below 7 */
     task_status_write(&status, text);
     assert_false(task_status_read(&read, text, sizeof text));
@@ -202,6 +224,18 @@ static void test_claim(void **unused)
     task_claim_end(claim, TASK_DONE);
     assert_int_equal(task_claim_take(&second, "claims", 1, 3, NULL, NULL, &error), TOKMAP_OK);
     task_claim_end(second, TASK_DONE);
+    /* The file of another version is not listed, and a task that has the number replaces it. */
+    file_write_text("claims/task-2-of-3.status", "tokmap-task 3\ntask 2 3\n");
+    assert_int_equal(task_status_list("claims", true, &tasks, &count, NULL), TOKMAP_OK);
+    assert_int_equal(count, 1);
+    free(tasks);
+    assert_int_equal(task_claim_take(&second, "claims", 2, 3, NULL, NULL, &error), TOKMAP_OK);
+    task_claim_end(second, TASK_DONE);
+    assert_int_equal(task_status_list("claims", true, &tasks, &count, NULL), TOKMAP_OK);
+    assert_int_equal(count, 2);
+    assert_int_equal(tasks[1].task, 2);
+    free(tasks);
+    assert_int_equal(unlink("claims/task-2-of-3.status"), 0);
     assert_int_equal(task_status_list("claims", true, &tasks, &count, NULL), TOKMAP_OK);
     assert_int_equal(count, 1);
     assert_int_equal(tasks[0].state, TASK_DONE);

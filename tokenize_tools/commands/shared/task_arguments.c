@@ -5,6 +5,10 @@
  * SLURM_PROCID of the daemon that started it, which is the same for all processes of a machine. So Slurm's numbers do
  * not count where those of MPI exist. In an array of Slurm, a step of 4 processes has both SLURM_ARRAY_TASK_ID and
  * SLURM_PROCID: whether each element of the array has work of its own is for the user to say.
+ *
+ * torchrun numbers processes, too, in RANK, and is itself one of several processes that a step of Slurm, an indexed
+ * job, or AWS Batch has started. If there are as many of these as it says that it has groups, they make one world
+ * together, and RANK is the number that counts. If not, each of them may have a world of its own: the user must choose.
  */
 #include "task_arguments.h"
 
@@ -20,7 +24,7 @@
 #define WAIT_TOGETHER 600 /* seconds: what starts all processes at once also ends them */
 #define WAIT_APART 60
 
-enum scheduler { SLURM_ARRAY, SLURM_STEP, OPEN_MPI, PMI, PMIX, KUBERNETES, AWS_BATCH, TORCH, SCHEDULERS };
+enum scheduler { SLURM_ARRAY, SLURM_STEP, OPEN_MPI, PMI, PMIX, KUBERNETES, AWS_ARRAY, AWS_NODES, TORCH, SCHEDULERS };
 
 static const struct {
     const char *number, *count; /* count NULL: TOKMAP_TASKS */
@@ -33,8 +37,10 @@ static const struct {
     [PMI] = {"PMI_RANK", "PMI_SIZE", "PMI_RANK and PMI_SIZE", false},
     [PMIX] = {"PMIX_RANK", NULL, "PMIX_RANK and " TASKS_VARIABLE, false},
     [KUBERNETES] = {"JOB_COMPLETION_INDEX", NULL, "JOB_COMPLETION_INDEX and " TASKS_VARIABLE, true},
-    [AWS_BATCH] = {"AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "AWS_BATCH_JOB_ARRAY_INDEX and _SIZE",
+    [AWS_ARRAY] = {"AWS_BATCH_JOB_ARRAY_INDEX", "AWS_BATCH_JOB_ARRAY_SIZE", "AWS_BATCH_JOB_ARRAY_INDEX and _SIZE",
                    true},
+    [AWS_NODES] = {"AWS_BATCH_JOB_NODE_INDEX", "AWS_BATCH_JOB_NUM_NODES",
+                   "AWS_BATCH_JOB_NODE_INDEX and AWS_BATCH_JOB_NUM_NODES", false},
     [TORCH] = {"RANK", "WORLD_SIZE", "RANK and WORLD_SIZE", false},
 };
 
@@ -100,16 +106,36 @@ static int scheduler_read(const struct cli_command *command, enum scheduler sche
     return status ? status : number_read(command, count, &found->tasks);
 }
 
+/* How many processes of torchrun together have numbered the processes of this world; 0 if it is not torchrun that did,
+ * or an old one, which does not say. */
+static uint64_t torchrun_groups(void)
+{
+    const char *text = variable("TORCHELASTIC_RUN_ID") ? variable("GROUP_WORLD_SIZE") : NULL;
+    uint64_t groups;
+    return text && decimal_parse(text, strlen(text), &groups) ? groups : 0;
+}
+
 /* Leaves out what says nothing beside other variables. */
 static void found_reduce(struct found found[SCHEDULERS])
 {
     size_t several = 0;
     if (found[OPEN_MPI].there || found[PMI].there)
-        found[SLURM_STEP].there = false;
+        found[SLURM_STEP].there = found[AWS_NODES].there = false;
+    const uint64_t groups = found[TORCH].there ? torchrun_groups() : 0;
+    for (int i = 0; i < TORCH && groups; i++)
+        if (i != SLURM_ARRAY && i != AWS_ARRAY && found[i].tasks == groups)
+            found[i].there = false;
     for (int i = 0; i < SCHEDULERS; i++)
         several += found[i].there && found[i].tasks > 1;
     for (int i = 0; i < SCHEDULERS && several; i++)
         found[i].there = found[i].there && found[i].tasks > 1;
+}
+
+/* Whether this is the main node of a job of AWS Batch, which ends all other nodes when this one ends. */
+static bool is_main_node(void)
+{
+    const char *own = variable(variables[AWS_NODES].number), *main_node = variable("AWS_BATCH_JOB_MAIN_NODE_INDEX");
+    return own && main_node && !strcmp(own, main_node);
 }
 
 static int environment_read(const struct cli_command *command, struct task_arguments *arguments)
@@ -134,7 +160,7 @@ static int environment_read(const struct cli_command *command, struct task_argum
         return cli_misused(
             command, "--task auto: no variable has a number for this process (SLURM_ARRAY_TASK_ID, SLURM_PROCID in a "
                      "step of srun, OMPI_COMM_WORLD_RANK, PMI_RANK, PMIX_RANK, JOB_COMPLETION_INDEX, "
-                     "AWS_BATCH_JOB_ARRAY_INDEX, RANK with WORLD_SIZE); use --task I/N");
+                     "AWS_BATCH_JOB_ARRAY_INDEX, AWS_BATCH_JOB_NODE_INDEX, RANK with WORLD_SIZE); use --task I/N");
     if (other >= 0)
         return cli_misused(command,
                            "--task auto: variables disagree: %s say task %" PRIu64 " of %" PRIu64
@@ -144,6 +170,7 @@ static int environment_read(const struct cli_command *command, struct task_argum
     arguments->task = found[chosen].task;
     arguments->tasks = found[chosen].tasks;
     arguments->variables = variables[chosen].both;
+    arguments->stays = is_main_node();
     if (!arguments->wait_given)
         arguments->wait_seconds = variables[chosen].apart ? WAIT_APART : WAIT_TOGETHER;
     return 0;

@@ -24,6 +24,7 @@ struct task_arguments {
     bool given; /* --task or --finish */
     uint64_t task, tasks;
     const char *variables; /* from which they come; NULL: from --task */
+    bool stays;            /* as in pack_tasks.h */
 };
 
 #define TASK_ARGUMENTS_INIT                                                                                            \
@@ -35,7 +36,7 @@ struct task_arguments {
 #define TASK_OPTIONS(arguments)                                                                                        \
     {0, "task", CLI_TEXT, &(arguments).task_text, NULL, "I/N|auto",                                                    \
      "with --shard-tokens: be one of N processes, numbered from 0, that make the output together; auto: take the "     \
-     "numbers from the environment of Slurm, MPI, Kubernetes (with TOKMAP_TASKS), or AWS Batch", NULL},                \
+     "numbers from the environment of Slurm, MPI, Kubernetes (with TOKMAP_TASKS), AWS Batch, or torchrun", NULL},      \
     {0, "finish", CLI_FLAG, &(arguments).finish, NULL, NULL,                                                           \
      "only give the shards of all tasks their names, which otherwise the last task does; fails and names what is "     \
      "missing", NULL},                                                                                                 \

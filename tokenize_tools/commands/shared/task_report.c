@@ -19,7 +19,7 @@ static const char *const stages[TASK_STAGES] = {"scan", "compare", "pack", "sort
 struct sum {
     enum task_stage stage;
     uint64_t working, done, again, failed, stopped, absent, behind; /* behind: tasks that have not begun the stage */
-    uint64_t units, units_done, units_all, documents, tokens, bytes, bytes_all;
+    uint64_t units, units_done, units_all, documents, dropped, skipped, tokens, bytes, bytes_all;
     double rate, left; /* bytes a second; seconds. left is negative if unknown */
 };
 
@@ -78,6 +78,8 @@ static void sum_make(struct sum *sum, const struct task_status *tasks, size_t co
         sum->units_done += task->work.units_done;
         sum->units_all = task->work.units_all > sum->units_all ? task->work.units_all : sum->units_all;
         sum->documents += task->work.documents;
+        sum->dropped += task->work.dropped;
+        sum->skipped += task->work.skipped;
         sum->tokens += task->work.tokens;
         sum->bytes += task->work.bytes;
         sum->bytes_all += task->work.bytes_all;
@@ -108,18 +110,18 @@ static const char *const next[TASK_STAGES] = {"the keys are compared, and then t
 
 static void tasks_print(const char *prefix, const struct task_status *tasks, size_t count, const struct sum *sum)
 {
-    static const bool right[] = {false, false, false, true, true, true, true, true, true, false};
-    static const char *const head[] = {"task",   "state", "stage",    "units", "documents",
-                                       "tokens", "bytes", "a second", "left",  "process"};
+    static const bool right[] = {false, false, false, true, true, true, true, true, true, true, true, false};
+    static const char *const head[] = {"task",    "state",  "stage", "units",    "documents", "dropped",
+                                       "skipped", "tokens", "bytes", "a second", "left",      "process"};
     if (!count) {
         cli_print(
-            "%s: no task has reported yet: %s.work is the work of a command without --task, or of tasks that have "
-            "just begun\n",
+            "%s: no task has reported yet: %s.work is the work of a command without --task, of tasks that have "
+            "just begun, or of tasks of another version of tokmap\n",
             prefix, prefix);
         return;
     }
-    struct cli_table *table = cli_table_new(10);
-    char a[32], b[32], c[32], d[32], e[32], name[64], units[64], process[TASK_HOST_MOST + 32];
+    struct cli_table *table = cli_table_new(12);
+    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], name[64], units[64], process[TASK_HOST_MOST + 32];
     cli_table_row(table, head);
     for (size_t i = 0; i < count; i++) {
         const struct task_status *task = &tasks[i];
@@ -133,6 +135,8 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
                                      stages[task->work.stage],
                                      units,
                                      cli_count(task->work.documents, a),
+                                     cli_count(task->work.dropped, f),
+                                     cli_count(task->work.skipped, g),
                                      cli_count(task->work.tokens, b),
                                      cli_bytes(task->work.bytes, c),
                                      moves ? cli_bytes((uint64_t)rate, d) : "",
@@ -149,7 +153,8 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
               sum->units_all ? sum->units_all : sum->units, files[sum->stage],
               !sum->units_all && (sum->absent || sum->behind) ? " of the tasks that have begun" : "");
     if (sum->stage == TASK_PACKS || sum->stage == TASK_SORTS)
-        cli_print("%s documents, %s tokens, ", cli_count(sum->documents, a), cli_count(sum->tokens, b));
+        cli_print("%s documents, %s dropped, %s skipped, %s tokens, ", cli_count(sum->documents, a),
+                  cli_count(sum->dropped, f), cli_count(sum->skipped, g), cli_count(sum->tokens, b));
     cli_print("%s of %s, %s a second, time left%s: %s\n", cli_bytes(sum->bytes, c), cli_bytes(sum->bytes_all, d),
               cli_bytes((uint64_t)sum->rate, e), next[sum->stage] ? " in this stage" : "", time_text(sum->left, name));
     if (next[sum->stage])
@@ -192,6 +197,8 @@ static void tasks_json(const char *prefix, bool complete, const struct task_stat
     else
         cli_json_null(&json, "units_all");
     cli_json_number(&json, "documents", sum->documents);
+    cli_json_number(&json, "dropped", sum->dropped);
+    cli_json_number(&json, "skipped", sum->skipped);
     cli_json_number(&json, "tokens", sum->tokens);
     cli_json_number(&json, "bytes", sum->bytes);
     cli_json_number(&json, "bytes_all", sum->bytes_all);
@@ -211,6 +218,8 @@ static void tasks_json(const char *prefix, bool complete, const struct task_stat
         cli_json_number(&json, "units", task->work.units);
         cli_json_number(&json, "units_done", task->work.units_done);
         cli_json_number(&json, "documents", task->work.documents);
+        cli_json_number(&json, "dropped", task->work.dropped);
+        cli_json_number(&json, "skipped", task->work.skipped);
         cli_json_number(&json, "tokens", task->work.tokens);
         cli_json_number(&json, "bytes", task->work.bytes);
         cli_json_number(&json, "bytes_all", task->work.bytes_all);
@@ -412,6 +421,10 @@ void task_end_print(const struct task_end *end)
     else
         cli_print("%s of other tasks %s missing; the task that finishes last names the shards of %s\n",
                   cli_counted(outcome->missing, "unit", a), outcome->missing == 1 ? "is" : "are", end->prefix);
+    if (arguments->stays && !outcome->finished && (is_last || !outcome->left.missing))
+        cli_print("this is the main node, at whose end AWS Batch ends the others, and none of them works on it: run "
+                  "the job again (exit status %d)\n",
+                  CLI_AGAIN);
 }
 
 void task_end_json(const struct task_end *end)

@@ -1,0 +1,53 @@
+# Every member of the JSON objects that `tokmap pack` prints is in its manual page: those that the sources name, and
+# those of reports that are printed here.
+. "$TOKMAP_CLI/helpers.sh"
+need python3 awk
+page=$TOKMAP_TREE/tokenize_tools/man/tokmap-pack.1
+shared=$TOKMAP_TREE/tokenize_tools/commands/shared
+[ -f "$page" ] && [ -f "$shared/pack_report.c" ] || skip "the sources are not here"
+# The words of .Va: the names of members, and of nothing else.
+sed -n 's/^\.Va //p' "$page" | tr -s ' ,;.()' '\n' | sort -u >page
+for file in pack_report task_report drop_arguments skip_report document_lengths also_arguments; do
+    from=1
+    [ $file != document_lengths ] || from='/^void lengths_json/' # other commands print the rest
+    sed -n "$from"',$s/.*cli_json_[a-z]*(&\{0,1\}json, "\([a-z0-9_]*\)".*/\1/p' "$shared/$file.c" >of
+    [ -s of ] || { echo "FAULT: no member in $file.c" >&2; exit 1; }
+    cat of
+done | sort -u >sources
+sed -n 's/^    X([A-Z_]*, "\([a-z_]*\)", ".*/\1/p' "$TOKMAP_TREE/tokenize_tools/corpus/corpus_batch.h" >reasons
+[ "$(wc -l <reasons)" -ge 17 ]
+sed -n 's/.*{CORPUS_[A-Z]*, "\([a-z]*\)", ".*/\1/p' "$shared/pack_report.c" >formats
+[ "$(wc -l <formats)" -ge 8 ]
+
+awk 'BEGIN { for (i = 0; i < 900; i++) printf "{\"text\": \"document %d with words\", \"n\": 1}\n", i % 500 }' >in.jsonl
+echo 'document 7' >words.txt
+{ echo '{bad'; cat in.jsonl; } >bad.jsonl
+printf '{"ids": [1, 2, 3], "mask": [1, 1, 0]}\n' >ids.jsonl
+set -- --shard-tokens 5k --dedup exact --exclude-ngrams words.txt --exclude-words 2
+tokmap pack --json "$@" --columns n --split train=0.9,val=0.1 --on-error skip --seal --also llmc -o a bad.jsonl >1 2>err
+tokmap pack --json --dry-run in.jsonl >2
+tokmap pack --json --ids-field ids --mask-field mask --vocab-size 10 --no-eod -o c ids.jsonl >3
+exits 3 tokmap pack --json "$@" --unit-bytes 9k --task 0/2 -o d in.jsonl >4
+exits 3 env RANK=1 WORLD_SIZE=3 tokmap pack --json "$@" --unit-bytes 9k --task auto --wait 0 -o d in.jsonl >5
+tokmap pack --json --status d >6
+tokmap pack --json --shuffle 7 -o e in.jsonl >7
+python3 - 1 2 3 4 5 6 7 <<'END' | sort -u >printed
+import json, sys
+def names(value):
+    if isinstance(value, list):
+        for one in value:
+            names(one)
+    elif isinstance(value, dict):
+        for name, of in value.items():
+            print(name)
+            if name == "sets":  # which the user names, as columns
+                of = list(of.values())
+            if name != "columns":
+                names(of)
+for path in sys.argv[1:]:
+    names(json.load(open(path, "rb")))
+END
+[ "$(wc -l <printed)" -gt 80 ]
+sort -u sources reasons formats printed >members
+comm -23 members page >absent
+[ ! -s absent ] || { echo "FAULT: tokmap-pack.1 does not have these members of reports:" >&2; cat absent >&2; exit 1; }
