@@ -404,7 +404,8 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         } else if (!strcmp(path, "-")) {
             return not_twice(folder, path, error);
         } else if (remote_kind(path)) {
-            fact = (struct input_fact){inputs_bytes(inputs), inputs_tag(inputs)};
+            fact.bytes = inputs_bytes(inputs);
+            fact.hash = inputs_tag(inputs);
         } else if (output_names_have(&names, path) || output_names_older(options->name, path)) {
             continue; /* it changes while the work is done, and is never read */
         } else if (!content) {
