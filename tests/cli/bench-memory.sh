@@ -2,6 +2,7 @@
 # than the limit. Besides the limits, which a million documents are too few to reach, each way is within what it took
 # when this test was written, and some 32 bytes for each document.
 . "$TOKMAP_CLI/helpers.sh"
+[ -z "${SANITIZE:-}" ] || skip 'sanitizers need additional memory'
 
 export TMPDIR="$PWD"
 tokmap-bench pack --memory --tiny-documents 1M --text-bytes 400M --require held --json >rows 2>err ||

@@ -10,7 +10,8 @@ fi
 REFERENCE_FOLDER=venv-datatrove
 . tests/support/reference_venv.sh
 REFERENCE_PACKAGES=tests/reference/datatrove.txt
-reference_venv numpy datatrove.pipeline.dedup.minhash || { echo "1..0 # SKIP datatrove cannot be installed" && exit 77; }
+reference_venv numpy datatrove.pipeline.dedup.minhash ||
+    { echo "1..0 # SKIP datatrove cannot be installed" && exit 77; }
 TOKMAP_CLI=$TOP/tests/cli PATH=$TOKMAP_BIN:$PATH
 export TOKMAP_CLI PATH
 cd "$TMPDIR"
