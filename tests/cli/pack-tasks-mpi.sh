@@ -24,18 +24,18 @@ mpirun -n 3 sh ./one pack $options --task auto -o d/d in.jsonl </dev/null >out 2
 mpirun -n 3 tokmap pack $options --task auto -o d/d in.jsonl </dev/null
 diff -r ref d
 
-# It is killed when it has finished the first of its units, and has begun the second. If it was faster than whoever
-# kills it, the same is tried again.
-cat in.jsonl in.jsonl in.jsonl in.jsonl in.jsonl in.jsonl in.jsonl in.jsonl >long.jsonl
-units=15
-options="-q -j 1 --shard-tokens 20k --unit-bytes $(($(wc -c <long.jsonl) / units + 1))"
+# It is killed when it has finished the first of its two units, and has saved a part of the second, after some shards of
+# it. If it was faster than whoever kills it, the same is tried again.
+for i in 1 2 3 4 5 6 7 8; do cat in.jsonl in.jsonl in.jsonl in.jsonl in.jsonl in.jsonl in.jsonl; done >long.jsonl
+options="-q -j 1 --shard-tokens 60k --unit-bytes $(($(wc -c <long.jsonl) / 6 + 1))"
 rm -r ref
 mkdir ref
 tokmap pack $options -o ref/d long.jsonl
 cat >one <<'END'
 pid=$$
 [ "$OMPI_COMM_WORLD_RANK" != 1 ] || while kill -0 $pid 2>/dev/null; do
-    [ ! -e d/d.work/unit-000005.done ] || [ ! -e d/d.work/unit-000006.work/journal ] || kill -s KILL $pid
+    [ ! -e d/d.work/unit-000002.done ] || [ ! -e d/d.work/unit-000003.work/unit-000003-00009.bin.unit ] ||
+        kill -s KILL $pid
 done &
 exec tokmap "$@"
 END
@@ -49,12 +49,13 @@ while [ -z "$killed" ]; do
     status=0
     mpirun -n 3 sh ./one pack $options --checkpoint-seconds 0.001 --task auto -o d/d long.jsonl </dev/null >out 2>err ||
         status=$?
-    [ ! -e d/d.work/unit-000005.done ] || [ -e d/d.work/unit-000009.done ] || killed=1
+    [ ! -e d/d.work/unit-000002.done ] || [ -e d/d.work/unit-000003.done ] || killed=1
 done
 [ $status -ne 0 ]
 holds err 'exited on signal 9'
+[ -s d/d.work/unit-000003.work/journal ]
 [ ! -e d/d ]
 tokmap pack --status d/d --json >report
-equal "$(field report tasks.1.state) $(field report tasks.1.units)" 'stopped 5'
+equal "$(field report tasks.1.state) $(field report tasks.1.units)" 'stopped 2'
 mpirun -n 3 tokmap pack $options --checkpoint-seconds 0.001 --task auto -o d/d long.jsonl </dev/null
 diff -r ref d
