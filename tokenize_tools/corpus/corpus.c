@@ -26,7 +26,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus_internal.h"
-#include "corpus_issue.h"
 #include "parquet_documents.h"
 #include "remote_url.h"
 #include "stream.h"

@@ -155,14 +155,3 @@ void corpus_error_add_place(const struct corpus_batch *batch, uint64_t document,
     if (part->format != CORPUS_TEXT && part->format != CORPUS_PARQUET && source->line < UINT32_MAX)
         error->line = (uint32_t)source->line;
 }
-
-enum corpus_reason corpus_reason_of(enum tokmap_status status)
-{
-    if (status == TOKMAP_ERROR_UNSUPPORTED)
-        return CORPUS_REASON_FORMAT;
-    if (status == TOKMAP_ERROR_LIMIT)
-        return CORPUS_REASON_TOO_LONG;
-    if (status == TOKMAP_ERROR_TRUNCATED || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_MISMATCH)
-        return CORPUS_REASON_DAMAGED;
-    return CORPUS_REASON_UNREADABLE;
-}

@@ -13,7 +13,4 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
  * offset, which counts in the document's text and not in the file. document: an index below batch->document_count. */
 void corpus_error_add_place(const struct corpus_batch *batch, uint64_t document, struct tokmap_error *error);
 
-/* The class of a file that is left out because of an error. */
-enum corpus_reason corpus_reason_of(enum tokmap_status status);
-
 #endif
