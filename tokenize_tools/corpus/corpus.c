@@ -26,11 +26,12 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus_internal.h"
+#include "parquet_documents.h"
 #include "remote_url.h"
 #include "stream.h"
 
-#define READ_LEAST 4096                       /* bytes of free space that make a read worth its call */
-#define ITEMS_MOST 1024                       /* a batch with more parts or issues is complete */
+#define READ_LEAST 4096 /* bytes of free space that make a read worth its call */
+#define ITEMS_MOST 1024 /* a batch with more parts or issues is complete */
 #define BOM "\xef\xbb\xbf"
 
 enum tokmap_status corpus_open(struct corpus **corpus, const char *const *operands, size_t count,
@@ -108,18 +109,8 @@ static struct corpus_issue *issue_add(struct corpus *corpus, struct corpus_batch
     return issue->path ? issue : NULL;
 }
 
-static enum corpus_reason reason_of_status(enum tokmap_status status)
-{
-    if (status == TOKMAP_ERROR_UNSUPPORTED)
-        return CORPUS_REASON_FORMAT;
-    if (status == TOKMAP_ERROR_LIMIT)
-        return CORPUS_REASON_TOO_LONG;
-    if (status == TOKMAP_ERROR_TRUNCATED || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_MISMATCH)
-        return CORPUS_REASON_DAMAGED;
-    return CORPUS_REASON_UNREADABLE;
-}
-
-enum tokmap_status corpus_file_left_out(struct corpus *corpus, struct corpus_batch *batch, const char *path,
+/* Makes an issue of a file that is left out, or of the rest of one: of `skipped` bytes that have been read. */
+static enum tokmap_status file_left_out(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                         uint64_t skipped, enum corpus_reason reason, const struct tokmap_error *why,
                                         struct tokmap_error *error)
 {
@@ -138,16 +129,27 @@ enum tokmap_status corpus_file_left_out(struct corpus *corpus, struct corpus_bat
     return TOKMAP_OK;
 }
 
-enum tokmap_status corpus_file_failed(struct corpus *corpus, struct corpus_batch *batch, const char *path,
+/* The row groups that are read of the open file, or NULL if it is read whole. */
+static const struct corpus_range *own_groups(const struct corpus *corpus)
+{
+    return corpus->options.range.groups && corpus->inputs_begun == 1 ? &corpus->options.range : NULL;
+}
+
+/* Turns an error of a file into an issue. An interrupt or a lack of memory is not the file's fault, and is returned. So
+ * is any error of a feed, whatever options.skip is: its rest must not be left out; and that a file of which others read
+ * the rest cannot be read now, or is another one. */
+static enum tokmap_status file_failed(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                       uint64_t skipped, enum tokmap_status status, const struct tokmap_error *why,
                                       struct tokmap_error *error)
 {
-    if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY || stream_is_feed(corpus->stream)) {
+    const bool passing = status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_MISMATCH;
+    if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY || stream_is_feed(corpus->stream) ||
+        (own_groups(corpus) && (passing || !corpus->parquet))) {
         if (error)
             *error = *why;
         return status;
     }
-    return corpus_file_left_out(corpus, batch, path, skipped, reason_of_status(status), why, error);
+    return file_left_out(corpus, batch, path, skipped, corpus_reason_of(status), why, error);
 }
 
 /* ---- one file ---- */
@@ -157,7 +159,7 @@ static uint64_t current_limit(const struct corpus *corpus)
     return has_records(corpus) ? corpus->options.record_limit : corpus->options.document_limit;
 }
 
-void corpus_file_end(struct corpus *corpus, struct corpus_batch *batch)
+static void file_end(struct corpus *corpus, struct corpus_batch *batch)
 {
     uint64_t stored = stream_stored(corpus->stream);
     if (corpus->parquet) {
@@ -174,6 +176,79 @@ void corpus_file_end(struct corpus *corpus, struct corpus_batch *batch)
     corpus->carried = 0;
 }
 
+/* The rest of a Parquet file, or all of it, is left out because of an error. */
+static enum tokmap_status parquet_failed(struct corpus *corpus, struct corpus_batch *batch, uint64_t skipped,
+                                         enum tokmap_status status, const struct tokmap_error *why,
+                                         struct tokmap_error *error)
+{
+    const bool field = status == TOKMAP_ERROR_INPUT && !own_groups(corpus);
+    batch->counts.stream_bytes += skipped;
+    return field ? file_left_out(corpus, batch, corpus->path, skipped, CORPUS_REASON_FIELD, why, error)
+                 : file_failed(corpus, batch, corpus->path, skipped, status, why, error);
+}
+
+/* Opens the file, which the stream has open, as a Parquet file. */
+static enum tokmap_status parquet_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
+{
+    const struct corpus_options *options = &corpus->options;
+    const uint64_t bytes = stream_stat(corpus->stream)->bytes;
+    const bool regular = stream_is_regular(corpus->stream);
+    struct tokmap_error why;
+    corpus->format = CORPUS_PARQUET;
+    corpus->parquet_taken = corpus->parquet_runs = 0;
+    enum tokmap_status status = regular ? TOKMAP_OK : stream_parquet_refused(corpus->stream, &why);
+    stream_close(corpus->stream);
+    corpus->open = false;
+    if (status)
+        return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
+    status = parquet_open(&corpus->parquet, corpus->path, options, own_groups(corpus), &corpus->parquet_pool, &why);
+    corpus->open = !status;
+    if (!status)
+        return TOKMAP_OK;
+    batch->counts.stored_bytes += bytes;
+    corpus->finished_stored += bytes;
+    return parquet_failed(corpus, batch, bytes, status, &why, error);
+}
+
+/* Adds the next rows of a Parquet file to the batch, as a part. */
+static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
+                                       struct tokmap_error *error)
+{
+    struct tokmap_error why;
+    struct parquet_rows *rows;
+    const uint64_t rest = parquet_source_bytes(corpus->parquet) - corpus->parquet_taken;
+    enum tokmap_status status = parquet_source_next(corpus->parquet, &rows, &why);
+    if (status == TOKMAP_END) {
+        corpus_batch_count_file(batch, corpus->format);
+        batch->counts.stream_bytes += rest;
+        batch->counts.structure_bytes += rest;
+        file_end(corpus, batch);
+        return TOKMAP_OK;
+    }
+    if (status) {
+        status = parquet_failed(corpus, batch, rest, status, &why, error);
+        file_end(corpus, batch);
+        return status;
+    }
+    if (!corpus->batch_path)
+        corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
+    struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
+    if (!part) {
+        parquet_rows_free(rows);
+        return no_memory(error);
+    }
+    part->rows = rows;
+    part->path = corpus->batch_path;
+    part->input = corpus->inputs_begun - 1;
+    part->begin = part->end = batch->filled;
+    part->format = CORPUS_PARQUET;
+    corpus->parquet_taken += rows->stored_bytes;
+    corpus->parquet_runs++;
+    batch->counts.stream_bytes += rows->stored_bytes;
+    *full = true;
+    return TOKMAP_OK;
+}
+
 enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
                                      struct tokmap_error *error)
 {
@@ -183,7 +258,6 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
     if (!corpus->path)
         return no_memory(error);
     assert(!corpus->open && !corpus->carried);
-    const struct corpus_range *part = corpus_own_groups(corpus);
     corpus->format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, path, &why);
     if (!status && !remote_kind(path)) {
@@ -193,13 +267,11 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
             stream_close(corpus->stream);
         }
     }
-    if (status && part)
-        return corpus_groups_failed(status, &why, error);
     if (status)
-        return corpus_file_failed(corpus, batch, corpus->path, 0, status, &why, error);
+        return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
     if (corpus->format == CORPUS_AUTO)
         corpus->format = format_of_name(corpus->path);
-    if (part)
+    if (own_groups(corpus))
         corpus->format = CORPUS_PARQUET;
     else if (corpus->options.range.end && corpus->inputs_begun == 1)
         stream_end_at(corpus->stream, corpus->options.range.end);
@@ -212,7 +284,7 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
     corpus->line = 1;
     corpus->first_line = (struct first_line){0};
     if (corpus->format == CORPUS_PARQUET)
-        return corpus_parquet_begin(corpus, batch, error);
+        return parquet_begin(corpus, batch, error);
     /* Text that may have to be left out as a whole must be seen whole before any of it is used. */
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
     corpus->whole =
@@ -317,10 +389,10 @@ static enum tokmap_status file_read_end(struct corpus *corpus, struct corpus_bat
     enum tokmap_status status = TOKMAP_OK;
     if (corpus->format == CORPUS_WARC &&
         warc_end_judge(corpus->path, &corpus->seen_scan.warc, &judgment) == JUDGED_WRONG)
-        status = corpus_file_left_out(corpus, batch, corpus->path, 0, judgment.reason, &judgment.why, error);
+        status = file_left_out(corpus, batch, corpus->path, 0, judgment.reason, &judgment.why, error);
     else
         corpus_batch_count_file(batch, corpus->format);
-    corpus_file_end(corpus, batch);
+    file_end(corpus, batch);
     return status;
 }
 
@@ -369,14 +441,14 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
     corpus->scan = corpus->seen_scan;
     corpus->cut = corpus->scanned = 0;
     if (status) {
-        status = corpus_file_failed(corpus, batch, corpus->path, corpus->carried, status, &why, error);
-        corpus_file_end(corpus, batch);
+        status = file_failed(corpus, batch, corpus->path, corpus->carried, status, &why, error);
+        file_end(corpus, batch);
         return status;
     }
     if (end && !corpus->carried && records)
         return file_read_end(corpus, batch, error);
     if (end && !corpus->carried)
-        corpus_file_end(corpus, batch);
+        file_end(corpus, batch);
     return TOKMAP_OK;
 }
 
@@ -430,7 +502,7 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
     bytes = max64(bytes, have);
     batch->counts.stream_bytes += bytes - have;
     if (status) {
-        status = corpus_file_failed(corpus, batch, corpus->path, bytes, status, &why, error);
+        status = file_failed(corpus, batch, corpus->path, bytes, status, &why, error);
     } else {
         struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_ENCODING, corpus->path);
         if (!issue)
@@ -442,7 +514,7 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
         issue->is_file = true;
         corpus_batch_count_issue(batch, issue);
     }
-    corpus_file_end(corpus, batch);
+    file_end(corpus, batch);
     return status;
 }
 
@@ -637,10 +709,10 @@ static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batc
             return added;
         have -= cut;
     }
-    status = corpus_file_failed(corpus, batch, corpus->path, have, status, why, error);
+    status = file_failed(corpus, batch, corpus->path, have, status, why, error);
     if (!status && started)
         batch->issues[batch->issue_count - 1].fatal = true;
-    corpus_file_end(corpus, batch);
+    file_end(corpus, batch);
     return status;
 }
 
@@ -651,8 +723,8 @@ static enum tokmap_status file_refused(struct corpus *corpus, struct corpus_batc
 {
     const uint64_t stored = batch->counts.stored_bytes;
     const enum tokmap_status status =
-        corpus_file_left_out(corpus, batch, corpus->path, 0, judgment->reason, &judgment->why, error);
-    corpus_file_end(corpus, batch);
+        file_left_out(corpus, batch, corpus->path, 0, judgment->reason, &judgment->why, error);
+    file_end(corpus, batch);
     batch->counts.stream_bytes -= have;
     batch->counts.stored_bytes = stored;
     return status;
@@ -694,7 +766,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         batch->counts.stream_bytes += got;
         have += got;
         if (status && corpus->options.format == CORPUS_AUTO && stream_is_parquet(corpus->stream))
-            return corpus_parquet_begin(corpus, batch, error);
+            return parquet_begin(corpus, batch, error);
         if (status)
             return file_damaged(corpus, batch, have, status, &why, error);
         decision = READ_MORE;
@@ -744,7 +816,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
 enum tokmap_status corpus_file_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
                                     struct tokmap_error *error)
 {
-    return corpus->parquet ? corpus_parquet_read(corpus, batch, full, error) : file_read(corpus, batch, full, error);
+    return corpus->parquet ? parquet_read(corpus, batch, full, error) : file_read(corpus, batch, full, error);
 }
 
 /* States where the next batch begins. Before the format of an input is known, there is nothing to continue with. */
@@ -791,7 +863,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
             }
             status = corpus_file_read(corpus, batch, &full, error);
             if (corpus->done && corpus->open)
-                corpus_file_end(corpus, batch);
+                file_end(corpus, batch);
             continue;
         }
         if (batch->filled * 2 > usual || batch->part_count > ITEMS_MOST || batch->issue_count > ITEMS_MOST)
@@ -806,7 +878,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         if (found == TOKMAP_END)
             corpus->done = true;
         else if (found)
-            status = corpus_file_failed(corpus, batch, why.path, 0, found, &why, error);
+            status = file_failed(corpus, batch, why.path, 0, found, &why, error);
         else
             status = corpus_file_begin(corpus, batch, path, error);
     }

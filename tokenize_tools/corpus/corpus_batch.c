@@ -290,3 +290,14 @@ const char *corpus_batch_add_path(struct corpus_batch *batch, const char *path)
     *element = strdup(path);
     return *element;
 }
+
+enum corpus_reason corpus_reason_of(enum tokmap_status status)
+{
+    if (status == TOKMAP_ERROR_UNSUPPORTED)
+        return CORPUS_REASON_FORMAT;
+    if (status == TOKMAP_ERROR_LIMIT)
+        return CORPUS_REASON_TOO_LONG;
+    if (status == TOKMAP_ERROR_TRUNCATED || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_MISMATCH)
+        return CORPUS_REASON_DAMAGED;
+    return CORPUS_REASON_UNREADABLE;
+}

@@ -102,6 +102,8 @@ enum corpus_reason {
 /* The word for JSON ("too_long"), and the words for people ("longer than the limit"). Both are static. */
 const char *corpus_reason_word(enum corpus_reason reason);
 const char *corpus_reason_text(enum corpus_reason reason);
+/* Why a file is left out that cannot be read because of an error. */
+enum corpus_reason corpus_reason_of(enum tokmap_status status);
 
 /* Input that is left out, or that ends the work. */
 struct corpus_issue {

@@ -1,4 +1,4 @@
-/* corpus_internal.h - the state of the reader of the inputs, for corpus.c, corpus_parquet.c, and corpus_resume.c. */
+/* corpus_internal.h - the state of the reader of the inputs, for corpus.c and corpus_resume.c. */
 #ifndef TOKMAP_CORPUS_CORPUS_INTERNAL_H
 #define TOKMAP_CORPUS_CORPUS_INTERNAL_H
 
@@ -55,31 +55,5 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
  * of corpus_next(). */
 enum tokmap_status corpus_file_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
                                     struct tokmap_error *error);
-
-/* Makes an issue of a file that is left out, or of the rest of one: of `skipped` bytes that have been read. Statuses:
- * OK, ERROR_MEMORY. */
-enum tokmap_status corpus_file_left_out(struct corpus *corpus, struct corpus_batch *batch, const char *path,
-                                        uint64_t skipped, enum corpus_reason reason, const struct tokmap_error *why,
-                                        struct tokmap_error *error);
-/* Turns an error of a file into an issue. An interrupt or a lack of memory is not the file's fault, and is returned. So
- * is any error of a feed, whatever options.skip is: its rest must not be left out. */
-enum tokmap_status corpus_file_failed(struct corpus *corpus, struct corpus_batch *batch, const char *path,
-                                      uint64_t skipped, enum tokmap_status status, const struct tokmap_error *why,
-                                      struct tokmap_error *error);
-/* Closes the open input, and counts it as stored. */
-void corpus_file_end(struct corpus *corpus, struct corpus_batch *batch);
-
-/* The row groups that are read of the open file, or NULL if it is read whole. */
-const struct corpus_range *corpus_own_groups(const struct corpus *corpus);
-/* A file of which others read the rest cannot be left out, if it cannot be read now or is another one: returns the
- * error. */
-enum tokmap_status corpus_groups_failed(enum tokmap_status status, const struct tokmap_error *why,
-                                        struct tokmap_error *error);
-/* Opens the file, which the stream has open, as a Parquet file. Statuses: those of corpus_file_begin(), and for a part
- * those of parquet_open(). */
-enum tokmap_status corpus_parquet_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error);
-/* Adds the next rows of a Parquet file to the batch, as a part. */
-enum tokmap_status corpus_parquet_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
-                                       struct tokmap_error *error);
 
 #endif

@@ -21,7 +21,7 @@
 #define DOCUMENTS 20000
 #define FAR 3000 /* some documents are those so far before them */
 #define WORDS 12
-#define DAMAGED (64 << 10) /* behind the first piece of which the journal has a hash, and in the first batch */
+#define DAMAGED (64 << 10) /* after the first piece of which the journal has a hash, and in the first batch */
 
 /* Where the pack is stopped: after so many batches are scanned, or packed, or when so many tokens are merged. */
 enum moment { SCANNING, PACKING, MERGING };
