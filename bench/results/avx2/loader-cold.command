@@ -1,0 +1,1 @@
+tokmap-bench loader --cold build/measure/tokmap-measure-1g
