@@ -482,8 +482,8 @@ static bool keeps(struct bpe_state *state, const struct bpe_pending *pending)
     return known;
 }
 
-/* Counts the pieces since the last call, and those of them that no cache held. Pending pieces count as such; if some
- * turn out to be the same or to be in a cache after all, the next count is lower by as many. */
+/* Counts the pieces since the last call, and those of them that no cache held. Pending pieces count among these; if
+ * some of them turn out to be equal, or to be in a cache after all, the next count is lower by as many. */
 static void strange_count(struct bpe_state *state)
 {
     const uint64_t strangers = state->counts.merged + state->pending_count;

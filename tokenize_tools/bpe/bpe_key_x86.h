@@ -5,8 +5,9 @@
 #define TOKMAP_BPE_BPE_KEY_X86_H
 
 #include <immintrin.h>
+#include <stdint.h>
 
-#include "bpe_encode.h"
+#include "platform/table_key.h"
 
 /* One row of 32 bytes for each length, and row 16 for all pieces longer than a key: a mask of the bytes that belong to
  * the key, then the key's last byte, the length. Longer pieces get 255 there, which no entry has. */
