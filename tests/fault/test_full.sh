@@ -2,7 +2,7 @@
 # test_full.sh: a disk that fills and stays full while `tokmap pack` works: from one call on, everything that needs room
 # for data or a name fails with ENOSPC. The command says so and what to do, or had all it needs; of an old shard, the
 # old one or the new one is there; and the next process with the same command ends with the bytes of undisturbed work.
-# Each sweep takes about 24 calls, and the commit chooses which ones; FAULT_ALL=1 takes all. common.sh prepares the
+# Each sweep takes about 12 calls, and the commit chooses which ones; FAULT_ALL=1 takes all. common.sh prepares the
 # inputs.
 . tests/fault/common.sh
 
@@ -23,7 +23,7 @@ full_sweep() {
     INJECT_KIND=full INJECT_NUMBER=1000000000 INJECT_COUNT=count LD_PRELOAD=$inject $attempt >out 2>err </dev/null ||
         echo "not ok - $scenario: fails without a fault"
     calls=$(cat count)
-    stride=$((calls / 24 + 1))
+    stride=$((calls / 12 + 1))
     [ -z "${FAULT_ALL:-}" ] || stride=1
     number=$((1 + commit % stride))
     problems=0
