@@ -101,6 +101,17 @@ attempt_fault() {
     return 0
 }
 
+# next_process: runs the attempt again, without a fault. It ends the work, or sees that the work was complete.
+next_process() {
+    again=0
+    $attempt >out 2>err </dev/null || again=$?
+    case $again in
+    0) ;;
+    1) grep -q 'already exists' err || bad "the next process fails" ;;
+    *) bad "the next process ends with $again" ;;
+    esac
+}
+
 # count_calls ATTEMPT...: sets number to the first call that is made to fail, and calls to how many there are. Unless
 # FAULT_ALL=1, next_call takes every ninth call of those before the last 40, or every third one of kind `kill`. The
 # commit chooses which ones, so that nine commits may cover all of them.

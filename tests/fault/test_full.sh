@@ -58,13 +58,7 @@ check_full() {
         grep -q 'free space' err || bad "the message does not say what to do"
     fi
     [ -z "$old" ] || is_shard d/new "$old" || is_shard d/new ref/new || bad "neither the old nor the new shard"
-    again=0
-    $attempt >out 2>err </dev/null || again=$?
-    case $again in
-    0) ;;
-    1) grep -q 'already exists' err || bad "the next process fails" ;;
-    *) bad "the next process ends with $again" ;;
-    esac
+    next_process
     whole only || bad "the next process leaves another output: $(ls -A d | tr '\n' ' ')"
 }
 

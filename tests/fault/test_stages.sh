@@ -95,13 +95,7 @@ for sweep in kill system fsync rename near shuffle-kill shuffle-system shuffle-f
         count=$((count + 1))
         [ $status != 0 ] || whole || bad "exit 0, but the output is wrong"
         [ ! -e d/new ] || [ -e $listed ] || bad "shards without their list"
-        again=0
-        $attempt >out 2>err || again=$?
-        case $again in
-        0) ;;
-        1) grep -q 'already exists' err || bad "the next process fails" ;;
-        *) bad "the next process ends with $again" ;;
-        esac
+        next_process
         whole only || bad "the next process leaves another output: $(ls d | tr '\n' ' ')"
         number=$((number + stride))
     done

@@ -56,13 +56,7 @@ for sweep in kill system open fstat fsync; do
             continue
         fi
         [ $status != 0 ] || whole || bad "exit 0, but the output is wrong"
-        again=0
-        $attempt >out 2>err || again=$?
-        case $again in
-        0) ;;
-        1) grep -q 'already exists' err || bad "the next process fails" ;;
-        *) bad "the next process ends with $again" ;;
-        esac
+        next_process
         whole only || bad "the next process leaves another output: $(ls d | tr '\n' ' ')"
         number=$((number + stride))
     done

@@ -88,13 +88,7 @@ while [ $problems -lt 5 ]; do
     attempt_fault || break
     count=$((count + 1))
     [ $status != 0 ] || [ ! -e d/new.work ] || bad "exit 0, but the work is not complete"
-    again=0
-    $attempt >out 2>err || again=$?
-    case $again in
-    0) ;;
-    1) grep -q 'already exists' err || bad "the next process fails" ;;
-    *) bad "the next process ends with $again" ;;
-    esac
+    next_process
     [ "$(ls d | tr '\n' ' ')" = "$(ls alone alone[-.]* | sed 's/^alone/new/' | LC_ALL=C sort | tr '\n' ' ')" ] ||
         bad "the next process leaves $(ls d | tr '\n' ' ')"
     for file in alone-* alone.dropped; do cmp -s $file "d/new${file#alone}" || bad "another $file"; done
