@@ -8,6 +8,8 @@
 
 #include "scanner_classify.h"
 
+#include "common/bytes.h"
+
 const uint8_t scan_pair_leads[SCAN_PAIRS] = {0xE4, 0xE9, 0xEA, 0xED};
 const uint8_t scan_row_bytes[SCAN_ROWS][2] = {{0xE2, 0x80}, {0xE3, 0x80}, {0xE3, 0x81},
                                               {0xE3, 0x82}, {0xE3, 0x83}, {0xEF, 0xBC}};
@@ -137,15 +139,83 @@ static uint8_t pair_bits(const struct scan_tables *tables, uint32_t lead, uint32
     return 128 | row[0];
 }
 
+/* Returns the length of the run of equal classes from entry `at` on, where entry 0 follows entry 63. */
+static uint32_t run_at(const uint8_t classes[64], uint32_t at)
+{
+    uint32_t run = 0;
+    while (run < 64 && classes[at] && classes[(at + run) % 64] == classes[at])
+        run++;
+    return run;
+}
+
+/* Makes the `count` entries from `at` on run r of beginning i. A run that passes entry 63 also has all the numbers that
+ * no entry has. */
+static void run_set(struct scan_runs *runs, uint32_t r, uint32_t i, uint32_t at, uint32_t count, uint8_t classes)
+{
+    if (!count)
+        return;
+    runs->classes[r][i] = classes;
+    runs->from[r][i] = (uint8_t)at;
+    runs->more[r][i] = (uint8_t)(count - 1 + (at + count > 64 ? 256 - 64 : 0));
+}
+
+/* Fills beginning i. classes: by next byte & 63, 128 | classes of the characters, or 0 if they differ. The first run is
+ * the longest, and the second is the longest one after it with a common character: of at least `least` entries, the
+ * first in the order of bytes; or with 0, the longest. Example: of E3 80, the longest run is the brackets from 88 on.
+ * The first other one of 4 has the comma and the full stop of Chinese and Japanese, and not the longest one. */
+static void runs_set(struct scan_runs *runs, uint32_t i, const uint8_t classes[64], uint32_t least)
+{
+    uint32_t at = 0, longest = 0, other_at = 0, other = 0;
+    for (uint32_t k = 0; k < 64; k++)
+        if (run_at(classes, k) > longest) {
+            longest = run_at(classes, k);
+            at = k;
+        }
+    for (uint32_t k = 0; k < 64; k++) {
+        const uint32_t run = (uint32_t)min64(run_at(classes, k), (at + 64 - k) % 64); /* up to the first run */
+        if ((k + 64 - at) % 64 < longest || (least && (run < least || other)) || run <= other)
+            continue;
+        other = run;
+        other_at = k;
+    }
+    run_set(runs, 0, i, at, longest, classes[at]);
+    run_set(runs, 1, i, other_at, other, classes[other_at]);
+}
+
+/* Fills ascii_kinds, wide_kinds, ascii_rows, by_lead, and by_kana. */
+static void init_ranges(struct scan_tables *tables)
+{
+    for (uint32_t i = 0; i < 128; i++)
+        for (uint32_t kind = 0; kind < SCAN_KINDS; kind++)
+            tables->ascii_rows[kind][i % 16] |= (uint8_t)((tables->ascii[i] >> kind & 1) << (i / 16));
+    for (uint32_t i = 0; i < 128; i++)
+        tables->ascii_kinds |= tables->ascii[i];
+    for (uint32_t i = 0; i < CLASS_BLOCKS * 64; i++)
+        tables->wide_kinds |= tables->blocks[i / 64][i % 64];
+    for (uint32_t i = 0; i < 48; i++) {
+        uint8_t classes[64];
+        for (uint32_t k = 0; k < 64; k++)
+            classes[k] = i < 32 ? 128 | tables->two[i][k] : pair_bits(tables, 0xC0 | i, k);
+        runs_set(&tables->by_lead[i / 16], i % 16, classes, 0);
+    }
+    for (uint32_t i = 0; i < 16; i++) {
+        uint8_t classes[64];
+        for (uint32_t k = 0; k < 64; k++)
+            classes[k] = 128 | row_of(tables, SCAN_KANA, 0x80 | i)[k];
+        runs_set(&tables->by_kana, i, classes, 4);
+    }
+}
+
 void scan_tables_init(struct scan_tables *tables, const struct split_rules *rules)
 {
+    memset(tables, 0, sizeof *tables);
     for (uint32_t i = 0; i < 128; i++)
         tables->ascii[i] = class_bits(rules, class_ascii[i]);
     if (rules->tail == TAIL_NEWLINES_SLASH)
         tables->ascii['/'] |= SCAN_SLASH;
     for (uint32_t i = 0; i < CLASS_BLOCKS; i++)
         for (uint32_t k = 0; k < 64; k++)
-            tables->blocks[i][k] = class_bits(rules, class_blocks[i][k]);
+            tables->blocks[i][k] = class_bits(rules, class_blocks[i][k]) & ~SCAN_NEWLINE; /* which is always one byte */
     for (uint32_t i = 0; i < 32; i++)
         for (uint32_t k = 0; k < 64; k++)
             tables->two[i][k] = tables->blocks[class_first[i << 6 | k]][0];
@@ -156,6 +226,7 @@ void scan_tables_init(struct scan_tables *tables, const struct split_rules *rule
             tables->pairs[i][k] = pair_bits(tables, scan_pair_leads[i], k);
     for (uint32_t i = 0; i < SCAN_ROWS; i++)
         memcpy(tables->rows[i], row_of(tables, scan_row_bytes[i][0], scan_row_bytes[i][1]), sizeof tables->rows[i]);
+    init_ranges(tables);
 }
 
 scan_classify_function *scan_classify_choose(enum cpu_variant variant)

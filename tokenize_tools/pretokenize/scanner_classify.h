@@ -58,6 +58,17 @@ extern const uint8_t scan_pair_leads[SCAN_PAIRS];
 #define SCAN_ROWS 6
 extern const uint8_t scan_row_bytes[SCAN_ROWS][2];
 
+/* The first byte of hiragana, katakana, and the punctuation of Chinese and Japanese text (second bytes 0x80 to 0x83).
+ */
+#define SCAN_KANA 0xE3
+
+/* Two runs of characters of one class each, for 16 beginnings of characters. Run r of beginning i has the next bytes
+ * for which (byte & 63) - from[r][i] <= more[r][i], modulo 256. */
+struct scan_runs {
+    uint8_t classes[2][16]; /* 128 | classes; 0: there is no run */
+    uint8_t from[2][16], more[2][16];
+};
+
 /* Lookup tables that map characters to classes under certain rules. */
 struct scan_tables {
     uint8_t ascii[128];
@@ -68,6 +79,12 @@ struct scan_tables {
     uint8_t pairs[SCAN_PAIRS][64]; /* by second byte & 63: 128 | classes if all characters with the first byte
                                       scan_pair_leads[] and this second byte agree; otherwise 0 */
     uint8_t rows[SCAN_ROWS][64];   /* by third byte & 63: classes of the characters that begin with scan_row_bytes[] */
+    /* For scanner_classify_avx2.c: */
+    uint8_t ascii_kinds, wide_kinds;    /* the classes that characters of one byte, and of more, have */
+    uint8_t ascii_rows[SCAN_KINDS][16]; /* by class and the lower half of a byte: bit r is set if byte 16 * r + that
+                                           half has the class */
+    struct scan_runs by_lead[3];        /* first bytes from 0xC0, 0xD0, and 0xE0 on; runs of second bytes */
+    struct scan_runs by_kana;           /* second bytes from 0x80 on after SCAN_KANA; runs of third bytes */
 };
 
 /* Fills the tables for these rules. */
@@ -87,6 +104,17 @@ scan_classify_function scan_classify_neon;
 /* Returns the implementation for a variant that the processor has. */
 scan_classify_function *scan_classify_choose(enum cpu_variant variant);
 
+/* For the implementations: the classes of the character of more than one byte at `at`. Four bytes must be readable. */
+static inline uint8_t scan_class_at(const struct scan_tables *tables, const uint8_t *at)
+{
+    uint32_t entry = class_first[(at[0] & 63u) << 6 | (at[1] & 63u)], last = at[2] & 63u;
+    if (at[0] >= 0xF0) {
+        entry = class_middle[entry][last];
+        last = at[3] & 63u;
+    }
+    return tables->blocks[entry][last];
+}
+
 /* For the implementations: looks up the characters of more than one byte whose first bytes are at the set bits of
  * `leads`, in a block of 64 bytes, and writes their classes to the entries of `bits` that belong to them, up to
  * bits[66]. The four bytes from each first byte on must be readable. */
@@ -94,14 +122,7 @@ static inline void scan_wide_bits(uint8_t bits[68], const struct scan_tables *ta
                                   uint64_t leads)
 {
     for (; leads; leads &= leads - 1) {
-        const uint32_t p = (uint32_t)__builtin_ctzll(leads);
-        const uint8_t *at = block + p;
-        uint32_t entry = class_first[(at[0] & 63u) << 6 | (at[1] & 63u)], last = at[2] & 63u;
-        if (at[0] >= 0xF0) {
-            entry = class_middle[entry][last];
-            last = at[3] & 63u;
-        }
-        const uint32_t value = tables->blocks[entry][last] * 0x01010101u;
+        const uint32_t p = (uint32_t)__builtin_ctzll(leads), value = scan_class_at(tables, block + p) * 0x01010101u;
         __builtin_memcpy(bits + p, &value, 4);
     }
 }
