@@ -1,5 +1,6 @@
 /*
- * bpe_cut_words.h - bpe_cut.h one border after another; bpe_cut.c and bpe_cut_avx2.c compile it for their processors.
+ * bpe_cut_words.h - both filters of bpe_may_join() for one border after another; bpe_cut.c and bpe_cut_avx2.c compile
+ * it for their processors.
  *
  * The two filters of bpe_may_join() are read one after the other. The one of single bytes, edge_joins, has 2048 bits
  * and keeps most borders from the other one, which has 128 KiB and needs a product. The first filter is turned around
@@ -60,29 +61,6 @@ CUT_INLINE uint64_t stay_apart(const struct bpe_cutting *cutting, const uint8_t 
         cuts |= (~cutting->model->joins[hash / 64] >> (hash % 64) & 1) << at;
     }
     return cuts;
-}
-
-CUT_INLINE void cut_words(const struct bpe_cutting *cutting, const uint8_t *text, size_t done)
-{
-    const size_t words = (done + 63) / 64;
-    uint64_t rows[CUT_ROWS];
-    bool made = false;
-    for (size_t i = 0; i < words; i++) {
-        const uint8_t *word = text + 64 * i;
-        uint64_t cuts = bpe_cut_borders(cutting->chunk, i, done);
-        if (cuts && !made) {
-            edge_rows_make(rows, cutting->model->edge_joins);
-            made = true;
-        }
-        if (cuts)
-            cuts = without_edges(rows, word, cuts);
-        if (cuts)
-            cuts = cutting->text_end - word < 64 + 5 ? stay_apart(cutting, word, cuts, true)
-                                                     : stay_apart(cutting, word, cuts, false);
-        cutting->chunk->starts[i] |= cuts;
-        cutting->cuts[i] = cuts;
-    }
-    cutting->cuts[words] = 0;
 }
 
 #endif
