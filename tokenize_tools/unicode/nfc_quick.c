@@ -4,8 +4,8 @@
  * The idea. Whether a character is stable is a bit of a table of 8 KiB, which has to be looked up for one character
  * after another. But characters that begin with the same two bytes are neighbors in Unicode, 64 of them if they have
  * three bytes, and mostly all of them are stable. One bit for each pair of first bytes says so; the bits for all
- * characters of three bytes take 128 bytes, which are two registers of AVX-512. So 64 bytes of text are looked up at
- * once, and only a character whose pair has a bit needs a look at the large table.
+ * characters of three bytes take 128 bytes, which are two registers of AVX-512, or eight tables for shuffles of AVX2.
+ * So 64 bytes of text are looked up at once, and only a character whose pair has a bit needs a look at the large table.
  *
  * Example: the letters of "\u3042\u2019" are E3 81 82 and E2 80 99. No character from E3 81 80 to E3 81 BF is unstable,
  * so the first one needs no further look. U+2000, E2 80 80, is replaced by NFC, so the second one is looked up; it is
@@ -24,6 +24,27 @@ int nfc_is_unstable(const uint8_t *text)
     const uint32_t code = code_point_get(text, &bytes);
     return nfc_blocks[nfc_first[code >> 6]][code & 63] != 0;
 }
+
+#if defined(__x86_64__)
+uint64_t nfc_quick_each(const uint8_t *text, uint64_t doubtful)
+{
+    uint64_t found = 0;
+    for (; doubtful; doubtful &= doubtful - 1) {
+        const uint32_t at = (uint32_t)__builtin_ctzll(doubtful);
+        const uint8_t *bytes = text + at;
+        uint64_t unstable;
+        if (__builtin_expect(bytes[0] >= 0xF0, 0)) {
+            unstable = (uint64_t)nfc_is_unstable(bytes);
+        } else {
+            const uint32_t three = bytes[0] >= 0xE0, first = bytes[0] & 31u;
+            const uint32_t row = three ? (first & 15) << 6 | (bytes[1] & 63) : first;
+            unstable = nfc_masks[row] >> (bytes[1 + three] & 63) & 1;
+        }
+        found |= unstable << at;
+    }
+    return found;
+}
+#endif
 
 void nfc_quick_init(struct nfc_quick *quick, enum cpu_variant variant)
 {
@@ -44,6 +65,8 @@ void nfc_quick_init(struct nfc_quick *quick, enum cpu_variant variant)
 #if defined(__x86_64__)
     if (variant == CPU_VBMI)
         quick->find = nfc_quick_vbmi;
+    else if (variant >= CPU_AVX2)
+        quick->find = nfc_quick_avx2;
 #endif
     (void)variant;
 }

@@ -35,7 +35,11 @@ void nfc_quick_init(struct nfc_quick *quick, enum cpu_variant variant);
 int nfc_is_unstable(const uint8_t *text);
 
 #if defined(__x86_64__)
+nfc_quick_function nfc_quick_avx2;
 nfc_quick_function nfc_quick_vbmi;
+
+/* For these: returns those of the characters of more than one byte at these bits that are unstable. */
+uint64_t nfc_quick_each(const uint8_t *text, uint64_t doubtful);
 #endif
 
 #endif

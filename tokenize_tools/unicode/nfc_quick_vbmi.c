@@ -5,28 +5,6 @@
 
 #include <immintrin.h>
 
-#include "nfc_tables.h"
-
-/* Returns those of the characters at these bits that are unstable. */
-static uint64_t look_up(const uint8_t *text, uint64_t doubtful)
-{
-    uint64_t found = 0;
-    for (; doubtful; doubtful &= doubtful - 1) {
-        const uint32_t at = (uint32_t)_tzcnt_u64(doubtful);
-        const uint8_t *bytes = text + at;
-        uint64_t unstable;
-        if (__builtin_expect(bytes[0] >= 0xF0, 0)) {
-            unstable = (uint64_t)nfc_is_unstable(bytes);
-        } else {
-            const uint32_t three = bytes[0] >= 0xE0, first = bytes[0] & 31u;
-            const uint32_t row = three ? (first & 15) << 6 | (bytes[1] & 63) : first;
-            unstable = nfc_masks[row] >> (bytes[1 + three] & 63) & 1;
-        }
-        found |= unstable << at;
-    }
-    return found;
-}
-
 uint64_t nfc_quick_vbmi(const struct nfc_quick *quick, const uint8_t *text, size_t *at, size_t count)
 {
     const __m512i low = _mm512_loadu_si512(quick->three), high = _mm512_loadu_si512(quick->three + 64);
@@ -51,7 +29,7 @@ uint64_t nfc_quick_vbmi(const struct nfc_quick *quick, const uint8_t *text, size
             const uint64_t row_four = _mm512_test_epi8_mask(_mm512_permutexvar_epi8(eighth, four), bit);
             doubtful |= taller & (row_four | ~_mm512_cmpeq_epi8_mask(bytes, _mm512_set1_epi8((char)0xF0)));
         }
-        const uint64_t found = doubtful ? look_up(text + *at, doubtful) : 0;
+        const uint64_t found = doubtful ? nfc_quick_each(text + *at, doubtful) : 0;
         if (found)
             return found;
     }
