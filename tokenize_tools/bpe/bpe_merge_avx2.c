@@ -15,9 +15,14 @@ LANE_INLINE uint32_t key_of_pair(const struct bpe_model *model, uint64_t pair, c
     const __m256i high = _mm256_cmpeq_epi64(_mm256_srli_epi64(_mm256_load_si256(entries + 1), 22), wanted);
     const uint32_t found = (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(low)) |
                            (uint32_t)_mm256_movemask_pd(_mm256_castsi256_pd(high)) << 4;
-    uint32_t rank = (uint32_t)line[_tzcnt_u32(found) & 7] & BPE_MERGES;
-    rank = found ? rank : BPE_MERGES;
-    if (__builtin_expect(!found & (line[BPE_PAIRS_LINE - 1] != UINT64_MAX), 0)) {
+    /* Whether a pair merges cannot be predicted, so `none` must not become a branch: compilers would make one of it
+     * if they knew where it comes from. */
+    uint32_t none = found ? 0 : BPE_MERGES;
+    __asm__("" : "+r"(none));
+    uint32_t rank = ((uint32_t)line[_tzcnt_u32(found) & 7] | none) & BPE_MERGES;
+    uint32_t goes_on = none & -(uint32_t)(line[BPE_PAIRS_LINE - 1] != UINT64_MAX);
+    __asm__("" : "+r"(goes_on));
+    if (__builtin_expect(goes_on, 0)) {
         const uint64_t next = (uint64_t)(line - model->pairs) + BPE_PAIRS_LINE;
         rank = bpe_pair_rank_from(model, pair, next & (((uint64_t)1 << model->pair_bits) - 1)) & BPE_MERGES;
     }
@@ -50,7 +55,8 @@ LANE_INLINE bool choose(const struct bpe_model *model, struct lane *lane, uint32
     return true;
 }
 
-LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece, uint32_t registers)
+LANE_INLINE uint32_t start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
+                           uint32_t registers)
 {
     const uint8_t *const bytes = piece->bytes;
     const uint32_t count = piece->count;
@@ -66,11 +72,11 @@ LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct 
         lane->keys[i] = key;
         least = key < least ? key : least;
     }
-    return choose(model, lane, least);
+    return least;
 }
 
-/* The next turn of a lane: reads the two pairs that were prefetched, and merges again. Returns false at the end. */
-LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+/* Reads the two pairs that were prefetched. Returns the lowest key. */
+LANE_INLINE uint32_t look(const struct bpe_model *model, struct lane *lane, uint32_t registers)
 {
     const uint32_t at = lane->at, before = (lane->before - 1) & 63;
     uint32_t least = lowest_key(lane->keys, registers);
@@ -80,23 +86,27 @@ LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t
     lane->keys[at - 1] = right;
     least = left < least ? left : least;
     least = right < least ? right : least;
-    return choose(model, lane, least);
+    return least;
 }
 
 LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, uint32_t registers)
 {
     uint64_t parts = _bzhi_u64(lane->alive >> 1, lane->piece->count);
-    uint32_t made = 0;
+    uint32_t *into = lane->piece->ids;
     lane->piece->starts = parts;
+    lane->piece->ids_count = (uint32_t)_mm_popcnt_u64(parts);
+    /* Most pieces become two to four tokens. How many cannot be predicted, so four are stored in any case. */
+#pragma GCC unroll 4
+    for (uint32_t i = 0; i < 4; i++, parts = _blsr_u64(parts))
+        *into++ = lane->ids[_tzcnt_u64(parts) + 1];
     for (; parts; parts = _blsr_u64(parts))
-        lane->piece->ids[made++] = lane->ids[_tzcnt_u64(parts) + 1];
-    lane->piece->ids_count = made;
+        *into++ = lane->ids[_tzcnt_u64(parts) + 1];
 }
 
 void bpe_merge_many_avx2(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                          uint32_t size_class)
 {
-    lanes_merge(model, pieces, count, size_class, start, step, finish);
+    lanes_merge(model, pieces, count, size_class, start, look, choose, finish);
 }
 
 #endif

@@ -8,14 +8,19 @@
  * in a `struct lane`. When a lane has chosen its next merge, it prefetches the two cache lines that its next choice
  * depends on, and the other lanes go on meanwhile. When its turn comes again, both lines have arrived.
  *
+ * A turn has two passes over all lanes. In the first, each lane merges at its lowest key, and prefetches. In the
+ * second, each reads its two lines, and finds its new lowest key. Whether a piece has ended cannot be predicted. The
+ * processor finds out in the first pass, from a key that the second pass has stored. In one pass it would find out only
+ * at the end of a chain of loads and comparisons, and would lose all work that it has begun meanwhile. For the same
+ * reason whether a pair was found is computed with, and is not a branch.
+ *
  * A lane. Each part of the piece stays at the place of its first byte, 0 to 61. The pair that begins at a place has the
  * key (rank << 6 | place), so the lowest key is the lowest rank, and of equal ranks the leftmost. Keys are in one
  * AVX-512 register, or two of AVX2, for pieces of up to 16 bytes, in twice as many for 32, and in four times as many
  * for 62 (size classes, so that loops over registers have constant bounds). One minimum over the registers finds the
- * next merge. Parts that merged into the one
- * before leave a hole: the bits of `alive` say which places still have a part, and counting zeros in it finds the
- * neighbors of a place. Ids and bits of `alive` are one further than their places, so that both ends have a neighbor
- * too, LANE_END, which merges with nothing.
+ * next merge. Parts that merged into the one before leave a hole: the bits of `alive` say which places still have a
+ * part, and counting zeros in it finds the neighbors of a place. Ids and bits of `alive` are one further than their
+ * places, so that both ends have a neighbor too, LANE_END, which merges with nothing.
  *
  * Example: "then" with the pairs t+h (rank 7), h+e (rank 2), and he+n (rank 9).
  *     places   0     1     2     3
@@ -95,52 +100,60 @@ LANE_INLINE void lane_forget(struct lane *lane)
     lane->keys[lane->gone - 1] = lane->keys[(lane->before - 1) & 63] = lane->keys[lane->at - 1] = UINT32_MAX;
 }
 
-typedef bool lane_start_function(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
-                                 uint32_t registers);
-typedef bool lane_step_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);
+/* Makes a lane's first keys. Returns the lowest. */
+typedef uint32_t lane_start_function(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
+                                     uint32_t registers);
+/* Reads the two pairs that were prefetched. Returns the lowest key. */
+typedef uint32_t lane_look_function(const struct bpe_model *model, struct lane *lane, uint32_t registers);
+/* Merges at the lowest key and prefetches the two pairs that this changes. Returns false if nothing merges any more. */
+typedef bool lane_choose_function(const struct bpe_model *model, struct lane *lane, uint32_t least);
+/* Takes the ids of a lane in which nothing merges any more. */
 typedef void lane_finish_function(const struct bpe_model *model, const struct lane *lane, uint32_t registers);
 
-/* Merges all pieces. start() and step() return whether the lane continues; if it does not, finish() takes its ids.
- * registers: a constant in each call, so that the loops over registers are unrolled. */
+/* Merges all pieces. registers: a constant in each call, so that the loops over registers are unrolled. */
 LANE_INLINE void lanes_merge_in(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
-                                uint32_t registers, lane_start_function *start, lane_step_function *step,
-                                lane_finish_function *finish)
+                                uint32_t registers, lane_start_function *start, lane_look_function *look,
+                                lane_choose_function *choose, lane_finish_function *finish)
 {
     struct lane all[LANES], *lanes[LANES]; /* the first `running` of lanes[] are in work */
-    uint32_t running = 0, taken = 0;
+    uint32_t least[LANES], running = 0, taken = 0;
     for (uint32_t i = 0; i < LANES; i++)
         lanes[i] = &all[i];
-    while (taken < count && running < LANES) {
-        if (start(model, lanes[running], pieces[taken++], registers))
-            running++;
-        else
-            finish(model, lanes[running], registers);
-    }
-    for (uint32_t i = 0; running; i = i + 1 < running ? i + 1 : 0) {
-        struct lane *lane = lanes[i];
-        bool goes_on = step(model, lane, registers);
-        while (!goes_on) {
-            finish(model, lane, registers);
-            if (taken == count)
-                break;
-            goes_on = start(model, lane, pieces[taken++], registers);
+    for (; taken < count && running < LANES; running++, taken++)
+        least[running] = start(model, lanes[running], pieces[taken], registers);
+    while (running) {
+        for (uint32_t i = 0; i < running;) {
+            bool merged = choose(model, lanes[i], least[i]);
+            while (!merged) {
+                finish(model, lanes[i], registers);
+                if (taken == count)
+                    break;
+                merged = choose(model, lanes[i], start(model, lanes[i], pieces[taken++], registers));
+            }
+            if (merged) {
+                i++;
+            } else {
+                struct lane *const last = lanes[--running];
+                lanes[i] = last;
+                least[i] = least[running];
+            }
         }
-        if (!goes_on)
-            lanes[i] = lanes[--running];
+        for (uint32_t i = 0; i < running; i++)
+            least[i] = look(model, lanes[i], registers);
     }
 }
 
 /* The same for a size class, as a bpe_merge_many_function gets it. */
 LANE_INLINE void lanes_merge(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
-                             uint32_t size_class, lane_start_function *start, lane_step_function *step,
-                             lane_finish_function *finish)
+                             uint32_t size_class, lane_start_function *start, lane_look_function *look,
+                             lane_choose_function *choose, lane_finish_function *finish)
 {
     if (size_class == 0)
-        lanes_merge_in(model, pieces, count, 1, start, step, finish);
+        lanes_merge_in(model, pieces, count, 1, start, look, choose, finish);
     else if (size_class == 1)
-        lanes_merge_in(model, pieces, count, 2, start, step, finish);
+        lanes_merge_in(model, pieces, count, 2, start, look, choose, finish);
     else
-        lanes_merge_in(model, pieces, count, 4, start, step, finish);
+        lanes_merge_in(model, pieces, count, 4, start, look, choose, finish);
 }
 
 #endif

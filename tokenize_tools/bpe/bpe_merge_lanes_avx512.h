@@ -52,9 +52,8 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, u
     return true;
 }
 
-/* Stores a lane's first keys, and merges at the lowest one. */
-LANE_INLINE bool lane_first(const struct bpe_model *model, struct lane *lane, struct lane_keys keys, uint32_t registers,
-                            uint32_t tied)
+/* Stores a lane's first keys. Returns the lowest. */
+LANE_INLINE uint32_t lane_first(struct lane *lane, struct lane_keys keys, uint32_t registers)
 {
     __m512i low = keys.of[0];
     _mm512_store_si512(lane->keys, low);
@@ -63,7 +62,7 @@ LANE_INLINE bool lane_first(const struct bpe_model *model, struct lane *lane, st
         low = _mm512_min_epu32(low, keys.of[i]);
         _mm512_store_si512(lane->keys + 16 * i, keys.of[i]);
     }
-    return lane_choose(model, lane, _mm512_reduce_min_epu32(low), tied);
+    return _mm512_reduce_min_epu32(low);
 }
 
 /* The keys of the 16 pairs of single bytes left[i], right[i], which begin at place from + i. Bits of `pairs`: those
@@ -81,8 +80,8 @@ LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, 
     return _mm512_or_si512(_mm512_slli_epi32(ranks, LANE_PLACE), _mm512_add_epi32(places, _mm512_set1_epi32(from)));
 }
 
-/* The next turn of a lane: reads the two pairs that were prefetched, and merges again. Returns false at the end. */
-LANE_INLINE bool lane_step(const struct bpe_model *model, struct lane *lane, uint32_t registers, uint32_t tied)
+/* Reads the two pairs that were prefetched. Returns the lowest key. */
+LANE_INLINE uint32_t lane_look(const struct bpe_model *model, struct lane *lane, uint32_t registers, uint32_t tied)
 {
     const uint32_t at = lane->at - 1, before = (lane->before - 1) & 63;
     __m512i low = _mm512_load_si512(lane->keys);
@@ -96,7 +95,7 @@ LANE_INLINE bool lane_step(const struct bpe_model *model, struct lane *lane, uin
     lane->keys[at] = right;
     least = left < least ? left : least;
     least = right < least ? right : least;
-    return lane_choose(model, lane, least, tied);
+    return least;
 }
 
 /* Writes the ids of the parts that are left, and where they begin, to the piece. Returns how many. */

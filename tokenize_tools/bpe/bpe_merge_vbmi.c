@@ -13,7 +13,8 @@ LANE_INLINE __m512i first_ids(const struct bpe_model *model, __m128i bytes, __mm
                                        4);
 }
 
-LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece, uint32_t registers)
+LANE_INLINE uint32_t start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
+                           uint32_t registers)
 {
     const uint64_t parts = _bzhi_u64(UINT64_MAX, piece->count), pairs = parts >> 1;
     struct lane_keys keys;
@@ -29,12 +30,17 @@ LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct 
         _mm512_storeu_si512(lane->ids + 1 + 16 * i, first_ids(model, left, present));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
-    return lane_first(model, lane, keys, registers, BPE_MERGES);
+    return lane_first(lane, keys, registers);
 }
 
-LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+LANE_INLINE uint32_t look(const struct bpe_model *model, struct lane *lane, uint32_t registers)
 {
-    return lane_step(model, lane, registers, BPE_MERGES);
+    return lane_look(model, lane, registers, BPE_MERGES);
+}
+
+LANE_INLINE bool choose(const struct bpe_model *model, struct lane *lane, uint32_t least)
+{
+    return lane_choose(model, lane, least, BPE_MERGES);
 }
 
 LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, uint32_t registers)
@@ -45,7 +51,7 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
 void bpe_merge_many_vbmi(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                          uint32_t size_class)
 {
-    lanes_merge(model, pieces, count, size_class, start, step, finish);
+    lanes_merge(model, pieces, count, size_class, start, look, choose, finish);
 }
 
 #endif

@@ -3,28 +3,29 @@
  *
  * A part has the place of its first byte, so characters of several bytes leave holes from the start. The first keys of
  * ASCII come from the table of pairs by bytes. For other pieces the cache lines of all first pairs are prefetched, and
- * the keys are made in the lane's next turn.
+ * the keys are made when the lane looks for the first time.
  */
 #include "bpe/bpe_merge_lanes_avx512.h"
 #include "sp_merge.h"
 
 #if defined(__x86_64__)
 
-#define FRESH                                                                                                          \
-    UINT32_MAX /* in place of lane.at: the pairs of the first row are prefetched, and no merge was chosen yet */
+/* In place of lane.at: the lines of all first pairs have just been prefetched, or may be read now. */
+enum { FRESH = 100, READY };
 
 LANE_INLINE const struct sp_model *own_of(const struct bpe_model *model)
 {
     return (const struct sp_model *)model;
 }
 
-/* Starts a lane with a piece of ASCII. */
-LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count,
-                             uint32_t registers)
+/* Starts a lane with a piece of ASCII. Returns the lowest key. */
+LANE_INLINE uint32_t start_ascii(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count,
+                                 uint32_t registers)
 {
     const uint64_t parts = _bzhi_u64(UINT64_MAX, count), pairs = parts >> 1;
     struct lane_keys keys;
     lane->alive = ((uint64_t)2 << count << 1) - 1;
+    lane->at = 0;
     for (uint32_t i = 0; i < registers; i++) {
         const __mmask16 present = (__mmask16)(parts >> (16 * i)), joined = (__mmask16)(pairs >> (16 * i));
         const __m128i left = _mm_maskz_loadu_epi8(present, bytes + 16 * i),
@@ -37,11 +38,11 @@ LANE_INLINE bool start_ascii(const struct bpe_model *model, struct lane *lane, c
                                                                           _mm512_set1_epi32(SP_NO_SYMBOL)));
     }
     lane->ids[1 + 16 * registers] = LANE_END;
-    return lane_first(model, lane, keys, registers, own_of(model)->tied);
+    return lane_first(lane, keys, registers);
 }
 
-/* Starts a lane with any piece; step() makes its first keys. */
-LANE_INLINE bool start_any(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count)
+/* Starts a lane with any piece; look() makes its first keys. */
+LANE_INLINE void start_any(const struct bpe_model *model, struct lane *lane, const uint8_t *bytes, uint32_t count)
 {
     uint32_t before = LANE_END, length;
     uint64_t alive = 1;
@@ -56,23 +57,33 @@ LANE_INLINE bool start_any(const struct bpe_model *model, struct lane *lane, con
     lane->ids[count + 1] = LANE_END;
     lane->alive = alive | (uint64_t)2 << count;
     lane->at = FRESH;
-    return true;
 }
 
-LANE_INLINE bool start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece, uint32_t registers)
+LANE_INLINE uint32_t start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
+                           uint32_t registers)
 {
     const uint64_t parts = _bzhi_u64(UINT64_MAX, piece->count);
     lane->piece = piece;
     lane->ids[0] = LANE_END;
     if (!_mm512_movepi8_mask(_mm512_maskz_loadu_epi8(parts, piece->bytes)))
         return start_ascii(model, lane, piece->bytes, piece->count, registers);
-    return start_any(model, lane, piece->bytes, piece->count);
+    start_any(model, lane, piece->bytes, piece->count);
+    return LANE_NO_KEY;
 }
 
-LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+LANE_INLINE bool choose(const struct bpe_model *model, struct lane *lane, uint32_t least)
 {
     if (lane->at != FRESH)
-        return lane_step(model, lane, registers, own_of(model)->tied);
+        return lane_choose(model, lane, least, own_of(model)->tied);
+    lane->at = READY;
+    return true;
+}
+
+LANE_INLINE uint32_t look(const struct bpe_model *model, struct lane *lane, uint32_t registers)
+{
+    if (lane->at != READY)
+        return lane_look(model, lane, registers, own_of(model)->tied);
+    lane->at = 0;
     uint32_t first_keys[64] __attribute__((aligned(64)));
     struct lane_keys keys;
     for (uint32_t i = 0; i < registers; i++)
@@ -86,7 +97,7 @@ LANE_INLINE bool step(const struct bpe_model *model, struct lane *lane, uint32_t
     }
     for (uint32_t i = 0; i < registers; i++)
         keys.of[i] = _mm512_load_si512(first_keys + 16 * i);
-    return lane_first(model, lane, keys, registers, own_of(model)->tied);
+    return lane_first(lane, keys, registers);
 }
 
 /* Leaves symbols in the place of ids, and prefetches the ids. */
@@ -122,7 +133,7 @@ static void find_ids(const struct bpe_model *model, struct bpe_piece *piece)
 void sp_merge_many_vbmi(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                         uint32_t size_class)
 {
-    lanes_merge(model, pieces, count, size_class, start, step, finish);
+    lanes_merge(model, pieces, count, size_class, start, look, choose, finish);
     for (uint32_t i = 0; i < count; i++)
         find_ids(model, pieces[i]);
 }
