@@ -24,7 +24,8 @@
  * id, and the id of " sat" is stored after it.
  *
  * Misses, by what they cost:
- *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. It is swapped back.
+ *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. One time in four it is swapped
+ *     back. Where three entries in use share a bucket, a swap makes one of the others miss next.
  *   - The piece is longer than 15 bytes, or has too many ids: the second cache (struct bpe_long) holds it, a line of
  *     64 bytes with ids and bytes, or with a place in the store where they are.
  *   - The piece is in no cache. It is merged and added. With AVX2 it becomes pending instead, and room for its ids
@@ -112,7 +113,7 @@ static bool entry_may_be_beside(const struct bpe_state *state, uint32_t at)
     return state->buckets[at].keys[1].high != 0;
 }
 
-/* Returns the value of a key, or NULL. An entry in the neighboring bucket is swapped into its own. */
+/* Returns the value of a key, or NULL. An entry in the neighboring bucket is swapped into its own one time in four. */
 static uint64_t *entry_find(struct bpe_state *state, uint32_t at, struct bpe_key key)
 {
     struct bpe_bucket *home = &state->buckets[at], *beside = &state->buckets[at ^ 1];
@@ -121,7 +122,9 @@ static uint64_t *entry_find(struct bpe_state *state, uint32_t at, struct bpe_key
         return value;
     for (uint32_t way = 0; way < 2 && entry_may_be_beside(state, at); way++)
         if (same_key(beside->keys[way], key)) {
-            const uint32_t into = state->victim++ & 1;
+            const uint32_t turn = state->victim++ & 7, into = turn & 1;
+            if (turn > 1)
+                return beside->values[way];
             entry_swap(home, into, beside, way);
             return home->values[into];
         }
@@ -374,7 +377,12 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     const bool beside = short_one && strange && !value && entry_may_be_beside(state, state->batch_buckets[i]);
     const void *ids;
     const uint32_t windows = count > BPE_LANE_BYTES ? bpe_windows_of(count) : 0;
-    if (!state->merge_many || (windows && !windows_wait(state, count, windows)) || (value && value[0] | value[1]) ||
+    if (value && value[0] | value[1]) {
+        uint32_t found[8];
+        state->counts.missed++;
+        return emit(state, found, inline_ids(value, state->model->wide, found), into);
+    }
+    if (!state->merge_many || (windows && !windows_wait(state, count, windows)) ||
         (count > 15 && long_find(state, key.low, text + from, count, &ids)) ||
         bpe_unreached(state->model, text + from, count) != BPE_NONE)
         return bpe_miss(state, text, from, to, into);
@@ -500,7 +508,7 @@ static void prefetch_lines(const struct bpe_state *state, struct bpe_piece *cons
 {
     for (uint32_t i = 0; i < count; i++) {
         const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)pieces[i];
-        if (pieces[i]->ids_count > bpe_inline_ids(state->model->wide)) {
+        if (pieces[i]->count <= 15 && pieces[i]->ids_count > bpe_inline_ids(state->model->wide)) {
             const uint64_t hash = bpe_short_hash(state->seed, pending->key);
             __builtin_prefetch(bpe_long_at(state, hash), 1);
             __builtin_prefetch(bpe_long_at(state, hash ^ 1), 1);
@@ -508,9 +516,8 @@ static void prefetch_lines(const struct bpe_state *state, struct bpe_piece *cons
     }
 }
 
-/* Adds the windows of those pending pieces that are longer than a lane to the `count` pieces that are merged with them.
- * Returns how many pieces and windows there are. */
-static uint32_t add_windows(struct bpe_state *state, uint32_t count)
+/* Lists the windows of those pending pieces that are longer than a lane. Returns how many there are. */
+static uint32_t list_windows(struct bpe_state *state)
 {
     uint32_t used = 0;
     for (uint32_t i = 0; i < state->pending_count && state->windows_count; i++) {
@@ -520,7 +527,25 @@ static uint32_t add_windows(struct bpe_state *state, uint32_t count)
                                     pending->piece.bytes, pending->piece.count, pending->windows);
     }
     for (uint32_t i = 0; i < used; i++)
-        state->to_merge[BPE_SIZES - 1][count++] = &state->windows[i];
+        state->to_merge[i] = &state->windows[i];
+    return used;
+}
+
+/* Lists those pending pieces that fit a lane, without those that are the `same`, after the `count` that are listed
+ * already. The longest come first, because they take most turns: then the last lanes end at about the same time.
+ * lengths: how many pieces there are of each length. Returns how many pieces are listed in all. */
+static uint32_t list_by_length(struct bpe_state *state, uint32_t count, const uint16_t lengths[BPE_LANE_BYTES + 1])
+{
+    uint32_t next[BPE_LANE_BYTES + 1];
+    for (uint32_t length = BPE_LANE_BYTES; length; length--) {
+        next[length] = count;
+        count += lengths[length];
+    }
+    for (uint32_t i = 0; i < state->pending_count; i++) {
+        struct bpe_pending *pending = &state->pending[i];
+        if (pending->merges)
+            state->to_merge[next[pending->piece.count]++] = &pending->piece;
+    }
     return count;
 }
 
@@ -547,16 +572,15 @@ static uint32_t join_windows(struct bpe_state *state)
     return pieces;
 }
 
-/* Merges all pending pieces and closes their gaps. */
-static void merge_pending(struct bpe_state *state, struct output *out)
+/* Finds out which pending pieces have to be merged: not those that a cache holds after all, nor those that are the same
+ * as an earlier one. lengths: how many of those that fit a lane have each length. */
+static void choose_pending(struct bpe_state *state, uint16_t lengths[BPE_LANE_BYTES + 1])
 {
-    uint32_t counts[BPE_SIZES] = {0};
-    if (!state->pending_count)
-        return;
     for (uint32_t i = 0; i < state->pending_count; i++) {
         struct bpe_pending *pending = &state->pending[i];
         struct bpe_pending **head = &state->heads[pending->bucket % BPE_PENDING_HEADS], *same = *head;
         pending->same = NULL;
+        pending->merges = false;
         if (pending->beside && found_beside(state, pending))
             continue;
         if (pending->has_entry && recall(state, &pending->piece, bpe_short_hash(state->seed, pending->key)))
@@ -566,26 +590,36 @@ static void merge_pending(struct bpe_state *state, struct output *out)
         pending->same = same;
         if (same)
             continue;
-        const uint32_t size = bpe_size_class(pending->piece.count);
         pending->older = *head;
         *head = pending;
-        if (!pending->windows)
-            state->to_merge[size][counts[size]++] = &pending->piece;
-    }
-    for (uint32_t size = 0; size < BPE_SIZES; size++) {
-        const uint32_t together = size + 1 < BPE_SIZES ? counts[size] : add_windows(state, counts[size]);
-        state->merge_many(state->model, state->to_merge[size], together, size);
-        if (!size && state->strange < STRANGE)
-            prefetch_lines(state, state->to_merge[size], counts[size]);
-        for (uint32_t i = 0; i < counts[size]; i++) {
-            const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)state->to_merge[size][i];
-            state->heads[pending->bucket % BPE_PENDING_HEADS] = NULL;
-            if (keeps(state, pending))
-                keep_merged(state, pending);
+        if (!pending->windows) {
+            pending->merges = true;
+            lengths[pending->piece.count]++;
         }
-        state->counts.merged += counts[size];
     }
-    state->counts.merged += join_windows(state);
+}
+
+/* Merges all pending pieces and closes their gaps. */
+static void merge_pending(struct bpe_state *state, struct output *out)
+{
+    uint16_t lengths[BPE_LANE_BYTES + 1] = {0};
+    if (!state->pending_count)
+        return;
+    choose_pending(state, lengths);
+    const uint32_t windows = list_windows(state), count = list_by_length(state, windows, lengths);
+    struct bpe_piece *const *const pieces = state->to_merge + windows;
+    if (count)
+        state->merge_many(state->model, state->to_merge, count,
+                          windows ? BPE_SIZES - 1 : bpe_size_class(pieces[0]->count));
+    if (state->strange < STRANGE)
+        prefetch_lines(state, pieces, count - windows);
+    for (uint32_t i = 0; i < count - windows; i++) {
+        const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)pieces[i];
+        state->heads[pending->bucket % BPE_PENDING_HEADS] = NULL;
+        if (keeps(state, pending))
+            keep_merged(state, pending);
+    }
+    state->counts.merged += count - windows + join_windows(state);
     state->counts.missed += state->pending_count;
     close_gaps(state, out);
     state->pending_count = state->pending_ids_count = state->windows_count = 0;

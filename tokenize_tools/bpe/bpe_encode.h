@@ -98,6 +98,7 @@ struct bpe_pending {
     uint32_t bucket;
     bool has_entry;            /* the first cache has its key, and the second one may have its ids */
     bool beside;               /* its entry may be in the neighbor of its bucket, which has been prefetched */
+    bool merges;               /* it has to be merged, and fits a lane */
     uint32_t windows;          /* how many it is cut into; 0: it fits a lane */
     struct bpe_pending *same;  /* an earlier one with the same bytes, whose ids it shares; or NULL */
     struct bpe_pending *older; /* the one before it in its list of heads[]; or NULL */
@@ -145,8 +146,8 @@ struct bpe_state {
     uint8_t batch_longs[BPE_BATCH];    /* the numbers of its pieces of more than 15 bytes */
     uint32_t batch_long_count;
     struct bpe_pending pending[BPE_PENDING + BPE_BATCH];
-    /* Pending pieces without those that are the `same`, and after them the windows of longer ones. */
-    struct bpe_piece *to_merge[BPE_SIZES][BPE_PENDING + BPE_BATCH + BPE_PENDING_WINDOWS];
+    /* The windows of long pending pieces, and after them the other pending pieces without those that are the `same`. */
+    struct bpe_piece *to_merge[BPE_PENDING_WINDOWS + BPE_PENDING + BPE_BATCH];
     uint32_t pending_ids[BPE_PENDING_IDS];
     struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
     uint32_t pending_count, pending_ids_count, windows_count;

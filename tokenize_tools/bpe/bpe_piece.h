@@ -24,7 +24,7 @@ static inline uint32_t bpe_size_class(uint32_t count)
     return (count > 16) + (count > 32);
 }
 
-/* Merges `count` pieces that all have the same size class. Cannot fail. */
+/* Merges `count` pieces of at most this size class; faster if the longest come first. Cannot fail. */
 typedef void bpe_merge_many_function(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                                      uint32_t size_class);
 
