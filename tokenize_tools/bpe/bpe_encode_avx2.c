@@ -46,33 +46,50 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
 
 #define MANY 16 /* pieces whose keys are made together */
 
-/* The number of bytes of each of MANY pieces selects a row of key_rows[]; all numbers and rows are found at once. AVX2
- * has no AES of several keys, so they are hashed one by one. */
+/* A register holds two keys. The numbers of bytes of MANY pieces are found at once, and those of the two pieces that
+ * come next are kept in the first bytes of its halves, where shuffles find them: one spreads them over the halves, to
+ * be compared with the numbers of bytes, and one puts them into the keys' last bytes. Loads bound this loop, so nothing
+ * here comes from a table. AVX2 has no AES of several keys, so they are hashed one by one. */
 static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state *state, const uint8_t *text,
                                                                 const uint16_t *positions, uint32_t count)
 {
     const __m128i salt = salt_of(state->seed);
     const uint32_t mask = state->bucket_mask;
     const struct bpe_bucket *const buckets = state->buckets;
+    const __m256i even_odd =
+        _mm256_broadcastsi128_si256(_mm_set_epi8(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0));
+    const __m256i numbers =
+        _mm256_broadcastsi128_si256(_mm_set_epi8(127, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
+    const __m256i to_last =
+        _mm256_broadcastsi128_si256(_mm_set_epi8(1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
     uint32_t i = 0;
     for (; i + MANY <= count && state->text_end - (text + positions[i + MANY - 1]) >= 16; i += MANY) {
         const uint16_t *at = positions + i;
         const __m256i from = _mm256_loadu_si256((const __m256i *)(const void *)at);
         const __m256i to = _mm256_loadu_si256((const __m256i *)(const void *)(at + 1));
         const __m256i few = _mm256_min_epu16(_mm256_sub_epi16(to, from), _mm256_set1_epi16(16));
-        uint16_t rows[MANY] __attribute__((aligned(32)));
-        _mm256_store_si256((__m256i *)(void *)rows, _mm256_slli_epi16(few, KEY_ROW_BITS));
-#pragma GCC unroll 16
-        for (uint32_t k = 0; k < MANY; k++) {
-            const __m128i *row = (const __m128i *)(const void *)((const uint8_t *)key_rows + rows[k]);
-            __m128i key = _mm_loadu_si128((const __m128i *)(const void *)(text + at[k]));
-            key = _mm_or_si128(_mm_and_si128(key, _mm_load_si128(row)), _mm_load_si128(row + 1));
-            const uint32_t bucket = key_hash(salt, key) & mask;
-            _mm_storeu_si128((__m128i *)(void *)&state->keys[i + k], key);
-            state->batch_buckets[i + k] = bucket;
-            _mm_prefetch((const char *)&buckets[bucket], _MM_HINT_T0);
+        const __m256i is_long = _mm256_cmpgt_epi16(few, _mm256_set1_epi16(15));
+        /* Byte 0: how many bytes; byte 1: the key's last byte. */
+        __m256i both = _mm256_or_si256(few, _mm256_slli_epi16(_mm256_or_si256(few, is_long), 8));
+        both = _mm256_permute4x64_epi64(_mm256_shuffle_epi8(both, even_odd), _MM_SHUFFLE(3, 1, 2, 0));
+#pragma GCC unroll 8
+        for (uint32_t k = 0; k < MANY; k += 2) {
+            __m256i key = _mm256_inserti128_si256(
+                _mm256_castsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(text + at[k]))),
+                _mm_loadu_si128((const __m128i *)(const void *)(text + at[k + 1])), 1);
+            const __m256i bytes = _mm256_shuffle_epi8(both, _mm256_setzero_si256());
+            key = _mm256_and_si256(key, _mm256_cmpgt_epi8(bytes, numbers));
+            key = _mm256_or_si256(key, _mm256_shuffle_epi8(both, to_last));
+            both = _mm256_srli_si256(both, 2);
+            _mm256_storeu_si256((__m256i *)(void *)&state->keys[i + k], key);
+            const uint32_t one = key_hash(salt, _mm256_castsi256_si128(key)) & mask;
+            const uint32_t two = key_hash(salt, _mm256_extracti128_si256(key, 1)) & mask;
+            state->batch_buckets[i + k] = one;
+            state->batch_buckets[i + k + 1] = two;
+            _mm_prefetch((const char *)&buckets[one], _MM_HINT_T0);
+            _mm_prefetch((const char *)&buckets[two], _MM_HINT_T0);
         }
-        uint32_t longer = (uint32_t)_mm256_movemask_epi8(_mm256_cmpgt_epi16(few, _mm256_set1_epi16(15))) & 0x55555555;
+        uint32_t longer = (uint32_t)_mm256_movemask_epi8(is_long) & 0x55555555;
         for (; __builtin_expect(longer, 0); longer &= longer - 1) {
             const uint32_t k = (uint32_t)_tzcnt_u32(longer) / 2;
             _mm_prefetch((const char *)bpe_long_line(state, i + k, text + at[k], (uint32_t)(at[k + 1] - at[k])),

@@ -82,9 +82,6 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
                                                             const uint16_t *positions, uint32_t count, void *tokens,
                                                             bool wide)
 {
-    /* The offset of the value in its bucket, by which halves of the two keys are equal (bits 0 and 1 of the index: the
-     * first key; 2 and 3: the second); 0: neither key is equal. */
-    static const uint8_t places[16] = {0, 0, 0, 32, 0, 0, 0, 32, 0, 0, 0, 32, 48, 48, 48, 32};
     const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
     const struct bpe_bucket *const buckets = state->buckets;
     __m128i largest = _mm_setzero_si128();
@@ -93,15 +90,19 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
         const struct bpe_bucket *bucket = &buckets[state->batch_buckets[i]];
         const __m256i key =
             _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)&state->keys[i]));
-        const __m256i equal = _mm256_cmpeq_epi64(key, _mm256_load_si256((const __m256i *)(const void *)bucket->keys));
-        const uint32_t place = places[_mm256_movemask_pd(_mm256_castsi256_pd(equal))];
-        const uint64_t *value = (const uint64_t *)(const void *)((const uint8_t *)bucket + place);
-        const uint32_t ids = wide ? (uint32_t)value[0] >> 28 : (uint32_t)(value[1] >> 48);
-        if (__builtin_expect(!place | !ids, 0)) {
-            into += not_inline(state, text, positions, i, place != 0, into, tokens) * (wide ? 4 : 2);
+        const __m256d halves = _mm256_castsi256_pd(
+            _mm256_cmpeq_epi64(key, _mm256_load_si256((const __m256i *)(const void *)bucket->keys)));
+        /* Bits 0 and 1: the first key is equal; bits 2 and 3: the second. Loads bound this loop, so what follows from
+         * these bits is computed, and is not in a table. */
+        const uint32_t equal = (uint32_t)_mm256_movemask_pd(_mm256_and_pd(halves, _mm256_permute_pd(halves, 5)));
+        const uint64_t *value = (const uint64_t *)(const void *)((const uint8_t *)bucket->values + 4 * (equal & 4));
+        const __m128i whole = _mm_load_si128((const __m128i *)(const void *)value);
+        const uint32_t ids = wide ? (uint32_t)_mm_cvtsi128_si32(whole) >> 28 : (uint32_t)(value[1] >> 48);
+        if (__builtin_expect(!equal | !ids, 0)) {
+            into += not_inline(state, text, positions, i, equal != 0, into, tokens) * (wide ? 4 : 2);
             continue;
         }
-        const __m128i found = _mm_and_si128(_mm_load_si128((const __m128i *)(const void *)value), plain);
+        const __m128i found = _mm_and_si128(whole, plain);
         _mm_storeu_si128((__m128i *)(void *)into, found);
         largest = wide ? _mm_max_epu32(largest, found) : _mm_max_epu16(largest, found);
         into += ids * (wide ? 4 : 2);
