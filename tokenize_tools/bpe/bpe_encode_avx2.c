@@ -106,23 +106,36 @@ static inline void copy_longs(struct bpe_state *state, const uint8_t *text, cons
 
 #include "bpe_encode_x86.h"
 
+/* The numbers of the bits that are set in each byte, in ascending order: one in each byte of an entry. Example: the
+ * entry of 0x91 is 0x070400. */
+#define NUMBER(byte, k) (((byte) >> (k)&1 ? (uint64_t)(k) : 0) << 8 * __builtin_popcount((byte) & ((1u << (k)) - 1)))
+#define NUMBERS(byte)                                                                                                  \
+    (NUMBER(byte, 1) | NUMBER(byte, 2) | NUMBER(byte, 3) | NUMBER(byte, 4) | NUMBER(byte, 5) | NUMBER(byte, 6) |       \
+     NUMBER(byte, 7))
+#define NUMBERS_4(byte) NUMBERS(byte), NUMBERS((byte) + 1), NUMBERS((byte) + 2), NUMBERS((byte) + 3)
+#define NUMBERS_16(byte) NUMBERS_4(byte), NUMBERS_4((byte) + 4), NUMBERS_4((byte) + 8), NUMBERS_4((byte) + 12)
+#define NUMBERS_64(byte) NUMBERS_16(byte), NUMBERS_16((byte) + 16), NUMBERS_16((byte) + 32), NUMBERS_16((byte) + 48)
+static const uint64_t bit_numbers[256]
+    __attribute__((aligned(64))) = {NUMBERS_64(0), NUMBERS_64(64), NUMBERS_64(128), NUMBERS_64(192)};
+
+/* Each byte of a word has up to eight starts, and all eight positions are stored; those that are too many are
+ * overwritten by the next. So there is no branch: how many starts a word has cannot be predicted. */
 uint32_t bpe_positions_avx2(uint16_t *positions, const uint64_t *words, size_t count)
 {
-    uint32_t made = 0;
+    uint16_t *into = positions;
+    __m128i base = _mm_setzero_si128();
     for (size_t i = 0; i < count; i++) {
-        const uint32_t bits = (uint32_t)_mm_popcnt_u64(words[i]), base = (uint32_t)(64 * i);
         uint64_t rest = words[i];
-        uint16_t *into = positions + made;
-        /* The usual word has 10 to 16 starts. A loop whose end depends on their number would be mispredicted for most
-         * words, so 16 positions are stored; those that are too many are overwritten later. */
-#pragma GCC unroll 16
-        for (uint32_t k = 0; k < 16; k++, rest = _blsr_u64(rest))
-            into[k] = (uint16_t)(base + (uint32_t)_tzcnt_u64(rest));
-        for (uint32_t k = 16; __builtin_expect(k < bits, 0); k++, rest = _blsr_u64(rest))
-            into[k] = (uint16_t)(base + (uint32_t)_tzcnt_u64(rest));
-        made += bits;
+#pragma GCC unroll 8
+        for (uint32_t k = 0; k < 8; k++, rest >>= 8) {
+            const uint8_t byte = (uint8_t)rest;
+            const __m128i eight = _mm_cvtepu8_epi16(_mm_loadl_epi64((const __m128i *)(const void *)&bit_numbers[byte]));
+            _mm_storeu_si128((__m128i *)(void *)into, _mm_add_epi16(eight, base));
+            into += _mm_popcnt_u32(byte);
+            base = _mm_add_epi16(base, _mm_set1_epi16(8));
+        }
     }
-    return made;
+    return (uint32_t)(into - positions);
 }
 
 uint32_t bpe_hash_aes(struct table_key seed, struct bpe_key key)
