@@ -185,7 +185,10 @@ cuda_software_objects := $(call objects,$(sort $(wildcard tests/support/cuda_sof
   tests/support/expand_cu_host.c tests/support/gpu_kernels_host.c src/cuda/expand_ptx.c bench/harness/gpu_kernels_ptx.c)
 cuda_software := $(BUILD)/tests/cuda_software/libcuda.so.1
 unit_sources := $(if $(HAVE_CMOCKA),$(sort $(wildcard tests/unit/*/test_*.c)))
-unit_programs := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(unit_sources)))
+# With UNITS, a list of patterns such as test_ring*, only these unit tests are built. Of what is left out, as of the
+# programs for torture, fuzzing, and comparisons, the compiler checks the sources only.
+chosen_units := $(if $(UNITS),$(filter $(wildcard $(UNITS:%=tests/unit/*/%.c)),$(unit_sources)),$(unit_sources))
+unit_programs := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(chosen_units)))
 fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
 user_programs := $(if $(wildcard src/loader/*.c),$(BUILD)/tests/consumer $(BUILD)/tests/fault_reader \
@@ -228,8 +231,10 @@ wheel: ## build the Python package, with the libraries and commands inside, as a
 	  MAKE='$(MAKE)' $(PYTHON) src/python/build_backend.py '$(abspath $(BUILD))/wheel'
 units: $(unit_programs)
 fuzzers: $(fuzz_programs)
-harness: all units fuzzers $(user_programs) $(reference_programs) $(torture_programs) $(preloaded) \
-  $(cuda_software)
+other_sources := $(wildcard tests/fuzz/*.c tests/reference/*.c tests/torture/*.c)
+harness: all units $(user_programs) $(preloaded) $(cuda_software) $(if $(UNITS), \
+  $(patsubst %,$(OBJ)/%.checked,$(filter-out $(chosen_units),$(unit_sources)) $(other_sources)), \
+  fuzzers $(reference_programs) $(torture_programs))
 
 # ---- rules ----
 
@@ -252,6 +257,9 @@ $(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f 
   -mavx512vbmi -mavx512vbmi2 -maes -mvaes -mbmi -mbmi2 -mlzcnt -mpopcnt)
 $(OBJ)/%.c.o: %.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
+
+$(OBJ)/%.c.checked: %.c
+	$(Q)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) -fsyntax-only -MF $@.d -MT $@ $< && touch $@
 
 # The names of the libraries that are loaded at their first use: those that the linker stores in a program which needs
 # them. Without readelf they are the names that these libraries have had in Debian and Ubuntu for many years.
@@ -405,7 +413,7 @@ program_parts := $(tool_archive) $(BUILD)/lib/libtokmap.a $(linked_from)
 define unit_program
 $(BUILD)/tests/$(basename $(notdir $(1))): $(OBJ)/$(1).o
 endef
-$(foreach source,$(unit_sources),$(eval $(call unit_program,$(source))))
+$(foreach source,$(chosen_units),$(eval $(call unit_program,$(source))))
 $(unit_programs): $(support_archive) $(program_parts)
 	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) \
 	  $(if $(HAVE_BROTLI),-lbrotlienc) -lcmocka $(LIBS) -lm
@@ -480,7 +488,7 @@ TSAN_COMMANDS := cli/audit-* cli/bench-check cli/encode-flow cli/export-* cli/in
   cli/plan-* cli/replay-* cli/run-* cli/train-* cli/verify-*
 tsan: ## run the tests that use threads with the thread sanitizer
 	+@$(sub_make) BUILD=$(BUILD)/tsan SANITIZE=thread \
-	  TESTS='$(or $(TESTS),$(tsan_tests) $(TSAN_COMMANDS))' test-run
+	  TESTS='$(or $(TESTS),$(tsan_tests) $(TSAN_COMMANDS))' UNITS='$(if $(TESTS),,$(tsan_tests))' test-run
 
 FUZZ_SECONDS ?= 60
 fuzz: ## fuzz each reader for FUZZ_SECONDS (60; 0: only build) with libFuzzer, or with seeded mutation without clang

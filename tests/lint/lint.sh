@@ -222,12 +222,16 @@ srand random srandom'
 never='strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets atoi atol atoll atof strtok alloca system popen tmpnam
 mktemp scanf sscanf fscanf rand srand setjmp longjmp'
 
+# of_objects OPTION...: prints the symbols of all objects of the product, each after FILE.o and a colon. One nm for all
+# of them takes a tenth of the time.
+of_objects() {
+    (cd "$OBJ" && while read -r file; do [ ! -f "$file.o" ] || echo "$file.o"; done | xargs -r nm -A "$@") \
+        <"$scratch/product"
+}
 # The undefined symbols of each object. The names of libc functions are without the additions for large files and
 # _FORTIFY_SOURCE.
 if [ -n "$OBJ" ] && command -v nm >/dev/null 2>&1; then
-    while read -r file; do
-        [ ! -f "$OBJ/$file.o" ] || nm -u "$OBJ/$file.o" | sed "s|^ *[UwvW] *|$file |; s/@.*//"
-    done <"$scratch/product" | awk '{
+    of_objects -u | sed 's|\.o: *[UwvW] | |; s/@.*//' | awk '{
         name = $2
         sub(/^__isoc[0-9]*_/, "", name)
         if (name ~ /^__.*_chk$/ || name ~ /^__.*_2$/) { sub(/^__/, "", name); sub(/_(chk|2)$/, "", name) }
@@ -350,9 +354,7 @@ fi
 # A header declares only what its own unit defines (the .c file of the same name and its CPU variants), so a reader
 # knows where to look.
 if [ -n "$OBJ" ] && command -v nm >/dev/null 2>&1; then
-    while read -r file; do
-        [ ! -f "$OBJ/$file.o" ] || nm --defined-only "$OBJ/$file.o" | sed -n "s|^[0-9a-f]* [TDRBV] |$file |p"
-    done <"$scratch/product" >"$scratch/defines"
+    of_objects --defined-only | sed -n 's|\.o:[0-9a-f]* [TDRBV] | |p' >"$scratch/defines"
     grep '\.h$' "$scratch/product" | grep -v '^include/' | xargs awk '
         FNR == 1 { depth = 0; held = "" }
         { line = $0; gsub(/\/\*[^*]*\*\//, "", line); sub(/\/\*.*/, "", line) }
@@ -402,9 +404,10 @@ xargs awk '
 xargs grep -L 'Made by .*: do not edit' <"$scratch/product" | xargs wc -l | awk '
     $2 != "total" && $1 > ($2 ~ /^include\// ? 1500 : 900) { print $2 ": " $1 " lines; split the file" }' |
     rule "files of at most 900 lines"
-for file in $(cat "$scratch/texts"); do
-    [ -z "$(tail -c 1 "$file")" ] || echo "$file: the last line has no newline"
-done | rule "files end with a newline"
+# tail prints a line with the name of each file, and below it the last byte.
+xargs tail -v -c 1 <"$scratch/texts" | awk '
+    /^==> .* <==$/ { name = $2; line = ""; getline line; if (line != "") print name ": the last line has no newline" }' |
+    rule "files end with a newline"
 grep -v '^tests/lint/' "$scratch/texts" |
     xargs grep -nEi '(^|[^a-z])(TODO|FIXME|XXX|HACK)([^a-z]|$)|not implemented|placeholder|for now([^a-z]|$)' |
     grep -vE 'XX\(|X{6}' | rule "nothing unfinished"
@@ -427,13 +430,18 @@ grep -E '^(tokenize_tools|src|bench|include)/' "$scratch/texts" | grep -vE '^(sr
     rule "words"
 
 # Plain English: phrases.txt lists phrases that a technical editor would replace. Lines that contain "kept spelling" are
-# exempt: they have a word that existing files or scripts use.
+# exempt: they have a word that existing files or scripts use. Files that match none of the phrases are read once.
+{ cat "$scratch/texts"; ls .github/*.md 2>/dev/null; } |
+    grep -vE '^tests/(lint|fuzz/corpus|differential/corpus|reference)/' >"$scratch/english"
 awk '/^\// { advice = $0; sub(/^\/.*\/ /, "", advice); sub(/^\//, ""); sub(/\/ [^\/]*$/, ""); print $0 "\t" advice }' \
-    "$(dirname "$0")/phrases.txt" | while IFS="$(printf '\t')" read -r phrase advice; do
-    { cat "$scratch/texts"; ls .github/*.md 2>/dev/null; } |
-        grep -vE '^tests/(lint|fuzz/corpus|differential/corpus|reference)/' |
-        xargs grep -nE -- "$phrase" | grep -v 'kept spelling' | sed "s|\$| -> $advice|"
-done | rule "plain English"
+    "$(dirname "$0")/phrases.txt" >"$scratch/advice"
+cut -f 1 "$scratch/advice" >"$scratch/phrases"
+xargs grep -lE -f "$scratch/phrases" <"$scratch/english" >"$scratch/matching"
+if [ -s "$scratch/matching" ]; then
+    while IFS="$(printf '\t')" read -r phrase advice; do
+        xargs grep -HnE -- "$phrase" <"$scratch/matching" | grep -v 'kept spelling' | sed "s|\$| -> $advice|"
+    done <"$scratch/advice"
+fi | rule "plain English"
 
 # ---- man pages ----
 {
