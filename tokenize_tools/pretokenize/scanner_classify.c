@@ -139,11 +139,14 @@ static uint8_t pair_bits(const struct scan_tables *tables, uint32_t lead, uint32
     return 128 | row[0];
 }
 
-/* Returns the length of the run of equal classes from entry `at` on, where entry 0 follows entry 63. */
+/* Returns the length of the run of equal classes that begins at entry `at`; 0 if none begins there. A run at the end
+ * goes on at entry 0, where its rest also counts as one. */
 static uint32_t run_at(const uint8_t classes[64], uint32_t at)
 {
     uint32_t run = 0;
-    while (run < 64 && classes[at] && classes[(at + run) % 64] == classes[at])
+    if (!classes[at] || (at && classes[at - 1] == classes[at]))
+        return 0;
+    while (run < 64 && classes[(at + run) % 64] == classes[at])
         run++;
     return run;
 }
