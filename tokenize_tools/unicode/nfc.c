@@ -22,8 +22,8 @@
  * work. Any other run is normalized and compared with the text, because "maybe" often means that nothing changes.
  *
  * Cost. Stable text costs one test of a bit per character, or with AVX-512 or AVX2 some instructions per 64 bytes
- * (nfc_quick.c), and ASCII one test per 64 bytes. A run of n marks costs O(n): marks are sorted by counting if there are
- * many, so a million marks in a row, which a hostile text can contain, are not slow.
+ * (nfc_quick.c), and ASCII one test per 64 bytes. A run of n marks costs O(n): marks are sorted by counting if there
+ * are many, so a million marks in a row, which a hostile text can contain, are not slow.
  */
 #include "nfc.h"
 
