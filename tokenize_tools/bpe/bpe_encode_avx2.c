@@ -58,7 +58,7 @@ static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state
     const struct bpe_bucket *const buckets = state->buckets;
     const __m256i even_odd =
         _mm256_broadcastsi128_si256(_mm_set_epi8(15, 14, 11, 10, 7, 6, 3, 2, 13, 12, 9, 8, 5, 4, 1, 0));
-    const __m256i numbers =
+    const __m256i numbers = /* of bytes; 127: byte 15 never has text */
         _mm256_broadcastsi128_si256(_mm_set_epi8(127, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
     const __m256i to_last =
         _mm256_broadcastsi128_si256(_mm_set_epi8(1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1, -1));
