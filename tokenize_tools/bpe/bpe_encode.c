@@ -9,7 +9,7 @@
  *
  *   1. scan_chunk() cuts up to SCAN_BYTES of text into pieces and reports their starts as a bitmap. bpe_cut.h
  *      adds starts inside pieces: borders of two characters of three bytes that no token crosses. Chinese and Japanese
- * text has few spaces, so without this its pieces would be whole clauses, which seldom repeat.
+ *      text has few spaces, so without this its pieces would be whole clauses, which seldom repeat.
  *   2. The bitmap becomes a list of positions, handled in batches of BPE_BATCH pieces.
  *   3. For each piece of the batch a key of 16 bytes is made: up to 15 bytes of text, then zeros, and the length in
  *      the last byte. Its hash selects a bucket, one cache line with two keys and their two values, and the line is
@@ -24,8 +24,8 @@
  * id, and the id of " sat" is stored after it.
  *
  * Misses, by what they cost:
- *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. One time in four it is swapped
- *     back. Where three entries in use share a bucket, a swap makes one of the others miss next.
+ *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. About one time in four it is
+ * swapped back. Where three entries in use share a bucket, a swap makes one of the others miss next.
  *   - The piece is longer than 15 bytes, or has too many ids: the second cache (struct bpe_long) holds it, a line of
  *     64 bytes with ids and bytes, or with a place in the store where they are.
  *   - The piece is in no cache. It is merged and added. With AVX2 it becomes pending instead, and room for its ids
@@ -113,7 +113,8 @@ static bool entry_may_be_beside(const struct bpe_state *state, uint32_t at)
     return state->buckets[at].keys[1].high != 0;
 }
 
-/* Returns the value of a key, or NULL. An entry in the neighboring bucket is swapped into its own one time in four. */
+/* Returns the value of a key, or NULL. An entry in the neighboring bucket is swapped into its own about one time in
+ * four, and always if it has no ids: keep_entry() looks for it there. */
 static uint64_t *entry_find(struct bpe_state *state, uint32_t at, struct bpe_key key)
 {
     struct bpe_bucket *home = &state->buckets[at], *beside = &state->buckets[at ^ 1];
@@ -123,7 +124,7 @@ static uint64_t *entry_find(struct bpe_state *state, uint32_t at, struct bpe_key
     for (uint32_t way = 0; way < 2 && entry_may_be_beside(state, at); way++)
         if (same_key(beside->keys[way], key)) {
             const uint32_t turn = state->victim++ & 7, into = turn & 1;
-            if (turn > 1)
+            if (turn > 1 && (beside->values[way][0] | beside->values[way][1]))
                 return beside->values[way];
             entry_swap(home, into, beside, way);
             return home->values[into];

@@ -140,7 +140,7 @@ static uint8_t pair_bits(const struct scan_tables *tables, uint32_t lead, uint32
 }
 
 /* Returns the length of the run of equal classes that begins at entry `at`; 0 if none begins there. A run at the end
- * goes on at entry 0, where its rest also counts as one. */
+ * continues at entry 0, where its rest also counts as one. */
 static uint32_t run_at(const uint8_t classes[64], uint32_t at)
 {
     uint32_t run = 0;
