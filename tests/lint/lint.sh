@@ -404,8 +404,9 @@ xargs awk '
 xargs grep -L 'Made by .*: do not edit' <"$scratch/product" | xargs wc -l | awk '
     $2 != "total" && $1 > ($2 ~ /^include\// ? 1500 : 900) { print $2 ": " $1 " lines; split the file" }' |
     rule "files of at most 900 lines"
-# tail prints a line with the name of each file, and below it the last byte.
-xargs tail -v -c 1 <"$scratch/texts" | awk '
+# tail prints a line with the name of each file, and below it the last byte. Two line ends follow each call of tail, so
+# that the next one begins with a line of its own.
+xargs sh -c 'tail -v -c 1 "$@"; echo; echo' sh <"$scratch/texts" | awk '
     /^==> .* <==$/ { name = $2; line = ""; getline line; if (line != "") print name ": the last line has no newline" }' |
     rule "files end with a newline"
 grep -v '^tests/lint/' "$scratch/texts" |
@@ -437,11 +438,13 @@ awk '/^\// { advice = $0; sub(/^\/.*\/ /, "", advice); sub(/^\//, ""); sub(/\/ [
     "$(dirname "$0")/phrases.txt" >"$scratch/advice"
 cut -f 1 "$scratch/advice" >"$scratch/phrases"
 xargs grep -lE -f "$scratch/phrases" <"$scratch/english" >"$scratch/matching"
-if [ -s "$scratch/matching" ]; then
-    while IFS="$(printf '\t')" read -r phrase advice; do
+{
+    grep -E -f "$scratch/phrases" /dev/null
+    [ $? -lt 2 ] || echo "phrases.txt: a phrase is not a regular expression, so none was searched"
+    [ ! -s "$scratch/matching" ] || while IFS="$(printf '\t')" read -r phrase advice; do
         xargs grep -HnE -- "$phrase" <"$scratch/matching" | grep -v 'kept spelling' | sed "s|\$| -> $advice|"
     done <"$scratch/advice"
-fi | rule "plain English"
+} | rule "plain English"
 
 # ---- man pages ----
 {
