@@ -4,6 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "text/code_point.h"
+
 static uint64_t random_state;
 
 void awkward_seed(uint64_t seed)
@@ -67,4 +69,15 @@ int awkward_rounds(int usual)
 {
     const int share = awkward_share();
     return share > 1 ? (usual + share - 1) / share : usual;
+}
+
+size_t awkward_every_character(uint8_t *text, uint32_t first, uint32_t step)
+{
+    size_t count = 0;
+    for (uint32_t i = 0; i < AWKWARD_CODES; i++) {
+        const uint32_t code = (uint32_t)((first + (uint64_t)i * step) % AWKWARD_CODES);
+        if (code < 0xD800 || code > 0xDFFF)
+            count += code_point_put(text + count, code);
+    }
+    return count;
 }

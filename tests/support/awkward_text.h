@@ -23,4 +23,11 @@ int awkward_rounds(int usual);
  * neighbors, and some atoms are repeated many times. */
 void awkward_text(uint8_t *text, size_t count);
 
+#define AWKWARD_CODES 0x110000 /* code points of Unicode */
+
+/* Writes every character of Unicode once, `step` code points after the one before it, modulo their number: with 1
+ * beside its neighbors, with a large step beside distant ones. step: has no factor in common with that number. text:
+ * has room for 4 * AWKWARD_CODES bytes. Returns the number of bytes. */
+size_t awkward_every_character(uint8_t *text, uint32_t first, uint32_t step);
+
 #endif

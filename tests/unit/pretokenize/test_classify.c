@@ -11,9 +11,6 @@
 
 #include "pretokenize/scanner_classify.h"
 #include "support/awkward_text.h"
-#include "text/code_point.h"
-
-#define CODES 0x110000
 
 static struct scan_tables tables;
 
@@ -56,27 +53,15 @@ static void same_masks(const char *rules, const uint8_t *text, size_t count, siz
     }
 }
 
-/* Writes all characters from `first` on in steps of `step` code points, modulo their number. Returns the bytes. */
-static size_t write_all(uint8_t *text, uint32_t first, uint32_t step)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < CODES; i++) {
-        const uint32_t code = (uint32_t)((first + (uint64_t)i * step) % CODES);
-        if (code < 0xD800 || code > 0xDFFF)
-            count += code_point_put(text + count, code);
-    }
-    return count;
-}
-
 static void all_characters(void **state)
 {
-    uint8_t *text = malloc((size_t)CODES * 4);
+    uint8_t *text = malloc((size_t)AWKWARD_CODES * 4);
     assert_non_null(text);
     for (int r = 0; split_rules_names()[r]; r++) {
         const char *rules = split_rules_names()[r];
         scan_tables_init(&tables, split_rules_named(rules));
         for (uint32_t step = 1; step < 0x20000; step += 0x10006) {
-            const size_t count = write_all(text, 0, step);
+            const size_t count = awkward_every_character(text, 0, step);
             for (size_t at = 0; at < count;
                  at += SCAN_BYTES) /* pieces of text, of which some begin inside characters */
                 same_masks(rules, text + at, count - at < SCAN_BYTES ? count - at : SCAN_BYTES, count - at);

@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "support/awkward_text.h"
 #include "text/code_point.h"
 #include "unicode/nfc.h"
 
@@ -86,30 +87,16 @@ static void long_runs(void **state)
 
 /* ---- the quick search of nfc_quick.h ---- */
 
-#define CODES 0x110000
-
-/* Writes all characters from `first` on in steps of `step` code points, modulo their number. Returns the bytes. */
-static size_t write_all(uint8_t *text, uint32_t first, uint32_t step)
-{
-    size_t count = 0;
-    for (uint32_t i = 0; i < CODES; i++) {
-        const uint32_t code = (uint32_t)((first + (uint64_t)i * step) % CODES);
-        if (code < 0xD800 || code > 0xDFFF)
-            count += code_point_put(text + count, code);
-    }
-    return count;
-}
-
 /* Every character, beside its neighbors in Unicode and beside distant ones, is found if and only if it is unstable. */
 static void quick_all(void **state)
 {
-    uint8_t *text = malloc((size_t)CODES * 4);
+    uint8_t *text = malloc((size_t)AWKWARD_CODES * 4);
     assert_non_null(text);
     for (int variant = CPU_SCALAR; variant <= (int)cpu_variant_best(); variant++) {
         struct nfc_quick quick;
         nfc_quick_init(&quick, (enum cpu_variant)variant);
         for (uint32_t step = 1; quick.find && step < 0x20000; step += 0x10006) {
-            const size_t count = write_all(text, step, step);
+            const size_t count = awkward_every_character(text, step, step);
             size_t at = 0, seen = 0, unstable = 0;
             while (count - at >= NFC_QUICK_BYTES) {
                 const uint64_t found = quick.find(&quick, text, &at, count);
