@@ -4,8 +4,12 @@
  *
  * The two filters of bpe_may_join() are read in different ways. The one of single bytes, edge_joins, is 256 bytes, so
  * it stays in four registers, and permutations look all 64 bytes of a word up at once. The one of whole characters is
- * 128 KiB, so only the borders that are left are looked up in it: compress_epi8 lists where they are, a permutation
- * puts the six bytes around each of eight of them into a lane, and a gather reads the words that their hashes select.
+ * 128 KiB, so only the borders that are left are looked up in it: compress_epi8 lists where they are, and a permutation
+ * puts the six bytes around each of eight of them into a lane, which is hashed.
+ *
+ * The hashes of 16 words become one list, and a loop of plain loads reads their bits. A gather for each eight of them
+ * was slower: how many eights a word has cannot be predicted, and a word waited for its own gather. The list's loop has
+ * no such branch, and its loads do not wait for each other.
  *
  * Example: the borders of a word are at bytes 6, 9, and 15, and the first filter keeps 6 and 15. They are listed as
  * 6, 15. Lane 0 gets bytes 3 to 8, and lane 1 bytes 12 to 17. If no token joins what lane 1 holds, the result is 10 in
@@ -53,30 +57,70 @@ INLINE uint64_t joined_edges(const __m512i rows[4], const uint8_t *word, uint64_
     return _mm512_mask_test_epi8_mask(found, edges, bit);
 }
 
-/* Returns those of the borders `found` of a word that model->joins does not join. */
-INLINE uint64_t apart(const struct bpe_model *model, const struct window *window, uint64_t found)
+#define GROUP 16 /* words whose borders are looked up together */
+/* A word of valid text has at most 22 borders. That is three eights, which are hashed without a branch. Any other text
+ * has at most 64. */
+#define USUAL 24
+
+/* Writes the hashes of the pairs of characters at eight borders. at: the number of a border in each byte of a lane. */
+INLINE void eight_hashes(const struct window *window, __m512i at, uint32_t *hashes)
+{
+    const __m512i from = _mm512_add_epi8(at, _mm512_set1_epi64(0x0706050403020100));
+    const __m512i six = _mm512_maskz_permutex2var_epi8(0x3F3F3F3F3F3F3F3F, window->low, from, window->high);
+    const __m512i product = _mm512_mullo_epi64(six, _mm512_set1_epi64((long long)BPE_JOIN_FACTOR));
+    _mm256_storeu_si256((__m256i *)(void *)hashes,
+                        _mm512_cvtepi64_epi32(_mm512_srli_epi64(product, 64 - BPE_JOIN_BITS)));
+}
+
+/* Writes the hashes of the pairs of characters at the `count` borders `found` of a word; room for USUAL, or the
+ * next multiple of eight. */
+INLINE void hashes_of(const struct window *window, uint64_t found, uint32_t count, uint32_t *hashes)
 {
     static const uint8_t numbers[64] __attribute__((aligned(64))) = {
         0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
         22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
         44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
     const __m512i list = _mm512_maskz_compress_epi8(found, _mm512_load_si512(numbers));
-    const __m512i within = _mm512_set1_epi64(0x0706050403020100), one = _mm512_set1_epi64(1);
     __m512i lanes = _mm512_set_epi64(0x0707070707070707, 0x0606060606060606, 0x0505050505050505, 0x0404040404040404,
                                      0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
-    const uint32_t count = (uint32_t)_mm_popcnt_u64(found);
-    uint64_t result = 0;
-    for (uint32_t k = 0; k < count; k += 8) {
-        const __m512i from = _mm512_add_epi8(_mm512_permutexvar_epi8(lanes, list), within);
-        const __m512i six = _mm512_maskz_permutex2var_epi8(0x3F3F3F3F3F3F3F3F, window->low, from, window->high);
-        const __m512i product = _mm512_mullo_epi64(six, _mm512_set1_epi64((long long)BPE_JOIN_FACTOR));
-        const __m512i hash = _mm512_srli_epi64(product, 64 - BPE_JOIN_BITS);
-        const __m512i words = _mm512_i64gather_epi64(_mm512_srli_epi64(hash, 6), model->joins, 8);
-        const __m512i bit = _mm512_sllv_epi64(one, _mm512_and_si512(hash, _mm512_set1_epi64(63)));
-        result |= (uint64_t)_mm512_testn_epi64_mask(words, bit) << k;
-        lanes = _mm512_add_epi8(lanes, _mm512_set1_epi8(8));
+    const __m512i eight = _mm512_set1_epi8(8);
+#pragma GCC unroll 3
+    for (uint32_t k = 0; k < USUAL; k += 8, lanes = _mm512_add_epi8(lanes, eight))
+        eight_hashes(window, _mm512_permutexvar_epi8(lanes, list), hashes + k);
+    for (uint32_t k = USUAL; __builtin_expect(k < count, 0); k += 8, lanes = _mm512_add_epi8(lanes, eight))
+        eight_hashes(window, _mm512_permutexvar_epi8(lanes, list), hashes + k);
+}
+
+/* Adds the cuts of the words from `word` to before `end`, at most GROUP. */
+INLINE void cut_group(const struct bpe_cutting *cutting, const uint8_t *text, size_t word, size_t end, size_t done,
+                      const __m512i rows[4])
+{
+    uint32_t hashes[64 * GROUP + USUAL], count = 0;
+    uint8_t joined[64 * GROUP + 64];
+    const uint64_t *joins = cutting->model->joins;
+    for (size_t i = word; i < end; i++) {
+        uint64_t found = bpe_cut_borders(cutting->chunk, i, done);
+        if (found) {
+            found &= ~joined_edges(rows, text + 64 * i, found);
+            const struct window window = window_at(cutting, text, i);
+            const uint32_t few = (uint32_t)_mm_popcnt_u64(found);
+            hashes_of(&window, found, few, hashes + count);
+            count += few;
+        }
+        cutting->cuts[i] = found;
     }
-    return _pdep_u64(result, found);
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < count; k++)
+        joined[k] = (uint8_t)(joins[hashes[k] / 64] >> (hashes[k] % 64));
+    count = 0;
+    for (size_t i = word; i < end; i++) {
+        const uint64_t found = cutting->cuts[i];
+        const __m512i few = _mm512_loadu_si512(joined + count);
+        const uint64_t cuts = _pdep_u64(_mm512_testn_epi8_mask(few, _mm512_set1_epi8(1)), found);
+        cutting->chunk->starts[i] |= cuts;
+        cutting->cuts[i] = cuts;
+        count += (uint32_t)_mm_popcnt_u64(found);
+    }
 }
 
 void bpe_cut_vbmi(const struct bpe_cutting *cutting, const uint8_t *text, size_t done)
@@ -85,17 +129,8 @@ void bpe_cut_vbmi(const struct bpe_cutting *cutting, const uint8_t *text, size_t
     const __m512i rows[4] = {_mm512_loadu_si512(model->edge_joins[0]), _mm512_loadu_si512(model->edge_joins[1]),
                              _mm512_loadu_si512(model->edge_joins[2]), _mm512_loadu_si512(model->edge_joins[3])};
     const size_t words = (done + 63) / 64;
-    for (size_t i = 0; i < words; i++) {
-        uint64_t found = bpe_cut_borders(cutting->chunk, i, done);
-        if (found)
-            found &= ~joined_edges(rows, text + 64 * i, found);
-        if (found) {
-            const struct window window = window_at(cutting, text, i);
-            found = apart(model, &window, found);
-        }
-        cutting->chunk->starts[i] |= found;
-        cutting->cuts[i] = found;
-    }
+    for (size_t i = 0; i < words; i += GROUP)
+        cut_group(cutting, text, i, i + GROUP < words ? i + GROUP : words, done, rows);
     cutting->cuts[words] = 0;
 }
 

@@ -75,8 +75,8 @@ static void find_swallowed_marks(struct scan_work *w, const struct scan_masks *m
     const uint64_t *mark = KIND(EXTRA);
     uint64_t symbol_before = 0;
     for (size_t i = 0; i < w->words; i++) {
-        const uint64_t symbol = ~(KIND(UPPER)[i] | KIND(LOWER)[i] | KIND(LETTER)[i] | KIND(NUMBER)[i] | KIND(SPACE)[i] |
-                                  mark[i]);
+        const uint64_t symbol =
+            ~(KIND(UPPER)[i] | KIND(LOWER)[i] | KIND(LETTER)[i] | KIND(NUMBER)[i] | KIND(SPACE)[i] | mark[i]);
         uint64_t found = mark[i] & SCAN_ROW(masks->start)[i] & (symbol << 1 | symbol_before >> 63);
         symbol_before = symbol;
         for (; found; found &= found - 1) {
@@ -242,42 +242,51 @@ static bool has_unassigned(const struct scan_work *w, const struct scan_masks *m
     return false;
 }
 
-/* DeepSeek: joins one ASCII symbol with the ASCII letters after it, starts a piece at each run of bytes that no
- * alternative matches, and makes the last character of such a run the prefix of letters that follow it. */
+/* DeepSeek: starts a piece at each run of bytes that no alternative matches, and makes the last character of such a run
+ * the prefix of letters that follow it. */
+static void start_uncovered(struct scan_work *w, const struct scan_masks *masks, size_t i, uint64_t uncovered)
+{
+    const uint64_t before = i ? uncovered_word(w, masks, i - 1) : 0;
+    w->starts[i] |= uncovered & ~(uncovered << 1 | before >> 63);
+    for (uint64_t rest = uncovered & next(SCAN_ROW(w->letters) + i); rest; rest &= rest - 1) {
+        const size_t at = 64 * i + (size_t)__builtin_ctzll(rest);
+        set_bit(w->starts, character_start(masks, at));
+        clear_bit(w->starts, at + 1);
+    }
+}
+
+/* DeepSeek: the ASCII letters among 64 bytes: letters after which a character starts, or the chunk ends. valid: of the
+ * last word. */
+static inline uint64_t ascii_letters(const struct scan_work *w, const struct scan_masks *masks, size_t i,
+                                     uint64_t valid)
+{
+    const uint64_t *start = SCAN_ROW(masks->start) + i;
+    if (i >= w->words)
+        return 0;
+    const uint64_t after =
+        i + 1 < w->words ? start[0] >> 1 | start[1] << 63 : (start[0] | ~valid) >> 1 | (uint64_t)1 << 63;
+    return SCAN_ROW(w->letters)[i] & start[0] & after;
+}
+
+/* DeepSeek: joins one ASCII symbol with the ASCII letters after it, and starts a piece at a letter of more bytes that
+ * follows these. Adding a bit to the first of a run of bits clears them and sets the bit after them, which is where the
+ * ASCII letters end; the carry leads into the next word. Bytes that no alternative matches start pieces, too. */
 static void apply_deepseek(struct scan_work *w, const struct scan_masks *masks, uint64_t valid_last)
 {
+    uint64_t first_before = 0, ascii_after = ascii_letters(w, masks, 0, valid_last);
+    uint64_t carry = 0;
     for (size_t i = 0; i < w->words; i++) {
         const uint64_t *letters = SCAN_ROW(w->letters) + i, *symbols = SCAN_ROW(w->symbols) + i;
         const uint64_t valid = i + 1 < w->words ? ~(uint64_t)0 : valid_last;
         const uint64_t uncovered = uncovered_word(w, masks, i) & valid;
-        if (uncovered) {
-            const uint64_t before = i ? uncovered_word(w, masks, i - 1) : 0;
-            w->starts[i] |= uncovered & ~(uncovered << 1 | before >> 63);
-            for (uint64_t rest = uncovered & next(letters); rest; rest &= rest - 1) {
-                const size_t at = 64 * i + (size_t)__builtin_ctzll(rest);
-                set_bit(w->starts, character_start(masks, at));
-                clear_bit(w->starts, at + 1);
-            }
-        }
-        const uint64_t blank_before = previous(SCAN_ROW(masks->blank) + i);
-        uint64_t first = symbols[0] & ~previous(symbols) & ~blank_before & next(letters);
-        if (!bit(masks->wide_words, i) && !bit(masks->wide_words, i + 1) && ~letters[1]) {
-            w->starts[i] &= ~(first << 1); /* both words are ASCII, and the letters end inside of them */
-            if (first >> 63)
-                w->starts[i + 1] &= ~(uint64_t)1;
-            continue;
-        }
-        for (; first; first &= first - 1) {
-            const size_t at = 64 * i + (size_t)__builtin_ctzll(first);
-            size_t end = at + 1;
-            while (w->text[at] < 0x80 && end < w->count && (uint8_t)((w->text[end] | 0x20) - 'a') < 26)
-                end++;
-            if (end == at + 1)
-                continue;
-            clear_bit(w->starts, at + 1);
-            if (end < w->count && bit(SCAN_ROW(w->letters), end))
-                set_bit(w->starts, end);
-        }
+        if (uncovered)
+            start_uncovered(w, masks, i, uncovered);
+        const uint64_t ascii = ascii_after, blank_before = previous(SCAN_ROW(masks->blank) + i);
+        ascii_after = ascii_letters(w, masks, i + 1, valid_last);
+        const uint64_t first = symbols[0] & ~previous(symbols) & ~blank_before & (ascii >> 1 | ascii_after << 63);
+        const uint64_t joined = first << 1 | first_before >> 63;
+        w->starts[i] = (w->starts[i] & ~joined) | (add(ascii, joined, &carry) & ~ascii & letters[0]);
+        first_before = first;
     }
 }
 

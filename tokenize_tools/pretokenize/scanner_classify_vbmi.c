@@ -36,28 +36,49 @@ static inline uint64_t look_up(const struct scan_tables *tables, const struct bl
     return same;
 }
 
+/* Returns the bits of `rest` whose bytes are `one` or `other`. */
+static inline uint64_t is_either(uint64_t rest, __m512i bytes, uint8_t one, uint8_t other)
+{
+    return _mm512_mask_cmpeq_epi8_mask(rest, bytes, _mm512_set1_epi8((char)one)) |
+           _mm512_mask_cmpeq_epi8_mask(rest, bytes, _mm512_set1_epi8((char)other));
+}
+
+/* Where `same` is set, returns entry byte & 63 of `even` or of `odd`: of the latter if bit 0 of `chooses` is set. */
+static inline __m512i of_two_rows(uint64_t same, __m512i chooses, __m512i byte, const uint8_t *even, const uint8_t *odd)
+{
+    /* Bits 0 to 5 of the index come from `byte` and bit 6 from `chooses`; bit 7 has no effect. */
+    const __m512i index = _mm512_ternarylogic_epi64(_mm512_set1_epi8(63), byte, _mm512_slli_epi16(chooses, 6), 0xCA);
+    return _mm512_maskz_permutex2var_epi8(same, _mm512_loadu_si512(even), index, _mm512_loadu_si512(odd));
+}
+
 /* Adds the classes of characters that are common in Chinese, Japanese, and Korean text to *found. Returns the bits of
- * `rest` that are left. Each step is a comparison and a permutation that waits for no other, and there is no branch:
- * look_up() would find the same groups, but one or two at a time, and how many there are cannot be predicted. */
+ * `rest` that are left. No step waits for another, and there is no branch: look_up() would find the same groups, but
+ * one or two at a time, and how many there are cannot be predicted. Two rows whose bytes differ in their last bit are
+ * looked up together. */
 static inline uint64_t look_up_common(const struct scan_tables *tables, const struct block *block, uint64_t rest,
                                       __m512i *found)
 {
-    uint64_t done = 0;
-#pragma GCC unroll 4
-    for (int i = 0; i < SCAN_PAIRS; i++) {
-        const uint64_t same =
-            _mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)scan_pair_leads[i]));
-        *found = _mm512_mask_permutexvar_epi8(*found, same, block->second, _mm512_loadu_si512(tables->pairs[i]));
-    }
-    rest &= ~(uint64_t)_mm512_movepi8_mask(*found);
-#pragma GCC unroll 6
-    for (int i = 0; i < SCAN_ROWS; i++) {
-        uint64_t same = _mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)scan_row_bytes[i][0]));
-        same = _mm512_mask_cmpeq_epi8_mask(same, block->second, _mm512_set1_epi8((char)scan_row_bytes[i][1]));
-        *found = _mm512_mask_permutexvar_epi8(*found, same, block->third, _mm512_loadu_si512(tables->rows[i]));
-        done |= same;
-    }
-    return rest & ~done;
+    const uint8_t *lead = scan_pair_leads, (*pairs)[64] = tables->pairs, (*rows)[64] = tables->rows;
+    const __m512i chinese =
+        of_two_rows(is_either(rest, block->first, lead[0], lead[1]), block->first, block->second, pairs[0], pairs[1]);
+    const __m512i korean =
+        of_two_rows(is_either(rest, block->first, lead[2], lead[3]), block->first, block->second, pairs[2], pairs[3]);
+    const __m512i by_pair = _mm512_or_si512(chinese, korean);
+    const uint64_t kana = _mm512_mask_cmplt_epu8_mask(
+        _mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)SCAN_KANA)),
+        _mm512_sub_epi8(block->second, _mm512_set1_epi8((char)0x80)), _mm512_set1_epi8(4));
+    const uint64_t later = _mm512_mask_test_epi8_mask(kana, block->second, _mm512_set1_epi8(2));
+    const uint64_t marks =
+        _mm512_mask_cmpeq_epi8_mask(_mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)0xE2)),
+                                    block->second, _mm512_set1_epi8((char)0x80)) |
+        _mm512_mask_cmpeq_epi8_mask(_mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)0xEF)),
+                                    block->second, _mm512_set1_epi8((char)0xBC));
+    const __m512i by_row =
+        _mm512_ternarylogic_epi64(of_two_rows(kana & ~later, block->second, block->third, rows[1], rows[2]),
+                                  of_two_rows(later, block->second, block->third, rows[3], rows[4]),
+                                  of_two_rows(marks, block->first, block->third, rows[0], rows[5]), 0xFE);
+    *found = _mm512_ternarylogic_epi64(*found, by_pair, by_row, 0xFE);
+    return rest & ~(uint64_t)_mm512_movepi8_mask(by_pair) & ~(kana | marks);
 }
 
 /* Adds the classes of characters of several bytes, whose first bytes are at the set bits of `rest`, to `found`. Of the
