@@ -370,12 +370,13 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
                       const void *tokens)
 {
     const struct bpe_key key = state->keys[i];
+    const uint32_t bucket = state->batch_places[i] >> BPE_BUCKET_SHIFT;
     const uint32_t from = positions[i], to = positions[i + 1], count = to - from;
     const bool short_one = count <= 15, strange = state->strange >= STRANGE;
     const uint64_t *value = !short_one ? NULL
-                            : strange  ? entry_at_home(state, state->batch_buckets[i], key)
-                                       : entry_find(state, state->batch_buckets[i], key);
-    const bool beside = short_one && strange && !value && entry_may_be_beside(state, state->batch_buckets[i]);
+                            : strange  ? entry_at_home(state, bucket, key)
+                                       : entry_find(state, bucket, key);
+    const bool beside = short_one && strange && !value && entry_may_be_beside(state, bucket);
     const void *ids;
     const uint32_t windows = count > BPE_LANE_BYTES ? bpe_windows_of(count) : 0;
     if (value && value[0] | value[1]) {
@@ -390,7 +391,7 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     if (value)
         __builtin_prefetch(bpe_long_at(state, bpe_short_hash(state->seed, key) ^ 1));
     if (beside)
-        __builtin_prefetch(&state->buckets[state->batch_buckets[i] ^ 1]);
+        __builtin_prefetch(&state->buckets[bucket ^ 1]);
     struct bpe_pending *piece = &state->pending[state->pending_count++];
     piece->key = key;
     piece->has_entry = value != NULL;
@@ -399,7 +400,7 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     state->windows_count += windows;
     piece->piece =
         (struct bpe_piece){.bytes = text + from, .count = count, .ids = state->pending_ids + state->pending_ids_count};
-    piece->bucket = state->batch_buckets[i];
+    piece->bucket = bucket;
     piece->at = (uint64_t)((uint8_t *)into - (const uint8_t *)tokens) / (state->model->wide ? 4 : 2);
     state->pending_ids_count += count + 16;
     assert(state->pending_ids_count <= BPE_PENDING_IDS);
@@ -694,6 +695,19 @@ static void encode_chunk(struct bpe_state *state, const uint8_t *text, size_t co
     encode_pieces(state, text, pieces, out);
 }
 
+/* Adds the cuts of a chunk that scan_chunk() has scanned, and that is not longer than SCAN_BYTES. Text without
+ * characters of more than one byte has none. */
+static void cut_chunk(struct bpe_state *state, const uint8_t *text, size_t done)
+{
+    uint64_t wide = 0;
+    for (size_t i = 0; i < sizeof state->chunk.masks.wide_words / sizeof wide; i++)
+        wide |= state->chunk.masks.wide_words[i];
+    if (wide)
+        state->cut(&(struct bpe_cutting){state->model, &state->chunk, state->cuts, state->text_end}, text, done);
+    else
+        memset(state->cuts, 0, ((done + 63) / 64 + 1) * sizeof *state->cuts);
+}
+
 size_t bpe_encode_starts(struct bpe_state *state, const uint8_t *text, size_t count, void *tokens, uint64_t room)
 {
     struct output out = {tokens, 0, room};
@@ -725,7 +739,7 @@ enum tokmap_status bpe_encode(struct bpe_state *state, const uint8_t *text, uint
             merge_pending(state, &out);
             out.made += encode_giant(state, text, done, out.tokens + out.made * size);
         } else {
-            state->cut(&(struct bpe_cutting){state->model, &state->chunk, state->cuts, state->text_end}, text, done);
+            cut_chunk(state, text, done);
             encode_chunk(state, text, done, &out);
         }
         text += done;

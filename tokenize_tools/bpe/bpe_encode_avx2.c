@@ -84,8 +84,8 @@ static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state
             _mm256_storeu_si256((__m256i *)(void *)&state->keys[i + k], key);
             const uint32_t one = key_hash(salt, _mm256_castsi256_si128(key)) & mask;
             const uint32_t two = key_hash(salt, _mm256_extracti128_si256(key, 1)) & mask;
-            state->batch_buckets[i + k] = one;
-            state->batch_buckets[i + k + 1] = two;
+            state->batch_places[i + k] = one << BPE_BUCKET_SHIFT;
+            state->batch_places[i + k + 1] = two << BPE_BUCKET_SHIFT;
             _mm_prefetch((const char *)&buckets[one], _MM_HINT_T0);
             _mm_prefetch((const char *)&buckets[two], _MM_HINT_T0);
         }

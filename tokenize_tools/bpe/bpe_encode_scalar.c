@@ -59,7 +59,7 @@ static void make_keys(struct bpe_state *state, const uint8_t *text, const uint16
             line = bpe_long_at(state, key.low);
         }
         state->keys[i] = key;
-        state->batch_buckets[i] = bucket;
+        state->batch_places[i] = bucket << BPE_BUCKET_SHIFT;
         __builtin_prefetch(line);
     }
 }
@@ -73,7 +73,7 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
                    plain_high = wide ? ~(uint64_t)0 : ~(uint64_t)0 >> 16;
     uint8_t *into = tokens;
     for (uint32_t i = 0; i < count; i++) {
-        const struct bpe_bucket *bucket = &state->buckets[state->batch_buckets[i]];
+        const struct bpe_bucket *bucket = bpe_batch_bucket(state, i);
         const struct bpe_key key = state->keys[i];
         const uint64_t first = (bucket->keys[0].low ^ key.low) | (bucket->keys[0].high ^ key.high);
         const uint64_t second = (bucket->keys[1].low ^ key.low) | (bucket->keys[1].high ^ key.high);

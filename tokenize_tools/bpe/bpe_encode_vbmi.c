@@ -29,25 +29,43 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
 
 #define MANY 16 /* pieces whose keys are made together */
 
-/* The keys of pieces 4 * group to 4 * group + 3 of MANY. few, last: of each piece, the bytes that belong to the key,
- * and the key's last byte. */
+/* For a permutation that spreads numbers of a group's four pieces, which are among 16-bit numbers of MANY pieces, over
+ * 16 bytes each. It is a table because gcc 12 puts such a constant together anew for each group, with more instructions
+ * than everything else here takes. */
+#define SIXTEEN(n) (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n)
+#define FOUR_PIECES(n) SIXTEEN(n), SIXTEEN((n) + 2), SIXTEEN((n) + 4), SIXTEEN((n) + 6)
+static const uint8_t spreads[4][64]
+    __attribute__((aligned(64))) = {{FOUR_PIECES(0)}, {FOUR_PIECES(8)}, {FOUR_PIECES(16)}, {FOUR_PIECES(24)}};
+
+/* What is known of MANY pieces, 16 bits for each. */
+struct many {
+    __m256i few;  /* the bytes that belong to the key */
+    __m256i last; /* the key's last byte */
+    __m256i away; /* bytes from the first piece of four to this one */
+};
+
+/* The keys of pieces 4 * group to 4 * group + 3. near: all bytes of these keys are among the 64 bytes from the first
+ * piece on, which can be read. Then one load and one permutation get them. */
 static inline __attribute__((always_inline)) __m512i four_keys(const uint8_t *text, const uint16_t *positions,
-                                                               uint32_t group, __m256i few, __m256i last)
+                                                               uint32_t group, const struct many *many, bool near)
 {
     const __m512i numbers = _mm512_broadcast_i32x4(_mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
-    const __m128i lane = _mm_set1_epi8((char)(8 * group));
-    const __m512i spread = _mm512_inserti32x4(
-        _mm512_inserti32x4(_mm512_inserti32x4(_mm512_castsi128_si512(lane), _mm_add_epi8(lane, _mm_set1_epi8(2)), 1),
-                           _mm_add_epi8(lane, _mm_set1_epi8(4)), 2),
-        _mm_add_epi8(lane, _mm_set1_epi8(6)), 3);
+    const __m512i spread = _mm512_load_si512(spreads[group]);
+    const __m512i bytes = _mm512_permutexvar_epi8(spread, _mm512_castsi256_si512(many->few));
+    const __mmask64 used = _mm512_cmplt_epu8_mask(numbers, bytes);
     const uint16_t *at = positions + 4 * group;
-    __m512i texts = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)(text + at[0])));
-    texts = _mm512_inserti32x4(texts, _mm_loadu_si128((const __m128i *)(const void *)(text + at[1])), 1);
-    texts = _mm512_inserti32x4(texts, _mm_loadu_si128((const __m128i *)(const void *)(text + at[2])), 2);
-    texts = _mm512_inserti32x4(texts, _mm_loadu_si128((const __m128i *)(const void *)(text + at[3])), 3);
-    const __m512i bytes = _mm512_permutexvar_epi8(spread, _mm512_castsi256_si512(few));
-    const __m512i key = _mm512_maskz_mov_epi8(_mm512_cmplt_epu8_mask(numbers, bytes), texts);
-    return _mm512_mask_permutexvar_epi8(key, 0x8000800080008000, spread, _mm512_castsi256_si512(last));
+    __m512i key;
+    if (near) {
+        const __m512i away = _mm512_permutexvar_epi8(spread, _mm512_castsi256_si512(many->away));
+        key = _mm512_maskz_permutexvar_epi8(used, _mm512_add_epi8(away, numbers), _mm512_loadu_si512(text + at[0]));
+    } else {
+        key = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)(text + at[0])));
+        key = _mm512_inserti32x4(key, _mm_loadu_si128((const __m128i *)(const void *)(text + at[1])), 1);
+        key = _mm512_inserti32x4(key, _mm_loadu_si128((const __m128i *)(const void *)(text + at[2])), 2);
+        key = _mm512_inserti32x4(key, _mm_loadu_si128((const __m128i *)(const void *)(text + at[3])), 3);
+        key = _mm512_maskz_mov_epi8(used, key);
+    }
+    return _mm512_mask_permutexvar_epi8(key, 0x8000800080008000, spread, _mm512_castsi256_si512(many->last));
 }
 
 /* Three rounds, as in key_hash(). */
@@ -56,13 +74,31 @@ static inline __attribute__((always_inline)) __m512i four_hashes(__m512i salt, _
     return _mm512_aesenc_epi128(_mm512_aesenc_epi128(_mm512_aesenc_epi128(keys, salt), salt), salt);
 }
 
-static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state *state, const uint8_t *text,
-                                                                const uint16_t *positions, uint32_t count)
+/* Stores the keys of MANY pieces from piece i on, and where their buckets are. near: as in four_keys(), of all. */
+static inline __attribute__((always_inline)) void store_keys(struct bpe_state *state, const uint8_t *text,
+                                                             const uint16_t *positions, uint32_t i,
+                                                             const struct many *many, bool near)
 {
     const __m512i salt =
         _mm512_broadcast_i32x4(_mm_set_epi64x((long long)state->seed.high, (long long)state->seed.low));
     const __m512i firsts = _mm512_set_epi32(0, 0, 0, 0, 0, 0, 0, 0, 28, 24, 20, 16, 12, 8, 4, 0);
-    const __m512i mask = _mm512_set1_epi32((int)state->bucket_mask);
+    __m512i hashes[4];
+#pragma GCC unroll 4
+    for (uint32_t group = 0; group < 4; group++) {
+        const __m512i keys = four_keys(text, positions + i, group, many, near);
+        _mm512_storeu_si512(&state->keys[i + 4 * group], keys);
+        hashes[group] = four_hashes(salt, keys);
+    }
+    const __m512i low = _mm512_permutex2var_epi32(hashes[0], firsts, hashes[1]);
+    const __m512i high = _mm512_permutex2var_epi32(hashes[2], firsts, hashes[3]);
+    const __m512i buckets = _mm512_and_si512(_mm512_inserti64x4(low, _mm512_castsi512_si256(high), 1),
+                                             _mm512_set1_epi32((int)state->bucket_mask));
+    _mm512_storeu_si512(&state->batch_places[i], _mm512_slli_epi32(buckets, BPE_BUCKET_SHIFT));
+}
+
+static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state *state, const uint8_t *text,
+                                                                const uint16_t *positions, uint32_t count)
+{
     uint32_t i = 0;
     for (; i + MANY <= count && state->text_end - (text + positions[i + MANY - 1]) >= 16; i += MANY) {
         const uint16_t *at = positions + i;
@@ -70,21 +106,19 @@ static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state
         const __m256i to = _mm256_loadu_si256((const __m256i *)(const void *)(at + 1));
         const __m256i bytes = _mm256_sub_epi16(to, from), few = _mm256_min_epu16(bytes, _mm256_set1_epi16(16));
         uint32_t longer = _mm256_cmpgt_epu16_mask(bytes, _mm256_set1_epi16(15));
-        const __m256i last = _mm256_mask_mov_epi16(few, (__mmask16)longer, _mm256_set1_epi16(255));
-        __m512i hashes[4];
-#pragma GCC unroll 4
-        for (uint32_t group = 0; group < 4; group++) {
-            const __m512i keys = four_keys(text, at, group, few, last);
-            _mm512_storeu_si512(&state->keys[i + 4 * group], keys);
-            hashes[group] = four_hashes(salt, keys);
-        }
-        const __m512i low = _mm512_permutex2var_epi32(hashes[0], firsts, hashes[1]);
-        const __m512i high = _mm512_permutex2var_epi32(hashes[2], firsts, hashes[3]);
-        const __m512i buckets = _mm512_and_si512(_mm512_inserti64x4(low, _mm512_castsi512_si256(high), 1), mask);
-        _mm512_storeu_si512(&state->batch_buckets[i], buckets);
+        const __m256i firsts = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(from, 0), 0);
+        const struct many many = {.few = few,
+                                  .last = _mm256_mask_mov_epi16(few, (__mmask16)longer, _mm256_set1_epi16(255)),
+                                  .away = _mm256_sub_epi16(from, firsts)};
+        const bool near = !_mm256_cmpgt_epu16_mask(_mm256_add_epi16(many.away, few), _mm256_set1_epi16(64)) &&
+                          state->text_end - (text + at[MANY - 4]) >= 64;
+        if (__builtin_expect(near, 1))
+            store_keys(state, text, positions, i, &many, true);
+        else
+            store_keys(state, text, positions, i, &many, false);
 #pragma GCC unroll 16
         for (uint32_t k = 0; k < MANY; k++)
-            _mm_prefetch((const char *)&state->buckets[state->batch_buckets[i + k]], _MM_HINT_T0);
+            _mm_prefetch((const char *)bpe_batch_bucket(state, i + k), _MM_HINT_T0);
         for (; __builtin_expect(longer, 0); longer &= longer - 1) {
             const uint32_t k = (uint32_t)_tzcnt_u32(longer);
             _mm_prefetch((const char *)bpe_long_line(state, i + k, text + at[k], (uint32_t)(at[k + 1] - at[k])),
@@ -115,7 +149,7 @@ static inline void copy_longs(struct bpe_state *state, const uint8_t *text, cons
         copy->keys[0] = state->keys[i];
         _mm_store_si128((__m128i *)(void *)copy->values[0], _mm_or_si128(found, number));
         const bool holds = fits & same;
-        state->batch_buckets[i] = holds ? BPE_COPIES + i : state->batch_buckets[i];
+        state->batch_places[i] = holds ? (BPE_COPIES + i) << BPE_BUCKET_SHIFT : state->batch_places[i];
         state->counts.long_found += holds;
     }
 }

@@ -54,7 +54,7 @@ static inline __attribute__((always_inline)) void make_keys(struct bpe_state *st
         const uint32_t bucket = key_hash(salt, key) & mask;
         const void *line = &buckets[bucket];
         _mm_storeu_si128((__m128i *)(void *)&state->keys[i], key);
-        state->batch_buckets[i] = bucket;
+        state->batch_places[i] = bucket << BPE_BUCKET_SHIFT;
         if (__builtin_expect(bytes > 15, 0))
             line = bpe_long_line(state, i, at, bytes);
         _mm_prefetch((const char *)line, _MM_HINT_T0);
@@ -77,29 +77,37 @@ static __attribute__((noinline)) uint32_t not_inline(struct bpe_state *state, co
     return found ? found : (uint32_t)bpe_miss_batch(state, text, positions, i, into, tokens);
 }
 
+#define PLACE sizeof(uint32_t)
+_Static_assert(sizeof(struct bpe_key) == 4 * PLACE, "look_up() finds keys by the offsets of places");
+
 /* Step 4. */
 static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *state, const uint8_t *text,
                                                             const uint16_t *positions, uint32_t count, void *tokens,
                                                             bool wide)
 {
     const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
-    const struct bpe_bucket *const buckets = state->buckets;
+    const uint8_t *const buckets = (const uint8_t *)state->buckets;
+    const uint8_t *const places = (const uint8_t *)state->batch_places, *const keys = (const uint8_t *)state->keys;
     __m128i largest = _mm_setzero_si128();
     uint8_t *into = tokens;
-    for (uint32_t i = 0; i < count; i++) {
-        const struct bpe_bucket *bucket = &buckets[state->batch_buckets[i]];
+    /* Loads and instructions bound this loop. So one offset serves both arrays: that of the place, and four times as
+     * much is that of the key. */
+    for (size_t at = 0; at < PLACE * count; at += PLACE) {
+        const struct bpe_bucket *bucket =
+            (const struct bpe_bucket *)(const void *)(buckets + *(const uint32_t *)(const void *)(places + at));
         const __m256i key =
-            _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)&state->keys[i]));
+            _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(keys + 4 * at)));
         const __m256d halves = _mm256_castsi256_pd(
             _mm256_cmpeq_epi64(key, _mm256_load_si256((const __m256i *)(const void *)bucket->keys)));
-        /* Bits 0 and 1: the first key is equal; bits 2 and 3: the second. Loads bound this loop, so what follows from
-         * these bits is computed, and is not in a table. */
+        /* Bits 0 and 1: the first key is equal; bits 2 and 3: the second. What follows from these bits is computed, and
+         * is not in a table. */
         const uint32_t equal = (uint32_t)_mm256_movemask_pd(_mm256_and_pd(halves, _mm256_permute_pd(halves, 5)));
         const uint64_t *value = (const uint64_t *)(const void *)((const uint8_t *)bucket->values + 4 * (equal & 4));
         const __m128i whole = _mm_load_si128((const __m128i *)(const void *)value);
-        const uint32_t ids = wide ? (uint32_t)_mm_cvtsi128_si32(whole) >> 28 : (uint32_t)(value[1] >> 48);
+        const size_t ids = wide ? (uint32_t)_mm_cvtsi128_si32(whole) >> 28 : (size_t)(value[1] >> 48);
         if (__builtin_expect(!equal | !ids, 0)) {
-            into += not_inline(state, text, positions, i, equal != 0, into, tokens) * (wide ? 4 : 2);
+            into +=
+                not_inline(state, text, positions, (uint32_t)(at / PLACE), equal != 0, into, tokens) * (wide ? 4 : 2);
             continue;
         }
         const __m128i found = _mm_and_si128(whole, plain);
