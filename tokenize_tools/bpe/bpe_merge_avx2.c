@@ -1,8 +1,6 @@
 /*
  * bpe_merge_avx2.c - the merges of several short pieces of bytes at once with AVX2; see bpe_merge_lanes.h.
  */
-#include <string.h>
-
 #include "bpe_merge_lanes.h"
 
 #if defined(__x86_64__)
@@ -55,26 +53,6 @@ LANE_INLINE bool choose(const struct bpe_model *model, struct lane *lane, uint32
     return true;
 }
 
-LANE_INLINE uint32_t start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
-                           uint32_t registers)
-{
-    const uint8_t *const bytes = piece->bytes;
-    const uint32_t count = piece->count;
-    uint32_t least = UINT32_MAX;
-    lane->piece = piece;
-    lane->ids[0] = lane->ids[count + 1] = LANE_END;
-    lane->alive = ((uint64_t)2 << count << 1) - 1;
-    memset(lane->keys, 0xFF, registers * 16 * sizeof *lane->keys);
-    for (uint32_t i = 0; i < count; i++)
-        lane->ids[i + 1] = model->byte_ids[bytes[i]];
-    for (uint32_t i = 0; i + 1 < count; i++) {
-        const uint32_t key = model->byte_pairs[(uint32_t)bytes[i] << 8 | bytes[i + 1]] << LANE_PLACE | i;
-        lane->keys[i] = key;
-        least = key < least ? key : least;
-    }
-    return least;
-}
-
 /* Reads the two pairs that were prefetched. Returns the lowest key. */
 LANE_INLINE uint32_t look(const struct bpe_model *model, struct lane *lane, uint32_t registers)
 {
@@ -106,7 +84,7 @@ LANE_INLINE void finish(const struct bpe_model *model, const struct lane *lane, 
 void bpe_merge_many_avx2(const struct bpe_model *model, struct bpe_piece *const *pieces, uint32_t count,
                          uint32_t size_class)
 {
-    lanes_merge(model, pieces, count, size_class, start, look, choose, finish);
+    lanes_merge(model, pieces, count, size_class, lane_start, look, choose, finish);
 }
 
 #endif
