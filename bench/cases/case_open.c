@@ -56,13 +56,19 @@ struct opening {
 
 /* ---- copies of this program ---- */
 
+/* The outputs are memory that nothing has written to, as in a program that has just started. */
 static int child_start(struct bench *bench)
 {
     struct tokmap_run *run = NULL;
     struct reader reader = {.loader = NULL};
     int result = run_make(bench, bench->options.dataset, TOKMAP_READ_AUTO, 5, TOKMAP_FOREVER, &run);
     if (!result)
-        result = reader_open(bench, &reader, run, 1, BOTH, 0);
+        result = reader_open_loader(bench, &reader, run, 1, BOTH, 0);
+    if (!result &&
+        outputs_allocate(&reader.outputs, tokmap_loader_rows(reader.loader), bench->options.seq_len, TOKMAP_I32))
+        result = bench_no_memory(bench);
+    reader.out.inputs = reader.outputs.inputs;
+    reader.out.targets = reader.outputs.targets;
     if (!result && reader_next(&reader))
         result = bench_failed(bench, &reader.error);
     const uint64_t now = os_clock_ns();

@@ -191,7 +191,7 @@ void plain_file_read(const struct plain_file *file, const struct windows *window
 
 /* ---- outputs and repeats ---- */
 
-int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type)
+int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type)
 {
     memset(outputs, 0, sizeof *outputs);
     if (mul_overflows(rows * (type == TOKMAP_I64 ? 8 : 4), seq_len, &outputs->bytes))
@@ -203,6 +203,14 @@ int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum t
         outputs_free(outputs);
         return system;
     }
+    return 0;
+}
+
+int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type)
+{
+    const int system = outputs_allocate(outputs, rows, seq_len, type);
+    if (system)
+        return system;
     memset(outputs->inputs, 1, (size_t)outputs->bytes);
     memset(outputs->targets, 1, (size_t)outputs->bytes);
     return 0;

@@ -62,7 +62,9 @@ struct outputs {
     void *inputs, *targets;
     uint64_t bytes; /* of each buffer */
 };
-/* Allocates the buffers and touches every page. Returns 0 or an errno. */
+/* Allocates the buffers, and leaves their pages untouched. Returns 0 or an errno. */
+int outputs_allocate(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type);
+/* The same, and touches every page. */
 int outputs_new(struct outputs *outputs, uint64_t rows, uint64_t seq_len, enum tokmap_type type);
 /* Accepts outputs that are all zeros. */
 void outputs_free(struct outputs *outputs);

@@ -8,8 +8,8 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
-                uint32_t fields, uint64_t step)
+int reader_open_loader(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
+                       uint32_t fields, uint64_t step)
 {
     struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
     struct tokmap_cursor cursor;
@@ -28,8 +28,15 @@ int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_
         options.resume = step ? text : NULL;
         status = tokmap_loader_open(&reader->loader, run, &options, &reader->error);
     }
-    if (status)
-        return bench_failed(bench, &reader->error);
+    return status ? bench_failed(bench, &reader->error) : CLI_DONE;
+}
+
+int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
+                uint32_t fields, uint64_t step)
+{
+    const int result = reader_open_loader(bench, reader, run, threads, fields, step);
+    if (result)
+        return result;
     const uint64_t rows = tokmap_loader_rows(reader->loader);
     if (fields && outputs_new(&reader->outputs, rows, bench->options.seq_len, TOKMAP_I64))
         return bench_no_memory(bench);

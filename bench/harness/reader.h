@@ -28,6 +28,9 @@ static inline void reader_clear(struct reader *reader)
  * case. */
 int reader_open(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
                 uint32_t fields, uint64_t step);
+/* The same without outputs: the caller sets reader->out. */
+int reader_open_loader(struct bench *bench, struct reader *reader, const struct tokmap_run *run, uint32_t threads,
+                       uint32_t fields, uint64_t step);
 /* Accepts a reader that is all zeros, and a second call. */
 void reader_close(struct reader *reader);
 
