@@ -56,21 +56,28 @@ struct opening {
 
 /* ---- copies of this program ---- */
 
-/* The outputs are memory that nothing has written to, as in a program that has just started. */
+/* Opens a loader and takes its first batch. The outputs are memory that nothing has written to, as in a program that
+ * has just started. */
+static int first_batch(struct bench *bench, struct reader *reader, const struct tokmap_run *run)
+{
+    int result = reader_open_loader(bench, reader, run, 1, BOTH, 0);
+    if (!result &&
+        outputs_allocate(&reader->outputs, tokmap_loader_rows(reader->loader), bench->options.seq_len, TOKMAP_I32))
+        result = bench_no_memory(bench);
+    reader->out.inputs = reader->outputs.inputs;
+    reader->out.targets = reader->outputs.targets;
+    if (!result && reader_next(reader))
+        result = bench_failed(bench, &reader->error);
+    return result;
+}
+
 static int child_start(struct bench *bench)
 {
     struct tokmap_run *run = NULL;
     struct reader reader = {.loader = NULL};
     int result = run_make(bench, bench->options.dataset, TOKMAP_READ_AUTO, 5, TOKMAP_FOREVER, &run);
     if (!result)
-        result = reader_open_loader(bench, &reader, run, 1, BOTH, 0);
-    if (!result &&
-        outputs_allocate(&reader.outputs, tokmap_loader_rows(reader.loader), bench->options.seq_len, TOKMAP_I32))
-        result = bench_no_memory(bench);
-    reader.out.inputs = reader.outputs.inputs;
-    reader.out.targets = reader.outputs.targets;
-    if (!result && reader_next(&reader))
-        result = bench_failed(bench, &reader.error);
+        result = first_batch(bench, &reader, run);
     const uint64_t now = os_clock_ns();
     if (!result)
         (void)printf("at=%" PRIu64 " rss=%" PRIu64 "\n", now, os_memory_resident());
@@ -252,9 +259,7 @@ static int first_batch_repeat(struct bench *bench, struct opening *opening, enum
     const uint64_t started = os_clock_ns();
     result = run_make(bench, opening->names[DATASET], reading, started, TOKMAP_FOREVER, &run);
     if (!result)
-        result = reader_open(bench, &reader, run, 1, BOTH, 0);
-    if (!result && reader_next(&reader))
-        result = bench_failed(bench, &reader.error);
+        result = first_batch(bench, &reader, run);
     series_add(series, (double)(os_clock_ns() - started) / 1e6);
     reader_close(&reader);
     tokmap_run_close(run);

@@ -7,7 +7,7 @@
  * 128 KiB, so only the borders that are left are looked up in it: compress_epi8 lists where they are, and a permutation
  * puts the six bytes around each of eight of them into a lane, which is hashed.
  *
- * The hashes of 16 words become one list, and a loop of plain loads reads their bits. A gather for each eight of them
+ * The hashes of 16 words become one list, and a loop of plain loads reads their bits. A gather for each group of eight
  * was slower: how many eights a word has cannot be predicted, and a word waited for its own gather. The list's loop has
  * no such branch, and its loads do not wait for each other.
  *

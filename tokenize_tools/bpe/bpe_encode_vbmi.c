@@ -74,7 +74,8 @@ static inline __attribute__((always_inline)) __m512i four_hashes(__m512i salt, _
     return _mm512_aesenc_epi128(_mm512_aesenc_epi128(_mm512_aesenc_epi128(keys, salt), salt), salt);
 }
 
-/* Stores the keys of MANY pieces from piece i on, and where their buckets are. near: as in four_keys(), of all. */
+/* Stores the keys of MANY pieces from piece i on, and where their buckets are. near: as in four_keys(), and true of all
+ * four groups. */
 static inline __attribute__((always_inline)) void store_keys(struct bpe_state *state, const uint8_t *text,
                                                              const uint16_t *positions, uint32_t i,
                                                              const struct many *many, bool near)

@@ -1,7 +1,7 @@
 /*
  * bpe_encode_x86.h - steps 3 and 4 of bpe_encode.c for processors with AVX2 and AES: keys, and lookups.
  *
- * Only bpe_encode_avx2.c and bpe_encode_vbmi.c include this header. Each has defined two functions before, and is
+ * Only bpe_encode_avx2.c and bpe_encode_vbmi.c include this header. Each has defined three functions before, and is
  * compiled for its own instructions:
  *
  *     uint32_t long_ids(state, hash, bytes, count, into, wide)
@@ -90,8 +90,8 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
     const uint8_t *const places = (const uint8_t *)state->batch_places, *const keys = (const uint8_t *)state->keys;
     __m128i largest = _mm_setzero_si128();
     uint8_t *into = tokens;
-    /* Loads and instructions bound this loop. So one offset serves both arrays: that of the place, and four times as
-     * much is that of the key. */
+    /* Loads and instructions bound this loop. So one offset serves both arrays: that of the place, and four times it
+     * is that of the key. */
     for (size_t at = 0; at < PLACE * count; at += PLACE) {
         const struct bpe_bucket *bucket =
             (const struct bpe_bucket *)(const void *)(buckets + *(const uint32_t *)(const void *)(places + at));

@@ -102,7 +102,7 @@ LANE_INLINE void lane_forget(struct lane *lane)
 }
 
 /* Makes each byte of a piece a part, and a lane's first keys from the table of byte pairs. Returns the lowest. One byte
- * after the other, because gathers of 16 ids and 16 ranks were slower on Zen 4. */
+ * after another, because gathers of 16 ids and 16 ranks were slower on Zen 4. */
 LANE_INLINE uint32_t lane_start(const struct bpe_model *model, struct lane *lane, struct bpe_piece *piece,
                                 uint32_t registers)
 {

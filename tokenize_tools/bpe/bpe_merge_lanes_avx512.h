@@ -9,11 +9,6 @@
 
 #if defined(__x86_64__)
 
-/* The first keys of a lane; the first 1, 2, or 4 registers are used. */
-struct lane_keys {
-    __m512i of[4];
-};
-
 /* The key of a pair that begins at `place`: LANE_NO_KEY or more if it does not merge. (A pair of two ends does not
  * occur, so an empty slot matches no pair.) tied: ranks from this one on count as equal, so that they merge from
  * left to right; the real rank is looked up when such a key is chosen. BPE_MERGES: no ranks are tied. */
@@ -50,34 +45,6 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, u
     lane_merge(model, lane, at, gone, bpe_result(model, rank));
     lane_forget(lane);
     return true;
-}
-
-/* Stores a lane's first keys. Returns the lowest. */
-LANE_INLINE uint32_t lane_first(struct lane *lane, struct lane_keys keys, uint32_t registers)
-{
-    __m512i low = keys.of[0];
-    _mm512_store_si512(lane->keys, low);
-#pragma GCC unroll 4
-    for (uint32_t i = 1; i < registers; i++) {
-        low = _mm512_min_epu32(low, keys.of[i]);
-        _mm512_store_si512(lane->keys + 16 * i, keys.of[i]);
-    }
-    return _mm512_reduce_min_epu32(low);
-}
-
-/* The keys of the 16 pairs of single bytes left[i], right[i], which begin at place from + i. Bits of `pairs`: those
- * that exist. */
-LANE_INLINE __m512i lane_byte_keys(const struct bpe_model *model, __m128i left, __m128i right, __mmask16 pairs,
-                                   int from, uint32_t tied)
-{
-    const __m512i places = _mm512_set_epi32(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0);
-    const __m512i both = _mm512_or_si512(_mm512_slli_epi32(_mm512_cvtepu8_epi32(left), 8), _mm512_cvtepu8_epi32(right));
-    __m512i ranks = _mm512_mask_i32gather_epi32(_mm512_set1_epi32(-1), pairs, both, model->byte_pairs, 4);
-    if (tied != BPE_MERGES) {
-        const __mmask16 merge = _mm512_cmplt_epu32_mask(ranks, _mm512_set1_epi32(BPE_MERGES));
-        ranks = _mm512_mask_min_epu32(ranks, merge, ranks, _mm512_set1_epi32((int)tied));
-    }
-    return _mm512_or_si512(_mm512_slli_epi32(ranks, LANE_PLACE), _mm512_add_epi32(places, _mm512_set1_epi32(from)));
 }
 
 /* Reads the two pairs that were prefetched. Returns the lowest key. */

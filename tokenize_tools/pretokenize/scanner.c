@@ -27,9 +27,9 @@
  * scanner_words_work.h).
  *
  * A chunk has three steps: the masks of classes (scanner_classify*.c), the starts (scanner_words*.c), and the
- * corrections in this file. The corrections serve rules that rarely apply, such as contractions; they look at single
- * bits, and only if the chunk contains the characters in question. A few combinations are so rare that the whole chunk
- * goes to scan_piece instead.
+ * corrections in this file. The corrections serve rules that rarely apply, such as contractions, and DeepSeek's;
+ * most of them look at single bits, and only if the chunk contains the characters in question. A few combinations are
+ * so rare that the whole chunk goes to scan_piece instead.
  *
  * A chunk begins where a piece begins, so nothing before it matters. Its last pieces may depend on text after the
  * chunk; scan_chunk drops them, and the next call finds them again.
@@ -255,8 +255,9 @@ static void start_uncovered(struct scan_work *w, const struct scan_masks *masks,
     }
 }
 
-/* DeepSeek: the ASCII letters among 64 bytes: letters after which a character starts, or the chunk ends. valid: of the
- * last word. */
+/* DeepSeek: the ASCII letters among 64 bytes: letters after which a character starts, or the chunk ends. That is also
+ * true of the first byte of a longer character that the chunk cuts off, and pieces there are dropped, or of one in text
+ * that is not valid UTF-8, which may be split in any way. valid: of the last word. */
 static inline uint64_t ascii_letters(const struct scan_work *w, const struct scan_masks *masks, size_t i,
                                      uint64_t valid)
 {
@@ -268,9 +269,9 @@ static inline uint64_t ascii_letters(const struct scan_work *w, const struct sca
     return SCAN_ROW(w->letters)[i] & start[0] & after;
 }
 
-/* DeepSeek: joins one ASCII symbol with the ASCII letters after it, and starts a piece at a letter of more bytes that
- * follows these. Adding a bit to the first of a run of bits clears them and sets the bit after them, which is where the
- * ASCII letters end; the carry leads into the next word. Bytes that no alternative matches start pieces, too. */
+/* DeepSeek: joins one ASCII symbol with the ASCII letters after it, and starts a piece at a letter of several bytes
+ * that follows them. Adding a bit to the first of a run of bits clears them and sets the bit after them, which is where
+ * the ASCII letters end; the carry leads into the next word. Bytes that no alternative matches start pieces, too. */
 static void apply_deepseek(struct scan_work *w, const struct scan_masks *masks, uint64_t valid_last)
 {
     uint64_t first_before = 0, ascii_after = ascii_letters(w, masks, 0, valid_last);
@@ -332,7 +333,7 @@ static size_t certain_end(const struct scan_work *w, const struct scan_masks *ma
     return last_start(w->starts, last_start(w->starts, 64 * word + 64 - (size_t)__builtin_clzll(solid)));
 }
 
-/* Applies the rules that scanner_words.c leaves out because they are rare. */
+/* Applies the rules that scanner_words.c leaves out: rare ones, and DeepSeek's. */
 static void apply_rare_rules(struct scan_work *w, const struct scan_masks *masks, size_t count, uint64_t valid)
 {
     const struct split_rules *rules = w->rules;

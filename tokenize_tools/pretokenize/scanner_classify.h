@@ -41,17 +41,18 @@ struct scan_row {
 #define SCAN_ROW(row) ((row).padded + 1)
 
 struct scan_masks {
-    struct scan_row kind[SCAN_KINDS];         /* kind[k]: the class 1 << k */
-    struct scan_row start;                    /* first bytes of characters */
-    struct scan_row blank;                    /* the space U+0020 */
-    struct scan_row quote;                    /* the apostrophe */
-    struct scan_row tall;                     /* first bytes of characters that have three or four bytes */
-    uint64_t wide_words[SCAN_WORDS / 64 + 1]; /* bit i: word i contains a byte above 127 */
-    uint64_t any[SCAN_KINDS];                 /* any[k]: not 0 if a character of the chunk has the class 1 << k */
-    uint64_t any_quote;                       /* not 0 if the chunk contains an apostrophe */
+    struct scan_row kind[SCAN_KINDS];     /* kind[k]: the class 1 << k */
+    struct scan_row start;                /* first bytes of characters */
+    struct scan_row blank;                /* the space U+0020 */
+    struct scan_row quote;                /* the apostrophe */
+    struct scan_row tall;                 /* first bytes of characters that have three or four bytes */
+    uint64_t wide_words[SCAN_WORDS / 64]; /* bit i: word i contains a byte above 127 */
+    uint64_t any[SCAN_KINDS];             /* any[k]: not 0 if a character of the chunk has the class 1 << k */
+    uint64_t any_quote;                   /* not 0 if the chunk contains an apostrophe */
 };
 
-/* First bytes with which most characters are Chinese (E4, E9) or Korean, but not all characters have the same class. */
+/* First bytes with which most characters are Chinese (E4, E9) or Korean, but not all characters have the same class.
+ * scanner_classify_vbmi.c relies on the order of this table and of scan_row_bytes. */
 #define SCAN_PAIRS 4
 extern const uint8_t scan_pair_leads[SCAN_PAIRS];
 /* The first two bytes of most other characters in Chinese and Japanese text: its punctuation and kana. */

@@ -52,9 +52,9 @@ static inline __m512i of_two_rows(uint64_t same, __m512i chooses, __m512i byte, 
 }
 
 /* Adds the classes of characters that are common in Chinese, Japanese, and Korean text to *found. Returns the bits of
- * `rest` that are left. No step waits for another, and there is no branch: look_up() would find the same groups, but
- * one or two at a time, and how many there are cannot be predicted. Two rows whose bytes differ in their last bit are
- * looked up together. */
+ * `rest` that are left. No lookup waits for another, and there is no branch: look_up() would find the same groups, but
+ * one or two at a time, and how many there are cannot be predicted. A row with an even byte and a row with an odd
+ * byte are looked up together. */
 static inline uint64_t look_up_common(const struct scan_tables *tables, const struct block *block, uint64_t rest,
                                       __m512i *found)
 {
@@ -64,9 +64,9 @@ static inline uint64_t look_up_common(const struct scan_tables *tables, const st
     const __m512i korean =
         of_two_rows(is_either(rest, block->first, lead[2], lead[3]), block->first, block->second, pairs[2], pairs[3]);
     const __m512i by_pair = _mm512_or_si512(chinese, korean);
-    const uint64_t kana = _mm512_mask_cmplt_epu8_mask(
-        _mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)SCAN_KANA)),
-        _mm512_sub_epi8(block->second, _mm512_set1_epi8((char)0x80)), _mm512_set1_epi8(4));
+    const uint64_t kana =
+        _mm512_mask_cmplt_epu8_mask(_mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)SCAN_KANA)),
+                                    _mm512_sub_epi8(block->second, _mm512_set1_epi8((char)0x80)), _mm512_set1_epi8(4));
     const uint64_t later = _mm512_mask_test_epi8_mask(kana, block->second, _mm512_set1_epi8(2));
     const uint64_t marks =
         _mm512_mask_cmpeq_epi8_mask(_mm512_mask_cmpeq_epi8_mask(rest, block->first, _mm512_set1_epi8((char)0xE2)),
