@@ -30,7 +30,7 @@ long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t 
 #define MANY 16 /* pieces whose keys are made together */
 
 /* For a permutation that spreads numbers of a group's four pieces, which are among 16-bit numbers of MANY pieces, over
- * 16 bytes each. It is a table because gcc 12 puts such a constant together anew for each group, with more instructions
+ * 16 bytes each. It is a table because gcc 12 puts such a constant together for each group, with more instructions
  * than everything else here takes. */
 #define SIXTEEN(n) (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n), (n)
 #define FOUR_PIECES(n) SIXTEEN(n), SIXTEEN((n) + 2), SIXTEEN((n) + 4), SIXTEEN((n) + 6)
