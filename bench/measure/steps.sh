@@ -49,7 +49,7 @@ tokenize_step() {
     if [ -z "${VOCABULARIES:-}" ]; then leave "$name" "VOCABULARIES= names no folder"
     elif [ ! -e "$vocabulary" ]; then leave "$name" "$vocabulary does not exist"
     elif [ ! -e "$text" ]; then leave "$name" "$text does not exist"
-    else step "$name" tokenize "$text" -t "$vocabulary" --repeats 7 "${against[@]}" "$@"; fi
+    else step "$name" tokenize "$text" -t "$vocabulary" --repeats 5 "${against[@]}" "$@"; fi
 }
 for text in prose code mixed cjk; do
     tokenize_step gpt2 gpt2/tokenizer.json $text
