@@ -25,7 +25,7 @@
  *
  * Misses, by what they cost:
  *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. About one time in four it is
- * swapped back. Where three entries in use share a bucket, a swap makes one of the others miss next.
+ *     swapped back. Where three entries in use share a bucket, a swap makes one of the others miss next.
  *   - The piece is longer than 15 bytes, or has too many ids: the second cache (struct bpe_long) holds it, a line of
  *     64 bytes with ids and bytes, or with a place in the store where they are.
  *   - The piece is in no cache. It is merged and added. With AVX2 it becomes pending instead, and room for its ids

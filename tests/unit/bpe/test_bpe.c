@@ -372,6 +372,36 @@ static struct bpe_model *symbols_model(uint32_t symbols, uint32_t first, uint32_
     return model;
 }
 
+/* Chinese text is cut between all characters that no token joins, wherever in a chunk it begins: here only the first
+ * character belongs to the piece before. Without these cuts the ids would be the same, and take longer to find. */
+static void cuts_anywhere_in_a_chunk(void **unused)
+{
+    enum { CHARACTERS = 100 };
+    static uint8_t bytes[256 + 6 * 4], text[SCAN_BYTES];
+    static uint32_t offsets[256 + 2 * 4 + 1];
+    static uint16_t ids[SCAN_BYTES];
+    static struct bpe_merge merges[2 * 4];
+    static const size_t begins[] = {0, 64, 4032, 4096, 4160, SCAN_BYTES - 3 * CHARACTERS};
+    struct bpe_model *model = symbols_model(4, 'p', 'p', 4, bytes, offsets, merges);
+    for (int variant = 0; variant <= (int)cpu_variant_best(); variant++)
+        for (size_t i = 0; i < sizeof begins / sizeof begins[0]; i++) {
+            struct bpe_state *state;
+            struct tokmap_error error;
+            uint64_t written;
+            const size_t words = begins[i] / 2, count = 2 * words + 3 * CHARACTERS;
+            for (size_t at = 0; at < 2 * words; at++)
+                text[at] = at % 2 ? 'a' : ' ';
+            for (size_t at = 2 * words; at < count; at += 3)
+                memcpy(text + at, "\xE4\xB8\xAD", 3);
+            assert_int_equal(bpe_state_new(&state, model, (enum cpu_variant)variant, &error), TOKMAP_OK);
+            assert_int_equal(bpe_encode(state, text, count, ids, count, &written, &error), TOKMAP_OK);
+            assert_int_equal(state->counts.pieces, words + CHARACTERS - (words != 0));
+            assert_int_equal(written, count);
+            bpe_state_free(state);
+        }
+    bpe_model_free(model);
+}
+
 /* Symbols of two bytes, each of which merges with the next symbol, and the later pairs first. How a text of consecutive
  * symbols divides is decided at its end, however far that is. So windows fail, become longer, and at last reach the
  * end. */
@@ -708,6 +738,7 @@ int main(void)
         cmocka_unit_test(any_vocabulary),
         cmocka_unit_test(long_merges),
         cmocka_unit_test(a_merge_makes_a_pair_of_lower_rank),
+        cmocka_unit_test(cuts_anywhere_in_a_chunk),
         cmocka_unit_test(far_context),
         cmocka_unit_test(long_runs),
         cmocka_unit_test(full_caches),
