@@ -23,6 +23,7 @@
 #include "harness/child.h"
 #include "harness/made_files.h"
 #include "harness/made_text.h"
+#include "harness/page_cache.h"
 #include "platform/os.h"
 #include "platform/zstd_library.h"
 
@@ -390,7 +391,11 @@ static int way_repeat(struct bench *bench, struct pack_stages *stages, size_t nu
         arguments[count++] = option_word(stages, way->options[i]);
     for (uint32_t i = 0; i < way->times * FILES; i++)
         arguments[count++] = stages->paths[way->kind][i % FILES];
-    const int result = child_run_tokmap(bench, arguments, &usage);
+    int result = CLI_DONE;
+    for (uint32_t i = 0; i < FILES && !result; i++)
+        result = page_cache_read(bench, stages->paths[way->kind][i]);
+    if (!result)
+        result = child_run_tokmap(bench, arguments, &usage);
     stages->stored[number] = tokens_stored(stages, number == SEAL);
     made_tree_empty(bench);
     stages->seconds[number] = usage.seconds;

@@ -9,6 +9,7 @@
 #include "cli/cli.h"
 #include "harness/child.h"
 #include "harness/made_files.h"
+#include "harness/page_cache.h"
 #include "platform/os.h"
 
 #define BUFFER ((size_t)1 << 20)
@@ -105,7 +106,9 @@ int pack_records_child(struct bench *bench)
                                                       "-o",   output,    "--no-eod",  "--no-cache"};
     const size_t count = child_tokenizer_arguments(bench, arguments, 8);
     arguments[count] = bench->options.dataset;
-    result = child_run_tokmap(bench, arguments, &usage);
+    result = page_cache_read(bench, bench->options.dataset);
+    if (!result)
+        result = child_run_tokmap(bench, arguments, &usage);
     if (!result)
         (void)printf("seconds=%.6f peak=%.3f\n", usage.seconds, usage.peak_mib);
     return result;

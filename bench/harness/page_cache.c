@@ -66,7 +66,8 @@ static enum tokmap_status file_drop(const char *path, struct tokmap_error *error
     return TOKMAP_OK;
 }
 
-static int file_warm(struct bench *bench, const char *path)
+/* drop: first drops what is in the page cache. */
+static int file_read(struct bench *bench, const char *path, bool drop)
 {
     static char buffer[1 << 20];
     int fd;
@@ -74,8 +75,8 @@ static int file_warm(struct bench *bench, const char *path)
     size_t got = 0;
     int system = os_open(path, OS_READ, &fd);
     if (system)
-        return bench_failed_system(bench, system, path, "The tokens cannot be opened.");
-    if (!os_file_is_memory(fd)) {
+        return bench_failed_system(bench, system, path, "The file cannot be opened.");
+    if (drop && !os_file_is_memory(fd)) {
         (void)os_sync(fd);
         os_advise_drop(fd, 0, 0); /* length 0: the whole file */
     }
@@ -84,7 +85,12 @@ static int file_warm(struct bench *bench, const char *path)
         at += got;
     } while (!system && got == sizeof buffer && !bench_stopped());
     os_close(fd);
-    return system ? bench_failed_system(bench, system, path, "The tokens cannot be read.") : CLI_DONE;
+    return system ? bench_failed_system(bench, system, path, "The file cannot be read.") : CLI_DONE;
+}
+
+int page_cache_read(struct bench *bench, const char *path)
+{
+    return file_read(bench, path, false);
 }
 
 enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, struct tokmap_error *error)
@@ -124,7 +130,7 @@ int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset)
         if (tokmap_dataset_shard(dataset, i, &shard, &error))
             result = bench_failed(bench, &error);
         else
-            result = file_warm(bench, shard.tokens_path);
+            result = file_read(bench, shard.tokens_path, true);
     }
     return result;
 }

@@ -22,5 +22,7 @@ enum tokmap_status page_cache_try_drop(const struct tokmap_dataset *dataset, str
  * machine did before. A dataset of more than half of the memory is left as it is, with a message. Call this before the
  * files are mapped: mapped pages cannot be dropped. */
 int page_cache_warm(struct bench *bench, const struct tokmap_dataset *dataset);
+/* Reads a file from front to back, so that it is in the page cache. Some systems drop what was not used for a while. */
+int page_cache_read(struct bench *bench, const char *path);
 
 #endif

@@ -17,6 +17,7 @@
 #include "platform/os.h"
 #include "platform/zstd_library.h"
 #include "sealed.h"
+#include "write_behind.h"
 
 #define BLOCK_FRAMES ((size_t)(BLOCK_BYTES / FRAME_BYTES))
 
@@ -41,8 +42,8 @@ struct worker {
 struct writing {
     const struct frames_options *options;
     struct frames *frames;
-    struct spill table;  /* of the seek table */
-    uint64_t on_the_way; /* the kernel has been asked to store the bytes up to here */
+    struct spill table; /* of the seek table */
+    struct write_behind behind;
     struct worker *workers;
     struct slot *slots;
     uint32_t worker_count, slot_count;
@@ -138,8 +139,7 @@ static enum tokmap_status round_end(void *self, uint64_t blocks, struct tokmap_e
     struct writing *writing = self;
     const struct frames_options *options = writing->options;
     const uint64_t written = writing->frames->bytes;
-    os_write_behind(options->fd, writing->on_the_way, written - writing->on_the_way);
-    writing->on_the_way = written;
+    write_behind(&writing->behind, options->fd, written);
     if (options->progress && options->progress(options->user, min64(options->token_bytes, blocks * BLOCK_BYTES)))
         return error_set(error, TOKMAP_ERROR_INTERRUPTED, options->path, TOKMAP_NO_OFFSET,
                          "the work was interrupted; the shard is unchanged");
@@ -259,7 +259,7 @@ enum tokmap_status frames_write(struct frames *frames, const struct frames_optio
     if (!status) {
         int system = table_write(&writing);
         if (!system && options->sync)
-            system = os_sync(options->fd);
+            system = write_behind_sync(&writing.behind, options->fd, frames->bytes);
         status = system ? cannot_write(&writing, system, error) : TOKMAP_OK;
     }
     memory_free(&writing);

@@ -3,8 +3,8 @@
  *
  * Pieces are hashed and written while they are in the cache. A piece that is complete in the caller's memory is written
  * from there; otherwise it is collected in a buffer. A block never ends inside a piece, and every write except the last
- * one writes a whole piece. After each few MiB the writer asks the kernel to start writing the pages to storage, so
- * that the fsync at the end has little left to do.
+ * one writes a whole piece. What was written is stored and leaves the page cache meanwhile (write_behind.h), unless the
+ * tokens will be read again, to be sealed.
  *
  * The second thread takes the pieces from a ring. `passed` counts those that the caller has filled, `done` those that
  * the thread has written. Each place of the ring has memory for a piece: the caller exchanges its full buffer for the
@@ -28,7 +28,6 @@
 #include "platform/os.h"
 
 #define RING 8
-#define BEHIND_BYTES ((uint64_t)8 << 20)
 
 struct shard_pieces {
     struct shard_writer *writer;
@@ -71,7 +70,7 @@ static int hash_pages(struct shard_writer *writer, const uint8_t *bytes, size_t 
 /* Hashes bytes and writes them at the end of the file. */
 static int emit(struct shard_writer *writer, const uint8_t *bytes, size_t count)
 {
-    assert(count <= PIECE_BYTES && writer->block_filled < BLOCK_BYTES && writer->behind <= writer->written);
+    assert(count <= PIECE_BYTES && writer->block_filled < BLOCK_BYTES && writer->behind.asked <= writer->written);
     int system = writer->holes ? 0 : hash_pages(writer, bytes, count);
     for (size_t done = 0; done < count && !system;) {
         size_t part = (size_t)min64(count - done, BLOCK_BYTES - writer->block_filled);
@@ -84,10 +83,8 @@ static int emit(struct shard_writer *writer, const uint8_t *bytes, size_t count)
     if (!system)
         system = os_pwrite(writer->tokens_fd, bytes, count, writer->written);
     writer->written += count;
-    if (!system && writer->options.sync && writer->written - writer->behind >= BEHIND_BYTES) {
-        os_write_behind(writer->tokens_fd, writer->behind, writer->written - writer->behind);
-        writer->behind = writer->written;
-    }
+    if (!system && writer->options.sync && !writer->options.seal)
+        write_behind(&writer->behind, writer->tokens_fd, writer->written);
     return system;
 }
 

@@ -269,7 +269,7 @@ static int tokens_restore(struct shard_writer *writer)
         system = EINVAL;
     if (!system)
         system = os_truncate(writer->tokens_fd, bytes);
-    writer->written = writer->behind = written;
+    writer->written = writer->behind.asked = writer->behind.dropped = written;
     writer->block_filled = (size_t)(written - begin);
     return system;
 }

@@ -27,6 +27,7 @@
 #include "sealed.h"
 #include "shard_commit.h"
 #include "text/path.h"
+#include "write_behind.h"
 
 #define BLOCK_PAGES ((size_t)(BLOCK_BYTES / TOKEN_PAGE_BYTES))
 #define BLOCKS_PER_THREAD 4 /* in a round that unseals */
@@ -59,8 +60,8 @@ struct sealing {
     struct frames frames; /* to seal */
     struct spill pages;   /* hashes, to unseal */
     bool holes;
-    uint64_t written;               /* bytes of the new file */
-    uint64_t on_the_way;            /* the kernel has been asked to store the bytes up to here */
+    uint64_t written; /* bytes of the new file */
+    struct write_behind behind;
     struct sealed_reader **readers; /* of each thread */
     struct job *jobs;               /* NULL to seal */
     uint32_t worker_count, job_count;
@@ -155,8 +156,7 @@ static enum tokmap_status block_write(void *self, uint32_t slot, uint64_t block,
 static enum tokmap_status round_end(void *self, uint64_t blocks, struct tokmap_error *error)
 {
     struct sealing *sealing = self;
-    os_write_behind(sealing->to_fd, sealing->on_the_way, sealing->written - sealing->on_the_way);
-    sealing->on_the_way = sealing->written;
+    write_behind(&sealing->behind, sealing->to_fd, sealing->written);
     if (!progressed(sealing, min64(sealing->old.token_bytes, blocks * BLOCK_BYTES)))
         return TOKMAP_OK;
     return error_set(error, TOKMAP_ERROR_INTERRUPTED, sealing->old.path, TOKMAP_NO_OFFSET,
@@ -178,7 +178,7 @@ static enum tokmap_status unseal_tokens(struct sealing *sealing)
         return status;
     int system = os_truncate(sealing->to_fd, sealing->written); /* for a hole at the end */
     if (!system)
-        system = os_sync(sealing->to_fd);
+        system = write_behind_sync(&sealing->behind, sealing->to_fd, sealing->written);
     return system ? cannot_write(sealing, system, sealing->to_path) : TOKMAP_OK;
 }
 

@@ -425,7 +425,7 @@ static int append_zeros(struct shard_writer *writer, uint64_t count)
             system = spill_add(&writer->block_spill, &writer->zero_block_hash, sizeof writer->zero_block_hash);
             writer->holes = true;
             writer->written += BLOCK_BYTES;
-            writer->behind = writer->written;
+            writer->behind.asked = writer->written;
             count -= BLOCK_BYTES;
         } else if (!system) {
             uint64_t to_block = BLOCK_BYTES - (writer->written + writer->buffered) % BLOCK_BYTES;
@@ -743,7 +743,7 @@ enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *
     const bool sync_tokens = writer->options.sync && !writer->options.seal;
     int system = finish_tokens(writer);
     if (!system && sync_tokens)
-        os_write_behind(writer->tokens_fd, writer->behind, writer->written - writer->behind);
+        write_behind_rest(&writer->behind, writer->tokens_fd, writer->written);
     if (system)
         return system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be written", error);
     status = writer->options.seal ? seal_tokens(writer, error) : TOKMAP_OK;
@@ -752,7 +752,7 @@ enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *
     system = finish_index(writer, about, about_bytes, made);
     if (system)
         return system_failed(writer, system, INDEX_PARTIAL, "the index cannot be written", error);
-    system = sync_tokens ? os_sync(writer->tokens_fd) : 0;
+    system = sync_tokens ? write_behind_sync(&writer->behind, writer->tokens_fd, writer->written) : 0;
     if (system)
         return system_failed(writer, system, TOKENS_PARTIAL, "the tokens cannot be synced to storage", error);
     system = writer->options.sync && writer->options.mask ? os_sync(writer->mask_fd) : 0;

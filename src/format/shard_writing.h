@@ -6,6 +6,7 @@
 #include "index_writer.h"
 #include "mask_writer.h"
 #include "path_table.h"
+#include "write_behind.h"
 #include "writer_options.h"
 
 #define PIECE_BYTES ((size_t)1 << 18)
@@ -42,7 +43,7 @@ struct shard_writer {
     struct shard_pieces *pieces; /* the second thread, or NULL: see shard_pieces.h, which says who may use what follows
                                   */
     uint64_t written;            /* bytes written to the .bin, without those in the buffer */
-    uint64_t behind;             /* the kernel has been asked to store the bytes up to this offset */
+    struct write_behind behind;
     struct hash_state *block;
     size_t block_filled;
     uint64_t zero_block_hash; /* 0 until it is computed */

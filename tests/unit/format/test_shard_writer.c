@@ -13,6 +13,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -23,6 +24,7 @@
 #include "common/hash.h"
 #include "format/layout.h"
 #include "format/shard_save.h"
+#include "format/write_behind.h"
 #include "platform/os.h"
 
 static uint64_t files_in_folder;
@@ -602,6 +604,89 @@ static void saving_waits_for_the_thread(void **unused)
     }
 }
 
+/* The bytes of a file that are in the page cache. */
+static uint64_t cached_bytes(const char *path)
+{
+    const size_t page = os_page_bytes();
+    struct os_stat found;
+    int fd;
+    uint64_t cached = 0;
+    assert_int_equal(os_stat(path, &found), 0);
+    assert_int_equal(os_open(path, OS_READ, &fd), 0);
+    const size_t pages = (size_t)div_ceil(found.bytes, page);
+    uint8_t *present = malloc(pages + 1);
+    void *map = mmap(NULL, found.bytes, PROT_READ, MAP_SHARED, fd, 0);
+    assert_non_null(present);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mincore(map, found.bytes, present), 0);
+    for (size_t i = 0; i < pages; i++)
+        cached += (present[i] & 1) * page;
+    munmap(map, found.bytes);
+    os_close(fd);
+    free(present);
+    return cached;
+}
+
+/* Returns whether the file system of the folder drops pages when it is asked to. */
+static bool pages_can_be_dropped(void)
+{
+    static const uint8_t bytes[1 << 20] = {1};
+    char path[256];
+    int fd;
+    (void)snprintf(path, sizeof path, "%s", in_folder(folder, "probe"));
+    assert_int_equal(os_open(path, OS_WRITE_NEW, &fd), 0);
+    assert_int_equal(os_write(fd, bytes, sizeof bytes), 0);
+    assert_int_equal(os_sync(fd), 0);
+    os_advise_drop(fd, 0, sizeof bytes);
+    os_close(fd);
+    const bool dropped = !cached_bytes(path);
+    assert_int_equal(os_unlink(path), 0);
+    return dropped;
+}
+
+/* A shard of many MiB is stored, and leaves the page cache, while it is written, and the tokens are the same. What is
+ * kept is its end. A small one stays as a whole. A large page of the page cache at the border of both stays, too. */
+static void a_large_shard_leaves_the_page_cache(void **unused)
+{
+    (void)unused;
+    enum { MIB = 1 << 20, CALL = 3 * MIB / 4, LARGE = 40, SMALL = 6, BORDER = 2 * MIB };
+    static const struct {
+        uint64_t mib;
+        bool own_thread, seal;
+    } cases[] = {{LARGE, false, false}, {LARGE, true, false}, {LARGE, true, true}, {SMALL, false, false}};
+    static const struct shard_writer_seal seal = {.level = 1, .threads = 2};
+    static uint32_t tokens[CALL / 4];
+    if (!pages_can_be_dropped())
+        skip();
+    for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
+        struct shard_writer_options options = plain_options(4);
+        uint64_t state = 17, largest = 0, cached;
+        options.replace = options.sync = true;
+        options.own_thread = cases[c].own_thread;
+        options.seal = cases[c].seal ? &seal : NULL;
+        struct shard_writer *writer;
+        MUST(shard_writer_open(&writer, in_folder(folder, "large"), &options, &error));
+        for (uint64_t written = 0; written < cases[c].mib * MIB; written += CALL) {
+            const uint64_t end = CALL / 4;
+            for (uint32_t i = 0; i < CALL / 4; i++) {
+                tokens[i] = (uint32_t)random_below(&state, UINT32_MAX);
+                largest = max64(largest, tokens[i]);
+            }
+            MUST(shard_writer_add(writer, tokens, end, &end, 1, largest, &error));
+        }
+        MUST(shard_writer_commit(writer, NULL, 0, NULL, &error));
+        cached = cached_bytes(in_folder(folder, cases[c].seal ? "large.bin.zst" : "large.bin"));
+        if (cases[c].mib == LARGE)
+            assert_in_range(cached, 1, WRITE_BEHIND_KEPT + BORDER);
+        else
+            assert_true(cached >= cases[c].mib * MIB);
+        struct tokmap_dataset *dataset;
+        MUST(tokmap_dataset_open(&dataset, in_folder(folder, "large"), NULL, &error));
+        MUST(tokmap_dataset_verify(dataset, NULL, NULL, &error));
+        tokmap_dataset_close(dataset);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -621,6 +706,7 @@ int main(void)
         cmocka_unit_test(a_writer_with_a_thread_can_be_given_up),
         cmocka_unit_test(zeros_wait_for_the_thread),
         cmocka_unit_test(saving_waits_for_the_thread),
+        cmocka_unit_test(a_large_shard_leaves_the_page_cache),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

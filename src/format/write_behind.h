@@ -1,0 +1,71 @@
+/*
+ * write_behind.h - stores a large file while it is still being written, and keeps it from filling the page cache.
+ *
+ * The idea. The kernel collects what a program writes in the page cache and stores it much later. For a file of many
+ * gigabytes that has two costs. The fsync at the end waits until everything is stored. And each page needs memory that
+ * the kernel has to find first, by dropping the files that other programs read, or, in a virtual machine, by asking the
+ * host for it, which can take longer than encoding the tokens. So the kernel is asked to store each few MiB as soon as
+ * they are written, and pages that were written some time ago are dropped. The next pages then get the memory of the
+ * dropped ones, which is at hand.
+ *
+ * Nothing here waits. A page that is not stored yet is not dropped, so a slow disk fills the page cache as before. The
+ * last WRITE_BEHIND_KEPT bytes stay, and so does a small file as a whole.
+ *
+ * Example: after 24 MiB, bytes 20 to 24 MiB are on their way to storage, and bytes 4 to 8 MiB are dropped.
+ *
+ * Errors of storing are not lost: they are reported by fsync. (sync_file_range could wait for the pages, but would take
+ * the error away from fsync.)
+ */
+#ifndef TOKMAP_FORMAT_WRITE_BEHIND_H
+#define TOKMAP_FORMAT_WRITE_BEHIND_H
+
+#include "platform/os.h"
+
+#define WRITE_BEHIND_STEP ((uint64_t)4 << 20)
+#define WRITE_BEHIND_KEPT ((uint64_t)16 << 20)
+#define WRITE_BEHIND_PAGE ((uint64_t)1 << 16) /* a multiple of the page of every processor */
+
+struct write_behind {
+    uint64_t asked;   /* the kernel has been asked to store the bytes up to here, */
+    uint64_t dropped; /* and to drop those up to here; both at most the bytes written */
+};
+
+/* Drops all but the last bytes of a file of `written` bytes from the page cache, as far as they are stored. */
+static inline void write_behind_drop(struct write_behind *behind, int fd, uint64_t written)
+{
+    const uint64_t end = written > WRITE_BEHIND_KEPT ? (written - WRITE_BEHIND_KEPT) & ~(WRITE_BEHIND_PAGE - 1) : 0;
+    if (end > behind->dropped) {
+        os_advise_drop(fd, behind->dropped, end - behind->dropped);
+        behind->dropped = end;
+    }
+}
+
+/* Call this after each write; written: the bytes that the file has now. */
+static inline void write_behind(struct write_behind *behind, int fd, uint64_t written)
+{
+    if (written - behind->asked < WRITE_BEHIND_STEP)
+        return;
+    os_write_behind(fd, behind->asked, written - behind->asked);
+    behind->asked = written;
+    write_behind_drop(behind, fd, written);
+}
+
+/* Call this after the last write, if other work comes before write_behind_sync(). */
+static inline void write_behind_rest(struct write_behind *behind, int fd, uint64_t written)
+{
+    if (written > behind->asked)
+        os_write_behind(fd, behind->asked, written - behind->asked);
+    behind->asked = written;
+}
+
+/* Calls fsync, and drops what was not stored when its turn came. Returns 0 or errno. */
+static inline int write_behind_sync(struct write_behind *behind, int fd, uint64_t written)
+{
+    const int system = os_sync(fd);
+    behind->dropped = 0;
+    if (!system)
+        write_behind_drop(behind, fd, written);
+    return system;
+}
+
+#endif
