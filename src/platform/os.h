@@ -249,7 +249,9 @@ void os_library_close(void *library);
 struct os_thread;
 /* Starts a thread with all signals blocked, so that they reach the threads of the program that uses the library. The
  * exceptions are the signals of faults (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS), which only the thread at
- * fault can get, and for which the program may have handlers. name: what ps and debuggers show, cut to 15 bytes. */
+ * fault can get, and for which the program may have handlers. It starts on another processor than the calling thread
+ * has, if the program may use several, and may run on all of them from then on. name: what ps and debuggers show, cut
+ * to 15 bytes. */
 int os_thread_start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user);
 /* The same for a thread that is not joined: it ends when body() returns. Its function and data must outlive it. */
 int os_thread_start_detached(const char *name, void (*body)(void *user), void *user);

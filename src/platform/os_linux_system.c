@@ -202,13 +202,32 @@ struct os_thread {
     pthread_t handle;
     void (*body)(void *user);
     void *user;
-    bool detached; /* nobody joins the thread, so it frees this struct */
+    bool detached;      /* nobody joins the thread, so it frees this struct */
+    bool elsewhere;     /* it is started on another processor, and then may run on */
+    cpu_set_t anywhere; /* all of these */
     char name[16];
 };
+
+/* Sets the processors where a thread is started: all but that of the calling thread, which is busy. Most kernels choose
+ * an idle processor themselves. Some put a new thread on the processor of the thread that starts it, so that another
+ * one can sleep, and move it only after some milliseconds. Many of our threads have no more work than that. Returns
+ * false if there is no other processor. */
+static bool start_elsewhere(struct os_thread *thread, pthread_attr_t *attributes)
+{
+    const int here = sched_getcpu();
+    cpu_set_t others;
+    if (here < 0 || here >= CPU_SETSIZE || sched_getaffinity(0, sizeof thread->anywhere, &thread->anywhere))
+        return false;
+    others = thread->anywhere;
+    CPU_CLR(here, &others);
+    return CPU_COUNT(&others) && !pthread_attr_setaffinity_np(attributes, sizeof others, &others);
+}
 
 static void *thread_main(void *argument)
 {
     struct os_thread *thread = argument;
+    if (thread->elsewhere)
+        (void)sched_setaffinity(0, sizeof thread->anywhere, &thread->anywhere);
     (void)pthread_setname_np(pthread_self(), thread->name);
     void (*const body)(void *user) = thread->body;
     void *user = thread->user;
@@ -216,6 +235,20 @@ static void *thread_main(void *argument)
         free(thread);
     body(user);
     return NULL;
+}
+
+static int create(struct os_thread *thread, pthread_t *handle, bool elsewhere)
+{
+    pthread_attr_t attributes;
+    int system = pthread_attr_init(&attributes);
+    if (system)
+        return system;
+    (void)pthread_attr_setdetachstate(&attributes,
+                                      thread->detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
+    thread->elsewhere = elsewhere && start_elsewhere(thread, &attributes);
+    system = pthread_create(handle, &attributes, thread_main, thread);
+    (void)pthread_attr_destroy(&attributes);
+    return system;
 }
 
 static int start(struct os_thread **thread, const char *name, void (*body)(void *user), void *user, bool detached)
@@ -239,14 +272,9 @@ static int start(struct os_thread **thread, const char *name, void (*body)(void 
     int system = pthread_sigmask(SIG_SETMASK, &blocked, &before);
     pthread_t handle;
     if (!system) {
-        pthread_attr_t attributes;
-        system = pthread_attr_init(&attributes);
-        if (!system) {
-            (void)pthread_attr_setdetachstate(&attributes,
-                                              detached ? PTHREAD_CREATE_DETACHED : PTHREAD_CREATE_JOINABLE);
-            system = pthread_create(&handle, &attributes, thread_main, started);
-            (void)pthread_attr_destroy(&attributes);
-        }
+        system = create(started, &handle, true);
+        if (system && started->elsewhere) /* a program may be forbidden to say where its threads run */
+            system = create(started, &handle, false);
         (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     }
     if (system) {
