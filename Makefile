@@ -358,10 +358,10 @@ $(BUILD)/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects) \
 wheel_files := $(addprefix $(BUILD)/wheel/,$(SONAME) $(TOKENIZE_SONAME) $(commands:$(BUILD)/%=%))
 wheel_shared := $(if $(findstring /,$(shell $(CC) -print-file-name=libpthread.so.0 2>/dev/null)),$(if \
   $(filter x86_64% aarch64%,$(machine)),-Wl$(comma)--no-as-needed -l:libpthread.so.0 -l:libdl.so.2))
-old_names := dlopen dlsym dlclose dlerror dlinfo pthread_create pthread_join pthread_detach pthread_kill \
-  pthread_setname_np pthread_condattr_setclock pthread_sigmask pthread_once pthread_key_create pthread_getspecific \
-  pthread_setspecific stat64 lstat64 fstat64 fstatat64 __isoc23_strtol __isoc23_strtoll __isoc23_strtoul \
-  __isoc23_strtoull
+old_names := dlopen dlsym dlclose dlerror dlinfo pthread_create pthread_attr_setaffinity_np pthread_join \
+  pthread_detach pthread_kill pthread_setname_np pthread_condattr_setclock pthread_sigmask pthread_once \
+  pthread_key_create pthread_getspecific pthread_setspecific stat64 lstat64 fstat64 fstatat64 __isoc23_strtol \
+  __isoc23_strtoll __isoc23_strtoul __isoc23_strtoull
 old_objects := $(if $(wheel_shared),$(call objects,src/platform/old_glibc.c))
 old_flags := $(if $(wheel_shared),$(addprefix -Wl$(comma)--wrap=,$(old_names)))
 old_program_objects := $(if $(wheel_shared),$(old_objects) $(call objects,src/platform/old_glibc_program.c))

@@ -21,11 +21,13 @@
 #if defined(__x86_64__)
 #define BASE "GLIBC_2.2.5"
 #define VERSION_2_3_3 "GLIBC_2.3.3"
+#define VERSION_2_3_4 "GLIBC_2.3.4"
 #define VERSION_2_12 "GLIBC_2.12"
 #define STAT_VERSION 1 /* the layout of struct stat that __xstat64 is asked for */
 #elif defined(__aarch64__)
 #define BASE "GLIBC_2.17" /* the first glibc of this architecture */
 #define VERSION_2_3_3 BASE
+#define VERSION_2_3_4 BASE
 #define VERSION_2_12 BASE
 #define STAT_VERSION 0
 #else
@@ -51,6 +53,8 @@ OLD(int, dlinfo, VERSION_2_3_3, (void *handle, int request, void *result), (hand
 typedef void *thread_function(void *);
 OLD(int, pthread_create, BASE, (pthread_t * thread, const pthread_attr_t *attributes, thread_function *run, void *user),
     (thread, attributes, run, user))
+OLD(int, pthread_attr_setaffinity_np, VERSION_2_3_4,
+    (pthread_attr_t * attributes, size_t size, const cpu_set_t *processors), (attributes, size, processors))
 OLD(int, pthread_join, BASE, (pthread_t thread, void **result), (thread, result))
 OLD(int, pthread_detach, BASE, (pthread_t thread), (thread))
 OLD(int, pthread_kill, BASE, (pthread_t thread, int number), (thread, number))
