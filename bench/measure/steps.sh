@@ -60,6 +60,15 @@ for text in prose code mixed cjk; do
     tokenize_step llama2 llama2/tokenizer.json $text --documents
     tokenize_step gemma gemma/tokenizer.json $text --documents
 done
+# The prose eight times, because loading a vocabulary and starting a process take much of packing it once.
+if [ -n "${VOCABULARIES:-}" ] && [ -e "$prose" ]; then
+    if wanted tokenize-gpt2-512m; then
+        long=$folder/tokmap-measure-512m.txt
+        for _ in 1 2 3 4 5 6 7 8; do cat "$prose"; done >"$long" || exit 1
+        step tokenize-gpt2-512m tokenize "$long" -t "$VOCABULARIES/gpt2/tokenizer.json" --documents --repeats 7
+        rm -f "$long"
+    fi
+elif wanted tokenize-gpt2-512m; then leave tokenize-gpt2-512m "it needs VOCABULARIES= and $prose"; fi
 # worst_step VOCABULARY FILE
 worst_step() {
     local name=tokenize-worst-$1 vocabulary=${VOCABULARIES:-}/$2
