@@ -120,6 +120,8 @@ enum tokmap_status output_set_add(struct output_set *set, uint32_t number, const
         memcpy(part->buffer + part->used, bytes, count);
         part->used += count;
     }
+    if (!system && set->sync)
+        write_behind(&part->behind, part->fd, part->bytes - part->used);
     return system ? output_set_failed(set, number, system, error) : TOKMAP_OK;
 }
 
@@ -187,7 +189,7 @@ static enum tokmap_status parts_complete(struct output_set *set, struct tokmap_e
         struct output_part *part = &set->parts[i];
         int system = part->linked ? link_one(part) : flush(part);
         if (!system && set->sync && (!part->linked || part->copied))
-            system = os_sync(part->fd);
+            system = write_behind_sync(&part->behind, part->fd, part->bytes);
         if (system)
             return output_set_failed(set, i, system, error);
     }

@@ -13,6 +13,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "format/write_behind.h"
 #include "tokmap/tokmap.h"
 
 enum { OUTPUT_SET_MOST = 4 };
@@ -26,6 +27,7 @@ struct output_part {
     size_t used; /* bytes in the buffer */
     uint8_t *buffer;
     uint64_t bytes; /* of the file so far, those in the buffer included */
+    struct write_behind behind;
 };
 
 struct output_set {
