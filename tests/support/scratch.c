@@ -11,7 +11,9 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
+#include "common/bytes.h"
 #include "platform/os.h"
 
 void scratch_make(char folder[512])
@@ -122,4 +124,41 @@ uint64_t random_next(uint64_t *state)
     mixed = (mixed ^ mixed >> 30) * 0xbf58476d1ce4e5b9u;
     mixed = (mixed ^ mixed >> 27) * 0x94d049bb133111ebu;
     return mixed ^ mixed >> 31;
+}
+
+uint64_t file_cached(const char *path)
+{
+    const size_t page = os_page_bytes();
+    struct os_stat found;
+    int fd;
+    uint64_t cached = 0;
+    assert_int_equal(os_stat(path, &found), 0);
+    assert_int_equal(os_open(path, OS_READ, &fd), 0);
+    const size_t pages = (size_t)div_ceil(found.bytes, page);
+    uint8_t *present = malloc(pages + 1);
+    void *map = mmap(NULL, found.bytes, PROT_READ, MAP_SHARED, fd, 0);
+    assert_non_null(present);
+    assert_true(map != MAP_FAILED);
+    assert_int_equal(mincore(map, found.bytes, present), 0);
+    for (size_t i = 0; i < pages; i++)
+        cached += (present[i] & 1) * page;
+    munmap(map, found.bytes);
+    os_close(fd);
+    free(present);
+    return cached;
+}
+
+bool file_pages_drop(const char *folder)
+{
+    static const uint8_t bytes[1 << 20] = {1};
+    const char *path = in_folder(folder, "probe");
+    int fd;
+    assert_int_equal(os_open(path, OS_WRITE_NEW, &fd), 0);
+    assert_int_equal(os_write(fd, bytes, sizeof bytes), 0);
+    assert_int_equal(os_sync(fd), 0);
+    os_advise_drop(fd, 0, sizeof bytes);
+    os_close(fd);
+    const bool dropped = !file_cached(path);
+    assert_int_equal(os_unlink(path), 0);
+    return dropped;
 }

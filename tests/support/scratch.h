@@ -26,6 +26,10 @@ void file_write_text(const char *path, const char *text);
 /* Returns whether the path exists; it may be a folder or a dangling link. */
 bool file_exists(const char *path);
 void file_copy(const char *from, const char *to);
+/* Returns how many bytes of a file are in the page cache, in whole pages. */
+uint64_t file_cached(const char *path);
+/* Returns whether the file system of a folder drops pages from the page cache when it is asked to. */
+bool file_pages_drop(const char *folder);
 
 /* Returns the next pseudo-random number of the caller's state; the sequence is the same on every machine. */
 uint64_t random_next(uint64_t *state);

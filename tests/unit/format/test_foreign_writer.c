@@ -220,6 +220,26 @@ static void test_heads(void **unused)
     assert_true(strlen(text) < DATATROVE_TEXT_MOST);
 }
 
+/* A file of many MiB leaves the page cache while it is written, but for its end. */
+static void test_large(void **unused)
+{
+    (void)unused;
+    enum { MIB = 1 << 20, LARGE = 40 };
+    static const uint8_t bytes[MIB] = {1};
+    if (!file_pages_drop(folder))
+        skip();
+    const struct output_set_options options = {
+        .prefix = in_folder(folder, "large"), .endings = endings, .count = 2, .sync = true};
+    struct tokmap_error error = {0};
+    struct output_set set;
+    assert_int_equal(output_set_open(&set, &options, &error), TOKMAP_OK);
+    for (int i = 0; i < LARGE; i++)
+        assert_int_equal(output_set_add(&set, 1, bytes, sizeof bytes, &error), TOKMAP_OK);
+    assert_int_equal(output_set_commit(&set, &error), TOKMAP_OK);
+    output_set_free(&set);
+    assert_in_range(file_cached(in_folder(folder, "large.b")), 1, WRITE_BEHIND_KEPT + 2 * MIB);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -227,6 +247,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_megatron_lengths, setup, teardown),
         cmocka_unit_test_setup_teardown(test_gzip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_csv, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large, setup, teardown),
         cmocka_unit_test(test_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

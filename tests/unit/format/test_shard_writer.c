@@ -13,7 +13,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -604,46 +603,6 @@ static void saving_waits_for_the_thread(void **unused)
     }
 }
 
-/* The bytes of a file that are in the page cache. */
-static uint64_t cached_bytes(const char *path)
-{
-    const size_t page = os_page_bytes();
-    struct os_stat found;
-    int fd;
-    uint64_t cached = 0;
-    assert_int_equal(os_stat(path, &found), 0);
-    assert_int_equal(os_open(path, OS_READ, &fd), 0);
-    const size_t pages = (size_t)div_ceil(found.bytes, page);
-    uint8_t *present = malloc(pages + 1);
-    void *map = mmap(NULL, found.bytes, PROT_READ, MAP_SHARED, fd, 0);
-    assert_non_null(present);
-    assert_true(map != MAP_FAILED);
-    assert_int_equal(mincore(map, found.bytes, present), 0);
-    for (size_t i = 0; i < pages; i++)
-        cached += (present[i] & 1) * page;
-    munmap(map, found.bytes);
-    os_close(fd);
-    free(present);
-    return cached;
-}
-
-/* Returns whether the file system of the folder drops pages when it is asked to. */
-static bool pages_can_be_dropped(void)
-{
-    static const uint8_t bytes[1 << 20] = {1};
-    char path[256];
-    int fd;
-    (void)snprintf(path, sizeof path, "%s", in_folder(folder, "probe"));
-    assert_int_equal(os_open(path, OS_WRITE_NEW, &fd), 0);
-    assert_int_equal(os_write(fd, bytes, sizeof bytes), 0);
-    assert_int_equal(os_sync(fd), 0);
-    os_advise_drop(fd, 0, sizeof bytes);
-    os_close(fd);
-    const bool dropped = !cached_bytes(path);
-    assert_int_equal(os_unlink(path), 0);
-    return dropped;
-}
-
 /* A shard of many MiB is stored, and leaves the page cache, while it is written, and the tokens are the same. What is
  * kept is its end. A small one stays as a whole. A large page of the page cache at the border of both stays, too. */
 static void a_large_shard_leaves_the_page_cache(void **unused)
@@ -656,7 +615,7 @@ static void a_large_shard_leaves_the_page_cache(void **unused)
     } cases[] = {{LARGE, false, false}, {LARGE, true, false}, {LARGE, true, true}, {SMALL, false, false}};
     static const struct shard_writer_seal seal = {.level = 1, .threads = 2};
     static uint32_t tokens[CALL / 4];
-    if (!pages_can_be_dropped())
+    if (!file_pages_drop(folder))
         skip();
     for (size_t c = 0; c < sizeof cases / sizeof cases[0]; c++) {
         struct shard_writer_options options = plain_options(4);
@@ -675,7 +634,7 @@ static void a_large_shard_leaves_the_page_cache(void **unused)
             MUST(shard_writer_add(writer, tokens, end, &end, 1, largest, &error));
         }
         MUST(shard_writer_commit(writer, NULL, 0, NULL, &error));
-        cached = cached_bytes(in_folder(folder, cases[c].seal ? "large.bin.zst" : "large.bin"));
+        cached = file_cached(in_folder(folder, cases[c].seal ? "large.bin.zst" : "large.bin"));
         if (cases[c].mib == LARGE)
             assert_in_range(cached, 1, WRITE_BEHIND_KEPT + BORDER);
         else
