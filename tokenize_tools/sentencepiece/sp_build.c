@@ -166,9 +166,22 @@ static void cutting_run(void *user)
     cutting->good = sp_cut_table_build(&cutting->builder->model->cuts, &cutting->builder->relation);
 }
 
+#define PIECE_BYTES_USUAL 64 /* on average; real vocabularies have less than 10 */
+
+/* Pieces that are made to be long take much memory in both steps. These are then done one after the other, so that the
+ * most memory does not depend on which of them is faster. */
+static bool pieces_are_long(const struct sp_builder *builder)
+{
+    uint64_t bytes = 0;
+    for (uint32_t id = 0; id < builder->source->vocabulary; id++)
+        bytes += sp_text_bytes(builder, id);
+    return bytes / PIECE_BYTES_USUAL > builder->source->vocabulary;
+}
+
 static void cutting_start(struct cutting *cutting)
 {
-    if (os_processors() < 2 || os_thread_start(&cutting->thread, "tokmap-cuts", cutting_run, cutting)) {
+    if (os_processors() < 2 || pieces_are_long(cutting->builder) ||
+        os_thread_start(&cutting->thread, "tokmap-cuts", cutting_run, cutting)) {
         cutting->thread = NULL;
         cutting_run(cutting);
     }
