@@ -16,7 +16,7 @@
  *
  * A list of merges may name several pairs for a token, and pairs that never come up. By the same argument the table
  * needs at most one pair for each token. Nearly all are found without merging (bpe_splits.h); the rest are merged as
- * above. Where the ids that merges make grow along the list, as in nearly all vocabularies, the id itself serves as the
+ * above. Where the ids that these pairs make grow along the list, as in nearly all vocabularies, the id serves as the
  * rank, so that a merge needs no further lookup.
  */
 #include "bpe_build.h"
@@ -46,14 +46,21 @@ static void pair_add(struct bpe_model *model, uint32_t left, uint32_t right, uin
     byte_pair_add(model, left, right, rank);
 }
 
-/* Fills the table by bytes from the table of pairs. */
-static void byte_pairs_fill(struct bpe_model *model)
+/* Returns whether a token has a byte from 0xE0 on that follows one from 0x80 on. Eight bytes are looked at together:
+ * bit 7 of a byte of `high` says that the byte is from 0x80 on. 8 bytes after the token may be read. */
+static bool may_join(const uint8_t *token, uint32_t count)
 {
-    for (uint32_t left = 0; left < 256; left++)
-        for (uint32_t right = 0; right < 256 && model->byte_ids[left] != BPE_NONE; right++)
-            if (model->byte_ids[right] != BPE_NONE)
-                model->byte_pairs[left << 8 | right] =
-                    bpe_pair_rank(model, model->byte_ids[left], model->byte_ids[right]);
+    const uint64_t tops = 0x8080808080808080u;
+    uint64_t before = 0;
+    for (uint32_t at = 0; at < count; at += 8) {
+        const uint64_t word = load64(token + at),
+                       valid = count - at < 8 ? ~(uint64_t)0 >> (64 - 8 * (count - at)) : ~(uint64_t)0;
+        const uint64_t high = word & valid & tops;
+        if (high & word << 1 & word << 2 & (high << 8 | before))
+            return true;
+        before = high >> 56;
+    }
+    return false;
 }
 
 /* Notes where a token crosses a border of two characters, the first of three bytes and the second of three or four. If
@@ -93,10 +100,11 @@ static bool lacks_one(const struct bpe_model *model, const uint8_t *text, uint32
     return false;
 }
 
-/* The search for joins, which needs nothing but the texts: a thread of its own does it for a large vocabulary. */
+/* The tables of the scanner, and the search for joins, which needs nothing but the texts: a thread of its own makes
+ * them for a large vocabulary. */
 struct joining {
     struct bpe_model *model;
-    bool lacks_bytes;
+    const struct bpe_source *source;
     struct os_thread *thread; /* or NULL */
 };
 
@@ -106,10 +114,11 @@ static void joins_find(void *user)
 {
     const struct joining *joining = user;
     struct bpe_model *model = joining->model;
+    scanner_init(&model->scanner, &joining->source->rules, cpu_variant_best());
     for (uint32_t id = 0; id < model->vocabulary; id++) {
         const uint8_t *text = model->bytes + model->offsets[id];
         const uint32_t bytes = bpe_token_bytes(model, id);
-        if (bytes > 1 && (!joining->lacks_bytes || !lacks_one(model, text, bytes)))
+        if (may_join(text, bytes) && (!joining->source->lacks_bytes || !lacks_one(model, text, bytes)))
             add_joins(model, text, bytes);
     }
 }
@@ -159,30 +168,36 @@ static enum tokmap_status find_bytes(struct bpe_model *model, const struct bpe_s
 }
 
 /* Returns the ids of tokens of at least two bytes, the shortest first, but not those whose split is known. NULL: memory
- * ran out. */
+ * ran out. Tokens of equal length are in the order of ids. */
 static uint32_t *by_length(const struct bpe_model *model, const struct bpe_split *splits, uint32_t *count)
 {
-    uint32_t longest = 1, used = 0;
-    for (uint32_t id = 0; id < model->vocabulary; id++)
-        longest = (uint32_t)max64(longest, bpe_token_bytes(model, id));
-    uint32_t *places = calloc((size_t)longest + 1, sizeof *places);
+    uint32_t longest = 1, found = 0, used = 0;
+    uint32_t *ids = os_memory_large(((size_t)model->vocabulary + 1) * sizeof *ids);
     uint32_t *order = os_memory_large(((size_t)model->vocabulary + 1) * sizeof *order);
-    if (places && order) {
-        for (uint32_t id = 0; id < model->vocabulary; id++)
-            places[bpe_token_bytes(model, id)] += !splits || splits[id].made < BPE_BY_RANK;
+    for (uint32_t id = 0; ids && id < model->vocabulary; id++) {
+        const uint32_t bytes = bpe_token_bytes(model, id);
+        if (bytes < 2 || (splits && splits[id].made >= BPE_BY_RANK))
+            continue;
+        ids[found++] = id;
+        longest = (uint32_t)max64(longest, bytes);
+    }
+    uint32_t *places = calloc((size_t)longest + 1, sizeof *places);
+    if (places && order && ids) {
+        for (uint32_t i = 0; i < found; i++)
+            places[bpe_token_bytes(model, ids[i])]++;
         for (uint32_t bytes = 2; bytes <= longest; bytes++) {
             const uint32_t tokens = places[bytes];
             places[bytes] = used;
             used += tokens;
         }
-        for (uint32_t id = 0; id < model->vocabulary; id++)
-            if (bpe_token_bytes(model, id) > 1 && (!splits || splits[id].made < BPE_BY_RANK))
-                order[places[bpe_token_bytes(model, id)]++] = id;
+        for (uint32_t i = 0; i < found; i++)
+            order[places[bpe_token_bytes(model, ids[i])]++] = ids[i];
         *count = used;
     } else {
         free(order);
         order = NULL;
     }
+    free(ids);
     free(places);
     return order;
 }
@@ -196,6 +211,86 @@ static void add_seed(struct bpe_model *model, const uint8_t *bytes, uint32_t cou
     struct bpe_entry *seed = &model->seeds[model->seed_count++];
     seed->key = bpe_key_in(bytes, count);
     bpe_value_make(seed->value, model->wide, ids, (uint32_t)id_count);
+}
+
+/* ---- ranks ----
+ *
+ * A merge is found by its place in the list, but the table can do with ids as ranks if the ids that its merges make
+ * grow with their places. That depends only on the pairs in the table, not on the whole list: a list that names several
+ * pairs for a token has at most one of them in the table. So the table begins with ids if those of the splits grow. If
+ * a pair that is added later does not fit between them, the places are put back, and stay. */
+
+struct ranking {
+    const struct bpe_source *source;
+    struct bpe_split *splits; /* of the pairs in the table, too */
+    uint32_t *results;        /* room for the results of all merges; NULL: the table has places already */
+    uint64_t steps;           /* that ranking_fits() may still take, so that no list makes it slow */
+};
+
+#define STEPS_A_TOKEN 64 /* tokens that are merged in a random order need about 20 */
+
+/* Returns whether the ids of the splits grow with the places of their merges. */
+static bool splits_grow(const struct bpe_split *splits, uint32_t vocabulary)
+{
+    uint32_t last = 0;
+    for (uint32_t id = 0; id < vocabulary; id++) {
+        if (splits[id].made < BPE_BY_RANK)
+            continue;
+        if (splits[id].made <= last)
+            return false;
+        last = splits[id].made;
+    }
+    return true;
+}
+
+/* Returns whether a merge and its id come between the same two others. */
+static bool ranking_fits(struct ranking *ranking, uint32_t vocabulary, uint32_t place, uint32_t id)
+{
+    const struct bpe_split *splits = ranking->splits;
+    uint32_t below = id, above = id + 1;
+    while (below && splits[below - 1].made < BPE_BY_RANK)
+        below--;
+    while (above < vocabulary && splits[above].made < BPE_BY_RANK)
+        above++;
+    const bool few = above - below <= ranking->steps;
+    ranking->steps -= few ? above - below : ranking->steps;
+    return few && splits[id].made < BPE_BY_RANK && (!below || splits[below - 1].made < place + BPE_BY_RANK) &&
+           (above == vocabulary || splits[above].made > place + BPE_BY_RANK);
+}
+
+/* From now on, the ranks in the table are places. */
+static void places_use(struct ranking *ranking, struct bpe_model *model)
+{
+    for (uint32_t i = 0; i < ranking->source->merge_count; i++)
+        ranking->results[i] = ranking->source->merges[i].result;
+    model->results = ranking->results;
+    ranking->results = NULL;
+}
+
+/* Replaces the ids in the table by places. */
+static void places_restore(struct ranking *ranking, struct bpe_model *model)
+{
+    const struct bpe_split *splits = ranking->splits;
+    for (uint64_t at = 0; at < (uint64_t)1 << model->pair_bits; at++)
+        if (model->pairs[at] != UINT64_MAX)
+            model->pairs[at] =
+                (model->pairs[at] & ~(uint64_t)BPE_MERGES) | (splits[model->pairs[at] & BPE_MERGES].made - BPE_BY_RANK);
+    for (uint32_t i = 0; i < 65536; i++)
+        if (model->byte_pairs[i] != BPE_NONE)
+            model->byte_pairs[i] = splits[model->byte_pairs[i]].made - BPE_BY_RANK;
+    places_use(ranking, model);
+}
+
+/* Returns the rank in the table of a merge that will be added, by its place. */
+static uint32_t ranking_rank(struct ranking *ranking, struct bpe_model *model, uint32_t place)
+{
+    const uint32_t id = ranking->source->merges[place].result;
+    if (ranking->results && !ranking_fits(ranking, model->vocabulary, place, id))
+        places_restore(ranking, model);
+    if (!ranking->results)
+        return place;
+    ranking->splits[id].made = place + BPE_BY_RANK;
+    return id;
 }
 
 /* ---- merging each token's own bytes ---- */
@@ -229,9 +324,11 @@ struct merging {
     struct lanes *lanes;           /* SHARERS of them */
     struct parts *parts;           /* of the tokens that several threads merge, which have one length; or NULL */
     uint32_t sharers;              /* threads that may be used */
+    struct ranking *ranking;       /* how a merge's place in the list becomes the rank in the table; NULL: not at all */
 };
 
-/* Returns the rank of the merge that makes a token of the parts that all other merges leave, or BPE_NONE. */
+/* Returns the merge that makes a token of the parts that all other merges leave: its rank in the list, or the token's
+ * id; or BPE_NONE. */
 static uint32_t last_rank(const struct merging *merging, uint32_t id, const uint32_t *parts, size_t count)
 {
     return count != 2 ? BPE_NONE : merging->listed ? bpe_pair_rank(merging->listed, parts[0], parts[1]) : id;
@@ -240,8 +337,9 @@ static uint32_t last_rank(const struct merging *merging, uint32_t id, const uint
 /* Adds the pair of a token's last merge; rank: of that merge, or BPE_NONE. */
 static void finish_pair(struct merging *merging, const uint32_t *parts, uint32_t rank)
 {
+    struct bpe_model *model = merging->model;
     if (rank != BPE_NONE)
-        pair_add(merging->model, parts[0], parts[1], rank);
+        pair_add(model, parts[0], parts[1], merging->ranking ? ranking_rank(merging->ranking, model, rank) : rank);
 }
 
 /* Adds the seed of a token, or the token to those that merging does not reach. */
@@ -250,7 +348,7 @@ static void finish_seed(struct merging *merging, uint32_t id, const uint32_t *pa
     struct bpe_model *model = merging->model;
     uint32_t made;
     if (rank != BPE_NONE) {
-        made = model->results ? model->results[rank] : rank;
+        made = merging->ranking ? merging->source->merges[rank].result : rank;
         parts = &made;
         count = 1;
     }
@@ -453,10 +551,11 @@ static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
 
 static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error);
 
-/* Merges all tokens whose split is not known. splits: NULL if no split is known. */
+/* Merges all tokens whose split is not known. splits: NULL if no split is known. ranking: NULL if the table has the
+ * ranks of the list. */
 static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe_source *source,
                                        const struct bpe_model *listed, const struct bpe_split *splits,
-                                       struct tokmap_error *error)
+                                       struct ranking *ranking, struct tokmap_error *error)
 {
     uint32_t count = 0;
     struct merging *merging = calloc(1, sizeof *merging);
@@ -466,6 +565,7 @@ static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe
                                     .source = source,
                                     .listed = listed,
                                     .error = error,
+                                    .ranking = ranking,
                                     .order = by_length(model, splits, &count)};
     if (!merging || !merging->order)
         status = error_set_memory(error, "a vocabulary", model->vocabulary);
@@ -494,8 +594,6 @@ static bool merge_fits(const struct bpe_model *model, const struct bpe_source *s
 {
     if (merge->left >= model->vocabulary || merge->right >= model->vocabulary || merge->result >= model->vocabulary)
         return false;
-    if (source->merges_checked)
-        return true;
     const uint32_t left = bpe_token_bytes(model, merge->left), right = bpe_token_bytes(model, merge->right);
     const uint8_t *result = model->bytes + model->offsets[merge->result];
     return left && right && left + right == bpe_token_bytes(model, merge->result) &&
@@ -503,11 +601,13 @@ static bool merge_fits(const struct bpe_model *model, const struct bpe_source *s
            !memcmp(result + left, model->bytes + model->offsets[merge->right], right);
 }
 
-/* Fills a table with all pairs of the list. *twice: the list has a pair twice. */
+/* Fills a table with all pairs of the list; by_result: their ranks are the ids that they make, not their places.
+ * *twice: the list has a pair twice. */
 static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe_model *model,
-                                      const struct bpe_source *source, bool *twice, struct tokmap_error *error)
+                                      const struct bpe_source *source, bool by_result, bool *twice,
+                                      struct tokmap_error *error)
 {
-    for (uint32_t i = 0; i < source->merge_count; i++)
+    for (uint32_t i = 0; i < source->merge_count && !source->merges_checked; i++)
         if (!merge_fits(model, source, &source->merges[i]))
             return error_set(error, TOKMAP_ERROR_FORMAT, source->path, TOKMAP_NO_OFFSET,
                              "merge %" PRIu32
@@ -515,17 +615,15 @@ static enum tokmap_status list_merges(struct bpe_model *listed, const struct bpe
                              "file is damaged",
                              i);
     return bpe_pairs_new_list(listed, 2 * (uint64_t)source->merge_count + 1, source->merges, source->merge_count,
-                              !model->results, twice)
+                              by_result, twice)
                ? TOKMAP_OK
                : error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
 }
 
-/* Returns whether merge i is the one that makes its token, according to the token's split. */
-static bool makes_token(const struct bpe_model *model, const struct bpe_split *splits, const struct bpe_source *source,
-                        uint32_t i)
+/* The rank in the table of the merge that makes a token, whose split is known. */
+static uint32_t split_rank(const struct bpe_model *model, const struct bpe_split *splits, uint32_t id)
 {
-    const uint32_t result = source->merges[i].result;
-    return splits[result].made == (model->results ? i : result) + BPE_BY_RANK;
+    return model->results ? splits[id].made - BPE_BY_RANK : id;
 }
 
 /* Makes the table of the `known` pairs that make their tokens. Returns false if memory ran out. */
@@ -535,11 +633,9 @@ static bool keep_pairs(struct bpe_model *model, const struct bpe_source *source,
     struct bpe_merge *kept = os_memory_large(((size_t)known + 1) * sizeof *kept);
     uint32_t count = 0;
     bool twice;
-    for (uint32_t i = 0; kept && i < source->merge_count; i++)
-        if (makes_token(model, splits, source, i)) {
-            const struct bpe_merge *merge = &source->merges[i];
-            kept[count++] = (struct bpe_merge){merge->left, merge->right, model->results ? i : merge->result};
-        }
+    for (uint32_t id = 0; kept && id < model->vocabulary; id++)
+        if (splits[id].made >= BPE_BY_RANK)
+            kept[count++] = (struct bpe_merge){splits[id].left, splits[id].right, split_rank(model, splits, id)};
     assert(!kept || count == known);
     const bool good = kept && bpe_pairs_new_list(model, 2 * min64(source->merge_count, model->vocabulary) + 1, kept,
                                                  count, true, &twice);
@@ -547,8 +643,8 @@ static bool keep_pairs(struct bpe_model *model, const struct bpe_source *source,
     return good;
 }
 
-/* The seeds of the tokens whose split was found, which need nothing but the texts: a thread of its own adds them for a
- * large vocabulary, while the table of their pairs is made. */
+/* The seeds of the tokens whose split was found, and the ranks of pairs of single bytes, which need nothing but texts
+ * and splits: a thread of its own adds them for a large vocabulary, while the table of pairs is made. */
 struct seeding {
     struct bpe_model *model;
     const struct bpe_split *splits;
@@ -561,9 +657,16 @@ static void seeds_add(void *user)
 {
     const struct seeding *seeding = user;
     struct bpe_model *model = seeding->model;
-    for (uint32_t id = 0; id < model->vocabulary; id++)
-        if (seeding->splits[id].made >= BPE_BY_RANK)
-            add_seed(model, model->bytes + model->offsets[id], bpe_token_bytes(model, id), &id, 1);
+    for (uint32_t id = 0; id < model->vocabulary; id++) {
+        const struct bpe_split *split = &seeding->splits[id];
+        const uint8_t *text = model->bytes + model->offsets[id];
+        if (split->made < BPE_BY_RANK)
+            continue;
+        add_seed(model, text, bpe_token_bytes(model, id), &id, 1);
+        if (bpe_token_bytes(model, id) == 2 && split->left == model->byte_ids[text[0]] &&
+            split->right == model->byte_ids[text[1]])
+            model->byte_pairs[(uint32_t)text[0] << 8 | text[1]] = split_rank(model, seeding->splits, id);
+    }
 }
 
 static void seeding_start(struct seeding *seeding)
@@ -575,63 +678,44 @@ static void seeding_start(struct seeding *seeding)
     }
 }
 
-/* Adds the pairs of all tokens whose split was found; known: how many. May take over the tables of `listed`. */
+/* Makes the table of the pairs of all tokens whose split was found; known: how many. Takes over the table of `listed`
+ * if every pair of the list is the one that makes its token. */
 static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_source *source,
                                      const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
                                      struct tokmap_error *error)
 {
-    const bool same = known == source->merge_count && !model->results;
-    if (same) { /* every pair of the list is the one that makes its token */
-        model->pairs = listed->pairs;
-        model->pair_bits = listed->pair_bits;
-        model->pair_factor = listed->pair_factor;
-        model->pair_passed = listed->pair_passed;
-        model->pair_limit = listed->pair_limit;
-        model->pair_count = listed->pair_count;
-        model->pair_filter = listed->pair_filter;
-        listed->pairs = listed->pair_filter = NULL;
-    } else if (!keep_pairs(model, source, splits, known)) {
-        return error_set_memory(error, "a vocabulary", (uint64_t)model->vocabulary * 16);
-    }
-    byte_pairs_fill(model);
+    if (known != source->merge_count || model->results)
+        return keep_pairs(model, source, splits, known)
+                   ? TOKMAP_OK
+                   : error_set_memory(error, "a vocabulary", (uint64_t)model->vocabulary * 16);
+    model->pairs = listed->pairs;
+    model->pair_bits = listed->pair_bits;
+    model->pair_factor = listed->pair_factor;
+    model->pair_passed = listed->pair_passed;
+    model->pair_limit = listed->pair_limit;
+    model->pair_count = listed->pair_count;
+    model->pair_filter = listed->pair_filter;
+    listed->pairs = listed->pair_filter = NULL;
     return TOKMAP_OK;
 }
 
-/* Replaces ranks by the ids that they make, if both grow together. */
-static enum tokmap_status drop_ranks(struct bpe_model *model, struct tokmap_error *error)
+/* Makes the table of pairs, and what else the splits and the list give. rise: the ranks in the list are ids. */
+static enum tokmap_status add_pairs(struct bpe_model *model, const struct bpe_source *source, struct bpe_model *listed,
+                                    struct bpe_split *splits, uint32_t known, bool rise, struct tokmap_error *error)
 {
-    const uint64_t places = (uint64_t)1 << model->pair_bits;
-    uint32_t *ranks = os_memory_large(((size_t)model->vocabulary + 1) * sizeof *ranks); /* by id */
-    if (!ranks)
-        return error_set_memory(error, "a vocabulary", model->vocabulary);
-    memset(ranks, 0xFF, ((size_t)model->vocabulary + 1) * sizeof *ranks);
-    bool grow = true;
-    for (uint64_t at = 0; at < places && grow; at++) {
-        const uint32_t rank = (uint32_t)model->pairs[at] & BPE_MERGES;
-        if (model->pairs[at] == UINT64_MAX)
-            continue;
-        grow = ranks[model->results[rank]] == BPE_NONE;
-        ranks[model->results[rank]] = rank;
-    }
-    uint32_t last = 0;
-    for (uint32_t id = 0; id < model->vocabulary && grow; id++)
-        if (ranks[id] != BPE_NONE) {
-            grow = ranks[id] >= last;
-            last = ranks[id];
-        }
-    free(ranks);
-    if (!grow)
-        return TOKMAP_OK;
-    for (uint64_t at = 0; at < places; at++)
-        if (model->pairs[at] != UINT64_MAX)
-            model->pairs[at] =
-                (model->pairs[at] & ~(uint64_t)BPE_MERGES) | model->results[model->pairs[at] & BPE_MERGES];
-    for (uint32_t i = 0; i < 65536; i++)
-        if (model->byte_pairs[i] != BPE_NONE)
-            model->byte_pairs[i] = model->results[model->byte_pairs[i]];
-    free(model->results);
-    model->results = NULL;
-    return TOKMAP_OK;
+    struct ranking ranking = {.source = source, .splits = splits, .steps = STEPS_A_TOKEN * (uint64_t)model->vocabulary};
+    struct seeding seeding = {.model = model, .splits = splits};
+    if (!rise && !(ranking.results = os_memory_large(((size_t)source->merge_count + 1) * sizeof *ranking.results)))
+        return error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 4);
+    if (!rise && !splits_grow(splits, model->vocabulary))
+        places_use(&ranking, model);
+    seeding_start(&seeding);
+    enum tokmap_status status = add_splits(model, source, splits, known, listed, error);
+    os_thread_join(seeding.thread);
+    if (!status)
+        status = merge_tokens(model, source, listed->pairs ? listed : model, splits, rise ? NULL : &ranking, error);
+    free(ranking.results);
+    return status;
 }
 
 static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bpe_source *source,
@@ -642,30 +726,21 @@ static enum tokmap_status pairs_of_list(struct bpe_model *model, const struct bp
     const bool rise = results_rise(source);
     bool twice = false;
     uint32_t known = 0;
-    model->results = rise ? NULL : os_memory_large(((size_t)source->merge_count + 1) * sizeof *model->results);
     enum tokmap_status status = TOKMAP_OK;
-    if (!splits || (!rise && !model->results))
-        status = error_set_memory(error, "a vocabulary", (uint64_t)source->merge_count * 16);
-    for (uint32_t i = 0; i < source->merge_count && model->results; i++)
-        model->results[i] = source->merges[i].result;
+    if (!splits)
+        status = error_set_memory(error, "a vocabulary", (uint64_t)model->vocabulary * sizeof *splits);
     if (!status)
-        status = list_merges(&listed, model, source, &twice, error);
+        status = list_merges(&listed, model, source, rise, &twice, error);
     for (uint32_t byte = 0; byte < 256 && !status; byte++)
         if (model->byte_ids[byte] != BPE_NONE)
             splits[model->byte_ids[byte]].made = BPE_ATOM;
     if (!status && !twice)
         known = bpe_splits_find(&listed, source->merges, source->merge_count, rise, os_processors(), splits);
-    if (!status) {
-        struct seeding seeding = {.model = model, .splits = splits};
-        seeding_start(&seeding);
-        status = add_splits(model, source, splits, known, &listed, error);
-        os_thread_join(seeding.thread);
-    }
     if (!status)
-        status = merge_tokens(model, source, listed.pairs ? &listed : model, splits, error);
+        status = add_pairs(model, source, &listed, splits, known, rise, error);
     bpe_pairs_free(&listed);
     free(splits);
-    return status || !model->results ? status : drop_ranks(model, error);
+    return status;
 }
 
 /* Fills pairs, seeds, and unreached tokens. */
@@ -680,7 +755,7 @@ static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_s
     if (source->merges)
         return pairs_of_list(model, source, error);
     return bpe_pairs_new(model, 2 * (uint64_t)model->vocabulary)
-               ? merge_tokens(model, source, NULL, NULL, error)
+               ? merge_tokens(model, source, NULL, NULL, NULL, error)
                : error_set_memory(error, "a vocabulary", model->vocabulary);
 }
 
@@ -717,12 +792,11 @@ enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_sour
     model->merge = bpe_merge;
     model->vocabulary = source->vocabulary;
     model->wide = source->vocabulary > 65536;
-    scanner_init(&model->scanner, &source->rules, cpu_variant_best());
     enum tokmap_status status = allocate(model, source, error);
     if (!status)
         status = find_bytes(model, source, error);
     if (!status) {
-        struct joining joining = {.model = model, .lacks_bytes = source->lacks_bytes};
+        struct joining joining = {.model = model, .source = source};
         joining_start(&joining);
         status = find_pairs(model, source, error);
         os_thread_join(joining.thread);

@@ -20,8 +20,8 @@ struct bpe_source {
     uint32_t *own_offsets;
     const struct bpe_merge *merges; /* the list of merges, in order; NULL: merges are by ranks */
     uint32_t merge_count;
-    bool merges_checked; /* the loader has checked that in each merge the texts of left and right are not empty, and
-                            that together they are the text of the result */
+    bool merges_checked; /* the loader has checked that in each merge the ids are below `vocabulary`, the texts of left
+                            and right are not empty, and together they are the text of the result */
     bool lacks_bytes;    /* some bytes may have no token; their byte_ids are BPE_NONE. Whoever encodes removes such
                             bytes from the text first. */
     bool whole;          /* a piece that equals a token becomes this token, whatever merging gives (always true by

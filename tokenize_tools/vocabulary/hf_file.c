@@ -395,7 +395,7 @@ static bool join(struct reading *reading)
 {
     struct pipeline_parts *parts = &reading->parts;
     const bool bytes = is_byte_level(&reading->splits);
-    assert(reading->model.vocabulary.by_id);
+    assert(reading->model.vocabulary.indexed);
     static const uint8_t mark[] = {0xE2, 0x96, 0x81};
     const bool plain = !bytes && text_table_find(&reading->model.vocabulary, mark, sizeof mark) != TEXT_NONE &&
                        hf_characters_plain(&parts->normalizer, &reading->splits);

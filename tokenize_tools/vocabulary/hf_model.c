@@ -341,7 +341,7 @@ static bool tokens_append(struct json_file *file, struct text_table *vocabulary,
 bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, const char *field)
 {
     uint32_t duplicate;
-    if (vocabulary->by_id)
+    if (vocabulary->indexed)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has %s twice; it is damaged", field);
     if (!json_enter_object(&file->scan))
         return false;
@@ -489,7 +489,7 @@ bool hf_merges_finish(struct json_file *file, struct hf_model *model)
 bool hf_merge_add(struct json_file *file, struct hf_model *model, const uint8_t *left, size_t left_bytes,
                   const uint8_t *right, size_t right_bytes, uint64_t number)
 {
-    assert(model->waiting_count < HF_MERGES_WAITING && model->vocabulary.by_id);
+    assert(model->waiting_count < HF_MERGES_WAITING && model->vocabulary.indexed);
     if (left_bytes > TOKEN_BYTES_MOST || right_bytes > TOKEN_BYTES_MOST)
         return absent(file, number, left_bytes > right_bytes ? left : right, 64);
     struct text_query *query = &model->waiting[2 * model->waiting_count];
@@ -786,7 +786,7 @@ static bool member_parse(struct json_file *file, struct hf_model *model, const s
         if (merges->start)
             return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the file has model.merges twice; it is damaged");
         *merges = file->scan;
-        return model->vocabulary.by_id ? merges_parse(file, model) : json_skip(&file->scan);
+        return model->vocabulary.indexed ? merges_parse(file, model) : json_skip(&file->scan);
     }
     return other_model(file, name) && json_skip(&file->scan);
 }
@@ -801,11 +801,11 @@ bool hf_model_parse(struct json_file *file, struct hf_model *model)
     while (json_member(&file->scan, &name)) {
         if (!member_parse(file, model, &name, &merges))
             return false;
-        before |= merges.start && !model->vocabulary.by_id;
+        before |= merges.start && !model->vocabulary.indexed;
     }
     if (file->scan.fault.reason)
         return false;
-    if (!model->vocabulary.by_id || !model->vocabulary.count)
+    if (!model->vocabulary.indexed || !model->vocabulary.count)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "model.vocab is missing or empty; the file is incomplete");
     if (!merges.start)
         return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,

@@ -99,7 +99,7 @@ void text_table_prefetch(const struct text_table *table, uint64_t hash)
 
 enum text_added text_table_add_hashed(struct text_table *table, const struct text_entry *text, uint64_t hash)
 {
-    assert(!table->by_id && table->slots);
+    assert(!table->indexed && table->slots);
     if (table->count == TEXT_TABLE_MOST)
         return TEXT_FULL;
     if (table->count == table->room && !resize(table, table->slot_bits + 1))
@@ -160,8 +160,14 @@ void text_table_find_all(const struct text_table *table, struct text_query *quer
 
 bool text_table_index(struct text_table *table, uint32_t *duplicate)
 {
-    assert(!table->by_id);
+    uint32_t ordered = 0;
+    assert(!table->indexed);
     *duplicate = TEXT_NONE;
+    while (ordered < table->count && table->entries[ordered].id == ordered)
+        ordered++;
+    table->indexed = ordered == table->count;
+    if (table->indexed)
+        return true;
     table->by_id = os_memory_large_zeros((size_t)table->ids + 1, sizeof *table->by_id);
     if (!table->by_id)
         return false;
@@ -173,11 +179,6 @@ bool text_table_index(struct text_table *table, uint32_t *duplicate)
         }
         *place = i + 1;
     }
+    table->indexed = true;
     return true;
-}
-
-const struct text_entry *text_table_by_id(const struct text_table *table, uint32_t id)
-{
-    assert(table->by_id || !table->ids);
-    return id < table->ids && table->by_id[id] ? &table->entries[table->by_id[id] - 1] : NULL;
 }

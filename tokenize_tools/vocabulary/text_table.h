@@ -22,7 +22,8 @@ struct text_entry {
     uint32_t bytes, id;
 };
 
-/* A zeroed struct is an empty table. Readers may use `entries`, `count` and `ids`; the other fields are private. */
+/* A zeroed struct is an empty table. Readers may use `entries`, `count`, `ids`, and `indexed`; the other fields are
+ * private. */
 struct text_table {
     struct text_entry *entries; /* in the order in which they were added; behind the slots, in their allocation */
     uint32_t count, room;
@@ -31,7 +32,9 @@ struct text_table {
     uint32_t slot_bits;
     struct table_key key; /* of the hash, because texts are a file's to choose */
     uint64_t passed;      /* slots that additions have passed over, which tests compare with `count` */
-    uint32_t *by_id;      /* index of the entry + 1; 0: no token has the id. NULL before text_table_index */
+    uint32_t *by_id;      /* index of the entry + 1; 0: no token has the id. NULL if the ids are 0, 1, 2, and so on in
+                             the order of the entries, as in most files */
+    bool indexed;         /* text_table_index has been called */
     uint32_t ids;         /* the largest id + 1; 0 if the table is empty */
 };
 
@@ -74,6 +77,13 @@ void text_table_find_all(const struct text_table *table, struct text_query *quer
  * then an id that two texts have, or TEXT_NONE if memory is lacking. */
 bool text_table_index(struct text_table *table, uint32_t *duplicate);
 /* Returns the entry with an id, or NULL if no text has it. The pointer is valid as long as the table. */
-const struct text_entry *text_table_by_id(const struct text_table *table, uint32_t id);
+static inline const struct text_entry *text_table_by_id(const struct text_table *table, uint32_t id)
+{
+    if (id >= table->ids)
+        return NULL;
+    if (!table->by_id)
+        return &table->entries[id];
+    return table->by_id[id] ? &table->entries[table->by_id[id] - 1] : NULL;
+}
 
 #endif
