@@ -18,7 +18,7 @@ LANE_INLINE uint32_t key_of_pair(const struct bpe_model *model, uint64_t pair, c
     uint32_t none = found ? 0 : BPE_MERGES;
     __asm__("" : "+r"(none));
     uint32_t rank = ((uint32_t)line[_tzcnt_u32(found) & 7] | none) & BPE_MERGES;
-    uint32_t goes_on = none & -(uint32_t)(line[BPE_PAIRS_LINE - 1] != UINT64_MAX);
+    uint32_t goes_on = none & -(uint32_t)bpe_pairs_passed(line);
     __asm__("" : "+r"(goes_on));
     if (__builtin_expect(goes_on, 0)) {
         const uint64_t next = (uint64_t)(line - model->pairs) + BPE_PAIRS_LINE;

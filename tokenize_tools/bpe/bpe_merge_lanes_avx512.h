@@ -19,7 +19,7 @@ LANE_INLINE uint32_t lane_key(const struct bpe_model *model, uint64_t pair, cons
     const __mmask8 found = _mm512_cmpeq_epi64_mask(_mm512_srli_epi64(entries, 22), _mm512_set1_epi64((long long)pair));
     const __m512i entry = _mm512_mask_compress_epi64(_mm512_set1_epi64(-1), found, entries);
     uint32_t rank = (uint32_t)_mm_cvtsi128_si32(_mm512_castsi512_si128(entry)) & BPE_MERGES;
-    if (__builtin_expect(!found & (line[BPE_PAIRS_LINE - 1] != UINT64_MAX), 0)) {
+    if (__builtin_expect(!found & bpe_pairs_passed(line), 0)) {
         const uint64_t next = (uint64_t)(line - model->pairs) + BPE_PAIRS_LINE;
         rank = bpe_pair_rank_from(model, pair, next & (((uint64_t)1 << model->pair_bits) - 1)) & BPE_MERGES;
     }

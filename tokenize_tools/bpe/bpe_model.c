@@ -65,6 +65,25 @@ void bpe_pairs_free(struct bpe_model *model)
     model->pairs = model->pair_filter = NULL;
 }
 
+/* Makes the last two slots of a full line say whether pairs have passed on to the next one. */
+static void line_order(uint64_t *line, bool passed)
+{
+    uint64_t *last = &line[BPE_PAIRS_LINE - 1], was = *last;
+    if (bpe_pairs_passed(line) != passed) {
+        *last = last[-1];
+        last[-1] = was;
+    }
+}
+
+/* Does that for the lines from slot `home` to the one in which a pair was put, `at`. */
+static void lines_order(uint64_t *pairs, uint64_t home, uint64_t at, uint64_t mask)
+{
+    for (; home != round_down(at, BPE_PAIRS_LINE); home = (home + BPE_PAIRS_LINE) & mask)
+        line_order(pairs + home, true);
+    if (at % BPE_PAIRS_LINE == BPE_PAIRS_LINE - 1)
+        line_order(pairs + home, false);
+}
+
 /* Puts a pair into its slot. Returns false if the pair was there already. */
 static bool pair_put(struct bpe_model *model, uint64_t key, uint32_t rank)
 {
@@ -76,6 +95,8 @@ static bool pair_put(struct bpe_model *model, uint64_t key, uint32_t rank)
         at = (at + 1) & mask;
     const bool added = model->pairs[at] == UINT64_MAX;
     model->pairs[at] = key << 22 | rank;
+    if (added)
+        lines_order(model->pairs, home, at, mask);
     model->pair_passed += (at - home) & mask;
     model->pair_count += added;
     return added;
@@ -169,8 +190,11 @@ static void part_put(const struct pairs_list *list, struct pairs_part *part, uin
             part->late[part->late_count++] = pair->place;
         return;
     }
-    part->added += pairs[at] == UINT64_MAX;
+    const bool added = pairs[at] == UINT64_MAX;
     pairs[at] = pair->key << 22 | rank_of(list, pair->place);
+    if (added)
+        lines_order(pairs, home, at, UINT64_MAX);
+    part->added += added;
     part->gave_up |= part->passed > PASSED_LEAST + PASSED_USUAL * (uint64_t)part->added;
 }
 

@@ -63,8 +63,10 @@ struct bpe_model {
     bool borrowed;             /* the tables are those of a snapshot (bpe_snapshot.h), which outlives the model */
 
     /* The pairs that merge, as a hash table of 2^pair_bits slots. A slot is left << 43 | right << 22 | rank, or
-     * UINT64_MAX if it is empty. A pair is in the first slot that was free when it was added, from the start of the
-     * cache line that its hash selects. Ids are a file's to choose, so the hash is a product with a secret number. */
+     * UINT64_MAX if it is empty. A pair is in a slot of the cache line that its hash selects, or, if that was full when
+     * it was added, of the next line that was not. Where a line is full, and pairs have passed on to the next one, its
+     * last slot is lower than the one before, else higher: a search that ends in a full line is as quick as in any
+     * other. Ids are a file's to choose, so the hash is a product with a secret number. */
     uint64_t *pairs;
     uint32_t pair_bits;
     uint64_t pair_factor; /* odd */
@@ -197,6 +199,12 @@ static inline void bpe_pair_prefetch(const struct bpe_model *model, uint32_t lef
     const uint64_t hash = bpe_pair_hash(model, bpe_pair_key(left, right));
     __builtin_prefetch(&model->pairs[bpe_pair_place(hash)], 1);
     __builtin_prefetch(&model->pair_filter[hash / 64], 1);
+}
+
+/* Returns whether pairs that belong to this line may be in the next one. */
+static inline bool bpe_pairs_passed(const uint64_t line[BPE_PAIRS_LINE])
+{
+    return line[BPE_PAIRS_LINE - 1] < line[BPE_PAIRS_LINE - 2];
 }
 
 /* Returns the rank of the pair with this key, searching from slot `at` on, or BPE_NONE. */

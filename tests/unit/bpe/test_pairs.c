@@ -44,6 +44,24 @@ static void choose(uint32_t ids[SIDE], uint32_t shift, uint64_t factor)
     free(choices);
 }
 
+/* A line says that pairs have passed on to the next one where there are such pairs, and only there. */
+static void lines_say_what_has_passed(const struct bpe_model *model)
+{
+    const uint64_t slots = (uint64_t)1 << model->pair_bits;
+    bool *passed = calloc(slots / BPE_PAIRS_LINE, sizeof *passed);
+    assert_non_null(passed);
+    for (uint64_t at = 0; at < slots; at++) {
+        if (model->pairs[at] == UINT64_MAX)
+            continue;
+        uint64_t line = bpe_pair_place(bpe_pair_hash(model, model->pairs[at] >> 22)) / BPE_PAIRS_LINE;
+        for (; line != at / BPE_PAIRS_LINE; line = (line + 1) % (slots / BPE_PAIRS_LINE))
+            passed[line] = true;
+    }
+    for (uint64_t line = 0; line < slots / BPE_PAIRS_LINE; line++)
+        assert_int_equal(bpe_pairs_passed(model->pairs + line * BPE_PAIRS_LINE), passed[line]);
+    free(passed);
+}
+
 /* Adds all pairs of the ids, and finds them. Returns the slots that were passed over; *keys: how often a key was drawn
  * after the first. */
 static uint64_t passed_over(const uint32_t left[SIDE], const uint32_t right[SIDE], uint32_t *keys)
@@ -70,6 +88,7 @@ static uint64_t passed_over(const uint32_t left[SIDE], const uint32_t right[SIDE
     }
     assert_false(bpe_pair_add(&model, left[1], right[2], 7));
     assert_int_equal(bpe_pair_rank(&model, left[1], right[2]), 7);
+    lines_say_what_has_passed(&model);
     bpe_pairs_free(&model);
     return passed;
 }
@@ -138,6 +157,7 @@ static void lists_are_added_in_order(void **unused)
         assert_true(bpe_pairs_new_list(&model, count + count / 8, merges, count, by_result, &twice));
         assert_int_equal(twice, again);
         assert_int_equal(model.pair_count, LISTED);
+        lines_say_what_has_passed(&model);
         for (uint32_t i = 0; i < count; i++)
             if (i >= LISTED || !again || i % 97 || i / 97 >= AGAIN)
                 assert_int_equal(bpe_pair_rank(&model, merges[i].left, merges[i].right),
