@@ -100,35 +100,39 @@ static bool lacks_one(const struct bpe_model *model, const uint8_t *text, uint32
     return false;
 }
 
-/* The tables of the scanner, and the search for joins, which needs nothing but the texts: a thread of its own makes
- * them for a large vocabulary. */
-struct joining {
+static void joins_find(struct bpe_model *model, bool lacks_bytes)
+{
+    for (uint32_t id = 0; id < model->vocabulary; id++) {
+        const uint8_t *text = model->bytes + model->offsets[id];
+        const uint32_t bytes = bpe_token_bytes(model, id);
+        if (may_join(text, bytes) && (!lacks_bytes || !lacks_one(model, text, bytes)))
+            add_joins(model, text, bytes);
+    }
+}
+
+/* What needs nothing but texts and rules: the tables of the scanner, and the joins. A thread of its own makes them for
+ * a large vocabulary, beside the search for pairs. */
+struct aside {
     struct bpe_model *model;
     const struct bpe_source *source;
     struct os_thread *thread; /* or NULL */
 };
 
-#define JOINING_LEAST 20000 /* tokens */
+#define ASIDE_LEAST 20000 /* tokens */
 
-static void joins_find(void *user)
+static void aside_run(void *user)
 {
-    const struct joining *joining = user;
-    struct bpe_model *model = joining->model;
-    scanner_init(&model->scanner, &joining->source->rules, cpu_variant_best());
-    for (uint32_t id = 0; id < model->vocabulary; id++) {
-        const uint8_t *text = model->bytes + model->offsets[id];
-        const uint32_t bytes = bpe_token_bytes(model, id);
-        if (may_join(text, bytes) && (!joining->source->lacks_bytes || !lacks_one(model, text, bytes)))
-            add_joins(model, text, bytes);
-    }
+    const struct aside *aside = user;
+    scanner_init(&aside->model->scanner, &aside->source->rules, cpu_variant_best());
+    joins_find(aside->model, aside->source->lacks_bytes);
 }
 
-static void joining_start(struct joining *joining)
+static void aside_start(struct aside *aside)
 {
-    if (joining->model->vocabulary < JOINING_LEAST || os_processors() < 2 ||
-        os_thread_start(&joining->thread, "tokmap-joins", joins_find, joining)) {
-        joining->thread = NULL;
-        joins_find(joining);
+    if (aside->model->vocabulary < ASIDE_LEAST || os_processors() < 2 ||
+        os_thread_start(&aside->thread, "tokmap-joins", aside_run, aside)) {
+        aside->thread = NULL;
+        aside_run(aside);
     }
 }
 
@@ -243,7 +247,8 @@ static bool splits_grow(const struct bpe_split *splits, uint32_t vocabulary)
     return true;
 }
 
-/* Returns whether a merge and its id come between the same two others. */
+/* Returns whether a merge and its id come between the same two others. False, too, if finding that out takes too many
+ * steps. */
 static bool ranking_fits(struct ranking *ranking, uint32_t vocabulary, uint32_t place, uint32_t id)
 {
     const struct bpe_split *splits = ranking->splits;
@@ -679,7 +684,8 @@ static void seeding_start(struct seeding *seeding)
 }
 
 /* Makes the table of the pairs of all tokens whose split was found; known: how many. Takes over the table of `listed`
- * if every pair of the list is the one that makes its token. */
+ * if every pair of the list is the one that makes its token, and the new table has ids as ranks. Then the ids grow
+ * along the whole list, so the ranks of `listed` are ids, too. */
 static enum tokmap_status add_splits(struct bpe_model *model, const struct bpe_source *source,
                                      const struct bpe_split *splits, uint32_t known, struct bpe_model *listed,
                                      struct tokmap_error *error)
@@ -796,10 +802,10 @@ enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_sour
     if (!status)
         status = find_bytes(model, source, error);
     if (!status) {
-        struct joining joining = {.model = model, .source = source};
-        joining_start(&joining);
+        struct aside aside = {.model = model, .source = source};
+        aside_start(&aside);
         status = find_pairs(model, source, error);
-        os_thread_join(joining.thread);
+        os_thread_join(aside.thread);
     }
     if (status) {
         bpe_model_free(model);

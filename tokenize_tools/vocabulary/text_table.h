@@ -8,6 +8,7 @@
 #ifndef TOKMAP_VOCABULARY_TEXT_TABLE_H
 #define TOKMAP_VOCABULARY_TEXT_TABLE_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -79,6 +80,7 @@ bool text_table_index(struct text_table *table, uint32_t *duplicate);
 /* Returns the entry with an id, or NULL if no text has it. The pointer is valid as long as the table. */
 static inline const struct text_entry *text_table_by_id(const struct text_table *table, uint32_t id)
 {
+    assert(table->indexed || !table->ids);
     if (id >= table->ids)
         return NULL;
     if (!table->by_id)

@@ -238,9 +238,9 @@ static bool results_grow(const struct vocabulary *v)
     return true;
 }
 
-/* Lists whose ids do not grow. A model can do without places in the list if the ids of the pairs that it needs grow,
- * and must put places back where a pair that it finds later does not fit. So all merges come in order, but for some
- * pairs that no text needs, a few merges that come earlier or later, or many. */
+/* Lists whose ids do not grow. A model does without places in the list if the ids of the pairs that it needs grow.
+ * Where a pair that it finds later does not fit between them, it puts the places back. That is so where a merge has
+ * moved to before those that make its parts. */
 static void any_order(void **unused)
 {
     static struct vocabulary v;
@@ -273,6 +273,40 @@ static void any_order(void **unused)
         bpe_model_free(model);
     }
     assert_true(by_place && by_id);
+}
+
+/* A border of two characters is found wherever it is in a token: tokens are searched eight bytes at a time. */
+static void joins_at_any_place(void **unused)
+{
+    enum { MOST = 16 };
+    static struct vocabulary v;
+    struct tokmap_error error;
+    struct bpe_model *model;
+    uint8_t text[24] = "abcdefghijklmnop";
+    uint32_t found = 0;
+    memset(&v, 0, sizeof v);
+    for (unsigned i = 0; i < 256; i++)
+        assert_true(add_token(&v, &(uint8_t){(uint8_t)i}, 1));
+    for (uint32_t before = 0; before <= MOST; before++) { /* letters before the two characters */
+        const uint8_t two[6] = {0xE4, 0xB8, (uint8_t)(0x80 + before), 0xE5, 0xB9, 0x81};
+        memcpy(text + before, two, sizeof two);
+        assert_true(add_token(&v, text, before + sizeof two));
+        text[before] = (uint8_t)('A' + before);
+    }
+    v.source = (struct bpe_source){.path = "test",
+                                   .vocabulary = v.count,
+                                   .bytes = v.bytes,
+                                   .offsets = v.offsets,
+                                   .whole = true,
+                                   .rules = *split_rules_named("gpt2")};
+    assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+    for (uint32_t last = 0; last < 64; last++) {
+        const uint8_t two[8] = {0xE4, 0xB8, (uint8_t)(0x80 + last), 0xE5, 0xB9, 0x81};
+        found += bpe_may_join(model, load64(two));
+        assert_true(last > MOST || bpe_may_join(model, load64(two)));
+    }
+    assert_in_range(found, MOST + 1, 40); /* the filter is not simply full */
+    bpe_model_free(model);
 }
 
 /* What merges the windows of long pieces: alone, or several at once, if this processor can. */
@@ -782,6 +816,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(any_vocabulary),
         cmocka_unit_test(any_order),
+        cmocka_unit_test(joins_at_any_place),
         cmocka_unit_test(long_merges),
         cmocka_unit_test(a_merge_makes_a_pair_of_lower_rank),
         cmocka_unit_test(cuts_anywhere_in_a_chunk),
