@@ -95,9 +95,9 @@ static bool rank_parse(struct tekken *tekken, uint32_t number)
     if (rank != number)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT, "vocab: entry %u (counted from 0) must have the rank %u",
                                 number, number);
-    if (!text || count / 4 * 3 > TOKEN_BYTES_MOST)
+    if (!count || count / 4 * 3 > TOKEN_BYTES_MOST)
         return json_file_refuse(file, TOKMAP_ERROR_FORMAT,
-                                "vocab: the token_bytes of rank %u are missing, or longer than %u bytes",
+                                "vocab: the token_bytes of rank %u are missing, empty, or longer than %u bytes",
                                 number, TOKEN_BYTES_MOST);
     if (!bytes_reserve(&tekken->bytes, count) || !bytes_reserve(&tekken->ends, sizeof(uint32_t)))
         return no_memory(file, tekken->bytes.count + count);

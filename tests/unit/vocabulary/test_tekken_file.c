@@ -44,6 +44,7 @@ static void one_fault_at_a_time(void **unused)
         {"{\"rank\": 0, \"token_bytes\"", "{\"token_bytes\"", "entry 0 (counted from 0) must have the rank 0"},
         {"{\"rank\": 7, ", "{\"rank\": 8, ", "entry 7 (counted from 0) must have the rank 7"},
         {"{\"rank\": 3, \"token_bytes\": \"Aw==\"}", "{\"rank\": 3}", "token_bytes of rank 3 are missing"},
+        {"\"token_bytes\": \"AA==\"", "\"token_bytes\": \"\"", "token_bytes of rank 0 are missing, empty"},
         {"\"token_bytes\": \"BQ==\"", "\"token_bytes\": \"B!==\"", "token_bytes of rank 5 are not base64"},
         {"{\"rank\": 0, \"token_str\": \"<unk>\"}", "{\"token_str\": \"<unk>\"}", "special_tokens: a token must have"},
         {"{\"rank\": 1, \"token_str\": \"</s>\"}", "{\"rank\": 1}", "special_tokens: a token must have"},
