@@ -148,8 +148,9 @@ static void pause_for(uint64_t ns)
     nanosleep(&time, NULL);
 }
 
-/* Forks the consumers of one round, and kills them after a random time unless they end before. */
-static void run_round(uint64_t world, const char *resume, uint64_t *state, uint64_t *killed)
+/* Forks the consumers of one round, and kills them after a random time of up to `longest` nanoseconds unless they end
+ * before. */
+static void run_round(uint64_t world, const char *resume, uint64_t longest, uint64_t *state, uint64_t *killed)
 {
     pid_t consumers[RANKS_MOST];
     const uint64_t rows = random_below(state, 2) ? 0 : 1 + random_below(state, 6);
@@ -165,7 +166,7 @@ static void run_round(uint64_t world, const char *resume, uint64_t *state, uint6
         }
     }
     for (uint64_t rank = 0; rank < world; rank++) {
-        pause_for(random_below(state, rank ? 200000 : 2500000));
+        pause_for(random_below(state, rank ? 200000 : longest));
         kill(consumers[rank], SIGKILL);
     }
     for (uint64_t rank = 0; rank < world; rank++) {
@@ -205,6 +206,9 @@ static void killed_consumers_lose_and_repeat_nothing(void **unused)
     const uint64_t wanted = given ? strtoull(given, NULL, 10) : 50;
     const char *seed = getenv("TEST_SEED");
     uint64_t state = seed ? strtoull(seed, NULL, 10) : 4711, killed = 0, step = 0, rounds = 0, runs = 0;
+    /* The longest time is doubled after each 16 rounds without a step, because a slow machine needs more time for one.
+     */
+    uint64_t longest = 2500000, without_step = 0;
     struct tokmap_run *run;
     struct tokmap_error error = {0};
     char resume[TOKMAP_CURSOR_TEXT] = "";
@@ -218,8 +222,12 @@ static void killed_consumers_lose_and_repeat_nothing(void **unused)
             resume[0] = '\0';
             runs++;
         }
-        run_round(world, resume, &state, &killed);
-        step = check_round(run, world, step);
+        run_round(world, resume, longest, &state, &killed);
+        const uint64_t reached = check_round(run, world, step);
+        without_step = reached > step ? 0 : without_step + 1;
+        if (without_step % 16 == 15 && longest < 1000000000)
+            longest *= 2;
+        step = reached;
         if (step)
             memcpy(resume, expected_cursor[step], sizeof resume);
         assert_true(rounds < 100 * wanted + 1000);
