@@ -1,6 +1,6 @@
 /*
- * bpe_cut_avx2.c - bpe_cut.h with AVX2: the first filter of a word at once, and the second one border after another,
- * with shifts and lowest bits in one instruction (BMI1 and BMI2, which every processor with AVX2 has).
+ * bpe_cut_avx2.c - bpe_cut.h with AVX2 and what every processor with AVX2 has: the first filter of a word at once, and
+ * the second one of all borders of 16 words in one loop.
  *
  * The first filter, edge_joins, has for each row and each last byte of the left character a byte, and the lowest three
  * bits of the first byte of the right character choose a bit of it. A row has 64 entries, and a shuffle looks up one of
@@ -11,7 +11,11 @@
  * borders are looked up one by one.
  *
  * Few borders are joined by an edge: 3 to 7% in Chinese and Japanese text with the usual vocabularies. So nearly all of
- * them reach the second filter.
+ * them reach the second filter, whose table of 128 KiB does not fit into the first-level cache. How many borders a word
+ * has cannot be predicted, and a loop for each word waited for its loads after each wrong prediction. So the borders of
+ * 16 words are listed without a branch, one loop looks all of them up, and each result goes to the byte that has the
+ * number of its border. Example: the borders of a word are at bytes 6 and 15. The results are stored in bytes 6 and 15
+ * of `joined`, whose bits 0 are read as a word of 64 bits. What the other bytes hold does not matter.
  */
 #include "bpe_cut_words.h"
 
@@ -19,7 +23,10 @@
 
 #include <immintrin.h>
 
-#define ROWS 2 /* of edge_joins: characters of three bytes */
+#include "bpe_positions.h"
+
+#define GROUP 16 /* words whose borders are looked up together */
+#define ROWS 2   /* of edge_joins: characters of three bytes */
 
 struct edges {
     __m256i steps[ROWS][4];
@@ -67,36 +74,74 @@ CUT_INLINE uint64_t four_bytes(const uint8_t *word)
            (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_cmpeq_epi8(_mm256_max_epu8(two, least), two)) << 32;
 }
 
-void bpe_cut_avx2(const struct bpe_cutting *cutting, const uint8_t *text, size_t done)
-{
-    const size_t words = (done + 63) / 64;
+/* What the words of a chunk are cut with. */
+struct cutter {
+    const struct bpe_cutting *cutting;
+    const uint8_t *text;
     uint64_t rows[CUT_ROWS];
     struct edges edges;
-    bool made = false;
-    for (size_t i = 0; i < words; i++) {
-        const uint8_t *word = text + 64 * i;
-        uint64_t cuts = bpe_cut_borders(cutting->chunk, i, done);
-        if (cuts) {
-            const bool near_end = cutting->text_end - word < 64 + 5;
-            if (!made) {
-                edge_rows_make(rows, cutting->model->edge_joins);
-                edges_make(&edges, cutting->model->edge_joins);
-                made = true;
-            }
-            if (i && !near_end) {
-                const uint64_t four = cuts & four_bytes(word);
-                uint64_t apart = half_apart(&edges, word) | (uint64_t)half_apart(&edges, word + 32) << 32;
-                if (__builtin_expect(four != 0, 0))
-                    apart = (apart & ~four) | without_edges(rows, word, four);
-                cuts = stay_apart(cutting, word, cuts & apart, false);
-            } else {
-                cuts = stay_apart(cutting, word, without_edges(rows, word, cuts), true);
-            }
-        }
-        cutting->chunk->starts[i] |= cuts;
-        cutting->cuts[i] = cuts;
+};
+
+/* Returns those of the borders `found` of word i that no edge joins. */
+CUT_INLINE uint64_t edges_apart(const struct cutter *cutter, size_t i, uint64_t found)
+{
+    const uint8_t *word = cutter->text + 64 * i;
+    if (!found || !i)
+        return without_edges(cutter->rows, word, found);
+    const uint64_t four = found & four_bytes(word);
+    const uint64_t apart = half_apart(&cutter->edges, word) | (uint64_t)half_apart(&cutter->edges, word + 32) << 32;
+    return (found & apart & ~four) | (__builtin_expect(four != 0, 0) ? without_edges(cutter->rows, word, four) : 0);
+}
+
+/* Makes cuts of the borders of at most GROUP words from word i on, after which five bytes may be read. joined: a byte
+ * for each byte of these words, of which bit 0 says whether the second filter joins the border there. */
+CUT_INLINE void cut_group(const struct cutter *cutter, size_t i, size_t words, uint8_t joined[64 * GROUP])
+{
+    const uint8_t *joins = (const uint8_t *)cutter->cutting->model->joins, *text = cutter->text + 64 * i;
+    uint64_t *cuts = cutter->cutting->cuts + i;
+    uint16_t places[64 * GROUP + BPE_POSITIONS_SLACK];
+    for (size_t k = 0; k < words; k++)
+        cuts[k] = edges_apart(cutter, i + k, cuts[k]);
+    const uint32_t count = bpe_positions_avx2(places, cuts, words);
+#pragma GCC unroll 4
+    for (uint32_t k = 0; k < count; k++) {
+        const uint32_t hash = bpe_join_hash(load64(text + places[k] - 3));
+        joined[places[k]] = joins[hash / 8] >> (hash % 8);
     }
-    cutting->cuts[words] = 0;
+    for (size_t k = 0; k < words; k++) {
+        const __m256i one = _mm256_load_si256((const __m256i *)(const void *)(joined + 64 * k));
+        const __m256i two = _mm256_load_si256((const __m256i *)(const void *)(joined + 64 * k + 32));
+        cuts[k] &= ~((uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(one, 7)) |
+                     (uint64_t)(uint32_t)_mm256_movemask_epi8(_mm256_slli_epi16(two, 7)) << 32);
+    }
+}
+
+void bpe_cut_avx2(const struct bpe_cutting *cutting, const uint8_t *text, size_t done)
+{
+    uint8_t joined[64 * GROUP] __attribute__((aligned(32))) = {0};
+    struct cutter cutter = {.cutting = cutting, .text = text};
+    const size_t words = (done + 63) / 64;
+    uint64_t *cuts = cutting->cuts, any = 0;
+    for (size_t i = 0; i < words; i++)
+        any |= cuts[i] = bpe_cut_borders(cutting->chunk, i, done);
+    cuts[words] = 0;
+    if (!any)
+        return;
+    edge_rows_make(cutter.rows, cutting->model->edge_joins);
+    edges_make(&cutter.edges, cutting->model->edge_joins);
+    size_t i = 0, few;
+    for (; i < words; i += few) {
+        few = words - i < GROUP ? words - i : GROUP;
+        if (cutting->text_end - text < (ptrdiff_t)(64 * (i + few) + 5))
+            break;
+        cut_group(&cutter, i, few, joined);
+    }
+    for (; i < words; i++) {
+        const uint8_t *word = text + 64 * i;
+        cuts[i] = stay_apart(cutting, word, without_edges(cutter.rows, word, cuts[i]), true);
+    }
+    for (i = 0; i < words; i++)
+        cutting->chunk->starts[i] |= cuts[i];
 }
 
 #endif

@@ -9,6 +9,7 @@
 
 #include "bpe_cut.h"
 #include "bpe_merge.h"
+#include "bpe_positions.h"
 #include "bpe_windows.h"
 #include "platform/table_key.h"
 
@@ -111,9 +112,6 @@ struct bpe_pending {
  * set, pieces may be appended to state->pending; the result includes the room that is left for their ids. */
 typedef size_t bpe_pieces_function(struct bpe_state *state, const uint8_t *text, const uint16_t *positions,
                                    uint32_t count, void *tokens);
-/* Writes the numbers of the bits that are set in `count` words. Returns how many; may write over 32 more positions
- * after them. */
-typedef uint32_t bpe_positions_function(uint16_t *positions, const uint64_t *words, size_t count);
 /* The hash that selects a bucket. Each CPU variant may have its own. seed: of the state, so that no text can be made
  * whose pieces all need the same bucket. */
 typedef uint32_t bpe_hash_function(struct table_key seed, struct bpe_key key);
@@ -180,14 +178,11 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
                       const void *tokens);
 
 bpe_pieces_function bpe_pieces_scalar;
-bpe_positions_function bpe_positions_scalar;
 bpe_hash_function bpe_hash_scalar;
 #if defined(__x86_64__)
 bpe_hash_function bpe_hash_aes; /* only if cpu_has(CPU_AVX2) */
 bpe_pieces_function bpe_pieces_avx2;
-bpe_positions_function bpe_positions_avx2;
 bpe_pieces_function bpe_pieces_vbmi;
-bpe_positions_function bpe_positions_vbmi;
 #endif
 
 static inline uint32_t bpe_bucket_of(const struct bpe_state *state, struct bpe_key key)
