@@ -262,6 +262,7 @@ enum tokmap_status frames_write(struct frames *frames, const struct frames_optio
             system = write_behind_sync(&writing.behind, options->fd, frames->bytes);
         status = system ? cannot_write(&writing, system, error) : TOKMAP_OK;
     }
+    write_behind_end(&writing.behind);
     memory_free(&writing);
     return status;
 }

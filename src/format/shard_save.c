@@ -124,7 +124,7 @@ enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct s
 
 enum tokmap_status shard_writer_sync(struct shard_writer *writer, struct tokmap_error *error)
 {
-    int system = os_sync(writer->tokens_fd);
+    int system = write_behind_store(&writer->behind, writer->tokens_fd);
     if (!system && writer->options.mask)
         system = os_sync(writer->mask_fd);
     return system ? failed(writer, system, "the unfinished output cannot be synced to storage", error) : TOKMAP_OK;
@@ -269,7 +269,7 @@ static int tokens_restore(struct shard_writer *writer)
         system = EINVAL;
     if (!system)
         system = os_truncate(writer->tokens_fd, bytes);
-    writer->written = writer->behind.asked = writer->behind.dropped = written;
+    writer->written = writer->behind.asked = writer->behind.dropped = writer->behind.flushed = written;
     writer->block_filled = (size_t)(written - begin);
     return system;
 }

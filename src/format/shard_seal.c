@@ -371,6 +371,7 @@ static void finish(struct sealing *sealing)
     spill_free(&sealing->pages);
     frames_free(&sealing->frames);
     os_close(sealing->from_fd);
+    write_behind_end(&sealing->behind);
     os_close(sealing->to_fd);
     os_close(sealing->index_fd); /* releases the lock, so it comes last */
     for (int i = 0; i < PATHS; i++)

@@ -426,6 +426,7 @@ static int append_zeros(struct shard_writer *writer, uint64_t count)
             writer->holes = true;
             writer->written += BLOCK_BYTES;
             writer->behind.asked = writer->written;
+            writer->behind.flushed = writer->written;
             count -= BLOCK_BYTES;
         } else if (!system) {
             uint64_t to_block = BLOCK_BYTES - (writer->written + writer->buffered) % BLOCK_BYTES;
@@ -802,6 +803,7 @@ void shard_writer_abort(struct shard_writer *writer)
         (void)os_unlink(writer->paths[SEALED_PARTIAL]);
     if (writer->locked)
         (void)os_unlink(writer->paths[INDEX_PARTIAL]);
+    write_behind_end(&writer->behind);
     os_close(writer->tokens_fd);
     os_close(writer->mask_fd);
     os_close(writer->sealed_fd);

@@ -8,27 +8,45 @@
  * they are written, and pages that were written some time ago are dropped. The next pages then get the memory of the
  * dropped ones, which is at hand.
  *
- * Nothing here waits. A page that is not stored yet is not dropped, so a slow disk fills the page cache as before. The
- * last WRITE_BEHIND_KEPT bytes stay, and so does a small file as a whole.
+ * What the kernel has handed to the disk may still be in a volatile cache: of the disk, or of the host of a virtual
+ * machine, which can collect hundreds of MiB until the fsync at the end empties it. So a thread also calls fsync after
+ * each WRITE_BEHIND_FLUSH bytes, and the last one has little left to wait for. Files below that size have no thread.
+ *
+ * Nothing here makes the writer wait. A page that is not stored yet is not dropped, so a slow disk fills the page cache
+ * as before. The last WRITE_BEHIND_KEPT bytes stay, and so does a small file as a whole.
  *
  * Example: after 24 MiB, bytes 20 to 24 MiB are on their way to storage, and bytes 4 to 8 MiB are dropped.
  *
- * Errors of storing are not lost: they are reported by fsync. (sync_file_range could wait for the pages, but would take
- * the error away from fsync.)
+ * Errors of storing are not lost: they are reported by fsync, once for each file descriptor. What the thread's fsync
+ * reports is kept, and write_behind_store() returns it. (sync_file_range could wait for the pages, but would take the
+ * error away from fsync.)
  */
 #ifndef TOKMAP_FORMAT_WRITE_BEHIND_H
 #define TOKMAP_FORMAT_WRITE_BEHIND_H
 
 #include "platform/os.h"
 
+#define WRITE_BEHIND_FLUSH ((uint64_t)32 << 20)
 #define WRITE_BEHIND_STEP ((uint64_t)4 << 20)
 #define WRITE_BEHIND_KEPT ((uint64_t)16 << 20)
 #define WRITE_BEHIND_PAGE ((uint64_t)1 << 16) /* a multiple of the page of every processor */
 
+/* Begins with zeros. One thread at a time may use it, and write_behind_end() must come before the file is closed. */
 struct write_behind {
-    uint64_t asked;   /* the kernel has been asked to store the bytes up to here, */
-    uint64_t dropped; /* and to drop those up to here; both at most the bytes written */
+    uint64_t asked;                   /* the kernel has been asked to store the bytes up to here, */
+    uint64_t dropped;                 /* and to drop those up to here; both at most the bytes written */
+    uint64_t flushed;                 /* the bytes that had been written when the last thread was started */
+    struct write_behind_flush *flush; /* that thread, or NULL */
+    int failed;                       /* errno of the first fsync of a thread that failed, or 0 */
 };
+
+/* Starts a thread that calls fsync, unless the last one is not done yet. */
+void write_behind_flush(struct write_behind *behind, int fd, uint64_t written);
+/* Calls fsync. Returns 0 if all that has been written is stored, or errno; after an error it does not return 0 again.
+ */
+int write_behind_store(struct write_behind *behind, int fd);
+/* Ends the thread, if there is one. May be called several times. */
+void write_behind_end(struct write_behind *behind);
 
 /* Drops all but the last bytes of a file of `written` bytes from the page cache, as far as they are stored. */
 static inline void write_behind_drop(struct write_behind *behind, int fd, uint64_t written)
@@ -48,6 +66,8 @@ static inline void write_behind(struct write_behind *behind, int fd, uint64_t wr
     os_write_behind(fd, behind->asked, written - behind->asked);
     behind->asked = written;
     write_behind_drop(behind, fd, written);
+    if (written - behind->flushed >= WRITE_BEHIND_FLUSH)
+        write_behind_flush(behind, fd, written);
 }
 
 /* Call this after the last write, if other work comes before write_behind_sync(). */
@@ -58,10 +78,10 @@ static inline void write_behind_rest(struct write_behind *behind, int fd, uint64
     behind->asked = written;
 }
 
-/* Calls fsync, and drops what was not stored when its turn came. Returns 0 or errno. */
+/* Calls write_behind_store(), and drops what was not stored when its turn came. Returns 0 or errno. */
 static inline int write_behind_sync(struct write_behind *behind, int fd, uint64_t written)
 {
-    const int system = os_sync(fd);
+    const int system = write_behind_store(behind, fd);
     behind->dropped = 0;
     if (!system)
         write_behind_drop(behind, fd, written);

@@ -317,6 +317,7 @@ void output_set_free(struct output_set *set)
         struct output_part *part = &set->parts[i];
         if (part->made)
             (void)os_unlink(part->partial);
+        write_behind_end(&part->behind);
         os_close(part->fd);
         free(part->buffer);
         free(part->path);
