@@ -37,7 +37,7 @@ struct write_behind {
     uint64_t dropped;                 /* and to drop those up to here; both at most the bytes written */
     uint64_t flushed;                 /* the bytes that had been written when the last thread was started */
     struct write_behind_flush *flush; /* that thread, or NULL */
-    int failed;                       /* errno of the first fsync of a thread that failed, or 0 */
+    int failed;                       /* errno of the first fsync that failed, or 0 */
 };
 
 /* Starts a thread that calls fsync, unless the last one is not done yet. */

@@ -240,6 +240,23 @@ static void test_large(void **unused)
     assert_in_range(file_cached(in_folder(folder, "large.b")), 1, WRITE_BEHIND_KEPT + 2 * MIB);
 }
 
+/* A set is given up while a thread stores a file. That thread has ended before the file is closed. */
+static void test_given_up(void **unused)
+{
+    (void)unused;
+    static const uint8_t bytes[1 << 20] = {1};
+    const struct output_set_options options = {
+        .prefix = in_folder(folder, "large"), .endings = endings, .count = 2, .sync = true};
+    struct tokmap_error error = {0};
+    struct output_set set;
+    assert_int_equal(output_set_open(&set, &options, &error), TOKMAP_OK);
+    while (!set.parts[1].behind.flush && set.parts[1].bytes < 2 * WRITE_BEHIND_FLUSH)
+        assert_int_equal(output_set_add(&set, 1, bytes, sizeof bytes, &error), TOKMAP_OK);
+    assert_in_range(set.parts[1].bytes, WRITE_BEHIND_FLUSH, WRITE_BEHIND_FLUSH + 2 * sizeof bytes);
+    output_set_free(&set);
+    assert_false(file_exists(in_folder(folder, "large.b.partial")));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -248,6 +265,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_gzip, setup, teardown),
         cmocka_unit_test_setup_teardown(test_csv, setup, teardown),
         cmocka_unit_test_setup_teardown(test_large, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_given_up, setup, teardown),
         cmocka_unit_test(test_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

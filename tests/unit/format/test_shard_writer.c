@@ -522,6 +522,25 @@ static void a_writer_with_a_thread_can_be_given_up(void **unused)
     }
 }
 
+/* A writer is given up while a thread stores its file. That thread has ended before the file is closed. */
+static void a_large_shard_can_be_given_up(void **unused)
+{
+    (void)unused;
+    static uint32_t tokens[1 << 18]; /* 1 MiB */
+    const uint64_t before = count_files(folder), end = 1 << 18;
+    for (int own_thread = 0; own_thread < 2; own_thread++) {
+        struct shard_writer_options options = plain_options(4);
+        struct shard_writer *writer;
+        options.sync = true;
+        options.own_thread = own_thread;
+        MUST(shard_writer_open(&writer, in_folder(folder, "given-up"), &options, &error));
+        for (uint64_t bytes = 0; bytes <= WRITE_BEHIND_FLUSH; bytes += sizeof tokens)
+            MUST(shard_writer_add(writer, tokens, end, &end, 1, 0, &error));
+        shard_writer_abort(writer);
+        assert_int_equal(count_files(folder), before);
+    }
+}
+
 /* Zeros that are holes follow tokens that the thread of the writer has. */
 static void zeros_wait_for_the_thread(void **unused)
 {
@@ -663,6 +682,7 @@ int main(void)
         cmocka_unit_test(bad_arguments_are_refused),
         cmocka_unit_test(a_failed_write_ends_the_writer),
         cmocka_unit_test(a_writer_with_a_thread_can_be_given_up),
+        cmocka_unit_test(a_large_shard_can_be_given_up),
         cmocka_unit_test(zeros_wait_for_the_thread),
         cmocka_unit_test(saving_waits_for_the_thread),
         cmocka_unit_test(a_large_shard_leaves_the_page_cache),
