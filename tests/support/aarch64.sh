@@ -83,6 +83,8 @@ left_out() {
     test_pack_memory) echo "it would measure the memory of qemu and its translated code" ;;
     test_vocabulary_memory) echo "it takes a minute, and counts bytes that are the same on every machine" ;;
     test_worst_cases) echo "it takes a minute, and looks for algorithms that are slow on every machine" ;;
+    test_merge_journal | test_pack_journal | test_pack_left | test_pack_continued | test_stage_parts | test_shuffle_cut)
+        echo "it takes a minute, and works on files as test_pack, test_tasks, and test_shuffle do" ;;
     test_device | test_device_driver | test_device_errors | test_device_software)
         echo "the software driver is not built here, and its tests fork a program with threads" ;;
     *) return 1 ;;

@@ -85,9 +85,12 @@ run_job() {
     [ $status != 124 ] || echo "not ok - $name: ended after its time limit of $limit s" >>"$log"
     set -- $(count $status "$log")
     echo "$1 $2 $3 $name" >"${log%.log}.count"
-    seconds=$(($(date +%s) - started))
+    times >"${log%.log}.times" # in a pipe, times would print those of another shell
+    used=$(tr ms '  ' <"${log%.log}.times" | awk 'END { printf "%d", 60 * ($1 + $3) + $2 + $4 }')
+    rm "${log%.log}.times"
+    seconds="$(($(date +%s) - started)) s, $used s of processor time"
     if [ "$2" != 0 ]; then
-        echo "FAILED  $name ($1 passed, $2 failed, $3 skipped; exit $status; $seconds s)"
+        echo "FAILED  $name ($1 passed, $2 failed, $3 skipped; exit $status; $seconds)"
         # The end of a long log does not show its failures, so they are printed first, each with 30 lines.
         [ "$(wc -l <"$log")" -le 60 ] || awk '
             /^not ok / { for (i = n > 30 ? n - 30 : 0; i < n; i++) print line[i]; print; failed = 1 }
@@ -96,7 +99,7 @@ run_job() {
             END { if (failed) print "..." }' "$log" | head -n 300 | sed 's/^/    /'
         tail -n 60 "$log" | sed 's/^/    /'
     else
-        echo "passed  $name ($1$([ "$3" = 0 ] || echo ", $3 skipped"); $seconds s)"
+        echo "passed  $name ($1$([ "$3" = 0 ] || echo ", $3 skipped"); $seconds)"
         rm -rf "$TMPDIR"
     fi
 }

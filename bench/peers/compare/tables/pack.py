@@ -457,6 +457,7 @@ def report_row(report, row):
 def measure(report, tokens, options):
     if not options.tokenizer:
         raise Absent("the table pack needs --tokenizer: a tokenizer.json or a .tiktoken file")
+    names = wanted(options)
     job = Job(report, options)
     seconds, repeats = options.seconds or 10, options.repeats or 5
     try:
@@ -466,7 +467,7 @@ def measure(report, tokens, options):
     reference = Reference(job)
     if job.python is None:
         job.python = sys.executable
-    for name in wanted(options):
+    for name in names:
         rows.append(Preprocess(job, options.megatron) if name == "megatron" and options.megatron else Peer(job, name))
     present = []
     for row in rows:
