@@ -24,8 +24,9 @@
  * id, and the id of " sat" is stored after it.
  *
  * Misses, by what they cost:
- *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. About one time in four it is
- *     swapped back. Where three entries in use share a bucket, a swap makes one of the others miss next.
+ *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. It is swapped with a seed of
+ *     its bucket (see below), or else back about one time in four: where three entries in use share a bucket, a swap
+ *     makes one of the others miss next.
  *   - The piece is longer than 15 bytes, or has too many ids: the second cache (struct bpe_long) holds it, a line of
  *     64 bytes with ids and bytes, or with a place in the store where they are.
  *   - The piece is in no cache. It is merged and added. With AVX2 it becomes pending instead, and room for its ids
@@ -37,7 +38,8 @@
  *     cut piece with the same bytes has other ids.
  *
  * Memory is bounded: buckets replace entries, and when the store is full the second cache is emptied. The caches begin
- * with the tokens of the vocabulary, each with the ids that merging really gives.
+ * with the tokens of the vocabulary, each with the ids that merging really gives. These seeds are the first to go: a
+ * vocabulary of 200,000 tokens fills two fifths of the first cache, and a text uses only a part of them.
  *
  * Cost, for GPT-2 on a Zen 4 processor: 5 ns for a piece that is found, and about 200 ns for one that is merged.
  */
@@ -47,11 +49,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "bpe_entries.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
 
-_Static_assert(BPE_SEEDS >= UINT32_C(2) << BPE_BUCKET_BITS, "a bucket holds two entries");
 #define STRANGE 160       /* of 256 pieces; natural text is far below it, even at its start */
 #define LONGEST_KEPT 2048 /* bytes: web pages have lists without spaces, the same on each page */
 
@@ -60,77 +62,6 @@ _Static_assert(BPE_SEEDS >= UINT32_C(2) << BPE_BUCKET_BITS, "a bucket holds two 
 #define STORE_BYTES (BPE_COPIES * (uint64_t)sizeof(struct bpe_bucket) - BUCKETS_BYTES - LONGS_BYTES)
 #define STORE_UNITS (STORE_BYTES / 4) /* just below 2 MiB */
 #define CACHES_BYTES (((uint64_t)BPE_COPIES + BPE_BATCH) * sizeof(struct bpe_bucket))
-
-/* ---- the first cache ---- */
-
-static void entry_swap(struct bpe_bucket *a, uint32_t i, struct bpe_bucket *b, uint32_t k)
-{
-    const struct bpe_key key = a->keys[i];
-    const uint64_t value[2] = {a->values[i][0], a->values[i][1]};
-    a->keys[i] = b->keys[k];
-    memcpy(a->values[i], b->values[k], sizeof value);
-    b->keys[k] = key;
-    memcpy(b->values[k], value, sizeof value);
-}
-
-static bool same_key(struct bpe_key a, struct bpe_key b)
-{
-    return a.low == b.low && a.high == b.high;
-}
-
-/* Adds an entry to its bucket. If both places are taken, one of their entries moves to the neighboring bucket, where
- * only entry_find() looks, and an entry there is lost. victim: counts these cases, which decide in turn. */
-static void entry_add(struct bpe_state *state, uint32_t *victim, uint32_t at, struct bpe_key key,
-                      const uint64_t value[2])
-{
-    struct bpe_bucket *home = &state->buckets[at], *beside = &state->buckets[at ^ 1];
-    uint32_t way = 0;
-    while (way < 2 && home->keys[way].high)
-        way++;
-    if (way == 2) {
-        way = (*victim)++ & 1;
-        const uint32_t other = !beside->keys[0].high ? 0 : !beside->keys[1].high ? 1 : *victim >> 1 & 1;
-        entry_swap(home, way, beside, other);
-    }
-    home->keys[way] = key;
-    memcpy(home->values[way], value, 2 * sizeof *value);
-}
-
-/* Returns the value of a key that is in its own bucket, or NULL. */
-static uint64_t *entry_at_home(struct bpe_state *state, uint32_t at, struct bpe_key key)
-{
-    struct bpe_bucket *home = &state->buckets[at];
-    for (uint32_t way = 0; way < 2; way++)
-        if (same_key(home->keys[way], key))
-            return home->values[way];
-    return NULL;
-}
-
-/* Returns whether an entry of this bucket may be in the neighboring one. None moves there before its own is full; so
- * most misses need not read that line. */
-static bool entry_may_be_beside(const struct bpe_state *state, uint32_t at)
-{
-    return state->buckets[at].keys[1].high != 0;
-}
-
-/* Returns the value of a key, or NULL. An entry in the neighboring bucket is swapped into its own about one time in
- * four, and always if it has no ids: keep_entry() looks for it there. */
-static uint64_t *entry_find(struct bpe_state *state, uint32_t at, struct bpe_key key)
-{
-    struct bpe_bucket *home = &state->buckets[at], *beside = &state->buckets[at ^ 1];
-    uint64_t *value = entry_at_home(state, at, key);
-    if (value)
-        return value;
-    for (uint32_t way = 0; way < 2 && entry_may_be_beside(state, at); way++)
-        if (same_key(beside->keys[way], key)) {
-            const uint32_t turn = state->victim++ & 7, into = turn & 1;
-            if (turn > 1 && (beside->values[way][0] | beside->values[way][1]))
-                return beside->values[way];
-            entry_swap(home, into, beside, way);
-            return home->values[into];
-        }
-    return NULL;
-}
 
 /* ---- the second cache ---- */
 
@@ -328,8 +259,9 @@ static void keep_entry(struct bpe_state *state, uint32_t at, struct bpe_key key,
     else
         long_add(state, bpe_short_hash(state->seed, key), (const uint8_t *)&key, key.high >> 56, ids, count);
     const struct bpe_bucket *home = &state->buckets[at];
-    if (!same_key(home->keys[0], key) && !same_key(home->keys[1], key)) /* else the second cache had lost its ids */
-        entry_add(state, &state->victim, at, key, value);
+    if (!bpe_same_key(home->keys[0], key) &&
+        !bpe_same_key(home->keys[1], key)) /* else the second cache had lost its ids */
+        bpe_entry_add(state, at, key, value);
 }
 
 size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_t to, void *tokens)
@@ -342,7 +274,7 @@ size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_
         return miss_long(state, bytes, count, part, tokens);
     const struct bpe_key key = bpe_key_of(bytes, (uint32_t)count);
     const uint32_t at = bpe_bucket_of(state, key);
-    const uint64_t *value = entry_find(state, at, key);
+    const uint64_t *value = bpe_entry_find(state, at, key);
     if (value) {
         uint32_t ids[8];
         const uint32_t found = inline_ids(value, state->model->wide, ids);
@@ -374,9 +306,9 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     const uint32_t from = positions[i], to = positions[i + 1], count = to - from;
     const bool short_one = count <= 15, strange = state->strange >= STRANGE;
     const uint64_t *value = !short_one ? NULL
-                            : strange  ? entry_at_home(state, bucket, key)
-                                       : entry_find(state, bucket, key);
-    const bool beside = short_one && strange && !value && entry_may_be_beside(state, bucket);
+                            : strange  ? bpe_entry_at_home(state, bucket, key)
+                                       : bpe_entry_find(state, bucket, key);
+    const bool beside = short_one && strange && !value && bpe_entry_may_be_beside(state, bucket);
     const void *ids;
     const uint32_t windows = count > BPE_LANE_BYTES ? bpe_windows_of(count) : 0;
     if (value && value[0] | value[1]) {
@@ -411,7 +343,7 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
 static bool same_piece(const struct bpe_pending *a, const struct bpe_pending *b)
 {
     const struct bpe_piece *one = &a->piece, *other = &b->piece;
-    return same_key(a->key, b->key) &&
+    return bpe_same_key(a->key, b->key) &&
            (one->count <= 15 || (one->count == other->count && !memcmp(one->bytes, other->bytes, one->count)));
 }
 
@@ -466,7 +398,7 @@ static bool recall(struct bpe_state *state, struct bpe_piece *piece, uint64_t ha
  * there. */
 static bool found_beside(struct bpe_state *state, struct bpe_pending *pending)
 {
-    const uint64_t *value = entry_find(state, pending->bucket, pending->key);
+    const uint64_t *value = bpe_entry_find(state, pending->bucket, pending->key);
     if (!value)
         return false;
     pending->has_entry = true;
@@ -764,63 +696,6 @@ enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piec
     return bpe_state_check(state, state->scratch.bytes, error);
 }
 
-/* The buckets are divided into parts, and a large vocabulary's seeds are added by two threads: each goes through all
- * seeds, and adds those of its part, whose memory it touches first. Each part has its own count of victims, also if one
- * thread does it all, so that the result is the same. */
-#define SEED_PART_BITS 1u
-#define SEED_PARTS (1u << SEED_PART_BITS)
-#define SEEDS_SHARED 16384u /* seeds that make a thread worth its start */
-
-struct seeding {
-    struct bpe_state *state;
-    uint32_t next; /* the first part that no thread has taken */
-};
-
-/* Adds the seeds of the parts from `part` to before `end`. The buckets are scattered, so several are prefetched at
- * once. */
-static void seeds_add(struct bpe_state *state, uint32_t part, uint32_t end)
-{
-    enum { TOGETHER = 64 };
-    const struct bpe_model *model = state->model;
-    const uint32_t shift = BPE_BUCKET_BITS - SEED_PART_BITS;
-    uint32_t victims[SEED_PARTS] = {0};
-    struct {
-        uint32_t at;
-        const struct bpe_entry *seed;
-    } few[TOGETHER];
-    for (uint32_t i = 0; i < model->seed_count;) {
-        uint32_t count = 0;
-        for (; i < model->seed_count && count < TOGETHER; i++) {
-            const uint32_t at = bpe_bucket_of(state, model->seeds[i].key);
-            few[count].at = at;
-            few[count].seed = &model->seeds[i];
-            count += at >> shift >= part && at >> shift < end;
-        }
-        for (uint32_t k = 0; k < count; k++)
-            __builtin_prefetch(&state->buckets[few[k].at], 1);
-        for (uint32_t k = 0; k < count; k++)
-            entry_add(state, &victims[few[k].at >> shift], few[k].at, few[k].seed->key, few[k].seed->value);
-    }
-}
-
-static void seeding_run(void *user, uint32_t number)
-{
-    struct seeding *seeding = user;
-    uint32_t part;
-    while ((part = __atomic_fetch_add(&seeding->next, 1, __ATOMIC_RELAXED)) < SEED_PARTS)
-        seeds_add(seeding->state, part, part + 1);
-}
-
-/* Fills the first cache with the model's seeds. */
-static void add_seeds(struct bpe_state *state)
-{
-    struct seeding seeding = {.state = state};
-    if (state->model->seed_count >= SEEDS_SHARED && os_processors() > 1)
-        os_threads_share("tokmap-seeds", SEED_PARTS, seeding_run, &seeding);
-    else
-        seeds_add(state, 0, SEED_PARTS);
-}
-
 enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model *model, enum cpu_variant variant,
                                  struct tokmap_error *error)
 {
@@ -864,7 +739,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
     }
     state->scratch.many = state->merge_many;
 #endif
-    add_seeds(state);
+    bpe_entries_seed(state);
     *out = state;
     return TOKMAP_OK;
 }

@@ -1,5 +1,5 @@
 /*
- * bpe_encode.h - from text to ids with a bpe_model: the state of one thread, with its caches.
+ * bpe_encode.h - from text to ids with a bpe_model, for one thread, whose state bpe_state.h has.
  *
  * bpe_encode.c explains the method. A state belongs to one thread at a time; any number of states share a model, which
  * must outlive them. All memory is allocated when the state is made, except for what merging a long piece may need.
@@ -7,13 +7,7 @@
 #ifndef TOKMAP_BPE_BPE_ENCODE_H
 #define TOKMAP_BPE_BPE_ENCODE_H
 
-#include "bpe_cut.h"
-#include "bpe_merge.h"
-#include "bpe_positions.h"
-#include "bpe_windows.h"
-#include "platform/table_key.h"
-
-struct bpe_state;
+#include "bpe_state.h"
 
 /* Makes a state; free it with bpe_state_free(). *state is NULL on failure. variant: cpu_variant_best(); tests pass
  * lower ones. Statuses: OK, ERROR_MEMORY. */
@@ -43,123 +37,6 @@ enum tokmap_status bpe_state_check(struct bpe_state *state, uint64_t bytes, stru
  * out. */
 size_t bpe_encode_starts(struct bpe_state *state, const uint8_t *text, size_t count, void *tokens, uint64_t room);
 
-/* ---- the caches ---- */
-
-/* A bucket of the first cache: one cache line with two entries. Keys come first, so that both are compared at once. */
-struct bpe_bucket {
-    struct bpe_key keys[2];
-    uint64_t values[2][2];
-};
-#define BPE_BUCKET_SHIFT 6 /* a bucket has 2^6 bytes */
-_Static_assert(sizeof(struct bpe_bucket) == 1 << BPE_BUCKET_SHIFT, "a bucket is a cache line");
-
-#define BPE_LONGS (UINT32_C(3) << 16) /* lines of 64 bytes of the second cache: 12 MiB */
-
-/* A line of the second cache: a piece that is longer than a key, or has more ids than fit a value of the first
- * cache. */
-struct bpe_long {
-    uint32_t tag;        /* bpe_long_tag() of the piece's hash; 0: the line is empty */
-    uint32_t largest;    /* of the ids */
-    uint16_t bytes, ids; /* how many */
-    uint8_t rest[52]; /* the ids in the tokens' width, then the bytes. If they do not fit: where in the store both are
-                         (32 bits, in units of 4 bytes) */
-};
-
-/* How often something happened since bpe_state_new(). */
-struct bpe_counts {
-    uint64_t pieces;         /* pieces encoded */
-    uint64_t missed;         /* of them, not found by the first lookup */
-    uint64_t merged;         /* of these, not found in any cache */
-    uint64_t long_found;     /* found in the second cache */
-    uint64_t stores_emptied; /* times that the second cache was full and lost everything */
-};
-
-/* The caches are one piece of memory: buckets, lines, a store for ids and bytes of longer pieces that do not fit a
- * line, and as many buckets as a batch has pieces. All of it is reached from `buckets` by a number. */
-#define BPE_BUCKET_BITS 18 /* 16 MiB */
-#define BPE_COPIES ((UINT32_C(1) << BPE_BUCKET_BITS) + BPE_LONGS + (UINT32_C(1) << 15) - BPE_BATCH)
-
-/* ---- the state ---- */
-
-/* Pieces whose keys are made, and cache lines prefetched, before the first is looked up. Lines and keys of 128 pieces
- * take 12 KiB, which a first-level cache of 32 KiB keeps: with 256 pieces a Zen 3 processor is a fifth slower. With 64
- * the last lines have not arrived when their turn comes. */
-#define BPE_BATCH 128
-#define BPE_SLACK 32            /* tokens that a bpe_pieces_function may write after its result */
-#define BPE_PENDING 64          /* pending pieces are merged when there are as many; one batch may add BPE_BATCH more */
-#define BPE_PENDING_HEADS 64    /* lists of pending pieces, by hash */
-#define BPE_PENDING_WINDOWS 128 /* windows of pending pieces that are longer than a lane */
-/* Room for their ids. A piece of w windows has at most w times the bytes of one. */
-#define BPE_PENDING_IDS ((BPE_PENDING + BPE_BATCH + BPE_PENDING_WINDOWS) * BPE_WINDOW_IDS)
-#define BPE_DOOR_BITS 16 /* 2^16 tags of 2 bytes */
-
-/* A piece that waits to be merged together with others. Room for as many ids as it has bytes was left in the output. */
-struct bpe_pending {
-    struct bpe_piece piece; /* first, so that a pointer to it is a pointer to the whole */
-    struct bpe_key key;     /* as in the cache; for more than 15 bytes the low half is the hash */
-    uint64_t at;            /* where in the output its ids begin */
-    uint32_t bucket;
-    bool has_entry;            /* the first cache has its key, and the second one may have its ids */
-    bool beside;               /* its entry may be in the neighbor of its bucket, which has been prefetched */
-    bool merges;               /* it has to be merged, and fits a lane */
-    uint32_t windows;          /* how many it is cut into; 0: it fits a lane */
-    struct bpe_pending *same;  /* an earlier one with the same bytes, whose ids it shares; or NULL */
-    struct bpe_pending *older; /* the one before it in its list of heads[]; or NULL */
-};
-
-/* Writes the ids of `count` (1 to BPE_BATCH) pieces of the chunk at `text`; piece i is text[positions[i],
- * positions[i + 1]). Returns the number of ids, and may write over BPE_SLACK more tokens. If state->merge_many is
- * set, pieces may be appended to state->pending; the result includes the room that is left for their ids. */
-typedef size_t bpe_pieces_function(struct bpe_state *state, const uint8_t *text, const uint16_t *positions,
-                                   uint32_t count, void *tokens);
-/* The hash that selects a bucket. Each CPU variant may have its own. seed: of the state, so that no text can be made
- * whose pieces all need the same bucket. */
-typedef uint32_t bpe_hash_function(struct table_key seed, struct bpe_key key);
-
-struct bpe_state {
-    const struct bpe_model *model;
-    struct table_key seed;      /* of the hashes of both caches */
-    struct bpe_bucket *buckets; /* the first cache; bucket BPE_COPIES + i is a copy (bpe_encode_x86.h) of piece i */
-    uint32_t bucket_mask;
-    uint32_t victim;        /* counts up; its low bits say which entry is replaced next */
-    struct bpe_long *longs; /* the second cache */
-    uint32_t *store;        /* ids and bytes of long pieces that do not fit a line */
-    uint64_t store_used;    /* in units of 4 bytes */
-    uint64_t largest;       /* the largest id written since the owner last set it to 0 */
-    struct bpe_counts counts;
-    struct bpe_scratch scratch;
-    uint32_t *merged; /* room for the ids of the piece being merged; never NULL */
-    uint64_t merged_room;
-    bool lacks_memory; /* a piece could not be merged */
-
-    const uint8_t *text_end; /* nothing from here on may be read */
-    bpe_pieces_function *pieces;
-    bpe_positions_function *find_positions;
-    bpe_hash_function *hash;
-    bpe_cut_function *cut;
-    bpe_merge_many_function *merge_many; /* NULL: pieces that no cache holds are merged at once */
-    struct scan_chunk chunk;
-    uint64_t cuts[SCAN_WORDS + 1]; /* those of chunk.starts that are cuts inside a piece */
-    uint16_t positions[SCAN_BYTES + 64];
-    struct bpe_key keys[BPE_BATCH];   /* of the batch; key of more than 15 bytes: the low half is the hash */
-    uint32_t batch_places[BPE_BATCH]; /* of the batch: where the pieces' buckets begin, in bytes from `buckets` */
-    uint8_t batch_longs[BPE_BATCH];   /* the numbers of its pieces of more than 15 bytes */
-    uint32_t batch_long_count;
-    struct bpe_pending pending[BPE_PENDING + BPE_BATCH];
-    /* The windows of long pending pieces, and after them the other pending pieces without those that are the `same`. */
-    struct bpe_piece *to_merge[BPE_PENDING_WINDOWS + BPE_PENDING + BPE_BATCH];
-    uint32_t pending_ids[BPE_PENDING_IDS];
-    struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
-    uint32_t pending_count, pending_ids_count, windows_count;
-    uint64_t pieces_since;     /* pieces looked up since strange_count() was last called */
-    uint64_t strangers_before; /* pieces merged, and pending, then */
-    uint64_t strange; /* of 256 pieces, how many no cache held, on average of the last calls of strange_count() */
-    uint32_t spill[SCAN_BYTES + 2 * BPE_SLACK]; /* receives a batch where the caller's room has no slack after it */
-    struct bpe_piece windows[BPE_PENDING_WINDOWS];
-    uint32_t window_ids[BPE_PENDING_WINDOWS * BPE_WINDOW_IDS];
-    uint16_t doors[1 << BPE_DOOR_BITS]; /* tags of the hashes of pieces that were not kept */
-};
-
 /* ---- between bpe_encode.c and its CPU variants ---- */
 
 /* The bucket of piece i of the batch. Its place is kept in bytes, which saves a shift in loops that only read it. */
@@ -185,46 +62,8 @@ bpe_pieces_function bpe_pieces_avx2;
 bpe_pieces_function bpe_pieces_vbmi;
 #endif
 
-static inline uint32_t bpe_bucket_of(const struct bpe_state *state, struct bpe_key key)
-{
-    return state->hash(state->seed, key) & state->bucket_mask;
-}
-
-/* The hash of a piece of more than 15 bytes, for the second cache. */
-static inline uint64_t bpe_long_hash(struct table_key seed, const uint8_t *bytes, size_t count)
-{
-    uint64_t hash = count, a, b;
-    for (size_t at = 0; at + 16 < count; at += 16) {
-        __builtin_memcpy(&a, bytes + at, 8);
-        __builtin_memcpy(&b, bytes + at + 8, 8);
-        hash = table_mix(seed, a ^ hash, b ^ hash);
-    }
-    __builtin_memcpy(&a, bytes + count - 16, 8);
-    __builtin_memcpy(&b, bytes + count - 8, 8);
-    return table_mix(seed, a ^ hash, b ^ hash);
-}
-
 /* Stores the hash of piece i of the batch, of more than 15 bytes, in its key, and i in batch_longs. Returns its line of
  * the second cache. */
 const struct bpe_long *bpe_long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes, uint32_t count);
-
-/* The hash of a piece of at most 15 bytes, for the second cache. */
-static inline uint64_t bpe_short_hash(struct table_key seed, struct bpe_key key)
-{
-    return table_mix(seed, key.low ^ key.high >> 56, key.high);
-}
-
-static inline uint32_t bpe_long_tag(uint64_t hash)
-{
-    return (uint32_t)(hash >> 32) | 1;
-}
-
-/* The line where a piece is looked for first. Lines are neighbors in pairs: hash ^ 1 selects the other one of its pair.
- */
-static inline struct bpe_long *bpe_long_at(const struct bpe_state *state, uint64_t hash)
-{
-    const uint64_t pair = ((uint32_t)hash >> 1) * (uint64_t)(BPE_LONGS / 2) >> 31;
-    return &state->longs[2 * pair + (hash & 1)];
-}
 
 #endif

@@ -641,6 +641,121 @@ static void full_caches(void **unused)
     bpe_model_free(model);
 }
 
+static bool is_seed_of(const struct bpe_bucket *bucket, uint32_t way, bool wide)
+{
+    const uint64_t *value = bucket->values[way];
+    return wide ? value[0] >> 28 == (16 * (value[0] & 0x0FFFFFFF) | 1)
+                : value[1] >> 48 == 1 && value[0] >> 16 == (value[0] & 0xFFFF);
+}
+
+/* Seeds of one id have it twice. */
+static void check_seeds(const struct bpe_state *state)
+{
+    const bool wide = state->model->wide;
+    uint32_t seeds = 0;
+    for (uint32_t i = 0; i < 2 * (state->bucket_mask + 1); i++) {
+        const struct bpe_bucket *bucket = &state->buckets[i / 2];
+        const uint64_t *value = bucket->values[i % 2];
+        const bool one = (wide ? value[0] >> 28 & 15 : value[1] >> 48) == 1;
+        assert_true(!one || (bucket->keys[i % 2].high && is_seed_of(bucket, i % 2, wide)));
+        seeds += one;
+    }
+    assert_true(seeds >= 256 && seeds <= state->model->seed_count);
+}
+
+/* Fills the first `buckets` of the first cache with seeds that no text has. */
+static void fill_with_seeds(struct bpe_state *state, uint32_t buckets)
+{
+    const bool wide = state->model->wide;
+    for (uint32_t i = 0; i < 2 * buckets; i++) {
+        const uint64_t id = 1 + awkward_below(state->model->vocabulary - 1);
+        struct bpe_bucket *bucket = &state->buckets[i / 2];
+        bucket->keys[i % 2] = (struct bpe_key){i, (uint64_t)9 << 56 | 255};
+        bucket->values[i % 2][0] = wide ? id << 32 | 1u << 28 | id : id << 16 | id;
+        bucket->values[i % 2][1] = wide ? 0 : (uint64_t)1 << 48;
+    }
+}
+
+/* Makes a text of words of which no bucket has more than two. Returns its bytes. */
+static size_t scattered_words(const struct bpe_state *state, uint8_t *text, size_t room)
+{
+    uint8_t used[1 << 8] = {0};
+    size_t count = 0;
+    for (uint32_t i = awkward_below(9); i < 26 * 26 * 26 && count + 4 <= room; i += 1 + awkward_below(17)) {
+        const uint8_t word[] = {' ', (uint8_t)('a' + i % 26), (uint8_t)('a' + i / 26 % 26), (uint8_t)('a' + i / 676)};
+        const uint32_t bucket = bpe_bucket_of(state, bpe_key_of(word, sizeof word));
+        if (used[bucket] == 2 || bpe_unreached(state->model, word, sizeof word) != BPE_NONE)
+            continue;
+        used[bucket]++;
+        memcpy(text + count, word, sizeof word);
+        count += sizeof word;
+    }
+    return count;
+}
+
+/* Exchanges one of two entries of a bucket with a seed of the neighboring one, wherever that is possible. Returns how
+ * many. */
+static uint32_t push_out(struct bpe_state *state)
+{
+    const bool wide = state->model->wide;
+    uint32_t pushed = 0;
+    for (uint32_t i = 0; i <= state->bucket_mask; i += 2) {
+        struct bpe_bucket *home = &state->buckets[i], *beside = home + 1;
+        const uint32_t seed = is_seed_of(beside, 1, wide), way = i / 2 & 1;
+        if (is_seed_of(home, 0, wide) || is_seed_of(home, 1, wide) || !is_seed_of(beside, seed, wide))
+            continue;
+        const struct bpe_bucket was = *home;
+        home->keys[way] = beside->keys[seed];
+        memcpy(home->values[way], beside->values[seed], sizeof was.values[0]);
+        beside->keys[seed] = was.keys[way];
+        memcpy(beside->values[seed], was.values[way], sizeof was.values[0]);
+        pushed++;
+    }
+    return pushed;
+}
+
+/* What a text brings takes the places of seeds: if no bucket has more than two of its pieces, each is found in its own
+ * bucket from then on, and comes back there if it was in the neighboring one. */
+static void seeds_give_way(void **unused)
+{
+    enum { BUCKETS = 256 };
+    static struct vocabulary v;
+    struct tokmap_error error;
+    awkward_seed(19);
+    table_key_fix(19); /* the words are similar, and some keys give many of them the same bucket */
+    for (int round = 0; round < 8; round++) {
+        struct bpe_model *model;
+        struct bpe_state *state;
+        uint8_t text[4 * 2 * BUCKETS];
+        uint32_t ids[sizeof text];
+        uint64_t written;
+        make_vocabulary(&v, 600, round & 1, round & 2);
+        v.source.rules = *split_rules_named("gpt2");
+        assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+        assert_int_equal(bpe_state_new(&state, model, round & 4 ? cpu_variant_best() : CPU_SCALAR, &error), TOKMAP_OK);
+        check_seeds(state);
+        state->bucket_mask = BUCKETS - 1;
+        fill_with_seeds(state, BUCKETS);
+        const size_t count = scattered_words(state, text, sizeof text / 2);
+        assert_int_equal(count, sizeof text / 2);
+        assert_int_equal(bpe_encode(state, text, count, ids, count, &written, &error), TOKMAP_OK);
+        const struct bpe_counts before = state->counts;
+        assert_int_equal(before.merged, count / 4);
+        check_encode(state, &v, text, count);
+        assert_int_equal(state->counts.merged, before.merged);
+        assert_int_equal(state->counts.missed, before.missed);
+        const uint32_t pushed = push_out(state);
+        assert_true(pushed > 2);
+        for (int pass = 0; pass < 2; pass++)
+            check_encode(state, &v, text, count);
+        assert_int_equal(state->counts.merged, before.merged);
+        assert_int_equal(state->counts.missed, before.missed + pushed);
+        bpe_state_free(state);
+        bpe_model_free(model);
+    }
+    table_key_fix(0);
+}
+
 /* Pieces of a text without repetition are kept when they come up again, and not before. The ids are right each time:
  * merged, merged and kept, and found, some of them in the neighbor of their bucket. */
 static void strange_pieces(void **unused)
@@ -824,6 +939,7 @@ int main(void)
         cmocka_unit_test(far_context),
         cmocka_unit_test(long_runs),
         cmocka_unit_test(full_caches),
+        cmocka_unit_test(seeds_give_way),
         cmocka_unit_test(strange_pieces),
         cmocka_unit_test(long_pieces),
         cmocka_unit_test(windows_that_do_not_join),
