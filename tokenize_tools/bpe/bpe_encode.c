@@ -70,15 +70,15 @@ static uint64_t long_hash(struct table_key seed, const uint8_t *bytes, size_t co
     return count > 15 ? bpe_long_hash(seed, bytes, count) : bpe_short_hash(seed, bpe_key_of(bytes, (uint32_t)count));
 }
 
-/* Returns the line that holds a piece, its own or the neighbor of that, and its ids in the tokens' width; or NULL. */
+/* Returns the line that holds a piece, its own or one of its neighbors, and its ids in the tokens' width; or NULL. */
 static const struct bpe_long *long_find(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, size_t count,
                                         const void **ids)
 {
     const uint32_t width = state->model->wide ? 4 : 2;
-    for (uint32_t beside = 0; beside < 2; beside++) {
+    for (uint32_t beside = 0; beside < BPE_LONG_WAYS; beside++) {
         const struct bpe_long *line = bpe_long_at(state, hash ^ beside);
         if (!line->tag)
-            return NULL; /* the neighbor is used only if the own line is taken */
+            return NULL; /* a line is used only if those before it are taken */
         if (line->tag != bpe_long_tag(hash) || line->bytes != count)
             continue;
         const uint32_t ids_bytes = line->ids * width;
@@ -99,11 +99,10 @@ static void long_add(struct bpe_state *state, uint64_t hash, const uint8_t *byte
 {
     const uint32_t width = state->model->wide ? 4 : 2;
     const uint64_t needed = id_count * width + count;
-    struct bpe_long *line = bpe_long_at(state, hash);
     if (count > LONGEST_KEPT)
         return;
     uint8_t *into = NULL;
-    if (needed > sizeof line->rest) {
+    if (needed > BPE_LONG_REST) {
         const uint64_t units = (needed + 3) / 4;
         if (state->store_used + units > STORE_UNITS) {
             memset(state->longs, 0, LONGS_BYTES);
@@ -112,11 +111,11 @@ static void long_add(struct bpe_state *state, uint64_t hash, const uint8_t *byte
         }
         into = (uint8_t *)(state->store + state->store_used);
     }
-    if (line->tag) {
-        struct bpe_long *beside = bpe_long_at(state, hash ^ 1);
-        if (!beside->tag || (state->victim++ & 1))
-            line = beside;
-    }
+    uint32_t beside = 0;
+    while (beside < BPE_LONG_WAYS && bpe_long_at(state, hash ^ beside)->tag)
+        beside++;
+    struct bpe_long *line =
+        bpe_long_at(state, hash ^ (beside < BPE_LONG_WAYS ? beside : state->victim++ % BPE_LONG_WAYS));
     line->tag = bpe_long_tag(hash);
     line->largest = 0;
     line->bytes = (uint16_t)count;

@@ -24,6 +24,8 @@ struct bpe_bucket {
 _Static_assert(sizeof(struct bpe_bucket) == 1 << BPE_BUCKET_SHIFT, "a bucket is a cache line");
 
 #define BPE_LONGS (UINT32_C(3) << 16) /* lines of 64 bytes of the second cache: 12 MiB */
+#define BPE_LONG_WAYS 4               /* lines that a piece may have */
+#define BPE_LONG_REST 52              /* bytes of a line that hold ids and text */
 
 /* A line of the second cache: a piece that is longer than a key, or has more ids than fit a value of the first
  * cache. */
@@ -31,8 +33,9 @@ struct bpe_long {
     uint32_t tag;        /* bpe_long_tag() of the piece's hash; 0: the line is empty */
     uint32_t largest;    /* of the ids */
     uint16_t bytes, ids; /* how many */
-    uint8_t rest[52]; /* the ids in the tokens' width, then the bytes. If they do not fit: where in the store both are
-                         (32 bits, in units of 4 bytes) */
+    /* The ids in the tokens' width, then the bytes. If they do not fit: where in the store both are (32 bits, in units
+     * of 4 bytes). */
+    uint8_t rest[BPE_LONG_REST];
 };
 
 /* How often something happened since bpe_state_new(). */
@@ -162,12 +165,12 @@ static inline uint32_t bpe_long_tag(uint64_t hash)
     return (uint32_t)(hash >> 32) | 1;
 }
 
-/* The line where a piece is looked for first. Lines are neighbors in pairs: hash ^ 1 selects the other one of its pair.
+/* The line where a piece is looked for first. Lines are neighbors in fours: hash ^ 1, ^ 2, and ^ 3 select the others.
  */
 static inline struct bpe_long *bpe_long_at(const struct bpe_state *state, uint64_t hash)
 {
-    const uint64_t pair = ((uint32_t)hash >> 1) * (uint64_t)(BPE_LONGS / 2) >> 31;
-    return &state->longs[2 * pair + (hash & 1)];
+    const uint64_t four = ((uint32_t)hash >> 2) * (uint64_t)(BPE_LONGS / BPE_LONG_WAYS) >> 30;
+    return &state->longs[BPE_LONG_WAYS * four + hash % BPE_LONG_WAYS];
 }
 
 #endif

@@ -756,6 +756,53 @@ static void seeds_give_way(void **unused)
     table_key_fix(0);
 }
 
+/* Makes a text of long words of which the first `fours` groups of lines get as many as they have lines. */
+static size_t crowded_words(const struct bpe_state *state, uint8_t *text, uint32_t fours)
+{
+    enum { WORD = 20 };
+    uint8_t used[16] = {0};
+    size_t count = 0;
+    while (count < (size_t)WORD * BPE_LONG_WAYS * fours) {
+        text[count] = ' ';
+        for (uint32_t i = 1; i < WORD; i++)
+            text[count + i] = (uint8_t)('a' + awkward_below(26));
+        const uint64_t hash = bpe_long_hash(state->seed, text + count, WORD);
+        const size_t four = (size_t)(bpe_long_at(state, hash) - state->longs) / BPE_LONG_WAYS;
+        if (four < fours && used[four] < BPE_LONG_WAYS) {
+            used[four]++;
+            count += WORD;
+        }
+    }
+    return count;
+}
+
+/* Long pieces are kept while their lines have room. */
+static void long_pieces_share_lines(void **unused)
+{
+    enum { FOURS = 8 };
+    static struct vocabulary v;
+    struct tokmap_error error;
+    awkward_seed(23);
+    for (int round = 0; round < 4; round++) {
+        struct bpe_model *model;
+        struct bpe_state *state;
+        uint8_t text[20 * BPE_LONG_WAYS * FOURS];
+        uint32_t ids[sizeof text];
+        uint64_t written;
+        make_vocabulary(&v, 600, false, round & 1);
+        v.source.rules = *split_rules_named("gpt2");
+        assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+        assert_int_equal(bpe_state_new(&state, model, round & 2 ? cpu_variant_best() : CPU_SCALAR, &error), TOKMAP_OK);
+        const size_t count = crowded_words(state, text, FOURS);
+        assert_int_equal(bpe_encode(state, text, count, ids, count, &written, &error), TOKMAP_OK);
+        assert_int_equal(state->counts.merged, BPE_LONG_WAYS * FOURS);
+        check_encode(state, &v, text, count);
+        assert_int_equal(state->counts.merged, BPE_LONG_WAYS * FOURS);
+        bpe_state_free(state);
+        bpe_model_free(model);
+    }
+}
+
 /* Pieces of a text without repetition are kept when they come up again, and not before. The ids are right each time:
  * merged, merged and kept, and found, some of them in the neighbor of their bucket. */
 static void strange_pieces(void **unused)
@@ -940,6 +987,7 @@ int main(void)
         cmocka_unit_test(long_runs),
         cmocka_unit_test(full_caches),
         cmocka_unit_test(seeds_give_way),
+        cmocka_unit_test(long_pieces_share_lines),
         cmocka_unit_test(strange_pieces),
         cmocka_unit_test(long_pieces),
         cmocka_unit_test(windows_that_do_not_join),
