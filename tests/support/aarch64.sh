@@ -85,6 +85,7 @@ left_out() {
     test_worst_cases) echo "it takes a minute, and looks for algorithms that are slow on every machine" ;;
     test_merge_journal | test_pack_journal | test_pack_left | test_pack_continued | test_stage_parts | test_shuffle_cut)
         echo "it takes a minute, and works on files as test_pack, test_tasks, and test_shuffle do" ;;
+    test_cache_same | test_train) echo "it takes a minute, and what it runs has nothing of its own for aarch64" ;;
     test_device | test_device_driver | test_device_errors | test_device_software)
         echo "the software driver is not built here, and its tests fork a program with threads" ;;
     *) return 1 ;;
