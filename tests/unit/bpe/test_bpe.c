@@ -756,6 +756,47 @@ static void seeds_give_way(void **unused)
     table_key_fix(0);
 }
 
+/* A seed that is found in the neighboring bucket is like other entries from then on. */
+static void a_seed_that_is_used_stays(void **unused)
+{
+    static struct vocabulary v;
+    struct tokmap_error error;
+    awkward_seed(29);
+    for (int wide = 0; wide < 2; wide++) {
+        struct bpe_model *model;
+        struct bpe_state *state;
+        uint32_t ids[1];
+        uint64_t written;
+        make_vocabulary(&v, 600, false, wide);
+        v.source.rules = *split_rules_named("gpt2");
+        assert_int_equal(bpe_model_build(&model, &v.source, &error), TOKMAP_OK);
+        assert_int_equal(bpe_state_new(&state, model, cpu_variant_best(), &error), TOKMAP_OK);
+        const uint8_t letter = model->byte_ids['x'] ? 'x' : 'y'; /* an entry of id 0 looks like a seed in any case */
+        const struct bpe_key key = bpe_key_of(&letter, 1);
+        const uint32_t at = bpe_bucket_of(state, key);
+        struct bpe_bucket *home = &state->buckets[at], *beside = &state->buckets[at ^ 1];
+        const uint32_t way = home->keys[1].low == key.low && home->keys[1].high == key.high;
+        assert_true(home->keys[way].low == key.low && home->keys[way].high == key.high);
+        assert_true(is_seed_of(home, way, wide));
+        beside->keys[0] = key;
+        memcpy(beside->values[0], home->values[way], sizeof beside->values[0]);
+        for (uint32_t i = 0; i < 2; i++) { /* entries that the text does not have */
+            home->keys[i] = (struct bpe_key){i, (uint64_t)9 << 56 | 255};
+            home->values[i][0] = wide ? 1u << 28 | 5 : 5;
+            home->values[i][1] = wide ? 0 : (uint64_t)1 << 48;
+        }
+        state->victim = 2; /* the entry is not swapped back */
+        assert_int_equal(bpe_encode(state, &letter, 1, ids, 1, &written, &error), TOKMAP_OK);
+        assert_int_equal(written, 1);
+        assert_int_equal(wide ? ids[0] : *(uint16_t *)(void *)ids, model->byte_ids[letter]);
+        assert_int_equal(state->counts.merged, 0);
+        const bool found = beside->keys[0].low == key.low && beside->keys[0].high == key.high;
+        assert_true(found && !is_seed_of(beside, 0, wide));
+        bpe_state_free(state);
+        bpe_model_free(model);
+    }
+}
+
 /* Makes a text of long words of which the first `fours` groups of lines get as many as they have lines. */
 static size_t crowded_words(const struct bpe_state *state, uint8_t *text, uint32_t fours)
 {
@@ -987,6 +1028,7 @@ int main(void)
         cmocka_unit_test(long_runs),
         cmocka_unit_test(full_caches),
         cmocka_unit_test(seeds_give_way),
+        cmocka_unit_test(a_seed_that_is_used_stays),
         cmocka_unit_test(long_pieces_share_lines),
         cmocka_unit_test(strange_pieces),
         cmocka_unit_test(long_pieces),

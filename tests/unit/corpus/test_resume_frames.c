@@ -214,10 +214,10 @@ static void read_file(struct read *read, const struct corpus_options *options, c
     corpus_close(corpus);
 }
 
-/* From one place at which reading continues to the next: more on slow machines. */
+/* From one place at which reading continues to the next: more under an emulator. */
 static uint64_t places_step(void)
 {
-    return awkward_share() > 1 ? 7 : 3;
+    return awkward_share() > 3 ? 7 : 3;
 }
 
 /* Continues at some places of `whole`. ruined: what a process must not read is overwritten before. Returns at how

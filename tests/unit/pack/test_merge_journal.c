@@ -18,7 +18,6 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "pack/pack_tasks.h"
-#include "support/awkward_text.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
 
@@ -305,20 +304,13 @@ static void test_another_cut(void **state)
     pack_units_free(&units);
 }
 
-/* How many places are passed over from one that is changed to the next: on slow machines up to 3, and else 1. */
-static size_t steps(void)
-{
-    return awkward_share() < 3 ? (size_t)awkward_share() : 3;
-}
-
 /* A journal, or files of the shard, that are damaged, missing, or of another shard: the merge begins again. */
 static void test_damage(void **state)
 {
     static const char *const gone[] = {TOKENS, JOURNAL};
     begun_make(false, false);
     const size_t bytes = bytes_of(JOURNAL);
-    const size_t near = 9 * steps(), far = bytes / (20 / steps());
-    for (size_t at = 0; at < bytes; at += at < 200 ? near : far) {
+    for (size_t at = 0; at < bytes; at += at < 200 ? 9 : bytes / 20) {
         begun_take();
         byte_invert(JOURNAL, at);
         const enum tokmap_status status = run(UINT64_MAX);
@@ -379,9 +371,8 @@ static bool record_forge(uint32_t type, size_t which, size_t at, uint64_t number
 static uint64_t record_try(uint32_t type, size_t which, uint64_t number, uint64_t *failures)
 {
     uint64_t tries = 0;
-    /* The first numbers of a piece, and a third of the others; on slow machines, fewer. */
-    const size_t eight = 8 * steps();
-    for (size_t at = 0; at <= 160; at += type == PIECE && at >= 72 ? 3 * eight : eight) {
+    /* The first numbers of a piece, and a third of the others. */
+    for (size_t at = 0; at <= 160; at += type == PIECE && at >= 72 ? 24 : 8) {
         begun_take();
         if (!record_forge(type, which, at, number))
             break;
@@ -411,7 +402,7 @@ static void test_forged(void **state)
         for (size_t i = 0; i < 3; i++)
             for (size_t which = 0; !which || more; which++, tries += more)
                 more = record_try(type, which, numbers[i], &failures);
-    assert_true(tries > 100 && failures > 5 / steps());
+    assert_true(tries > 100 && failures > 5);
     pack_units_free(&units);
 }
 
