@@ -251,10 +251,14 @@ $(linked_from): force
 	  if cmp -s $$new $@; then rm -f $$new; else mv -f $$new $@; fi
 force:
 
-$(OBJ)/%_avx2.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx2 -maes -mbmi -mbmi2 -mpopcnt)
-$(OBJ)/%_avx512.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq)
-$(OBJ)/%_vbmi.c.o: private_flags := $(if $(filter x86_64%,$(machine)),-mavx512f -mavx512bw -mavx512vl -mavx512dq \
-  -mavx512vbmi -mavx512vbmi2 -maes -mvaes -mbmi -mbmi2 -mlzcnt -mpopcnt)
+# With -funsigned-char, gcc 12 compiles _mm256_blendv_epi8() as if no byte had its highest bit, and tokmap would write
+# wrong ids. So the files with vector instructions have a char with a sign whatever CFLAGS say.
+vector_flags = $(if $(filter x86_64%,$(machine)),$1 -fsigned-char)
+avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq
+$(OBJ)/%_avx2.c.o: private_flags := $(call vector_flags,-mavx2 -maes -mbmi -mbmi2 -mpopcnt)
+$(OBJ)/%_avx512.c.o: private_flags := $(call vector_flags,$(avx512))
+$(OBJ)/%_vbmi.c.o: private_flags := $(call vector_flags,$(avx512) -mavx512vbmi -mavx512vbmi2 -maes -mvaes -mbmi -mbmi2 \
+  -mlzcnt -mpopcnt)
 $(OBJ)/%.c.o: %.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
 
