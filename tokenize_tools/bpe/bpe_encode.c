@@ -50,97 +50,25 @@
 #include <string.h>
 
 #include "bpe_entries.h"
+#include "bpe_longs.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
 
-#define STRANGE 160       /* of 256 pieces; natural text is far below it, even at its start */
-#define LONGEST_KEPT 2048 /* bytes: web pages have lists without spaces, the same on each page */
+#define STRANGE 160 /* of 256 pieces; natural text is far below it, even at its start */
 
-#define BUCKETS_BYTES ((uint64_t)sizeof(struct bpe_bucket) << BPE_BUCKET_BITS)
-#define LONGS_BYTES ((uint64_t)sizeof(struct bpe_long) * BPE_LONGS)
-#define STORE_BYTES (BPE_COPIES * (uint64_t)sizeof(struct bpe_bucket) - BUCKETS_BYTES - LONGS_BYTES)
-#define STORE_UNITS (STORE_BYTES / 4) /* just below 2 MiB */
 #define CACHES_BYTES (((uint64_t)BPE_COPIES + BPE_BATCH) * sizeof(struct bpe_bucket))
-
-/* ---- the second cache ---- */
 
 static uint64_t long_hash(struct table_key seed, const uint8_t *bytes, size_t count)
 {
     return count > 15 ? bpe_long_hash(seed, bytes, count) : bpe_short_hash(seed, bpe_key_of(bytes, (uint32_t)count));
 }
 
-/* Returns the line that holds a piece, its own or one of its neighbors, and its ids in the tokens' width; or NULL. */
-static const struct bpe_long *long_find(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, size_t count,
-                                        const void **ids)
-{
-    const uint32_t width = state->model->wide ? 4 : 2;
-    for (uint32_t beside = 0; beside < BPE_LONG_WAYS; beside++) {
-        const struct bpe_long *line = bpe_long_at(state, hash ^ beside);
-        if (!line->tag)
-            return NULL; /* a line is used only if those before it are taken */
-        if (line->tag != bpe_long_tag(hash) || line->bytes != count)
-            continue;
-        const uint32_t ids_bytes = line->ids * width;
-        const uint8_t *kept = line->rest;
-        if (ids_bytes + count > sizeof line->rest)
-            kept = (const uint8_t *)(state->store + load32(line->rest));
-        if (!memcmp(kept + ids_bytes, bytes, count)) {
-            *ids = kept;
-            return line;
-        }
-    }
-    return NULL;
-}
-
-/* Adds a piece to the second cache, unless it is too long. May empty the cache. */
-static void long_add(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, size_t count, const uint32_t *ids,
-                     size_t id_count)
-{
-    const uint32_t width = state->model->wide ? 4 : 2;
-    const uint64_t needed = id_count * width + count;
-    if (count > LONGEST_KEPT)
-        return;
-    uint8_t *into = NULL;
-    if (needed > BPE_LONG_REST) {
-        const uint64_t units = (needed + 3) / 4;
-        if (state->store_used + units > STORE_UNITS) {
-            memset(state->longs, 0, LONGS_BYTES);
-            state->store_used = 0;
-            state->counts.stores_emptied++;
-        }
-        into = (uint8_t *)(state->store + state->store_used);
-    }
-    uint32_t beside = 0;
-    while (beside < BPE_LONG_WAYS && bpe_long_at(state, hash ^ beside)->tag)
-        beside++;
-    struct bpe_long *line =
-        bpe_long_at(state, hash ^ (beside < BPE_LONG_WAYS ? beside : state->victim++ % BPE_LONG_WAYS));
-    line->tag = bpe_long_tag(hash);
-    line->largest = 0;
-    line->bytes = (uint16_t)count;
-    line->ids = (uint16_t)id_count;
-    if (into) {
-        store32(line->rest, (uint32_t)state->store_used);
-        state->store_used += (needed + 3) / 4;
-    } else {
-        into = line->rest;
-    }
-    for (size_t i = 0; i < id_count; i++) {
-        line->largest = ids[i] > line->largest ? ids[i] : line->largest;
-        if (width == 4)
-            store32(into + 4 * i, ids[i]);
-        else
-            store16(into + 2 * i, (uint16_t)ids[i]);
-    }
-    memcpy(into + id_count * width, bytes, count);
-}
-
 const struct bpe_long *bpe_long_line(struct bpe_state *state, uint32_t i, const uint8_t *bytes, uint32_t count)
 {
     state->keys[i].low = bpe_long_hash(state->seed, bytes, count);
     state->batch_longs[state->batch_long_count++] = (uint8_t)i;
-    return bpe_long_at(state, state->keys[i].low);
+    return bpe_long_at(state, bpe_long_tag(state->keys[i].low), 0);
 }
 
 /* ---- pieces that no cache holds ---- */
@@ -222,20 +150,20 @@ static size_t miss_long(struct bpe_state *state, const uint8_t *bytes, size_t co
 {
     const uint64_t hash = long_hash(state->seed, bytes, count);
     const void *ids;
-    const struct bpe_long *line = long_find(state, hash, bytes, count, &ids);
+    const struct bpe_long *line = bpe_long_find(state, hash, bytes, count, &ids);
     if (line) {
         state->counts.long_found++;
         state->largest = max64(state->largest, line->largest);
         memcpy(tokens, ids, (size_t)line->ids * (state->model->wide ? 4 : 2));
         return line->ids;
     }
-    if (count > LONGEST_KEPT && state->model->merge == bpe_merge &&
+    if (count > BPE_LONG_MOST && state->model->merge == bpe_merge &&
         (part || bpe_unreached(state->model, bytes, count) == BPE_NONE))
         return merge_giant(state, bytes, count, tokens);
     bool keep;
     const size_t made = merge_or_whole(state, bytes, count, part, &keep);
     if (keep && made)
-        long_add(state, hash, bytes, count, state->merged, made);
+        bpe_long_add(state, hash, bytes, count, state->merged, made);
     return emit(state, state->merged, made, tokens);
 }
 
@@ -256,7 +184,7 @@ static void keep_entry(struct bpe_state *state, uint32_t at, struct bpe_key key,
     if (count <= bpe_inline_ids(state->model->wide))
         bpe_value_make(value, state->model->wide, ids, count);
     else
-        long_add(state, bpe_short_hash(state->seed, key), (const uint8_t *)&key, key.high >> 56, ids, count);
+        bpe_long_add(state, bpe_short_hash(state->seed, key), (const uint8_t *)&key, key.high >> 56, ids, count);
     const struct bpe_bucket *home = &state->buckets[at];
     if (!bpe_same_key(home->keys[0], key) &&
         !bpe_same_key(home->keys[1], key)) /* else the second cache had lost its ids */
@@ -293,7 +221,7 @@ size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_
  * bpe_merge_long() is made for. windows: of the piece. */
 static bool windows_wait(const struct bpe_state *state, uint32_t count, uint32_t windows)
 {
-    return state->strange >= STRANGE / 4 && state->model->merge == bpe_merge && count <= LONGEST_KEPT &&
+    return state->strange >= STRANGE / 4 && state->model->merge == bpe_merge && count <= BPE_LONG_MOST &&
            windows <= BPE_PENDING_WINDOWS - state->windows_count;
 }
 
@@ -316,11 +244,11 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
         return emit(state, found, inline_ids(value, state->model->wide, found), into);
     }
     if (!state->merge_many || (windows && !windows_wait(state, count, windows)) ||
-        (count > 15 && long_find(state, key.low, text + from, count, &ids)) ||
+        (count > 15 && bpe_long_find(state, key.low, text + from, count, &ids)) ||
         bpe_unreached(state->model, text + from, count) != BPE_NONE)
         return bpe_miss(state, text, from, to, into);
     if (value)
-        __builtin_prefetch(bpe_long_at(state, bpe_short_hash(state->seed, key) ^ 1));
+        __builtin_prefetch(bpe_long_at(state, bpe_long_tag(bpe_short_hash(state->seed, key)), 1));
     if (beside)
         __builtin_prefetch(&state->buckets[bucket ^ 1]);
     struct bpe_pending *piece = &state->pending[state->pending_count++];
@@ -376,14 +304,14 @@ static void keep_merged(struct bpe_state *state, const struct bpe_pending *pendi
     if (piece->count <= 15)
         keep_entry(state, pending->bucket, pending->key, piece->ids, piece->ids_count);
     else
-        long_add(state, pending->key.low, piece->bytes, piece->count, piece->ids, piece->ids_count);
+        bpe_long_add(state, pending->key.low, piece->bytes, piece->count, piece->ids, piece->ids_count);
 }
 
 /* Finds the ids of a pending piece of at most 15 bytes in the second cache. Returns false if it has lost them. */
 static bool recall(struct bpe_state *state, struct bpe_piece *piece, uint64_t hash)
 {
     const void *ids;
-    const struct bpe_long *line = long_find(state, hash, piece->bytes, piece->count, &ids);
+    const struct bpe_long *line = bpe_long_find(state, hash, piece->bytes, piece->count, &ids);
     if (!line)
         return false;
     for (uint32_t i = 0; i < line->ids; i++)
@@ -442,9 +370,9 @@ static void prefetch_lines(const struct bpe_state *state, struct bpe_piece *cons
     for (uint32_t i = 0; i < count; i++) {
         const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)pieces[i];
         if (pieces[i]->count <= 15 && pieces[i]->ids_count > bpe_inline_ids(state->model->wide)) {
-            const uint64_t hash = bpe_short_hash(state->seed, pending->key);
-            __builtin_prefetch(bpe_long_at(state, hash), 1);
-            __builtin_prefetch(bpe_long_at(state, hash ^ 1), 1);
+            const uint32_t tag = bpe_long_tag(bpe_short_hash(state->seed, pending->key));
+            __builtin_prefetch(bpe_long_at(state, tag, 0), 1);
+            __builtin_prefetch(bpe_long_at(state, tag, 1), 1);
         }
     }
 }
@@ -698,12 +626,13 @@ enum tokmap_status bpe_encode_piece(struct bpe_state *state, const uint8_t *piec
 enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model *model, enum cpu_variant variant,
                                  struct tokmap_error *error)
 {
-    void *caches = NULL;
-    struct bpe_state *state = calloc(1, sizeof *state);
+    void *caches = NULL, *memory = calloc(1, sizeof(struct bpe_state) + _Alignof(struct bpe_state) - 1);
     assert(variant <= cpu_variant_best());
     *out = NULL;
-    if (!state)
-        return error_set_memory(error, "the state of a tokenizer", sizeof *state);
+    if (!memory)
+        return error_set_memory(error, "the state of a tokenizer", sizeof(struct bpe_state));
+    struct bpe_state *state = (struct bpe_state *)((uintptr_t)memory + -(uintptr_t)memory % _Alignof(struct bpe_state));
+    state->memory = memory;
     state->model = model;
     state->seed = table_key_new();
     state->merged_room = 4096;
@@ -714,8 +643,7 @@ enum tokmap_status bpe_state_new(struct bpe_state **out, const struct bpe_model 
         bpe_state_free(state);
         return error_set_memory(error, "the state of a tokenizer", CACHES_BYTES);
     }
-    state->longs = (struct bpe_long *)(void *)((uint8_t *)caches + BUCKETS_BYTES);
-    state->store = (uint32_t *)(void *)((uint8_t *)caches + BUCKETS_BYTES + LONGS_BYTES);
+    bpe_longs_place(state);
     state->bucket_mask = (1u << BPE_BUCKET_BITS) - 1;
     state->pieces = bpe_pieces_scalar;
     state->find_positions = bpe_positions_scalar;
@@ -750,5 +678,5 @@ void bpe_state_free(struct bpe_state *state)
     os_memory_free(state->buckets, CACHES_BYTES);
     free(state->scratch.memory);
     free(state->merged);
-    free(state);
+    free(state->memory);
 }

@@ -31,7 +31,7 @@ static inline bool equal_long(const uint8_t *a, const uint8_t *b, uint32_t count
 static inline __attribute__((always_inline)) uint32_t
 long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t count, uint8_t *into, bool wide)
 {
-    const struct bpe_long *line = bpe_long_at(state, hash);
+    const struct bpe_long *line = bpe_long_at(state, bpe_long_tag(hash), 0);
     const uint32_t ids_bytes = line->ids * (wide ? 4u : 2u);
     if (line->tag != bpe_long_tag(hash) || line->bytes != count || ids_bytes + count > sizeof line->rest)
         return 0;

@@ -56,7 +56,7 @@ static void make_keys(struct bpe_state *state, const uint8_t *text, const uint16
         const void *line = &state->buckets[bucket];
         if (bytes > 15) {
             key.low = bpe_long_hash(seed, at, bytes);
-            line = bpe_long_at(state, key.low);
+            line = bpe_long_at(state, bpe_long_tag(key.low), 0);
         }
         state->keys[i] = key;
         state->batch_places[i] = bucket << BPE_BUCKET_SHIFT;

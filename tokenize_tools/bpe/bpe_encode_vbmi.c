@@ -13,7 +13,7 @@
 static inline __attribute__((always_inline)) uint32_t
 long_ids(struct bpe_state *state, uint64_t hash, const uint8_t *bytes, uint32_t count, uint8_t *into, bool wide)
 {
-    const struct bpe_long *line = bpe_long_at(state, hash);
+    const struct bpe_long *line = bpe_long_at(state, bpe_long_tag(hash), 0);
     const uint32_t ids_bytes = line->ids * (wide ? 4u : 2u);
     if (line->tag != bpe_long_tag(hash) || line->bytes != count || ids_bytes + count > sizeof line->rest)
         return 0;
@@ -137,7 +137,7 @@ static inline void copy_longs(struct bpe_state *state, const uint8_t *text, cons
     for (uint32_t n = 0; n < state->batch_long_count; n++) {
         const uint32_t i = state->batch_longs[n], count = (uint32_t)(positions[i + 1] - positions[i]);
         const uint64_t hash = state->keys[i].low;
-        const struct bpe_long *line = bpe_long_at(state, hash);
+        const struct bpe_long *line = bpe_long_at(state, bpe_long_tag(hash), 0);
         const uint32_t ids = line->ids, ids_bytes = ids * (wide ? 4u : 2u);
         const bool fits = (line->tag == bpe_long_tag(hash)) & (line->bytes == count) & (ids <= most) &
                           (ids_bytes + count <= sizeof line->rest);

@@ -23,9 +23,10 @@ struct bpe_bucket {
 #define BPE_BUCKET_SHIFT 6 /* a bucket has 2^6 bytes */
 _Static_assert(sizeof(struct bpe_bucket) == 1 << BPE_BUCKET_SHIFT, "a bucket is a cache line");
 
-#define BPE_LONGS (UINT32_C(3) << 16) /* lines of 64 bytes of the second cache: 12 MiB */
-#define BPE_LONG_WAYS 4               /* lines that a piece may have */
-#define BPE_LONG_REST 52              /* bytes of a line that hold ids and text */
+#define BPE_LONGS_FIRST (UINT32_C(1) << 15) /* lines of 64 bytes that the second cache begins with: 2 MiB */
+#define BPE_LONGS (UINT32_C(3) << 16)       /* as it grows to at most: 12 MiB */
+#define BPE_LONG_WAYS 4                     /* lines that a piece may have */
+#define BPE_LONG_REST 52                    /* bytes of a line that hold ids and text */
 
 /* A line of the second cache: a piece that is longer than a key, or has more ids than fit a value of the first
  * cache. */
@@ -91,11 +92,14 @@ typedef uint32_t bpe_hash_function(struct table_key seed, struct bpe_key key);
 
 struct bpe_state {
     const struct bpe_model *model;
+    void *memory;               /* in which the state is, at a multiple of its alignment */
     struct table_key seed;      /* of the hashes of both caches */
     struct bpe_bucket *buckets; /* the first cache; bucket BPE_COPIES + i is a copy (bpe_encode_x86.h) of piece i */
     uint32_t bucket_mask;
     uint32_t victim;        /* counts up; its low bits say which entry is replaced next */
     struct bpe_long *longs; /* the second cache */
+    uint32_t long_fours;    /* its lines, divided by BPE_LONG_WAYS */
+    uint32_t longs_used;    /* lines that hold a piece */
     uint32_t *store;        /* ids and bytes of long pieces that do not fit a line */
     uint64_t store_used;    /* in units of 4 bytes */
     uint64_t largest;       /* the largest id written since the owner last set it to 0 */
@@ -114,9 +118,11 @@ struct bpe_state {
     struct scan_chunk chunk;
     uint64_t cuts[SCAN_WORDS + 1]; /* those of chunk.starts that are cuts inside a piece */
     uint16_t positions[SCAN_BYTES + 64];
-    struct bpe_key keys[BPE_BATCH];   /* of the batch; key of more than 15 bytes: the low half is the hash */
-    uint32_t batch_places[BPE_BATCH]; /* of the batch: where the pieces' buckets begin, in bytes from `buckets` */
-    uint8_t batch_longs[BPE_BATCH];   /* the numbers of its pieces of more than 15 bytes */
+    /* Of the batch: keys (of more than 15 bytes: the low half is the hash), and where the pieces' buckets begin, in
+     * bytes from `buckets`. Each 64 bytes that are stored to them are one cache line. */
+    _Alignas(64) struct bpe_key keys[BPE_BATCH];
+    _Alignas(64) uint32_t batch_places[BPE_BATCH];
+    uint8_t batch_longs[BPE_BATCH]; /* the numbers of its pieces of more than 15 bytes */
     uint32_t batch_long_count;
     struct bpe_pending pending[BPE_PENDING + BPE_BATCH];
     /* The windows of long pending pieces, and after them the other pending pieces without those that are the `same`. */
@@ -165,12 +171,13 @@ static inline uint32_t bpe_long_tag(uint64_t hash)
     return (uint32_t)(hash >> 32) | 1;
 }
 
-/* The line where a piece is looked for first. Lines are neighbors in fours: hash ^ 1, ^ 2, and ^ 3 select the others.
- */
-static inline struct bpe_long *bpe_long_at(const struct bpe_state *state, uint64_t hash)
+/* The line where a piece is looked for first (beside: 0), or one of its neighbors (1 to 3). The tag says which they
+ * are, so that lines can move when the cache grows: its high bits select four lines, and two low bits the first of
+ * them. */
+static inline struct bpe_long *bpe_long_at(const struct bpe_state *state, uint32_t tag, uint32_t beside)
 {
-    const uint64_t four = ((uint32_t)hash >> 2) * (uint64_t)(BPE_LONGS / BPE_LONG_WAYS) >> 30;
-    return &state->longs[BPE_LONG_WAYS * four + hash % BPE_LONG_WAYS];
+    const uint64_t four = (uint64_t)tag * state->long_fours >> 32;
+    return &state->longs[BPE_LONG_WAYS * four + ((tag >> 1 ^ beside) % BPE_LONG_WAYS)];
 }
 
 #endif

@@ -808,7 +808,7 @@ static size_t crowded_words(const struct bpe_state *state, uint8_t *text, uint32
         for (uint32_t i = 1; i < WORD; i++)
             text[count + i] = (uint8_t)('a' + awkward_below(26));
         const uint64_t hash = bpe_long_hash(state->seed, text + count, WORD);
-        const size_t four = (size_t)(bpe_long_at(state, hash) - state->longs) / BPE_LONG_WAYS;
+        const size_t four = (size_t)(bpe_long_at(state, bpe_long_tag(hash), 0) - state->longs) / BPE_LONG_WAYS;
         if (four < fours && used[four] < BPE_LONG_WAYS) {
             used[four]++;
             count += WORD;
