@@ -68,13 +68,15 @@ def _splitting(round_):
     vocabulary = random.choice(_vocabularies(round_))
     if random.random() < 0.4:  # a vocabulary that has learned such texts
         round_.write("learn.txt", "".join(_text(random)(3000)[:3000] + " " for _ in range(20)))
-        round_.tokmap("train", "-q", "--vocab-size", "600", "-o", "v", "learn.txt", statuses=(0,))
+        round_.tokmap("train", "-q", "--vocab-size", "600", "--input-format", "text", "-o", "v", "learn.txt",
+                      statuses=(0,))
         vocabulary = "v.json"
     make, count = _text(random), 200000
     round_.write("empty.txt", "a")
     round_.write("small.txt", make(count)[:count])
     round_.write("large.txt", make(4 * count)[:4 * count])
-    words = ("pack", "--dry-run", "-q", "--no-eod", "--threads", "1", "-t", vocabulary, "-o", "d")
+    words = ("pack", "--dry-run", "-q", "--no-eod", "--threads", "1", "--input-format", "text", "-t", vocabulary, "-o",
+             "d")
     _grows(round_, f"{os.path.basename(vocabulary)}, {make(count)[:40]!r}", words + ("small.txt",),
            words + ("large.txt",), words + ("empty.txt",))
 
@@ -102,7 +104,8 @@ def _added_tokens(round_):
     count = 100000
     for name, times in (("empty.txt", 1), ("small.txt", count), ("large.txt", 4 * count)):
         round_.write(name, (text * times)[:times])
-    words = ("pack", "--dry-run", "-q", "--no-eod", "--threads", "1", "-t", "in.json", "-o", "d")
+    words = ("pack", "--dry-run", "-q", "--no-eod", "--threads", "1", "--input-format", "text", "-t", "in.json", "-o",
+             "d")
     _grows(round_, f"an added token of {len(token['content'])} characters", words + ("small.txt",),
            words + ("large.txt",), words + ("empty.txt",))
 
