@@ -1,1 +1,1 @@
-tokmap-bench tokenize build/measure/texts/cjk.txt -t vocab/llama2/tokenizer.json --repeats 3 --against gigatoken --venv build/peers-venv --documents
+tokmap-bench tokenize build/measure/texts/cjk.txt -t vocab/llama2/tokenizer.json --repeats 5 --against gigatoken --venv build/peers-venv --documents
