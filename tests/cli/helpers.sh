@@ -15,6 +15,13 @@ need()
     done
 }
 
+# need_terminals: skips the test if programs cannot make pseudo-terminals here, as in a root without /dev/pts.
+need_terminals()
+{
+    need python3
+    python3 -c 'import os; os.openpty()' 2>/dev/null || skip "no pseudo-terminals on this machine (is /dev/pts mounted?)"
+}
+
 # exits STATUS COMMAND...: runs the command and fails the test unless it exits with that status.
 exits()
 {
@@ -232,7 +239,8 @@ results()
 # start and then with the script installed, and compares what Tab makes of them; see completion_type.py.
 completes()
 {
-    need python3 "$1"
+    need "$1"
+    need_terminals
     mkdir -p data home 'new folder' site-functions vendor bash-completion/completions
     printf text >text
     printf text >'two words'

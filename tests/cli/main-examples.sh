@@ -135,7 +135,7 @@ while IFS= read -r page; do
 done <pages
 
 # In a narrower terminal they are still one command each.
-command -v python3 >/dev/null 2>&1 || exit 0
+need_terminals
 python3 - <<'PYTHON'
 import fcntl, os, pty, struct, subprocess, sys, termios
 for command in ["audit"], ["train"]:

@@ -44,7 +44,7 @@ check "all packages in one call, without an update" sh -c \
     "test \$(wc -l <'$TMPDIR/called') = 1 && grep -q 'install.*libxxhash-dev.*libcmocka-dev' '$TMPDIR/called'"
 
 # At a terminal, a line comes before the question of sudo for a password.
-if command -v script >/dev/null 2>&1; then
+if command -v script >/dev/null 2>&1 && script -qc true /dev/null >/dev/null 2>&1 </dev/null; then
     ln -sf "$(command -v script)" "$bin/script"
     fake sudo 'if [ "$1" = -n ]; then exit 1; fi; echo PASSWORD; exit 1'
     CC=cc CXX=g++ BUILD="$TMPDIR/out" CALLED="$TMPDIR/called" PATH=$bin SHELL="$bin/sh" \
