@@ -26,7 +26,8 @@
  * Misses, by what they cost:
  *   - The entry is in the neighbor of its bucket, because newer entries pushed it there. It is swapped with a seed of
  *     its bucket (see below), or else back about one time in four: where three entries in use share a bucket, a swap
- *     makes one of the others miss next.
+ *     makes one of the others miss next. While most pieces that may be there are new, as in a text's beginning, they
+ *     become pending before that line is read, so that it is prefetched meanwhile.
  *   - The piece is longer than 15 bytes, or has too many ids: the second cache (struct bpe_long) holds it, a line of
  *     64 bytes with ids and bytes, or with a place in the store where they are.
  *   - The piece is in no cache. It is merged and added. With AVX2 it becomes pending instead, and room for its ids
@@ -55,7 +56,8 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define STRANGE 160 /* of 256 pieces; natural text is far below it, even at its start */
+#define STRANGE 160        /* of 256 pieces; natural text is far below it, even at its start */
+#define BESIDE_COUNTED 256 /* older counts of beside_found and beside_new weigh half as much after as many pieces */
 
 #define CACHES_BYTES (((uint64_t)BPE_COPIES + BPE_BATCH) * sizeof(struct bpe_bucket))
 
@@ -225,6 +227,19 @@ static bool windows_wait(const struct bpe_state *state, uint32_t count, uint32_t
            windows <= BPE_PENDING_WINDOWS - state->windows_count;
 }
 
+/* Returns the value of a key that may be in the neighbor of its bucket, or NULL; and counts which of both it was. */
+static const uint64_t *find_beside(struct bpe_state *state, uint32_t bucket, struct bpe_key key)
+{
+    const uint64_t *value = bpe_entry_find(state, bucket, key);
+    state->beside_found += value != NULL;
+    state->beside_new += value == NULL;
+    if (state->beside_found + state->beside_new > BESIDE_COUNTED) {
+        state->beside_found /= 2;
+        state->beside_new /= 2;
+    }
+    return value;
+}
+
 size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16_t *positions, uint32_t i, void *into,
                       const void *tokens)
 {
@@ -232,10 +247,12 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     const uint32_t bucket = state->batch_places[i] >> BPE_BUCKET_SHIFT;
     const uint32_t from = positions[i], to = positions[i + 1], count = to - from;
     const bool short_one = count <= 15, strange = state->strange >= STRANGE;
-    const uint64_t *value = !short_one ? NULL
-                            : strange  ? bpe_entry_at_home(state, bucket, key)
-                                       : bpe_entry_find(state, bucket, key);
-    const bool beside = short_one && strange && !value && bpe_entry_may_be_beside(state, bucket);
+    const uint64_t *value = short_one ? bpe_entry_at_home(state, bucket, key) : NULL;
+    bool beside = short_one && !value && bpe_entry_may_be_beside(state, bucket);
+    if (beside && !strange && state->beside_new <= state->beside_found) {
+        value = find_beside(state, bucket, key);
+        beside = false;
+    }
     const void *ids;
     const uint32_t windows = count > BPE_LANE_BYTES ? bpe_windows_of(count) : 0;
     if (value && value[0] | value[1]) {
@@ -325,7 +342,7 @@ static bool recall(struct bpe_state *state, struct bpe_piece *piece, uint64_t ha
  * there. */
 static bool found_beside(struct bpe_state *state, struct bpe_pending *pending)
 {
-    const uint64_t *value = bpe_entry_find(state, pending->bucket, pending->key);
+    const uint64_t *value = find_beside(state, pending->bucket, pending->key);
     if (!value)
         return false;
     pending->has_entry = true;

@@ -130,6 +130,8 @@ struct bpe_state {
     uint32_t pending_ids[BPE_PENDING_IDS];
     struct bpe_pending *heads[BPE_PENDING_HEADS]; /* the last piece of each list of those to merge */
     uint32_t pending_count, pending_ids_count, windows_count;
+    /* Of the last pieces whose entries could be in the neighbor of their bucket: how many were there, and were not. */
+    uint32_t beside_found, beside_new;
     uint64_t pieces_since;     /* pieces looked up since strange_count() was last called */
     uint64_t strangers_before; /* pieces merged, and pending, then */
     uint64_t strange; /* of 256 pieces, how many no cache held, on average of the last calls of strange_count() */

@@ -756,13 +756,15 @@ static void seeds_give_way(void **unused)
     table_key_fix(0);
 }
 
-/* A seed that is found in the neighboring bucket is like other entries from then on. */
+/* A seed that is found in the neighboring bucket is like other entries from then on, whether it is looked for at once
+ * or, as where most pieces are new, when pieces that wait are merged. */
 static void a_seed_that_is_used_stays(void **unused)
 {
     static struct vocabulary v;
     struct tokmap_error error;
     awkward_seed(29);
-    for (int wide = 0; wide < 2; wide++) {
+    for (uint32_t round = 0; round < 4; round++) {
+        const bool wide = round & 1, waits = round & 2;
         struct bpe_model *model;
         struct bpe_state *state;
         uint32_t ids[1];
@@ -786,7 +788,9 @@ static void a_seed_that_is_used_stays(void **unused)
             home->values[i][1] = wide ? 0 : (uint64_t)1 << 48;
         }
         state->victim = 2; /* the entry is not swapped back */
+        state->beside_new = waits ? 2 : 0;
         assert_int_equal(bpe_encode(state, &letter, 1, ids, 1, &written, &error), TOKMAP_OK);
+        assert_int_equal(state->beside_found, state->merge_many != NULL);
         assert_int_equal(written, 1);
         assert_int_equal(wide ? ids[0] : *(uint16_t *)(void *)ids, model->byte_ids[letter]);
         assert_int_equal(state->counts.merged, 0);
