@@ -340,7 +340,7 @@ static bool recall(struct bpe_state *state, struct bpe_piece *piece, uint64_t ha
 
 /* Finds the ids of a pending piece whose entry may be in the neighbor of its bucket. Returns false if they are not
  * there. */
-static bool found_beside(struct bpe_state *state, struct bpe_pending *pending)
+static bool recall_beside(struct bpe_state *state, struct bpe_pending *pending)
 {
     const uint64_t *value = find_beside(state, pending->bucket, pending->key);
     if (!value)
@@ -459,7 +459,7 @@ static void choose_pending(struct bpe_state *state, uint16_t lengths[BPE_LANE_BY
         struct bpe_pending **head = &state->heads[pending->bucket % BPE_PENDING_HEADS], *same = *head;
         pending->same = NULL;
         pending->merges = false;
-        if (pending->beside && found_beside(state, pending))
+        if (pending->beside && recall_beside(state, pending))
             continue;
         if (pending->has_entry && recall(state, &pending->piece, bpe_short_hash(state->seed, pending->key)))
             continue;
