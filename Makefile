@@ -257,8 +257,8 @@ vector_flags = $(if $(filter x86_64%,$(machine)),$1 -fsigned-char)
 avx512 := -mavx512f -mavx512bw -mavx512vl -mavx512dq
 $(OBJ)/%_avx2.c.o: private_flags := $(call vector_flags,-mavx2 -maes -mbmi -mbmi2 -mpopcnt)
 $(OBJ)/%_avx512.c.o: private_flags := $(call vector_flags,$(avx512))
-$(OBJ)/%_vbmi.c.o: private_flags := $(call vector_flags,$(avx512) -mavx512vbmi -mavx512vbmi2 -maes -mvaes -mbmi -mbmi2 \
-  -mlzcnt -mpopcnt)
+$(OBJ)/%_vbmi.c.o: private_flags := $(call vector_flags,$(avx512) -mavx512vbmi -mavx512vbmi2 -mgfni -maes -mvaes -mbmi \
+  -mbmi2 -mlzcnt -mpopcnt)
 $(OBJ)/%.c.o: %.c
 	$(Q)$(call say,CC,$<)mkdir -p $(@D) && $(CC) $(c_flags) $(room_flags) $(private_flags) -c $< -o $@
 

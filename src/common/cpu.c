@@ -36,11 +36,11 @@ static int environment_cap(void)
 }
 
 #if defined(__x86_64__)
-/* Clang 14 cannot ask for "vaes". */
-static bool has_vaes(void)
+/* VAES and GFNI. Clang 14 cannot ask for "vaes". */
+static bool has_vaes_gfni(void)
 {
     unsigned a, b, c, d;
-    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 9 & 1);
+    return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (c >> 9 & 1) && (c >> 8 & 1);
 }
 #endif
 
@@ -56,7 +56,7 @@ static int processor_variant(void)
         !__builtin_cpu_supports("avx512vl") || !__builtin_cpu_supports("avx512dq"))
         return CPU_AVX2;
     /* GCC 12 cannot ask for "lzcnt"; every processor with AVX2 and BMI2 has it. */
-    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") || !has_vaes())
+    if (!__builtin_cpu_supports("avx512vbmi") || !__builtin_cpu_supports("avx512vbmi2") || !has_vaes_gfni())
         return CPU_AVX512;
     return CPU_VBMI;
 #elif defined(__aarch64__)

@@ -23,7 +23,7 @@ enum cpu_variant {
     CPU_SCALAR,
     CPU_AVX2,   /* AVX2, AES, BMI1, BMI2, POPCNT */
     CPU_AVX512, /* and AVX-512 F, BW, VL, DQ */
-    CPU_VBMI,   /* and AVX-512 VBMI, VBMI2; VAES; LZCNT. TOKMAP_CPU=avx512 allows this variant, too. */
+    CPU_VBMI,   /* and AVX-512 VBMI, VBMI2; VAES; GFNI; LZCNT. TOKMAP_CPU=avx512 allows this variant, too. */
     CPU_VARIANTS
 };
 #endif

@@ -355,7 +355,7 @@ static void apply_rare_rules(struct scan_work *w, const struct scan_masks *masks
 
 static void clear_guards(struct scan_row *row, size_t words)
 {
-    row->padded[0] = 0;
+    SCAN_ROW(*row)[-1] = 0;
     SCAN_ROW(*row)[words] = 0;
 }
 
@@ -388,7 +388,7 @@ void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum
 
 size_t scan_chunk(const struct scanner *scanner, struct scan_chunk *chunk, const uint8_t *text, size_t count)
 {
-    struct scan_work w;
+    _Alignas(64) struct scan_work w;
     struct scan_masks *masks = &chunk->masks;
     assert(text && count > 0);
     w.rules = &scanner->rules;

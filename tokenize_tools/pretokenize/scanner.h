@@ -29,7 +29,8 @@ void scanner_init(struct scanner *scanner, const struct split_rules *rules, enum
 
 /* Memory for one call of scan_chunk, and its result. About 14 KiB; each thread needs its own. */
 struct scan_chunk {
-    uint64_t starts[SCAN_WORDS + 1]; /* bit i: a piece starts at text[i] */
+    uint64_t starts[SCAN_WORDS + 8]; /* bit i: a piece starts at text[i]. One word more is used than the text has; the
+                                        others are there so that the rows of masks begin at a multiple of 64 bytes */
     struct scan_masks masks;         /* the masks of the text that was scanned */
 };
 

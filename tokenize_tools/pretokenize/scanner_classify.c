@@ -35,12 +35,12 @@ static void classify_block(struct scan_masks *masks, const struct scan_tables *t
     }
     if (wide) {
         uint8_t found[68];
-        memset(found, *carry, sizeof found); /* a character that began in the previous block */
+        memset(found, *carry, sizeof found); /* the character that the previous block ends with */
         scan_wide_bits(found, tables, block, wide & start);
         for (uint32_t i = 0; i < 64; i++)
             if (wide >> i & 1)
                 bits[i] = found[i];
-        *carry = found[64];
+        *carry = wide >> 63 ? found[63] : 0;
     }
     masks->wide_words[word / 64] |= (uint64_t)(wide != 0) << (word % 64);
     SCAN_ROW(masks->start)[word] = start;

@@ -34,11 +34,12 @@ enum {
 };
 
 /* One bit per byte of a chunk. The word before the first and the word after the last one are 0, so that code may shift
- * bits in from a neighbor without a test. */
+ * bits in from a neighbor without a test. There is room for more words on both sides: the first one is at a multiple of
+ * 64 bytes in the row, and eight words can be loaded or stored from each on. */
 struct scan_row {
-    uint64_t padded[SCAN_WORDS + 2];
+    uint64_t padded[8 + SCAN_WORDS + 8];
 };
-#define SCAN_ROW(row) ((row).padded + 1)
+#define SCAN_ROW(row) ((row).padded + 8)
 
 struct scan_masks {
     struct scan_row kind[SCAN_KINDS];     /* kind[k]: the class 1 << k */

@@ -162,28 +162,24 @@ INLINE struct wide_classes look_up_wide(const struct scan_tables *tables, const 
 
 /* Which bytes of a block follow a first byte, for all classes. */
 struct following {
-    uint64_t by[3];    /* bit p: the first byte is 1, 2, or 3 bytes before p, and no other one is nearer */
-    uint64_t before;   /* they belong to the last character before this block */
-    uint64_t last;     /* the last character of this block, as a shift; */
-    bool last_is_next; /* bytes of the next block may belong to it */
+    uint64_t by[3];  /* bit p: the first byte is 1, 2, or 3 bytes before p, and no other one is nearer */
+    uint64_t before; /* they belong to the last character before this block */
 };
 
 INLINE struct following following_of(uint64_t wide, uint64_t leads)
 {
     const uint64_t rest = wide & ~leads, near = leads << 1, far = leads << 2, farther = leads << 3;
     return (struct following){.by = {rest, rest & ~near, rest & ~near & ~far},
-                              .before = rest & ~near & ~far & ~farther,
-                              .last = 63 - (uint64_t)__builtin_clzll(leads | 1),
-                              .last_is_next = leads >> 61 != 0};
+                              .before = rest & ~near & ~far & ~farther};
 }
 
-/* Returns the bytes of the characters that begin at `first`. *carry: 1 if the last character before this block is one
- * of them; afterwards, the same of the next block. */
+/* Returns the bytes of the characters that begin at `first`. *carry: 1 if the character that the block before ends with
+ * is one of them; afterwards, the same of this block. */
 INLINE uint64_t spread(uint64_t first, const struct following *following, uint64_t *carry)
 {
     const uint64_t all = first | (first << 1 & following->by[0]) | (first << 2 & following->by[1]) |
                          (first << 3 & following->by[2]) | (-*carry & following->before);
-    *carry = following->last_is_next ? first >> following->last & 1 : *carry;
+    *carry = all >> 63;
     return all;
 }
 

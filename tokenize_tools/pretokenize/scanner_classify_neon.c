@@ -55,11 +55,11 @@ void scan_classify_neon(struct scan_masks *masks, const struct scan_tables *tabl
         const uint64_t start = GATHER(vcgtq_s8(vreinterpretq_s8_u8(bytes[i]), vdupq_n_s8(-65)));
         if (wide) {
             uint8_t found[68];
-            memset(found, carry, sizeof found); /* a character that began in the previous block */
+            memset(found, carry, sizeof found); /* the character that the previous block ends with */
             scan_wide_bits(found, tables, block, wide & start);
             for (int i = 0; i < 4; i++)
                 bits[i] = vbslq_u8(vcgeq_u8(bytes[i], vdupq_n_u8(0x80)), vld1q_u8(found + 16 * i), bits[i]);
-            carry = found[64];
+            carry = wide >> 63 ? found[63] : 0;
         }
         const uint64_t quote = GATHER(vceqq_u8(bytes[i], vdupq_n_u8('\'')));
         masks->wide_words[word / 64] |= (uint64_t)(wide != 0) << (word % 64);

@@ -10,20 +10,22 @@
 
 #include "scanner_words.h"
 
+/* The rows come first: they begin at multiples of 64 bytes if the struct does, and then no store of eight words writes
+ * to two cache lines. */
 struct scan_work {
+    struct scan_row letters, symbols, spaces, tail; /* the chunk by the rules; spaces without those in tails */
+    struct scan_row swallowed;                      /* LETTERS_CASED: marks that belong to a run of symbols */
+    struct scan_row ends;       /* last bytes of runs of spaces, if another piece follows directly */
+    struct scan_row after_line; /* first spaces after newlines */
+    struct scan_row line_ends;  /* newlines that only spaces separate from the previous newline */
+    struct scan_row uncertain;  /* upper-case letters that follow letters without case */
     const struct split_rules *rules;
     const uint8_t *text;
     size_t count, words;            /* of the chunk */
     bool by_piece;                  /* the chunk needs scan_piece */
     bool any_line_ends;             /* line_ends is not empty */
     bool wide_spaces, wide_numbers; /* there are spaces, numbers of more than one byte */
-    struct scan_row letters, symbols, spaces, tail; /* the chunk by the rules; spaces without those in tails */
-    struct scan_row swallowed;  /* LETTERS_CASED: marks that belong to a run of symbols */
-    struct scan_row ends;       /* last bytes of runs of spaces, if another piece follows directly */
-    struct scan_row after_line; /* first spaces after newlines */
-    struct scan_row line_ends;  /* newlines that only spaces separate from the previous newline */
-    struct scan_row uncertain;  /* upper-case letters that follow letters without case */
-    uint64_t *starts;           /* the result: starts of pieces */
+    uint64_t *starts;               /* the result: starts of pieces */
 };
 
 #define KIND(name) SCAN_ROW(masks->kind[__builtin_ctz(SCAN_##name)])
