@@ -39,8 +39,7 @@ static const uint8_t spreads[4][64]
 
 /* What is known of MANY pieces, 16 bits for each. */
 struct many {
-    __m256i few;  /* the bytes that belong to the key */
-    __m256i last; /* the key's last byte */
+    __m256i last; /* the key's last byte: how many bytes of text the key has, or 255 */
     __m256i away; /* bytes from the first piece of four to this one */
 };
 
@@ -51,21 +50,23 @@ static inline __attribute__((always_inline)) __m512i four_keys(const uint8_t *te
 {
     const __m512i numbers = _mm512_broadcast_i32x4(_mm_set_epi8(15, 14, 13, 12, 11, 10, 9, 8, 7, 6, 5, 4, 3, 2, 1, 0));
     const __m512i spread = _mm512_load_si512(spreads[group]);
-    const __m512i bytes = _mm512_permutexvar_epi8(spread, _mm512_castsi256_si512(many->few));
-    const __mmask64 used = _mm512_cmplt_epu8_mask(numbers, bytes);
+    const __m512i bytes = _mm512_permutexvar_epi8(spread, _mm512_castsi256_si512(many->last));
+    const __m512i last = _mm512_maskz_mov_epi8(0x8000800080008000, bytes);
+    const __mmask64 used = _mm512_mask_cmplt_epu8_mask(0x7FFF7FFF7FFF7FFF, numbers, bytes);
     const uint16_t *at = positions + 4 * group;
     __m512i key;
     if (near) {
         const __m512i away = _mm512_permutexvar_epi8(spread, _mm512_castsi256_si512(many->away));
-        key = _mm512_maskz_permutexvar_epi8(used, _mm512_add_epi8(away, numbers), _mm512_loadu_si512(text + at[0]));
+        key =
+            _mm512_mask_permutexvar_epi8(last, used, _mm512_add_epi8(away, numbers), _mm512_loadu_si512(text + at[0]));
     } else {
         key = _mm512_castsi128_si512(_mm_loadu_si128((const __m128i *)(const void *)(text + at[0])));
         key = _mm512_inserti32x4(key, _mm_loadu_si128((const __m128i *)(const void *)(text + at[1])), 1);
         key = _mm512_inserti32x4(key, _mm_loadu_si128((const __m128i *)(const void *)(text + at[2])), 2);
         key = _mm512_inserti32x4(key, _mm_loadu_si128((const __m128i *)(const void *)(text + at[3])), 3);
-        key = _mm512_maskz_mov_epi8(used, key);
+        key = _mm512_mask_mov_epi8(last, used, key);
     }
-    return _mm512_mask_permutexvar_epi8(key, 0x8000800080008000, spread, _mm512_castsi256_si512(many->last));
+    return key;
 }
 
 /* Three rounds, as in key_hash(). */
@@ -108,8 +109,7 @@ static inline __attribute__((always_inline)) uint32_t many_keys(struct bpe_state
         const __m256i bytes = _mm256_sub_epi16(to, from), few = _mm256_min_epu16(bytes, _mm256_set1_epi16(16));
         uint32_t longer = _mm256_cmpgt_epu16_mask(bytes, _mm256_set1_epi16(15));
         const __m256i firsts = _mm256_shufflehi_epi16(_mm256_shufflelo_epi16(from, 0), 0);
-        const struct many many = {.few = few,
-                                  .last = _mm256_mask_mov_epi16(few, (__mmask16)longer, _mm256_set1_epi16(255)),
+        const struct many many = {.last = _mm256_mask_mov_epi16(few, (__mmask16)longer, _mm256_set1_epi16(255)),
                                   .away = _mm256_sub_epi16(from, firsts)};
         const bool near = !_mm256_cmpgt_epu16_mask(_mm256_add_epi16(many.away, few), _mm256_set1_epi16(64)) &&
                           state->text_end - (text + at[MANY - 4]) >= 64;
