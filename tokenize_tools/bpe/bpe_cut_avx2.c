@@ -116,6 +116,14 @@ CUT_INLINE void cut_group(const struct cutter *cutter, size_t i, size_t words, u
     }
 }
 
+static bool any_of(const uint64_t *words, size_t count)
+{
+    uint64_t any = 0;
+    for (size_t i = 0; i < count; i++)
+        any |= words[i];
+    return any != 0;
+}
+
 void bpe_cut_avx2(const struct bpe_cutting *cutting, const uint8_t *text, size_t done)
 {
     uint8_t joined[64 * GROUP] __attribute__((aligned(32))) = {0};
@@ -134,7 +142,8 @@ void bpe_cut_avx2(const struct bpe_cutting *cutting, const uint8_t *text, size_t
         few = words - i < GROUP ? words - i : GROUP;
         if (cutting->text_end - text < (ptrdiff_t)(64 * (i + few) + 5))
             break;
-        cut_group(&cutter, i, few, joined);
+        if (any_of(cuts + i, few)) /* few words of most texts have borders */
+            cut_group(&cutter, i, few, joined);
     }
     for (; i < words; i++) {
         const uint8_t *word = text + 64 * i;

@@ -2,14 +2,16 @@
  * bpe_cut_vbmi.c - the same as bpe_cut.c with AVX-512 (VBMI2, BMI2): the borders of a word at once, eight hashes at
  * once.
  *
+ * In most texts few words have borders. So eight words are looked at together, and those that have some become a list.
+ *
  * The two filters of bpe_may_join() are read in different ways. The one of single bytes, edge_joins, is 256 bytes, so
  * it stays in four registers, and permutations look all 64 bytes of a word up at once. The one of whole characters is
  * 128 KiB, so only the borders that are left are looked up in it: compress_epi8 lists where they are, and a permutation
  * puts the six bytes around each of eight of them into a lane, which is hashed.
  *
- * The hashes of 16 words become one list, and a loop of plain loads reads their bits. A gather for each group of eight
- * was slower: how many eights a word has cannot be predicted, and a word waited for its own gather. The list's loop has
- * no such branch, and its loads do not wait for each other.
+ * The hashes of 16 such words become one list, and a loop of plain loads reads their bits. A gather for each group of
+ * eight was slower: how many eights a word has cannot be predicted, and a word waited for its own gather. The list's
+ * loop has no such branch, and its loads do not wait for each other.
  *
  * Example: the borders of a word are at bytes 6, 9, and 15, and the first filter keeps 6 and 15. They are listed as
  * 6, 15. Lane 0 gets bytes 3 to 8, and lane 1 bytes 12 to 17. If no token joins what lane 1 holds, the result is 10 in
@@ -22,6 +24,11 @@
 #include <immintrin.h>
 
 #define INLINE static inline __attribute__((always_inline))
+
+static const uint8_t byte_numbers[64] __attribute__((aligned(64))) = {
+    0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
+    22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
+    44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
 
 /* Bytes 64 * i - 3 to 64 * i + 76 of the text, those that are before the text or after its end as zeros. */
 struct window {
@@ -57,7 +64,7 @@ INLINE uint64_t joined_edges(const __m512i rows[4], const uint8_t *word, uint64_
     return _mm512_mask_test_epi8_mask(found, edges, bit);
 }
 
-#define GROUP 16 /* words whose borders are looked up together */
+#define GROUP 16 /* words of the list whose borders are looked up together */
 /* A word of valid text has at most 22 borders. That is three eights, which are hashed without a branch. Any other text
  * has at most 64. */
 #define USUAL 24
@@ -76,11 +83,7 @@ INLINE void eight_hashes(const struct window *window, __m512i at, uint32_t *hash
  * next multiple of eight. */
 INLINE void hashes_of(const struct window *window, uint64_t found, uint32_t count, uint32_t *hashes)
 {
-    static const uint8_t numbers[64] __attribute__((aligned(64))) = {
-        0,  1,  2,  3,  4,  5,  6,  7,  8,  9,  10, 11, 12, 13, 14, 15, 16, 17, 18, 19, 20, 21,
-        22, 23, 24, 25, 26, 27, 28, 29, 30, 31, 32, 33, 34, 35, 36, 37, 38, 39, 40, 41, 42, 43,
-        44, 45, 46, 47, 48, 49, 50, 51, 52, 53, 54, 55, 56, 57, 58, 59, 60, 61, 62, 63};
-    const __m512i list = _mm512_maskz_compress_epi8(found, _mm512_load_si512(numbers));
+    const __m512i list = _mm512_maskz_compress_epi8(found, _mm512_load_si512(byte_numbers));
     __m512i lanes = _mm512_set_epi64(0x0707070707070707, 0x0606060606060606, 0x0505050505050505, 0x0404040404040404,
                                      0x0303030303030303, 0x0202020202020202, 0x0101010101010101, 0);
     const __m512i eight = _mm512_set1_epi8(8);
@@ -91,32 +94,56 @@ INLINE void hashes_of(const struct window *window, uint64_t found, uint32_t coun
         eight_hashes(window, _mm512_permutexvar_epi8(lanes, list), hashes + k);
 }
 
-/* Adds the cuts of the words from `word` to before `end`, at most GROUP. */
-INLINE void cut_group(const struct bpe_cutting *cutting, const uint8_t *text, size_t word, size_t end, size_t done,
+/* Writes the borders that may become cuts to cutting->cuts, as bpe_cut_borders() finds them, and the numbers of the
+ * words that have some to `list`. Returns how many. */
+INLINE uint32_t borders_find(const struct bpe_cutting *cutting, size_t words, size_t done,
+                             uint8_t list[SCAN_WORDS + 64])
+{
+    const uint64_t *tall = SCAN_ROW(cutting->chunk->masks.tall), *starts = cutting->chunk->starts;
+    uint64_t some[SCAN_WORDS / 64] = {0};
+    for (size_t i = 0; i < words; i += 8) {
+        const __m512i here = _mm512_loadu_si512(tall + i), before = _mm512_loadu_si512(tall + i - 1);
+        const __m512i three = _mm512_shldi_epi64(here, before, 3);
+        const __m512i found = _mm512_andnot_si512(_mm512_loadu_si512(starts + i), _mm512_and_si512(here, three));
+        _mm512_storeu_si512(cutting->cuts + i, found);
+        some[i / 64] |= (uint64_t)_mm512_test_epi64_mask(found, found) << (i % 64);
+    }
+    cutting->cuts[words - 1] = bpe_cut_borders(cutting->chunk, words - 1, done);
+    uint32_t count = 0;
+    for (size_t i = 0; i < words; i += 64) {
+        const uint64_t here = words - i < 64 ? _bzhi_u64(some[i / 64], (uint32_t)(words - i)) : some[i / 64];
+        const __m512i numbers = _mm512_add_epi8(_mm512_load_si512(byte_numbers), _mm512_set1_epi8((char)i));
+        _mm512_storeu_si512(list + count, _mm512_maskz_compress_epi8(here, numbers));
+        count += (uint32_t)_mm_popcnt_u64(here);
+    }
+    return count;
+}
+
+/* Turns the borders of the `few` words of the list, at most GROUP, into cuts. */
+INLINE void cut_group(const struct bpe_cutting *cutting, const uint8_t *text, const uint8_t *list, uint32_t few,
                       const __m512i rows[4])
 {
     uint32_t hashes[64 * GROUP + USUAL], count = 0;
     uint8_t joined[64 * GROUP + 64];
     const uint64_t *joins = cutting->model->joins;
-    for (size_t i = word; i < end; i++) {
-        uint64_t found = bpe_cut_borders(cutting->chunk, i, done);
-        if (found) {
-            found &= ~joined_edges(rows, text + 64 * i, found);
-            const struct window window = window_at(cutting, text, i);
-            const uint32_t few = (uint32_t)_mm_popcnt_u64(found);
-            hashes_of(&window, found, few, hashes + count);
-            count += few;
-        }
+    for (uint32_t k = 0; k < few; k++) {
+        const size_t i = list[k];
+        const uint64_t found = cutting->cuts[i] & ~joined_edges(rows, text + 64 * i, cutting->cuts[i]);
+        const struct window window = window_at(cutting, text, i);
+        const uint32_t borders = (uint32_t)_mm_popcnt_u64(found);
+        hashes_of(&window, found, borders, hashes + count);
+        count += borders;
         cutting->cuts[i] = found;
     }
 #pragma GCC unroll 4
     for (uint32_t k = 0; k < count; k++)
         joined[k] = (uint8_t)(joins[hashes[k] / 64] >> (hashes[k] % 64));
     count = 0;
-    for (size_t i = word; i < end; i++) {
+    for (uint32_t k = 0; k < few; k++) {
+        const size_t i = list[k];
         const uint64_t found = cutting->cuts[i];
-        const __m512i few = _mm512_loadu_si512(joined + count);
-        const uint64_t cuts = _pdep_u64(_mm512_testn_epi8_mask(few, _mm512_set1_epi8(1)), found);
+        const __m512i bits = _mm512_loadu_si512(joined + count);
+        const uint64_t cuts = _pdep_u64(_mm512_testn_epi8_mask(bits, _mm512_set1_epi8(1)), found);
         cutting->chunk->starts[i] |= cuts;
         cutting->cuts[i] = cuts;
         count += (uint32_t)_mm_popcnt_u64(found);
@@ -129,8 +156,10 @@ void bpe_cut_vbmi(const struct bpe_cutting *cutting, const uint8_t *text, size_t
     const __m512i rows[4] = {_mm512_loadu_si512(model->edge_joins[0]), _mm512_loadu_si512(model->edge_joins[1]),
                              _mm512_loadu_si512(model->edge_joins[2]), _mm512_loadu_si512(model->edge_joins[3])};
     const size_t words = (done + 63) / 64;
-    for (size_t i = 0; i < words; i += GROUP)
-        cut_group(cutting, text, i, i + GROUP < words ? i + GROUP : words, done, rows);
+    uint8_t list[SCAN_WORDS + 64];
+    const uint32_t count = borders_find(cutting, words, done, list);
+    for (uint32_t k = 0; k < count; k += GROUP)
+        cut_group(cutting, text, list + k, count - k < GROUP ? count - k : GROUP, rows);
     cutting->cuts[words] = 0;
 }
 
