@@ -93,7 +93,8 @@ struct scan_tables {
 void scan_tables_init(struct scan_tables *tables, const struct split_rules *rules);
 
 /* Fills the masks for `count` bytes of text, 1 <= count <= SCAN_BYTES. The function may read up to `readable` bytes
- * from `text` on, readable >= count. The caller has set `wide_words`, `any`, and `any_quote` to 0. */
+ * from `text` on, readable >= count. The caller has set `wide_words`, `any`, and `any_quote` to 0. Words of the rows
+ * after the last one may become 0. */
 typedef void scan_classify_function(struct scan_masks *masks, const struct scan_tables *tables, const uint8_t *text,
                                     size_t count, size_t readable);
 scan_classify_function scan_classify_scalar;

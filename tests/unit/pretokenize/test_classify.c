@@ -20,6 +20,8 @@ static void classify(struct scan_masks *masks, int variant, const uint8_t *text,
     memset(masks->wide_words, 0, sizeof masks->wide_words);
     memset(masks->any, 0, sizeof masks->any);
     masks->any_quote = 0;
+    for (int kind = 0; kind < SCAN_KINDS; kind++)
+        SCAN_ROW(masks->kind[kind])[(count + 63) / 64] = 0;
     scan_classify_choose((enum cpu_variant)variant)(masks, &tables, text, count, readable);
 }
 
@@ -41,7 +43,7 @@ static void same_masks(const char *rules, const uint8_t *text, size_t count, siz
         memset(&got, 0x5A, sizeof got);
         classify(&got, variant, text, count, readable);
         for (int kind = 0; kind < SCAN_KINDS; kind++) {
-            same_row(rules, variant, "a class", &expected.kind[kind], &got.kind[kind], words);
+            same_row(rules, variant, "a class", &expected.kind[kind], &got.kind[kind], words + 1); /* that one is 0 */
             assert_int_equal(expected.any[kind] != 0, got.any[kind] != 0);
         }
         same_row(rules, variant, "start", &expected.start, &got.start, words);
