@@ -114,9 +114,9 @@ struct bpe_state {
     bpe_positions_function *find_positions;
     bpe_hash_function *hash;
     bpe_cut_function *cut;
-    bpe_merge_many_function *merge_many; /* NULL: pieces that no cache holds are merged at once */
-    _Alignas(64) struct scan_chunk chunk;
-    uint64_t cuts[SCAN_WORDS + 1]; /* those of chunk.starts that are cuts inside a piece */
+    bpe_merge_many_function *merge_many;  /* NULL: pieces that no cache holds are merged at once */
+    _Alignas(64) struct scan_chunk chunk; /* so that its rows begin at multiples of 64 bytes */
+    uint64_t cuts[SCAN_WORDS + 1];        /* those of chunk.starts that are cuts inside a piece */
     uint16_t positions[SCAN_BYTES + 64];
     /* Of the batch: keys (of more than 15 bytes: the low half is the hash), and where the pieces' buckets begin, in
      * bytes from `buckets`. Each 64 bytes that are stored to them are one cache line. */
