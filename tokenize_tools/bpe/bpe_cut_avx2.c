@@ -116,6 +116,7 @@ CUT_INLINE void cut_group(const struct cutter *cutter, size_t i, size_t words, u
     }
 }
 
+/* Returns whether one of the words has a bit. */
 static bool any_of(const uint64_t *words, size_t count)
 {
     uint64_t any = 0;
@@ -129,11 +130,11 @@ void bpe_cut_avx2(const struct bpe_cutting *cutting, const uint8_t *text, size_t
     uint8_t joined[64 * GROUP] __attribute__((aligned(32))) = {0};
     struct cutter cutter = {.cutting = cutting, .text = text};
     const size_t words = (done + 63) / 64;
-    uint64_t *cuts = cutting->cuts, any = 0;
+    uint64_t *cuts = cutting->cuts;
     for (size_t i = 0; i < words; i++)
-        any |= cuts[i] = bpe_cut_borders(cutting->chunk, i, done);
+        cuts[i] = bpe_cut_borders(cutting->chunk, i, done);
     cuts[words] = 0;
-    if (!any)
+    if (!any_of(cuts, words))
         return;
     edge_rows_make(cutter.rows, cutting->model->edge_joins);
     edges_make(&cutter.edges, cutting->model->edge_joins);

@@ -10,9 +10,12 @@
 
 #include "common/bytes.h"
 
-const uint8_t scan_pair_leads[SCAN_PAIRS] = {0xE4, 0xE9, 0xEA, 0xED};
-const uint8_t scan_row_bytes[SCAN_ROWS][2] = {{0xE2, 0x80}, {0xE3, 0x80}, {0xE3, 0x81},
-                                              {0xE3, 0x82}, {0xE3, 0x83}, {0xEF, 0xBC}};
+/* First bytes with which most characters are Chinese (E4, E9) or Korean, but not all characters have the same class;
+ * and the first two bytes of most other characters in Chinese and Japanese text: its punctuation and kana.
+ * scanner_classify_vbmi.c relies on the order of both tables. */
+static const uint8_t pair_leads[SCAN_PAIRS] = {0xE4, 0xE9, 0xEA, 0xED};
+static const uint8_t row_bytes[SCAN_ROWS][2] = {{0xE2, 0x80}, {0xE3, 0x80}, {0xE3, 0x81},
+                                                {0xE3, 0x82}, {0xE3, 0x83}, {0xEF, 0xBC}};
 
 /* Collects bit number `bit` of each of the 8 bytes into one byte. */
 static uint64_t gather(uint64_t bytes, uint32_t bit)
@@ -226,9 +229,9 @@ void scan_tables_init(struct scan_tables *tables, const struct split_rules *rule
         tables->leads[i] = lead_bits(tables, 0xC0 | i);
     for (uint32_t i = 0; i < SCAN_PAIRS; i++)
         for (uint32_t k = 0; k < 64; k++)
-            tables->pairs[i][k] = pair_bits(tables, scan_pair_leads[i], k);
+            tables->pairs[i][k] = pair_bits(tables, pair_leads[i], k);
     for (uint32_t i = 0; i < SCAN_ROWS; i++)
-        memcpy(tables->rows[i], row_of(tables, scan_row_bytes[i][0], scan_row_bytes[i][1]), sizeof tables->rows[i]);
+        memcpy(tables->rows[i], row_of(tables, row_bytes[i][0], row_bytes[i][1]), sizeof tables->rows[i]);
     init_ranges(tables);
 }
 

@@ -52,13 +52,8 @@ struct scan_masks {
     uint64_t any_quote;                   /* not 0 if the chunk contains an apostrophe */
 };
 
-/* First bytes with which most characters are Chinese (E4, E9) or Korean, but not all characters have the same class.
- * scanner_classify_vbmi.c relies on the order of this table and of scan_row_bytes. */
-#define SCAN_PAIRS 4
-extern const uint8_t scan_pair_leads[SCAN_PAIRS];
-/* The first two bytes of most other characters in Chinese and Japanese text: its punctuation and kana. */
-#define SCAN_ROWS 6
-extern const uint8_t scan_row_bytes[SCAN_ROWS][2];
+#define SCAN_PAIRS 4 /* rows of struct scan_tables for first bytes of Chinese and Korean characters */
+#define SCAN_ROWS 6  /* and for beginnings of most other characters of such text */
 
 /* The first byte of hiragana, katakana, and the punctuation of Chinese and Japanese text (second bytes 0x80 to 0x83).
  */
@@ -79,8 +74,9 @@ struct scan_tables {
     uint8_t blocks[CLASS_BLOCKS][64]; /* indexed like class_blocks of classes.h */
     /* For scanner_classify_vbmi.c, of scripts that are written without spaces: */
     uint8_t pairs[SCAN_PAIRS][64]; /* by second byte & 63: 128 | classes if all characters with the first byte
-                                      scan_pair_leads[] and this second byte agree; otherwise 0 */
-    uint8_t rows[SCAN_ROWS][64];   /* by third byte & 63: classes of the characters that begin with scan_row_bytes[] */
+                                      E4, E9, EA, or ED and this second byte agree; otherwise 0 */
+    uint8_t rows[SCAN_ROWS][64];   /* by third byte & 63: classes of the characters that begin with E2 80, E3 80
+                                      to E3 83, or EF BC */
     /* For scanner_classify_avx2.c: */
     uint8_t ascii_kinds, wide_kinds;    /* the classes that characters of one byte, and of more, have */
     uint8_t ascii_rows[SCAN_KINDS][16]; /* by class and the lower half of a byte: bit r is set if byte 16 * r + that

@@ -53,8 +53,8 @@ static inline uint64_t look_up(const struct scan_tables *tables, const struct bl
     return same;
 }
 
-/* By first byte & 63: which group of look_up_common() has the character. They are the first bytes of scan_pair_leads
- * and scan_row_bytes. */
+/* By first byte & 63: which group of look_up_common() has the character. They are the first bytes of pair_leads and
+ * row_bytes in scanner_classify.c. */
 enum { CHINESE = 1, KOREAN = 2, KANA = 4, MARKS = 8 };
 static const uint8_t common_groups[64] = {[0x22] = MARKS,  [0x23] = KANA,   [0x24] = CHINESE, [0x29] = CHINESE,
                                           [0x2A] = KOREAN, [0x2D] = KOREAN, [0x2F] = MARKS};
