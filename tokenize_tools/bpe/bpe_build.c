@@ -554,8 +554,6 @@ static enum tokmap_status merge_order(struct merging *merging, uint32_t count)
     return status;
 }
 
-static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error);
-
 /* Merges all tokens whose split is not known. splits: NULL if no split is known. ranking: NULL if the table has the
  * ranks of the list. */
 static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe_source *source,
@@ -576,8 +574,8 @@ static enum tokmap_status merge_tokens(struct bpe_model *model, const struct bpe
         status = error_set_memory(error, "a vocabulary", model->vocabulary);
     if (!status)
         status = merge_order(merging, count);
-    if (!status)
-        status = keep_unreached(model, merging->order, error);
+    if (!status && !bpe_unreached_new(model, merging->order, model->unreached_count))
+        status = error_set_memory(error, "a vocabulary", model->unreached_count);
     if (merging)
         free(merging->order);
     free(merging);
@@ -763,18 +761,6 @@ static enum tokmap_status find_pairs(struct bpe_model *model, const struct bpe_s
     return bpe_pairs_new(model, 2 * (uint64_t)model->vocabulary)
                ? merge_tokens(model, source, NULL, NULL, NULL, error)
                : error_set_memory(error, "a vocabulary", model->vocabulary);
-}
-
-/* Fills the table of unreached tokens with the first unreached_count ids. */
-static enum tokmap_status keep_unreached(struct bpe_model *model, const uint32_t *ids, struct tokmap_error *error)
-{
-    if (!model->unreached_count)
-        return TOKMAP_OK;
-    if (!text_places_new(&model->unreached, 2 * (uint64_t)model->unreached_count))
-        return error_set_memory(error, "a vocabulary", model->unreached_count);
-    for (uint32_t i = 0; i < model->unreached_count; i++)
-        (void)text_places_add(&model->unreached, model->bytes, model->offsets, ids[i]);
-    return TOKMAP_OK;
 }
 
 enum tokmap_status bpe_model_build(struct bpe_model **out, const struct bpe_source *source, struct tokmap_error *error)

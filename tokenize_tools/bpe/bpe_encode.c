@@ -262,7 +262,8 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     }
     if (!state->merge_many || (windows && !windows_wait(state, count, windows)) ||
         (count > 15 && bpe_long_find(state, key.low, text + from, count, &ids)) ||
-        bpe_unreached(state->model, text + from, count) != BPE_NONE)
+        ((count > 15 || bpe_may_be_unreached(state->model, key)) &&
+         bpe_unreached(state->model, text + from, count) != BPE_NONE))
         return bpe_miss(state, text, from, to, into);
     if (value)
         __builtin_prefetch(bpe_long_at(state, bpe_long_tag(bpe_short_hash(state->seed, key)), 1));

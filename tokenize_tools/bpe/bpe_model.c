@@ -285,6 +285,22 @@ bool bpe_pairs_new_list(struct bpe_model *model, uint64_t slots, const struct bp
 
 _Static_assert(NO_TEXT == BPE_NONE, "a text that is not there has no id");
 
+bool bpe_unreached_new(struct bpe_model *model, const uint32_t *ids, uint32_t count)
+{
+    if (count && !text_places_new(&model->unreached, 2 * (uint64_t)count))
+        return false;
+    for (uint32_t i = 0; i < count; i++) {
+        const uint32_t bytes = bpe_token_bytes(model, ids[i]);
+        (void)text_places_add(&model->unreached, model->bytes, model->offsets, ids[i]);
+        if (bytes <= 15) {
+            const uint32_t bit = bpe_unreached_bit(bpe_key_of(model->bytes + model->offsets[ids[i]], bytes));
+            model->unreached_filter[bit / 64] |= (uint64_t)1 << (bit % 64);
+        }
+    }
+    model->unreached_count = count;
+    return true;
+}
+
 uint32_t bpe_unreached(const struct bpe_model *model, const uint8_t *bytes, size_t count)
 {
     return !model->unreached_count ? BPE_NONE

@@ -45,6 +45,8 @@ struct bpe_entry {
     uint64_t value[2];
 };
 
+#define BPE_UNREACHED_BITS 8192
+
 struct bpe_model;
 struct bpe_scratch;
 
@@ -82,6 +84,7 @@ struct bpe_model {
      * token; few or none. */
     struct text_places unreached;
     uint32_t unreached_count;
+    uint64_t unreached_filter[BPE_UNREACHED_BITS / 64]; /* by bpe_unreached_bit() of those of at most 15 bytes */
 
     /* Which pairs of characters of three bytes are side by side in some token: a filter of 2^BPE_JOIN_BITS bits by
      * the hash of their six bytes; and, for tokens that hold only a part of one of the two characters, a bit for the
@@ -103,6 +106,9 @@ void bpe_model_free(struct bpe_model *model);
 /* Frees what a model holds, but not the struct itself, which may be part of a larger one. All its pointers become
  * NULL. */
 void bpe_model_clear(struct bpe_model *model);
+
+/* Makes the table of `count` tokens that merging does not reach. Returns false if memory ran out. */
+bool bpe_unreached_new(struct bpe_model *model, const uint32_t *ids, uint32_t count);
 
 /* Returns the id that `count` bytes are as a whole although merging does not give it, or BPE_NONE. */
 uint32_t bpe_unreached(const struct bpe_model *model, const uint8_t *bytes, size_t count);
@@ -134,6 +140,19 @@ static inline struct bpe_key bpe_key_in(const uint8_t *bytes, uint32_t count)
         key.low &= ((uint64_t)1 << 8 * count) - 1;
     key.high |= (uint64_t)count << 56;
     return key;
+}
+
+static inline uint32_t bpe_unreached_bit(struct bpe_key key)
+{
+    return (uint32_t)((key.low ^ key.high) * 0x9E3779B97F4A7C15u >> 32) % BPE_UNREACHED_BITS;
+}
+
+/* Returns false if bpe_unreached() would return BPE_NONE for a piece of at most 15 bytes. May return true although it
+ * would. Reads a filter that stays in the nearest cache, not the table. */
+static inline bool bpe_may_be_unreached(const struct bpe_model *model, struct bpe_key key)
+{
+    const uint32_t bit = bpe_unreached_bit(key);
+    return model->unreached_filter[bit / 64] >> (bit % 64) & 1;
 }
 
 /* How many ids fit a cache value. */

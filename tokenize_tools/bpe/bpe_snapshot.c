@@ -172,11 +172,8 @@ static void unreached_get(struct bpe_model *model, struct snapshot_reader *reade
     const uint32_t *ids = snapshot_get_array(reader, count, sizeof *ids);
     for (uint32_t i = 0; !reader->failed && i < count; i++)
         (void)snapshot_require(reader, ids[i] < model->vocabulary);
-    if (reader->failed || !count || !snapshot_require(reader, text_places_new(&model->unreached, 2 * (uint64_t)count)))
-        return;
-    for (uint32_t i = 0; i < count; i++)
-        (void)text_places_add(&model->unreached, model->bytes, model->offsets, ids[i]);
-    model->unreached_count = count;
+    if (!reader->failed)
+        (void)snapshot_require(reader, bpe_unreached_new(model, ids, count));
 }
 
 /* Checks the tables, all of which are there. */
