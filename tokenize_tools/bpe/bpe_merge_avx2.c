@@ -49,7 +49,7 @@ LANE_INLINE bool choose(const struct bpe_model *model, struct lane *lane, uint32
     const uint32_t at = (least & 63) + 1;
     const uint32_t gone = lane_after(lane->alive, at);
     lane_merge(model, lane, at, gone, bpe_result(model, least >> LANE_PLACE));
-    lane_forget(lane);
+    lane_forget(lane, gone);
     return true;
 }
 

@@ -56,14 +56,16 @@ struct lane {
     uint64_t left, right;                   /* the pairs around the last merge, */
     const uint64_t *left_line, *right_line; /* and the lines of the table that were prefetched for them */
     uint64_t alive;
-    /* Places + 1 of the part that merged, of its left neighbor (0: the left end), and of the part that went. */
-    uint32_t at, before, gone;
+    /* Places + 1 of the part that merged, and of its left neighbor (0: the left end). */
+    uint32_t at, before;
     struct bpe_piece *piece;
 };
 
 LANE_INLINE const uint64_t *lane_line(const struct bpe_model *model, uint64_t pair)
 {
-    const uint64_t *line = model->pairs + bpe_pair_place(bpe_pair_hash(model, pair));
+    /* The slot bpe_pair_place(bpe_pair_hash(model, pair)), with one shift less. */
+    const uint64_t line_number = pair * model->pair_factor >> (67 - model->pair_bits);
+    const uint64_t *line = model->pairs + line_number * BPE_PAIRS_LINE;
     _mm_prefetch((const char *)line, _MM_HINT_T0);
     return line;
 }
@@ -84,7 +86,6 @@ LANE_INLINE void lane_merge(const struct bpe_model *model, struct lane *lane, ui
     lane->ids[at] = id;
     lane->alive = alive;
     lane->at = at;
-    lane->gone = gone;
     lane->before = before;
     lane->left = bpe_pair_key(lane->ids[before], id);
     lane->right = bpe_pair_key(id, lane->ids[after]);
@@ -92,13 +93,13 @@ LANE_INLINE void lane_merge(const struct bpe_model *model, struct lane *lane, ui
     lane->right_line = lane_line(model, lane->right);
 }
 
-/* Takes out the keys of the pairs that the last merge changes. Stored alone, and loaded together with others, a key
- * makes the load wait until the store has left the core. So a turn never loads what it has just stored: in the lane's
- * next turn the registers are loaded without these keys, and the two new keys take part in the minimum as numbers. They
- * are stored for the turn after that. */
-LANE_INLINE void lane_forget(struct lane *lane)
+/* Takes out the keys of the pairs that the last merge changes. gone: place + 1 of the part that went. Stored alone, and
+ * loaded together with others, a key makes the load wait until the store has left the core. So a turn never loads what
+ * it has just stored: in the lane's next turn the registers are loaded without these keys, and the two new keys take
+ * part in the minimum as numbers. They are stored for the turn after that. */
+LANE_INLINE void lane_forget(struct lane *lane, uint32_t gone)
 {
-    lane->keys[lane->gone - 1] = lane->keys[(lane->before - 1) & 63] = lane->keys[lane->at - 1] = UINT32_MAX;
+    lane->keys[gone - 1] = lane->keys[(lane->before - 1) & 63] = lane->keys[lane->at - 1] = UINT32_MAX;
 }
 
 /* Makes each byte of a piece a part, and a lane's first keys from the table of byte pairs. Returns the lowest. One byte

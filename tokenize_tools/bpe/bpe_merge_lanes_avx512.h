@@ -43,7 +43,7 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, u
             return false;
     }
     lane_merge(model, lane, at, gone, bpe_result(model, rank));
-    lane_forget(lane);
+    lane_forget(lane, gone);
     return true;
 }
 
