@@ -33,8 +33,9 @@
  *   - The piece is in no cache. It is merged and added. With AVX2 it becomes pending instead, and room for its ids
  *     is left in the output. When enough are pending they are merged together (bpe_merge_lanes.h), and the output
  *     after them moves up to close the gaps.
- *   - The text has few pieces that any cache holds, such as random words. Then a piece is added to the caches when it
- *     comes up for the second time (keeps()), because adding costs more than merging.
+ *   - The text is strange: it has few pieces that any cache holds, such as random words. Then a piece is added to the
+ *     caches when it comes up for the second time (keeps()), because adding costs more than merging. Most lines of
+ *     the first cache come from memory then, and are prefetched twice (BPE_AGAIN).
  *   - The piece is a token that merging does not reach (bpe_unreached). It is never in a cache, because a part of a
  *     cut piece with the same bytes has other ids.
  *
@@ -56,7 +57,6 @@
 #include "common/error.h"
 #include "platform/os.h"
 
-#define STRANGE 160        /* of 256 pieces; natural text is far below it, even at its start */
 #define BESIDE_COUNTED 256 /* older counts of beside_found and beside_new weigh half as much after as many pieces */
 
 #define CACHES_BYTES (((uint64_t)BPE_COPIES + BPE_BATCH) * sizeof(struct bpe_bucket))
@@ -223,7 +223,7 @@ size_t bpe_miss(struct bpe_state *state, const uint8_t *text, size_t from, size_
  * bpe_merge_long() is made for. windows: of the piece. */
 static bool windows_wait(const struct bpe_state *state, uint32_t count, uint32_t windows)
 {
-    return state->strange >= STRANGE / 4 && state->model->merge == bpe_merge && count <= BPE_LONG_MOST &&
+    return state->strange >= BPE_STRANGE / 4 && state->model->merge == bpe_merge && count <= BPE_LONG_MOST &&
            windows <= BPE_PENDING_WINDOWS - state->windows_count;
 }
 
@@ -246,7 +246,7 @@ size_t bpe_miss_batch(struct bpe_state *state, const uint8_t *text, const uint16
     const struct bpe_key key = state->keys[i];
     const uint32_t bucket = state->batch_places[i] >> BPE_BUCKET_SHIFT;
     const uint32_t from = positions[i], to = positions[i + 1], count = to - from;
-    const bool short_one = count <= 15, strange = state->strange >= STRANGE;
+    const bool short_one = count <= 15, strange = state->strange >= BPE_STRANGE;
     const uint64_t *value = short_one ? bpe_entry_at_home(state, bucket, key) : NULL;
     bool beside = short_one && !value && bpe_entry_may_be_beside(state, bucket);
     if (beside && !strange && state->beside_new <= state->beside_found) {
@@ -359,7 +359,7 @@ static bool recall_beside(struct bpe_state *state, struct bpe_pending *pending)
  * tag of its hash. */
 static bool keeps(struct bpe_state *state, const struct bpe_pending *pending)
 {
-    if (state->strange < STRANGE || pending->has_entry)
+    if (state->strange < BPE_STRANGE || pending->has_entry)
         return true;
     const uint64_t hash = pending->piece.count <= 15 ? bpe_short_hash(state->seed, pending->key) : pending->key.low;
     uint16_t *door = &state->doors[hash & ((1u << BPE_DOOR_BITS) - 1)];
@@ -490,7 +490,7 @@ static void merge_pending(struct bpe_state *state, struct output *out)
     if (count)
         state->merge_many(state->model, state->to_merge, count,
                           windows ? BPE_SIZES - 1 : bpe_size_class(pieces[0]->count));
-    if (state->strange < STRANGE)
+    if (state->strange < BPE_STRANGE)
         prefetch_lines(state, pieces, count - windows);
     for (uint32_t i = 0; i < count - windows; i++) {
         const struct bpe_pending *pending = (const struct bpe_pending *)(const void *)pieces[i];

@@ -80,10 +80,11 @@ static __attribute__((noinline)) uint32_t not_inline(struct bpe_state *state, co
 #define PLACE sizeof(uint32_t)
 _Static_assert(sizeof(struct bpe_key) == 4 * PLACE, "look_up() finds keys by the offsets of places");
 
-/* Step 4. */
+/* Step 4. again: buckets are prefetched once more, BPE_AGAIN pieces ahead. After the last piece come places of earlier
+ * batches, which do no harm. */
 static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *state, const uint8_t *text,
                                                             const uint16_t *positions, uint32_t count, void *tokens,
-                                                            bool wide)
+                                                            bool wide, bool again)
 {
     const __m128i plain = wide ? _mm_set_epi32(-1, -1, -1, 0x0FFFFFFF) : _mm_set_epi16(0, -1, -1, -1, -1, -1, -1, -1);
     const uint8_t *const buckets = (const uint8_t *)state->buckets;
@@ -95,6 +96,9 @@ static inline __attribute__((always_inline)) size_t look_up(struct bpe_state *st
     for (size_t at = 0; at < PLACE * count; at += PLACE) {
         const struct bpe_bucket *bucket =
             (const struct bpe_bucket *)(const void *)(buckets + *(const uint32_t *)(const void *)(places + at));
+        if (again)
+            _mm_prefetch((const char *)(buckets + *(const uint32_t *)(const void *)(places + at + BPE_AGAIN * PLACE)),
+                         _MM_HINT_T0);
         const __m256i key =
             _mm256_broadcastsi128_si256(_mm_loadu_si128((const __m128i *)(const void *)(keys + 4 * at)));
         const __m256d halves = _mm256_castsi256_pd(
@@ -133,8 +137,11 @@ static inline size_t pieces(struct bpe_state *state, const uint8_t *text, const 
     make_keys(state, text, positions, count);
     if (state->batch_long_count)
         copy_longs(state, text, positions, state->model->wide);
-    return state->model->wide ? look_up(state, text, positions, count, tokens, true)
-                              : look_up(state, text, positions, count, tokens, false);
+    if (__builtin_expect(state->strange >= BPE_STRANGE, 0))
+        return state->model->wide ? look_up(state, text, positions, count, tokens, true, true)
+                                  : look_up(state, text, positions, count, tokens, false, true);
+    return state->model->wide ? look_up(state, text, positions, count, tokens, true, false)
+                              : look_up(state, text, positions, count, tokens, false, false);
 }
 
 #endif

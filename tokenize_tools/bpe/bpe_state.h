@@ -59,6 +59,10 @@ struct bpe_counts {
  * take 12 KiB, which a first-level cache of 32 KiB keeps: with 256 pieces a Zen 3 processor is a fifth slower. With 64
  * the last lines have not arrived when their turn comes. */
 #define BPE_BATCH 128
+#define BPE_STRANGE 160 /* of 256 pieces in no cache; natural text is far below it, even at its start */
+/* In strange text, lines are prefetched again so many pieces before their turn. A Zen 4 processor forgets prefetches
+ * while as many as it can track are on their way, so few lines of a batch arrive if most come from memory. */
+#define BPE_AGAIN 16
 #define BPE_SLACK 32            /* tokens that a bpe_pieces_function may write after its result */
 #define BPE_PENDING 64          /* pending pieces are merged when there are as many; one batch may add BPE_BATCH more */
 #define BPE_PENDING_HEADS 64    /* lists of pending pieces, by hash */
@@ -121,7 +125,7 @@ struct bpe_state {
     /* Of the batch: keys (of more than 15 bytes: the low half is the hash), and where the pieces' buckets begin, in
      * bytes from `buckets`. Each 64 bytes that are stored to them are one cache line. */
     _Alignas(64) struct bpe_key keys[BPE_BATCH];
-    _Alignas(64) uint32_t batch_places[BPE_BATCH];
+    _Alignas(64) uint32_t batch_places[BPE_BATCH + BPE_AGAIN];
     uint8_t batch_longs[BPE_BATCH]; /* the numbers of its pieces of more than 15 bytes */
     uint32_t batch_long_count;
     struct bpe_pending pending[BPE_PENDING + BPE_BATCH];
