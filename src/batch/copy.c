@@ -54,7 +54,19 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
     return top;
 }
 
-static const struct copy_kernels scalar = {"scalar", copy16, copy32, widen16, largest16, largest32};
+static const struct copy_kernels scalar = {.name = "scalar",
+                                           .copy16 = copy16,
+                                           .copy32 = copy32,
+                                           .widen16 = widen16,
+                                           .largest16 = largest16,
+                                           .largest32 = largest32};
+
+void copy_finish(void)
+{
+#if defined(__x86_64__)
+    __builtin_ia32_sfence();
+#endif
+}
 
 #if defined(__x86_64__)
 extern const struct copy_kernels copy_avx2, copy_avx512;

@@ -13,6 +13,8 @@
 
 extern const struct copy_kernels copy_avx512;
 
+#define LINES_NONE UINT64_MAX
+
 /* The body of every kernel. bits is 16 or 32, and a vector has LANES of them. STORE stores a vector and PART the
  * first bytes of one; both do nothing in kernels that do not copy. Each turn handles two vectors with maxima of their
  * own, so that they do not wait for each other. Afterwards, top0 has the largest value of each lane. */
@@ -136,5 +138,85 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
     return _mm512_reduce_max_epu32(_mm512_max_epu32(top0, top1));
 }
 
-const struct copy_kernels copy_avx512 = {"avx512", copy16, copy32, widen16, largest16, largest32};
+/* ---- past the caches ---- */
+
+/* The tokens of `width` bytes before the first whole line; LINES_NONE if no token begins at one. */
+static uint64_t before_lines(const void *into, uint32_t width)
+{
+    const uint64_t bytes = -(uintptr_t)into % 64;
+    return bytes % width ? LINES_NONE : bytes / width;
+}
+
+static uint32_t larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
+/* The body of stream16() and stream32(). The tokens before and after the whole lines are copied as copy() does. */
+#define STREAM(bits, LANES, copy, top_of)                                                                              \
+    const uint64_t head = before_lines(into, bits / 8);                                                                \
+    if (head > count || count - head < LANES)                                                                          \
+        return copy(into, from, count);                                                                                \
+    const char *at = (const char *)from + head * (bits / 8);                                                           \
+    char *to = (char *)into + head * (bits / 8);                                                                       \
+    __m512i top0 = _mm512_setzero_si512(), top1 = top0;                                                                \
+    uint64_t left = count - head;                                                                                      \
+    for (; left >= 2 * LANES; left -= 2 * LANES, at += 128, to += 128) {                                               \
+        const __m512i v0 = _mm512_loadu_si512(at), v1 = _mm512_loadu_si512(at + 64);                                   \
+        _mm512_stream_si512((void *)to, v0);                                                                           \
+        _mm512_stream_si512((void *)(to + 64), v1);                                                                    \
+        top0 = _mm512_max_epu##bits(top0, v0);                                                                         \
+        top1 = _mm512_max_epu##bits(top1, v1);                                                                         \
+    }                                                                                                                  \
+    if (left >= LANES) {                                                                                               \
+        const __m512i v = _mm512_loadu_si512(at);                                                                      \
+        _mm512_stream_si512((void *)to, v);                                                                            \
+        top0 = _mm512_max_epu##bits(top0, v);                                                                          \
+        left -= LANES;                                                                                                 \
+        at += 64;                                                                                                      \
+        to += 64;                                                                                                      \
+    }                                                                                                                  \
+    const uint32_t ends = larger(copy(into, from, head), copy(to, at, left));                                          \
+    return larger(ends, top_of(_mm512_max_epu##bits(top0, top1)))
+
+static uint32_t stream16(void *into, const void *from, uint64_t count)
+{
+    STREAM(16, 32, copy16, top_of_16);
+}
+
+static uint32_t stream32(void *into, const void *from, uint64_t count)
+{
+    STREAM(32, 16, copy32, _mm512_reduce_max_epu32);
+}
+
+static uint32_t stream_widen16(void *into, const void *from, uint64_t count)
+{
+    const uint64_t head = before_lines(into, 4);
+    if (head > count || count - head < 32)
+        return widen16(into, from, count);
+    const char *at = (const char *)from + 2 * head;
+    char *to = (char *)into + 4 * head;
+    __m512i top0 = _mm512_setzero_si512(), top1 = top0;
+    uint64_t left = count - head;
+    for (; left >= 32; left -= 32, at += 64, to += 128) {
+        const __m512i v0 = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)at));
+        const __m512i v1 = _mm512_cvtepu16_epi32(_mm256_loadu_si256((const void *)(at + 32)));
+        _mm512_stream_si512((void *)to, v0);
+        _mm512_stream_si512((void *)(to + 64), v1);
+        top0 = _mm512_max_epu32(top0, v0);
+        top1 = _mm512_max_epu32(top1, v1);
+    }
+    const uint32_t ends = larger(widen16(into, from, head), widen16(to, at, left));
+    return larger(ends, _mm512_reduce_max_epu32(_mm512_max_epu32(top0, top1)));
+}
+
+const struct copy_kernels copy_avx512 = {.name = "avx512",
+                                         .copy16 = copy16,
+                                         .copy32 = copy32,
+                                         .widen16 = widen16,
+                                         .stream16 = stream16,
+                                         .stream32 = stream32,
+                                         .stream_widen16 = stream_widen16,
+                                         .largest16 = largest16,
+                                         .largest32 = largest32};
 #endif

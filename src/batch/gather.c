@@ -56,7 +56,9 @@
 
 #define PREFETCH_AT_MOST ((uint64_t)32 << 10) /* bytes of a piece */
 #define LINE 64
-#define CONVERT_BYTES 16384 /* of a file that are read at once to be converted */
+#define ASIDE_BYTES ((size_t)32 << 10) /* stays in the second-level cache */
+#define STREAM_LEAST 512               /* bytes of a row that are stored past the caches */
+#define CONVERT_BYTES 16384            /* of a file that are read at once to be converted */
 
 struct gather {
     struct residency_source *source;
@@ -67,6 +69,7 @@ struct gather {
     uint32_t width, width_shift; /* of tokens in the dataset */
     uint32_t row_shift;          /* a token in a row has 1 << row_shift bytes */
     uint32_t pad_id;
+    bool passed_on; /* options.passed_on, and the kernels can do that */
     bool synthetic; /* tokens are computed: there are no shards, files, or pages */
     uint64_t bytes;
 };
@@ -88,6 +91,7 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     gather->source = source;
     gather->views = &source->views;
     gather->kernels = options->kernels ? options->kernels : copy_variant(0);
+    gather->passed_on = options->passed_on && gather->kernels->stream16;
     gather->width = info.width;
     gather->width_shift = source->views.width_shift;
     gather->row_shift = options->row_width ? options->row_width / 2 : gather->width_shift;
@@ -95,7 +99,10 @@ enum tokmap_status gather_open(struct gather **made, struct residency_source *so
     assert(gather->row_shift >= gather->width_shift && (gather->row_shift == 2 || gather->pad_id <= UINT16_MAX));
     gather->vocabulary = unchecked ? UINT64_MAX : info.vocabulary;
     gather->synthetic = dataset_is_synthetic(source->views.dataset);
-    enum tokmap_status status = uncounted_open(&gather->uncounted, source, error);
+    uint8_t **aside = &source->turn->aside;
+    enum tokmap_status status = gather->passed_on && !*aside && !(*aside = malloc(ASIDE_BYTES))
+                                    ? error_set_memory(error, "a loader", ASIDE_BYTES)
+                                    : uncounted_open(&gather->uncounted, source, error);
     if (status) {
         free(gather);
         return status;
@@ -288,7 +295,11 @@ static void copy_tokens(const struct gather *gather, const uint8_t *from, uint64
 {
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t found = 0;
-    if (is_widened(gather))
+    if (gather->passed_on && count << gather->row_shift >= STREAM_LEAST)
+        found = (is_widened(gather)   ? kernels->stream_widen16
+                 : gather->width == 4 ? kernels->stream32
+                                      : kernels->stream16)(into, from, count);
+    else if (is_widened(gather))
         found = kernels->widen16(into, from, count);
     else if (gather->vocabulary == UINT64_MAX)
         memcpy(into, from, (size_t)(count << gather->width_shift));
@@ -359,12 +370,16 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
         if (status)
             return status;
     } else {
-        uint8_t *to = read_to(gather, into, stretch->count);
+        /* The kernel does not store past the caches, so the file is read into a small buffer first. */
+        const bool aside = gather->passed_on && stretch->count << gather->width_shift <= ASIDE_BYTES;
+        uint8_t *to = aside ? gather->source->turn->aside : read_to(gather, into, stretch->count);
         status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)
                                           : read_stretch(gather, stretch, to, cold, error);
         if (status)
             return status;
-        if (widen)
+        if (aside)
+            copy_tokens(gather, to, stretch->count, into, &largest);
+        else if (widen)
             largest = kernels->widen16(into, to, stretch->count);
         else if (checked)
             largest = wide ? kernels->largest32(into, stretch->count) : kernels->largest16(into, stretch->count);

@@ -123,6 +123,7 @@ void residency_close(struct residency *residency)
         page_check_close(&residency->sources[i].check);
         shard_views_free(&residency->sources[i].views);
     }
+    free(residency->turn.aside);
     free(residency->turn.span);
     sealed_rows_free(residency->turn.sealed);
     free(residency->sources);

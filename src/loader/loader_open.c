@@ -240,6 +240,7 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .unchecked = loader->options.unchecked,
         .row_width = loader->needs.width,
         .pad_id = loader->pad_id,
+        .passed_on = loader->options.threads && !loader->options.trace, /* a trace hashes the rows in the producer */
     };
     for (uint64_t i = 0; i < loader->sources && !status; i++)
         status = gather_open(&loader->gathers[i], &loader->residency->sources[i], &how, error);

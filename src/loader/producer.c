@@ -9,6 +9,7 @@
 #include <assert.h>
 
 #include "batch/boundaries.h"
+#include "batch/copy.h"
 #include "common/error.h"
 #include "run/run.h"
 
@@ -154,6 +155,7 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
         if (status)
             return status;
     }
+    copy_finish(); /* before the slot is copied to a device or published */
     return producer_fill_cu(loader, slot, error);
 }
 

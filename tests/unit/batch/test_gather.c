@@ -64,6 +64,51 @@ static void copying_finds_the_largest_anywhere(void **unused)
         }
 }
 
+/* Streams `count` tokens to a place with any alignment, from memory that ends with them. */
+static void check_stream(const struct copy_kernels *kernels, int kind, uint8_t *area, size_t area_bytes, unsigned skew,
+                         const struct guarded *from, uint64_t most, uint64_t count)
+{
+    const unsigned width = kind == 32 ? 4 : 2, made = kind == 16 ? 2 : 4;
+    const uint8_t *tokens = (const uint8_t *)from->at + (most - count) * width;
+    uint8_t *into = area + 64 + skew;
+    uint32_t largest = 0;
+    memset(area, 0x5a, area_bytes);
+    const uint32_t found = (kind == 16   ? kernels->stream16
+                            : kind == 32 ? kernels->stream32
+                                         : kernels->stream_widen16)(into, tokens, count);
+    copy_finish();
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t id = width == 2 ? load16(tokens + i * 2) : load32(tokens + i * 4);
+        largest = id > largest ? id : largest;
+        assert_int_equal(made == 2 ? load16(into + i * 2) : load32(into + i * 4), id);
+    }
+    assert_int_equal(found, largest);
+    for (uint8_t *at = area; at < into; at++)
+        assert_int_equal(*at, 0x5a);
+    for (uint8_t *at = into + count * made; at < area + area_bytes; at++)
+        assert_int_equal(*at, 0x5a);
+}
+
+static void streaming_copies_and_finds_the_largest(void **unused)
+{
+    enum { MOST = 200, AREA = 64 + 64 + 4 * MOST + 64 };
+    (void)unused;
+    static uint8_t area[AREA] __attribute__((aligned(64)));
+    const struct copy_kernels *kernels;
+    const int kinds[] = {16, 32, 1632};
+    for (unsigned variant = 0; (kernels = copy_variant(variant)) && kernels->stream16; variant++)
+        for (unsigned k = 0; k < 3; k++) {
+            const unsigned width = kinds[k] == 32 ? 4 : 2;
+            struct guarded from = guarded_new((size_t)MOST * width);
+            for (uint64_t i = 0; i < (uint64_t)MOST * width; i++)
+                from.at[i] = (uint8_t)(i * 2654435761u >> 13);
+            for (unsigned skew = 0; skew < 64; skew++)
+                for (uint64_t count = 0; count <= MOST; count += count < 70 ? 1 : 13)
+                    check_stream(kernels, kinds[k], area, sizeof area, skew, &from, MOST, count);
+            guarded_free(from);
+        }
+}
+
 /* ---- windows ---- */
 
 /* A residency of one source with its gather. */
@@ -110,10 +155,12 @@ static struct reader open_with(const char *name, enum tokmap_reading reading, ui
     return reader;
 }
 
+static bool passed_on; /* the rows of readers that are opened next are for another thread */
+
 static struct reader open_reader(const char *name, enum tokmap_reading reading, uint64_t row_tokens)
 {
     const struct residency_options residency = {.drop_behind = false};
-    const struct gather_options gather = {.unchecked = false};
+    const struct gather_options gather = {.passed_on = passed_on};
     return open_with(name, reading, row_tokens, &residency, &gather);
 }
 
@@ -168,12 +215,15 @@ static void every_window_has_the_tokens_of_the_dataset(void **unused)
         struct made made;
         made_new(&made, folder, width == 2 ? "narrow" : "wide", width, width == 2 ? 50257 : 1u << 20, sizes, 7);
         for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++)
-            for (int warm = 0; warm < 2; warm++) {
+            for (int turn = 0; turn < 4; turn++) {
+                const bool warm = turn % 2;
+                passed_on = turn / 2;
                 check_windows(&made, 33, 1, (enum tokmap_reading)reading, warm);
                 check_windows(&made, 2049, 11, (enum tokmap_reading)reading, warm);
                 for (uint64_t row = 1; row < 70; row++)
                     check_windows(&made, row, 97, (enum tokmap_reading)reading, warm);
                 check_windows(&made, made.tokens, 501, (enum tokmap_reading)reading, warm);
+                passed_on = false;
             }
         made_free(&made);
     }
@@ -198,6 +248,27 @@ static void resize(const char *path, uint64_t bytes)
     os_sleep_ns(100000); /* batches that begin within 50 microseconds share a look at the sizes of files */
 }
 
+/* The token at 1234 of the second shard is 20000. */
+static void name_the_id(const struct made *made, enum tokmap_reading reading)
+{
+    struct reader reader = open_reader(made->name, reading, 1500);
+    struct tokmap_error error = {.status = TOKMAP_OK};
+    char *row = malloc((size_t)1500 * made->width);
+    set_warm(&reader, true);
+    for (int turn = 0; turn < 3; turn++) { /* with pread first, then from the mapping */
+        bool cold = false;
+        begin(&reader, 1);
+        assert_int_equal(gather_window(&reader, 4999, row, &cold, &error), TOKMAP_ERROR_TOKEN);
+        assert_int_equal(error.status, TOKMAP_ERROR_TOKEN);
+        assert_string_equal(error.path, made->bin[1]);
+        assert_int_equal(error.offset, 1234 * made->width);
+        assert_non_null(strstr(error.message, "20000"));
+        assert_int_equal(gather_window(&reader, 3, row, &cold, &error), TOKMAP_OK);
+    }
+    free(row);
+    close_reader(&reader);
+}
+
 static void an_id_outside_the_vocabulary_is_named(void **unused)
 {
     (void)unused;
@@ -210,22 +281,11 @@ static void an_id_outside_the_vocabulary_is_named(void **unused)
             uint32_t bad = 20000;
             made_drop_pages(&made, 1);
             overwrite(made.bin[1], (uint64_t)1234 * width, &bad, width);
-            struct reader reader = open_reader(made.name, (enum tokmap_reading)reading, 1500);
-            set_warm(&reader, true);
-            struct tokmap_error error = {.status = TOKMAP_OK};
-            char *row = malloc((size_t)1500 * width);
-            for (int turn = 0; turn < 3; turn++) { /* with pread first, then from the mapping */
-                bool cold = false;
-                begin(&reader, 1);
-                assert_int_equal(gather_window(&reader, 4999, row, &cold, &error), TOKMAP_ERROR_TOKEN);
-                assert_int_equal(error.status, TOKMAP_ERROR_TOKEN);
-                assert_string_equal(error.path, made.bin[1]);
-                assert_int_equal(error.offset, 1234 * width);
-                assert_non_null(strstr(error.message, "20000"));
-                assert_int_equal(gather_window(&reader, 3, row, &cold, &error), TOKMAP_OK);
+            for (int on = 0; on < 2; on++) {
+                passed_on = on;
+                name_the_id(&made, (enum tokmap_reading)reading);
             }
-            free(row);
-            close_reader(&reader);
+            passed_on = false;
             made_free(&made);
         }
 }
@@ -406,15 +466,18 @@ static void an_id_that_is_gone_at_the_second_look_is_a_status(void **unused)
 {
     (void)unused;
     const uint64_t sizes[] = {3000};
-    const struct copy_kernels kernels = {"meet", copy_and_meet, NULL, NULL, largest_and_meet, NULL};
+    const struct copy_kernels kernels = {
+        .name = "meet", .copy16 = copy_and_meet, .stream16 = copy_and_meet, .largest16 = largest_and_meet};
     const struct residency_options residency = {.drop_behind = false};
-    const struct gather_options gather = {.kernels = &kernels};
     struct made made;
     made_new(&made, folder, "gone", 2, 20000, sizes, 1);
-    for (int reading = TOKMAP_READ_MAPPED; reading <= TOKMAP_READ_PREAD; reading++) {
-        struct reader reader = open_with(made.name, (enum tokmap_reading)reading, 100, &residency, &gather);
+    for (int kind = 0; kind < 4; kind++) {
+        const enum tokmap_reading reading = kind % 2 ? TOKMAP_READ_PREAD : TOKMAP_READ_MAPPED;
+        const uint64_t row_tokens = kind < 2 ? 100 : 400; /* short rows are not stored past the caches */
+        const struct gather_options gather = {.kernels = &kernels, .passed_on = kind >= 2};
+        struct reader reader = open_with(made.name, reading, row_tokens, &residency, &gather);
         struct tokmap_error error = {.status = TOKMAP_OK};
-        uint16_t row[100];
+        uint16_t row[400];
         set_warm(&reader, true);
         for (int turn = 0; turn < 2; turn++) { /* with pread first, then from the mapping */
             bool cold = false;
@@ -434,6 +497,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(copying_finds_the_largest_anywhere),
+        cmocka_unit_test(streaming_copies_and_finds_the_largest),
         cmocka_unit_test(every_window_has_the_tokens_of_the_dataset),
         cmocka_unit_test(an_id_outside_the_vocabulary_is_named),
         cmocka_unit_test(unchecked_delivers_any_id),
