@@ -65,7 +65,8 @@ static uint32_t asked_here;
 
 ssize_t readahead(int file, off64_t offset, size_t count)
 {
-    asked_here += hangs(file) && (pid_t)syscall(SYS_gettid) == getpid();
+    if (hangs(file) && (pid_t)syscall(SYS_gettid) == getpid())
+        asked_here++;
     return syscall(SYS_readahead, file, offset, count);
 }
 
