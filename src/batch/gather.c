@@ -282,6 +282,12 @@ static bool is_widened(const struct gather *gather)
     return gather->row_shift != gather->width_shift;
 }
 
+/* Returns whether rows are stored past the caches. */
+static bool is_past(const struct gather *gather)
+{
+    return gather->passed_on && gather->source->turn->past;
+}
+
 /* Returns where `count` tokens that belong at `into` are read to, in the dataset's width: there, or, if they are to be
  * widened, in the second half of the place that they will take. */
 static uint8_t *read_to(const struct gather *gather, uint8_t *into, uint64_t count)
@@ -295,7 +301,7 @@ static void copy_tokens(const struct gather *gather, const uint8_t *from, uint64
 {
     const struct copy_kernels *kernels = gather->kernels;
     uint32_t found = 0;
-    if (gather->passed_on && count << gather->row_shift >= STREAM_LEAST)
+    if (is_past(gather) && count << gather->row_shift >= STREAM_LEAST)
         found = (is_widened(gather)   ? kernels->stream_widen16
                  : gather->width == 4 ? kernels->stream32
                                       : kernels->stream16)(into, from, count);
@@ -371,7 +377,7 @@ static enum tokmap_status gather_stretch(struct gather *gather, const struct str
             return status;
     } else {
         /* The kernel does not store past the caches, so the file is read into a small buffer first. */
-        const bool aside = gather->passed_on && stretch->count << gather->width_shift <= ASIDE_BYTES;
+        const bool aside = is_past(gather) && stretch->count << gather->width_shift <= ASIDE_BYTES;
         uint8_t *to = aside ? gather->source->turn->aside : read_to(gather, into, stretch->count);
         status = stretch->view->converted ? read_converted(gather, stretch, to, cold, error)
                                           : read_stretch(gather, stretch, to, cold, error);

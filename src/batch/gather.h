@@ -22,7 +22,7 @@ struct gather_options {
     bool unchecked;     /* do not compare ids with the vocabulary */
     uint32_t row_width; /* bytes of a token in rows: 0 means the dataset's width; 4 widens tokens of 2 */
     uint32_t pad_id;    /* fills a row after its last piece; it must fit row_width */
-    bool passed_on;     /* another thread reads the rows: large ones are stored past the caches */
+    bool passed_on; /* another thread reads the rows: large ones are stored past the caches while turn.past is set */
     const struct copy_kernels *kernels; /* NULL: the best of this processor */
 };
 

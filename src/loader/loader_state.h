@@ -18,6 +18,7 @@
 #include "staging/ring.h"
 #include "stalls.h"
 #include "statistics.h"
+#include "store_way.h"
 #include "tokmap/tokmap.h"
 #include "trace.h"
 
@@ -56,8 +57,9 @@ struct tokmap_loader {
     struct row_queue queue;
     struct row_piece *pieces; /* of the row that is being filled */
     struct residency *residency;
-    struct gather **gathers; /* one for each source */
-    struct read_pool *pool;  /* NULL: no other threads read */
+    struct gather **gathers;    /* one for each source */
+    struct read_pool *pool;     /* NULL: no other threads read */
+    struct store_way store_way; /* with a producer; shared by both threads */
     uint64_t probe_ns;
     struct tokmap_cursor cursor; /* at the start of the step that is being filled */
     uint64_t cold_reads;         /* read by any thread */

@@ -11,6 +11,7 @@
 #include "batch/boundaries.h"
 #include "batch/copy.h"
 #include "common/error.h"
+#include "platform/os.h"
 #include "run/run.h"
 
 /* Fills what marks, masks, and extents say of row i, if the loader delivers anything that needs it. */
@@ -159,6 +160,18 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
     return producer_fill_cu(loader, slot, error);
 }
 
+/* The same in the way that is better for another thread that takes the slot. */
+static enum tokmap_status fill_passed_on(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
+{
+    slot->past = loader->residency->turn.past = store_way_begin(&loader->store_way, &slot->timed);
+    const uint64_t began = slot->timed ? os_clock_ns() : 0;
+    const enum tokmap_status status = fill_rows(loader, slot, error);
+    if (!status && slot->timed)
+        store_way_filled(&loader->store_way, slot->past, os_clock_ns() - began,
+                         slot->count * slot->row_tokens * loader->needs.width);
+    return status;
+}
+
 static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
 {
     struct call call;
@@ -174,7 +187,7 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     slot->count = call.count;
     slot->valid = call.valid;
     slot->last_in_step = call.last_in_step;
-    status = fill_rows(loader, slot, error);
+    status = loader->options.threads ? fill_passed_on(loader, slot, error) : fill_rows(loader, slot, error);
     if (status)
         return status;
     struct tokmap_cursor cursor = loader->cursor;

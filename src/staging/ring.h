@@ -57,6 +57,8 @@ struct slot {
     uint64_t seq_len, row_tokens;
     uint64_t trace; /* the sum of the hashes of its rows; 0 without a trace */
     bool last_in_step;
+    bool past;  /* its rows were stored past the caches (loader/store_way.h), */
+    bool timed; /* and the consumer measures how long it takes to read them */
     struct tokmap_cursor cursor;
     struct tokmap_place *places; /* one per row */
     const void **rows;           /* one per row, into memory */
@@ -68,7 +70,7 @@ struct slot {
     uint64_t max_seqlen;         /* tokens of the longest document in cu */
     uint8_t *memory;             /* of the backend; a multiple of 64 */
     uint64_t memory_bytes, rows_most;
-    struct ring_shape shape;     /* set by ring_slot_arrange(), with the layout and the pointers into the memory */
+    struct ring_shape shape; /* set by ring_slot_arrange(), with the layout and the pointers into the memory */
     struct ring_layout layout;
 };
 
