@@ -152,6 +152,7 @@ static struct reader open_with(const char *name, enum tokmap_reading reading, ui
     options.window = 8;
     assert_int_equal(residency_open(&reader.residency, &options, NULL), TOKMAP_OK);
     assert_int_equal(gather_open(&reader.gather, &reader.residency->sources[0], gather, NULL), TOKMAP_OK);
+    reader.residency->turn.past = gather->passed_on;
     return reader;
 }
 
