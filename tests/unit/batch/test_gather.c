@@ -230,6 +230,20 @@ static void every_window_has_the_tokens_of_the_dataset(void **unused)
     }
 }
 
+/* A stretch that is larger than the buffer into which files are read for another thread. */
+static void a_large_stretch_is_passed_on(void **unused)
+{
+    (void)unused;
+    const uint64_t sizes[] = {10000};
+    struct made made;
+    made_new(&made, folder, "large", 4, 1u << 20, sizes, 1);
+    passed_on = true;
+    check_windows(&made, 9000, 301, TOKMAP_READ_PREAD, false);
+    check_windows(&made, 9000, 301, TOKMAP_READ_MAPPED, true);
+    passed_on = false;
+    made_free(&made);
+}
+
 /* ---- faults ---- */
 
 static void overwrite(const char *path, uint64_t offset, const void *bytes, size_t count)
@@ -500,6 +514,7 @@ int main(void)
         cmocka_unit_test(copying_finds_the_largest_anywhere),
         cmocka_unit_test(streaming_copies_and_finds_the_largest),
         cmocka_unit_test(every_window_has_the_tokens_of_the_dataset),
+        cmocka_unit_test(a_large_stretch_is_passed_on),
         cmocka_unit_test(an_id_outside_the_vocabulary_is_named),
         cmocka_unit_test(unchecked_delivers_any_id),
         cmocka_unit_test(a_truncated_file_is_a_status_and_can_be_restored),
