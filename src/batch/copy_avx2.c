@@ -1,14 +1,13 @@
 /* copy_avx2.c - the kernels of copy.h with 256-bit instructions. */
 #if defined(__x86_64__)
 #include "copy.h"
+#include "copy_lines.h"
 
 #include <immintrin.h>
 
 #include "common/bytes.h"
 
 extern const struct copy_kernels copy_avx2;
-
-#define LINES_NONE UINT64_MAX
 
 /* The body of every kernel. bits is 16 or 32. STORE stores a vector and KEEP one token; both do nothing in kernels that
  * do not copy. Each turn handles four vectors with maxima of their own, so that they do not wait for each other. */
@@ -99,18 +98,6 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
 
 /* ---- past the caches ---- */
 
-static uint32_t larger(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
-/* The tokens of `width` bytes before the first whole line of `into`; LINES_NONE if no token begins at one. */
-static uint64_t before_lines(const void *into, uint32_t width)
-{
-    const uint64_t bytes = -(uintptr_t)into % 64;
-    return bytes % width ? LINES_NONE : bytes / width;
-}
-
 static void stream_line(char *to, __m256i one, __m256i two)
 {
     _mm256_stream_si256((__m256i *)(void *)to, one);
@@ -122,7 +109,7 @@ static uint32_t top_of_32(__m256i top)
     uint32_t lanes[8], found = 0;
     _mm256_storeu_si256((__m256i *)(void *)lanes, top);
     for (unsigned lane = 0; lane < 8; lane++)
-        found = larger(found, lanes[lane]);
+        found = copy_larger(found, lanes[lane]);
     return found;
 }
 
@@ -133,7 +120,7 @@ static uint32_t top_of_16(__m256i top)
 
 /* The body of stream16() and stream32(). The tokens before and after the whole lines are copied as copy() does. */
 #define STREAM(bits, copy, top_of)                                                                                     \
-    const uint64_t head = before_lines(into, bits / 8), lanes = 512 / bits;                                            \
+    const uint64_t head = copy_before_lines(into, bits / 8), lanes = 512 / bits;                                       \
     if (head > count || count - head < lanes)                                                                          \
         return copy(into, from, count);                                                                                \
     const char *at = (const char *)from + head * (bits / 8);                                                           \
@@ -147,8 +134,8 @@ static uint32_t top_of_16(__m256i top)
         top0 = _mm256_max_epu##bits(top0, v0);                                                                         \
         top1 = _mm256_max_epu##bits(top1, v1);                                                                         \
     }                                                                                                                  \
-    const uint32_t ends = larger(copy(into, from, head), copy(to, at, left));                                          \
-    return larger(ends, top_of(_mm256_max_epu##bits(top0, top1)))
+    const uint32_t ends = copy_larger(copy(into, from, head), copy(to, at, left));                                     \
+    return copy_larger(ends, top_of(_mm256_max_epu##bits(top0, top1)))
 
 static uint32_t stream16(void *into, const void *from, uint64_t count)
 {
@@ -162,7 +149,7 @@ static uint32_t stream32(void *into, const void *from, uint64_t count)
 
 static uint32_t stream_widen16(void *into, const void *from, uint64_t count)
 {
-    const uint64_t head = before_lines(into, 4);
+    const uint64_t head = copy_before_lines(into, 4);
     if (head > count || count - head < 16)
         return widen16(into, from, count);
     const char *at = (const char *)from + 2 * head;
@@ -176,8 +163,8 @@ static uint32_t stream_widen16(void *into, const void *from, uint64_t count)
         top0 = _mm256_max_epu32(top0, v0);
         top1 = _mm256_max_epu32(top1, v1);
     }
-    const uint32_t ends = larger(widen16(into, from, head), widen16(to, at, left));
-    return larger(ends, top_of_32(_mm256_max_epu32(top0, top1)));
+    const uint32_t ends = copy_larger(widen16(into, from, head), widen16(to, at, left));
+    return copy_larger(ends, top_of_32(_mm256_max_epu32(top0, top1)));
 }
 
 const struct copy_kernels copy_avx2 = {.name = "avx2",

@@ -7,13 +7,12 @@
  */
 #if defined(__x86_64__)
 #include "copy.h"
+#include "copy_lines.h"
 
 #include <immintrin.h>
 #include <string.h>
 
 extern const struct copy_kernels copy_avx512;
-
-#define LINES_NONE UINT64_MAX
 
 /* The body of every kernel. bits is 16 or 32, and a vector has LANES of them. STORE stores a vector and PART the
  * first bytes of one; both do nothing in kernels that do not copy. Each turn handles two vectors with maxima of their
@@ -140,21 +139,9 @@ static uint32_t widen16(void *into, const void *from, uint64_t count)
 
 /* ---- past the caches ---- */
 
-/* The tokens of `width` bytes before the first whole line; LINES_NONE if no token begins at one. */
-static uint64_t before_lines(const void *into, uint32_t width)
-{
-    const uint64_t bytes = -(uintptr_t)into % 64;
-    return bytes % width ? LINES_NONE : bytes / width;
-}
-
-static uint32_t larger(uint32_t a, uint32_t b)
-{
-    return a > b ? a : b;
-}
-
 /* The body of stream16() and stream32(). The tokens before and after the whole lines are copied as copy() does. */
 #define STREAM(bits, LANES, copy, top_of)                                                                              \
-    const uint64_t head = before_lines(into, bits / 8);                                                                \
+    const uint64_t head = copy_before_lines(into, bits / 8);                                                           \
     if (head > count || count - head < LANES)                                                                          \
         return copy(into, from, count);                                                                                \
     const char *at = (const char *)from + head * (bits / 8);                                                           \
@@ -176,8 +163,8 @@ static uint32_t larger(uint32_t a, uint32_t b)
         at += 64;                                                                                                      \
         to += 64;                                                                                                      \
     }                                                                                                                  \
-    const uint32_t ends = larger(copy(into, from, head), copy(to, at, left));                                          \
-    return larger(ends, top_of(_mm512_max_epu##bits(top0, top1)))
+    const uint32_t ends = copy_larger(copy(into, from, head), copy(to, at, left));                                     \
+    return copy_larger(ends, top_of(_mm512_max_epu##bits(top0, top1)))
 
 static uint32_t stream16(void *into, const void *from, uint64_t count)
 {
@@ -191,7 +178,7 @@ static uint32_t stream32(void *into, const void *from, uint64_t count)
 
 static uint32_t stream_widen16(void *into, const void *from, uint64_t count)
 {
-    const uint64_t head = before_lines(into, 4);
+    const uint64_t head = copy_before_lines(into, 4);
     if (head > count || count - head < 32)
         return widen16(into, from, count);
     const char *at = (const char *)from + 2 * head;
@@ -206,8 +193,8 @@ static uint32_t stream_widen16(void *into, const void *from, uint64_t count)
         top0 = _mm512_max_epu32(top0, v0);
         top1 = _mm512_max_epu32(top1, v1);
     }
-    const uint32_t ends = larger(widen16(into, from, head), widen16(to, at, left));
-    return larger(ends, _mm512_reduce_max_epu32(_mm512_max_epu32(top0, top1)));
+    const uint32_t ends = copy_larger(widen16(into, from, head), widen16(to, at, left));
+    return copy_larger(ends, _mm512_reduce_max_epu32(_mm512_max_epu32(top0, top1)));
 }
 
 const struct copy_kernels copy_avx512 = {.name = "avx512",
