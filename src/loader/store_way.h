@@ -12,7 +12,8 @@
  * the fastest of 8 others 17 us and 4 us. From the next round on, all but 8 batches are stored past the caches.
  *
  * The fastest batch counts, because others wait for pages, storage, or the processor. Where the consumer makes no
- * outputs, because it wants pointers to rows only, or a device makes them, all rows are stored through the caches.
+ * outputs, because it wants pointers to rows only, or a device makes them, nothing is compared, and most rows are
+ * stored through the caches.
  */
 #ifndef TOKMAP_LOADER_STORE_WAY_H
 #define TOKMAP_LOADER_STORE_WAY_H
@@ -21,9 +22,8 @@
 #include <stdint.h>
 
 #define STORE_WAY_ROUND 128
-#define STORE_WAY_TRIED                                                                                                \
-    16 /* one of so many batches is stored in the other way, and the one before it is timed, too                       \
-        */
+/* One of so many batches is stored in the other way. It is timed, and so is the one before it. */
+#define STORE_WAY_TRIED 16
 
 /* Begins with zeros. */
 struct store_way {
