@@ -1,0 +1,1 @@
+tokmap-bench pack --memory

@@ -1,0 +1,1 @@
+tokmap-bench train --cold --step-ms 2.5 build/measure/tokmap-measure-sealed

@@ -1,0 +1,1 @@
+tokmap-bench train --cold build/measure/tokmap-measure-sealed

@@ -1,0 +1,1 @@
+tokmap-bench verify build/measure/tokmap-measure-prose
