@@ -127,17 +127,17 @@ static enum tokmap_status expand(struct tokmap_loader *loader, const struct slot
     return loader->backend->calls->expand(loader->backend, slot->number, &work, stream, error);
 }
 
-/* The same for a slot of the producer, which learns how long that took. */
+/* The same for a slot that the caller has waited for. out: NULL if the caller wants pointers to the rows only. */
 static enum tokmap_status expand_next(struct tokmap_loader *loader, const struct slot *slot,
-                                      const struct tokmap_out *out, void *stream, struct tokmap_error *error)
+                                      const struct tokmap_out *out, void *stream, uint64_t waited,
+                                      struct tokmap_error *error)
 {
-    if (!slot->timed || !loader->on_host)
-        return expand(loader, slot, out, stream, error);
-    const uint64_t began = os_clock_ns();
-    const enum tokmap_status status = expand(loader, slot, out, stream, error);
-    if (!status)
-        store_way_read(&loader->store_way, slot->past, os_clock_ns() - began,
-                       slot->count * slot->row_tokens * loader->needs.width);
+    const bool timed = slot->timed && loader->on_host;
+    const uint64_t began = timed ? os_clock_ns() : 0;
+    const enum tokmap_status status = out ? expand(loader, slot, out, stream, error) : TOKMAP_OK;
+    if (timed && !status)
+        store_way_taken(&loader->store_way, slot->past, waited + (os_clock_ns() - began),
+                        slot->count * slot->row_tokens * loader->needs.width);
     return status;
 }
 
@@ -254,7 +254,7 @@ static enum tokmap_status next(struct tokmap_loader *loader, const struct tokmap
     }
     if (slot->status)
         return report_fault(loader, slot->status, error);
-    status = out ? expand_next(loader, slot, where, stream, error) : TOKMAP_OK;
+    status = expand_next(loader, slot, out ? where : NULL, stream, waited, error);
     loader->again = status != TOKMAP_OK;
     if (status)
         return status;

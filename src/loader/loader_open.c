@@ -240,7 +240,7 @@ static enum tokmap_status open_sources(struct tokmap_loader *loader, const struc
         .unchecked = loader->options.unchecked,
         .row_width = loader->needs.width,
         .pad_id = loader->pad_id,
-        .passed_on = loader->options.threads && !loader->options.trace, /* a trace hashes the rows in the producer */
+        .passed_on = loader->options.threads != 0,
     };
     for (uint64_t i = 0; i < loader->sources && !status; i++)
         status = gather_open(&loader->gathers[i], &loader->residency->sources[i], &how, error);
@@ -386,6 +386,7 @@ static enum tokmap_status open_ring(struct tokmap_loader *loader, const struct t
     if (!status)
         status = ring_new(&loader->ring, loader->backend, &shape, (uint32_t)slots, error);
     loader->statistics.ready_lowest = (uint32_t)slots;
+    store_way_init(&loader->store_way, (uint32_t)slots);
     return status;
 }
 

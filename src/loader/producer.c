@@ -154,22 +154,19 @@ static enum tokmap_status fill_rows(struct tokmap_loader *loader, struct slot *s
         if (cold)
             residency_was_cold(loader->residency, loader->queue.taken + i + 1);
         if (status)
-            return status;
+            return status; /* nobody reads the rows of a slot that failed */
     }
     copy_finish(); /* before the slot is copied to a device or published */
     return producer_fill_cu(loader, slot, error);
 }
 
-/* The same in the way that is better for another thread that takes the slot. */
-static enum tokmap_status fill_passed_on(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
+/* Chooses how the rows of a slot are stored. A trace hashes them here, so they stay in this thread's caches. */
+static void choose_way(struct tokmap_loader *loader, struct slot *slot)
 {
-    slot->past = loader->residency->turn.past = store_way_begin(&loader->store_way, &slot->timed);
-    const uint64_t began = slot->timed ? os_clock_ns() : 0;
-    const enum tokmap_status status = fill_rows(loader, slot, error);
-    if (!status && slot->timed)
-        store_way_filled(&loader->store_way, slot->past, os_clock_ns() - began,
-                         slot->count * slot->row_tokens * loader->needs.width);
-    return status;
+    slot->past = slot->timed = false;
+    if (loader->options.threads && !loader->trace)
+        slot->past = store_way_begin(&loader->store_way, &slot->timed);
+    loader->residency->turn.past = slot->past;
 }
 
 static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, struct tokmap_error *error)
@@ -187,7 +184,8 @@ static enum tokmap_status fill(struct tokmap_loader *loader, struct slot *slot, 
     slot->count = call.count;
     slot->valid = call.valid;
     slot->last_in_step = call.last_in_step;
-    status = loader->options.threads ? fill_passed_on(loader, slot, error) : fill_rows(loader, slot, error);
+    choose_way(loader, slot);
+    status = fill_rows(loader, slot, error);
     if (status)
         return status;
     struct tokmap_cursor cursor = loader->cursor;

@@ -1,53 +1,47 @@
 /* store_way.c - see store_way.h. */
 #include "store_way.h"
 
+#include <string.h>
+
 #include "common/bytes.h"
 
-/* The sum of the shortest times of both sides in this round, which it forgets; 0: one of them is not known. */
-static uint64_t round_time(struct store_way *way, bool past)
-{
-    const uint64_t read = __atomic_exchange_n(&way->reads[past], 0, __ATOMIC_RELAXED), fill = way->fills[past];
-    way->fills[past] = 0;
-    return read && fill ? read + fill : 0;
-}
+#define NS_MOST (UINT64_C(1) << 48) /* of a batch; more is not a time that a clock has measured */
 
-/* Ends a round. Changes to the other way if that takes less than three quarters of the time, so that noise does not
- * change it. */
-static void decide(struct store_way *way)
+void store_way_init(struct store_way *way, uint32_t slots)
 {
-    const uint64_t now = round_time(way, way->past), other = round_time(way, !way->past);
-    if (now && other && other < now - now / 4)
-        way->past = !way->past;
-    way->batches = 0;
+    *way = (struct store_way){.tried = (uint32_t)min64(slots, STORE_WAY_SLOTS_MOST) + STORE_WAY_TIMED};
 }
 
 bool store_way_begin(struct store_way *way, bool *timed)
 {
-    if (way->batches == STORE_WAY_ROUND)
-        decide(way);
-    const uint32_t place = way->batches++ % STORE_WAY_TRIED;
-    *timed = place >= STORE_WAY_TRIED - 2;
-    return way->past != (place == STORE_WAY_TRIED - 1);
+    const uint32_t round = way->tried * STORE_WAY_SHARE, other = round - way->tried, place = way->batches;
+    way->batches = (place + 1) % round;
+    *timed = place >= round - STORE_WAY_TIMED || (place >= other - STORE_WAY_TIMED && place < other);
+    return __atomic_load_n(&way->past, __ATOMIC_RELAXED) != (place >= other);
 }
 
-/* A time for 64 KiB; 0: unknown. At most 2^62, so that two of them can be added. */
-static uint64_t time_of(uint64_t ns, uint64_t bytes)
+/* Returns whether the other way takes less than seven eighths of the time for the same rows. */
+static bool other_wins(const struct store_way *way, bool past)
 {
-    return bytes && ns < UINT64_MAX >> 18 ? (ns << 16) / bytes : 0;
+    const double now = (double)way->ns[past] * (double)way->rows[!past];
+    const double other = (double)way->ns[!past] * (double)way->rows[past];
+    return other < now * 7 / 8;
 }
 
-void store_way_filled(struct store_way *way, bool past, uint64_t ns, uint64_t bytes)
+void store_way_taken(struct store_way *way, bool past, uint64_t ns, uint64_t bytes)
 {
-    const uint64_t time = time_of(ns, bytes), least = way->fills[past];
-    if (time && (!least || time < least))
-        way->fills[past] = time;
-}
-
-/* Only the consumer lowers a time, and the producer clears it: if both happen at once, a round has one time less, or an
- * old one. */
-void store_way_read(struct store_way *way, bool past, uint64_t ns, uint64_t bytes)
-{
-    const uint64_t time = time_of(ns, bytes), least = __atomic_load_n(&way->reads[past], __ATOMIC_RELAXED);
-    if (time && (!least || time < least))
-        __atomic_store_n(&way->reads[past], time, __ATOMIC_RELAXED);
+    way->ns[past] += min64(ns, NS_MOST);
+    way->rows[past] += bytes;
+    way->taken[past]++;
+    if (way->taken[0] < STORE_WAY_TIMED || way->taken[1] < STORE_WAY_TIMED)
+        return;
+    const bool most = way->past; /* only this thread changes it */
+    way->wins = other_wins(way, most) ? way->wins + 1 : 0;
+    if (way->wins == STORE_WAY_WINS) {
+        __atomic_store_n(&way->past, !most, __ATOMIC_RELAXED);
+        way->wins = 0;
+    }
+    memset(way->ns, 0, sizeof way->ns);
+    memset(way->rows, 0, sizeof way->rows);
+    memset(way->taken, 0, sizeof way->taken);
 }

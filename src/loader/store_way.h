@@ -3,17 +3,21 @@
  *
  * Which way is better depends on where the consumer runs. If its processor shares a cache with the producer's, it reads
  * rows from that cache in less than half the time that it reads them from memory. If they share none, each line has to
- * be taken from the caches of the other processor, to be stored or to be read, which takes four times as long. The
- * kernel can move the threads at any time, and a virtual machine does not know where its processors are. So a few
- * batches are stored in the other way. The producer measures how long it takes to fill some batches of each way, and
- * the consumer how long it takes to turn them into outputs. The way with the smaller sum is better.
+ * be taken from the caches of the other processor, to be stored or to be read, which takes four times as long. And rows
+ * of a ring that is larger than the caches go to memory in any case, which costs more traffic if they go through the
+ * caches. The kernel can move the threads at any time, and a virtual machine does not know where its processors are.
  *
- * Example: a round has 128 batches, of which 8 are stored past the caches. The fastest of these took 4 us and 4 us, and
- * the fastest of 8 others 17 us and 4 us. From the next round on, all but 8 batches are stored past the caches.
+ * So the other way is tried in each round of batches, for more batches in a row than the ring has slots: until then,
+ * the slots are where the usual way left them, in a cache or in memory. What counts is how long next() takes on the
+ * consumer's side: the wait for a batch, and turning it into outputs. That is the time of a whole pipeline if the
+ * consumer does nothing else, and that of reading the rows if it has other work, while the producer is ahead.
  *
- * The fastest batch counts, because others wait for pages, storage, or the processor. Where the consumer makes no
- * outputs, because it wants pointers to rows only, or a device makes them, nothing is compared, and most rows are
- * stored through the caches.
+ * Example: with 32 slots, a round has 1,280 batches, of which the last 40 are stored past the caches. next() takes 170
+ * us for batches 1,233 to 1,240 together, and 40 us for batches 1,273 to 1,280. When three rounds in a row have found
+ * that, all but 40 batches of a round are stored past the caches.
+ *
+ * A wait may have other reasons, such as storage, or a thread that was stopped. They seldom slow the same way down in
+ * three rounds.
  */
 #ifndef TOKMAP_LOADER_STORE_WAY_H
 #define TOKMAP_LOADER_STORE_WAY_H
@@ -21,27 +25,29 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define STORE_WAY_ROUND 128
-/* One of so many batches is stored in the other way. It is timed, and so is the one before it. */
-#define STORE_WAY_TRIED 16
+#define STORE_WAY_SHARE 32        /* one batch in so many is stored in the other way */
+#define STORE_WAY_TIMED 8         /* the last of them in a round are timed, and as many before the first of them */
+#define STORE_WAY_WINS 3          /* rounds in a row in which the other way has to be faster */
+#define STORE_WAY_SLOTS_MOST 4096 /* a larger ring is not waited for */
 
-/* Begins with zeros. */
 struct store_way {
-    bool past;         /* for the producer: most batches are stored past the caches */
-    uint32_t batches;  /* for the producer: of this round */
-    uint64_t fills[2]; /* for the producer: its shortest time for 64 KiB of rows that it has stored through the caches,
-                          and past them; 0: not known */
-    uint64_t reads[2]; /* atomic: the consumer's */
+    bool past;               /* atomic: most batches are stored past the caches; the consumer changes it */
+    uint32_t tried;          /* batches of a round that are stored in the other way */
+    uint32_t batches;        /* for the producer: of this round */
+    uint64_t ns[2], rows[2]; /* for the consumer: of batches that were stored through the caches, and past them: the
+                                time, and the bytes of their rows */
+    uint32_t taken[2];       /* for the consumer: how many these are */
+    uint32_t wins;           /* for the consumer: rounds in a row */
 };
 
-/* For the producer: begins a batch. *timed: both sides are to report how long it takes them. Returns whether it is
+/* slots: of the ring, at least 1. */
+void store_way_init(struct store_way *way, uint32_t slots);
+
+/* For the producer: begins a batch. *timed: the consumer is to report how long it takes. Returns whether the batch is
  * stored past the caches. */
 bool store_way_begin(struct store_way *way, bool *timed);
 
-/* For the producer: it has filled `bytes` bytes of rows in `ns`, and stored them in one way (past: past the caches). */
-void store_way_filled(struct store_way *way, bool past, uint64_t ns, uint64_t bytes);
-
-/* For the consumer: it has read them in `ns`. */
-void store_way_read(struct store_way *way, bool past, uint64_t ns, uint64_t bytes);
+/* For the consumer: a timed batch with `bytes` bytes of rows, stored in one way (past: past the caches), took `ns`. */
+void store_way_taken(struct store_way *way, bool past, uint64_t ns, uint64_t bytes);
 
 #endif
