@@ -2,6 +2,7 @@
  * command_mix.c - tokmap mix: turns a mixture in percent, epochs, and tokens into the lines of a run file, and reports
  * how often each source is read.
  */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -345,7 +346,10 @@ static enum tokmap_status places_find(struct mixing *mixing, struct tokmap_error
     if (!folder)
         status = error_set_memory(error, "a path", strlen(mixing->output) + 1);
     else if (system)
-        status = error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the output's folder cannot be found");
+        status = system == ENOENT
+                     ? error_set(error, TOKMAP_ERROR_NOT_FOUND, folder, TOKMAP_NO_OFFSET,
+                                 "the output folder does not exist; create it with 'mkdir -p'")
+                     : error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the output folder cannot be found");
     if (!status && strcmp(mixing->here, mixing->there) == 0) {
         free(mixing->there);
         mixing->there = NULL;
