@@ -17,8 +17,8 @@
 static const struct {
     const char *word;
     size_t fields;
-} words[] = {{"row", 6},  {"absent", 3}, {"equal", 4},    {"about", 2},
-             {"cell", 4}, {"note", 1},   {"progress", 3}, {"answer", 1}};
+} words[] = {{"row", 6},  {"absent", 3},   {"equal", 4},  {"about", 2}, {"cell", 4},
+             {"note", 1}, {"progress", 3}, {"answer", 1}, {"say", 1}};
 
 /* ---- where the scripts are ---- */
 
@@ -190,6 +190,11 @@ static int line_take(void *user, char *text)
     }
     if (!strcmp(line.fields[0], "progress")) {
         progress_show(reading, &line);
+        return CLI_DONE;
+    }
+    if (!strcmp(line.fields[0], "say")) {
+        cli_progress_clear(&reading->progress);
+        cli_say(reading->bench->program, "%s", line.fields[1]);
         return CLI_DONE;
     }
     return reading->line(reading->user, &line);

@@ -25,8 +25,8 @@ struct script_line {
     size_t count;
 };
 
-/* Receives a line other than `progress`, whose number of fields is right. Returns CLI_DONE, or CLI_FAILED after a
- * message. */
+/* Receives a line other than `progress` and `say`, whose number of fields is right. Returns CLI_DONE, or CLI_FAILED
+ * after a message. */
 typedef int script_line_fn(void *user, const struct script_line *line);
 
 /* The arguments of a script: pairs of option and value, and flags. */
@@ -44,8 +44,9 @@ void scripts_real(struct script_arguments *arguments, const char *option, double
 
 /* Runs `python3 compare TABLE` with the arguments, and with those that every table has: --work (a new folder in --dir,
  * which is removed with all that is in it), --tokmap, --package, --repeats, --seconds, --seq-len, --rows, --seed,
- * --peers, --venv, --offline, --llmc. Shows its progress, and calls `line` for all other lines. Returns CLI_DONE, or
- * CLI_FAILED after a message: a line is not of the protocol, or the script fails (harness/script.h). */
+ * --peers, --venv, --offline, --llmc. Shows its progress and what it says, and calls `line` for all other lines.
+ * Returns CLI_DONE, or CLI_FAILED after a message: a line is not of the protocol, or the script fails
+ * (harness/script.h). */
 int scripts_run(struct bench *bench, const char *table, const struct script_arguments *arguments, script_line_fn *line,
                 void *user);
 

@@ -19,6 +19,7 @@ with open(os.path.join(work, "a folder", "below", "file"), "w") as file:
     file.write("text")
 os.symlink("/", os.path.join(work, "root"))
 say("progress", "1", "2", "half")
+say("say", "a message")
 say("about", "tokmap", "version 1")
 say("row", "good", "tokmap", "rate", "tokens/s", "more", "4e9,1e9,2e9")
 say("row", "good", "a \033[31mpeer", "rate", "tokens/s", "more", "5e8")
@@ -63,6 +64,7 @@ compare="tokmap-bench compare --peers-folder peers --dir made"
     grep -q '^good  *rate  *wait' table
     grep -q '^tokmap  *2.00G  \*  *10.50 ' table || { cat table >&2; exit 1; }
     grep -q 'peer  *500.0M  0.25x  *2.100  \*0.20x' table || { cat table >&2; exit 1; }
+    equal "$(grep -c 'compare: a message$' err)" 1
     holds table 'gone is absent: pip cannot install it'
     holds table 'tokmap: delivered the tokens of the reference: batch 3'
     holds table 'has no defined order: its own order'

@@ -38,6 +38,17 @@ if grep -e --ids err; then exit 1; fi
 mv away v.tiktoken
 exits 1 tokmap export ranked -t bytes 2>err
 holds err "the dataset was not made with this tokenizer"
+# Where no tokenizer is recorded, the one that -t names is taken at its word.
+printf '{"ids": [259, 260]}\n{"ids": [115, 65795]}\n' >unknown.jsonl
+tokmap pack -q --ids-field ids --vocab-size 70000 --no-eod -o unknown unknown.jsonl
+exits 1 tokmap export unknown 2>err
+holds err "unknown.bin: the index does not record which tokenizer made the ids; name that tokenizer's file with --tokenizer"
+if grep -e --ids err; then exit 1; fi
+exits 1 tokmap export unknown -t v.tiktoken --pattern gpt2 2>err
+holds err "unknown.bin: document 1, token 1: id 65795 is not in the vocabulary of the tokenizer"
+tokmap export --check unknown --documents 0..1 -t v.tiktoken --pattern gpt2 >out 2>err
+equal "$(cat out)" '{"text": "hello hello"}'
+equal "$(grep -c "the dataset does not record its tokenizer, so the texts are those that 'v.tiktoken' gives" err)" 1
 # Tokens that are not those of a text: one byte of a character of two, as no pack writes them.
 printf '{"ids": [195, 101, 120, 116, 32, 111, 110, 101]}\n{"ids": [116, 101, 120, 116, 32, 116, 119, 111]}\n' >ids.jsonl
 for dataset in 'broken -t bytes --eod' 'ranks -t v.tiktoken --pattern gpt2 --no-eod'; do

@@ -65,6 +65,14 @@ tokmap export -o one.jsonl one >/dev/null
 tokmap export -o ref.jsonl ref/d >/dev/null
 same one.jsonl ref.jsonl
 
+# Fewer units than tasks: the report says so.
+mkdir few
+tokmap pack --shard-tokens 80k --unit-bytes 1G --task 0/9 -o few/d in >report.few
+grep -q '^there are fewer units ([1-8]) than tasks (9), .*--unit-bytes' report.few || { cat report.few >&2; exit 1; }
+tokmap pack $options --task 0/3 -o few/e in >report.few
+if grep 'fewer units' report.few; then exit 1; fi
+rm -r few
+
 # 1, 2, 3, and 7 tasks, in several orders, each with another number of threads.
 mkdir t1 t2 t3 t7
 task t1 0/1

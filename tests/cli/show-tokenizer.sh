@@ -70,3 +70,46 @@ exits 1 tokmap show abs -d 0 2>err
 rmdir abs.tiktoken
 mkfifo abs.tiktoken
 exits 1 tokmap show abs -d 0 2>err
+rm abs.tiktoken
+# A dataset that does not record its tokenizer: the one that -t names is used, and a note says so, once.
+mkdir ../../other
+cd ../../other
+ranks
+vocabulary='-t v.tiktoken --pattern gpt2 --special-tokens specials.json'
+printf '{"text": "say hello"}\n{"text": "hell hello"}\n' >in.jsonl
+tokmap pack -q $vocabulary --no-eod -o web in.jsonl
+tokmap convert -q --to megatron -o meg web
+exits 1 tokmap show meg -d 1 2>err
+holds err "meg.bin: the index does not record which tokenizer made the ids; name that tokenizer's file with --tokenizer"
+holds err ", or print ids with --ids"
+equal "$(tokmap show meg -d 1 $vocabulary 2>err)" 'hell hello'
+holds err "the dataset does not record its tokenizer, so the texts are those that 'v.tiktoken' gives"
+equal "$(tokmap show meg -d 1 -q $vocabulary 2>err)" 'hell hello'
+[ ! -s err ]
+# A fingerprint that is recorded still decides, and the one in the message is that of `tokmap tokenizer`.
+rank_file w.tiktoken he ll hell hello ' hello' say
+exits 1 tokmap show web -d 1 -t w.tiktoken --pattern gpt2 --special-tokens specials.json 2>err
+hex=$(tokmap tokenizer w.tiktoken --pattern gpt2 --special-tokens specials.json | sed -n 's/^fingerprint *//p')
+recognizing=$(tokmap tokenizer --special recognize w.tiktoken --pattern gpt2 --special-tokens specials.json |
+    sed -n 's/^fingerprint *//p')
+holds err "whose fingerprint is $hex ($recognizing where special tokens in text are recognized);"
+# Ids may be wider than those of the tokenizer. One that it does not have is an error with its place.
+printf '{"ids": [259, 260]}\n{"ids": [115, 260, 300]}\n' >good.jsonl
+for id in 302 65795 69999; do # 65795 is 259 in two bytes
+    printf '{"ids": [259, 260]}\n{"ids": [115, 260, %d]}\n' $id >$id.jsonl
+    tokmap pack -q --ids-field ids --vocab-size 70000 --no-eod -o $id $id.jsonl
+    equal "$(tokmap show -q $id -d 0 $vocabulary)" 'hello hello'
+    for json in '' --json; do
+        exits 1 tokmap show $id -d 1 $json $vocabulary >out 2>err
+        holds err "$id.bin: document 1, token 2: id $id is not in the vocabulary of the tokenizer"
+    done
+done
+tokmap pack -q --ids-field ids --vocab-size 70000 --no-eod -o wide good.jsonl
+equal "$(tokmap show -q wide -d 1 --specials $vocabulary)" 's hello<|end|>'
+# Each source of a run is judged on its own.
+printf 'seq_len 2\nbatch 4\nseed 1\nsource web web\nsource meg meg\nphase 0 web 1 meg 1\n' >mix.run
+exits 1 tokmap show mix.run --step 0 2>err
+tokmap show mix.run --step 0 $vocabulary >out 2>err
+equal "$(grep -c 'does not record its tokenizer' err)" 1
+exits 1 tokmap show mix.run --step 0 -t w.tiktoken --pattern gpt2 --special-tokens specials.json 2>err
+holds err "the dataset was not made with this tokenizer"

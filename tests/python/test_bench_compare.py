@@ -264,6 +264,10 @@ class Report:
     def progress(self, *_):
         pass
 
+    def say(self, text):
+        said.append(text)
+
+said = []
 sys.executable = os.path.abspath("python")
 environment = setup.Setup(Options, Report())
 for has_pip in False, True:
@@ -280,14 +284,16 @@ exit {int(not has_pip)}
         print(environment.python_with(["numpy"]))
     except setup.Absent as problem:
         print(problem)
+print(len(said), said[0])
 """
         with tempfile.TemporaryDirectory() as folder:
             done = subprocess.run([sys.executable, "-c", script, COMPARE], capture_output=True, text=True, check=True,
                                   cwd=folder)
-        first, second = done.stdout.splitlines()
+        first, second, said = done.stdout.splitlines()
         self.assertIn("cannot be made in venv: this Python has no pip", first)
         self.assertIn("apt-get install python3-venv", first)
         self.assertEqual(second, "venv/bin/python")
+        self.assertRegex(said, "^1 what is missing will be downloaded and installed with pip into venv: .*--peers NAMES")
 
 
 if __name__ == "__main__":

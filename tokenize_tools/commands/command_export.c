@@ -194,6 +194,7 @@ static int export_name(struct exporting *exporting, const char *name)
     struct tokenizer_info info;
     struct text_export_result result = {0};
     struct tokmap_error error = {0};
+    bool assumed;
     if (cli_names_run(name))
         return cli_misused(exporting->command,
                            "'%s' is a run file; name the dataset that its line 'source' names, or print the rows of a "
@@ -203,11 +204,13 @@ static int export_name(struct exporting *exporting, const char *name)
     if (exit_status >= 0)
         return exit_status;
     const uint64_t started = os_clock_ns();
-    enum tokmap_status status = dataset_tokenizer_open(&tokenizer, target.dataset, &exporting->asked, &error);
+    enum tokmap_status status = dataset_tokenizer_open(&tokenizer, target.dataset, &exporting->asked, &assumed, &error);
     if (!status) {
         tokenizer_info(tokenizer, &info);
         if (info.note && !exporting->quiet)
             cli_say(program, "%s: %s", info.name, info.note);
+        if (assumed && !exporting->quiet)
+            dataset_tokenizer_assumed(program, exporting->asked.spec);
         cli_signals_catch();
         status = documents_export(exporting, name, target.dataset, tokenizer, &result, &error);
     }

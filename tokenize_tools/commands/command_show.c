@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
+#include "commands/shared/dataset_tokenizer.h"
 #include "commands/shared/dropped_list.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/printer.h"
@@ -50,6 +51,7 @@ struct showing {
     struct tokmap_source_info source; /* of the source at hand, if the target is a run */
     struct tokmap_piece *pieces;      /* of the row at hand */
     uint64_t pieces_capacity;
+    bool assumed_said; /* that a dataset does not record its tokenizer */
     struct cli_json json;
 };
 
@@ -81,6 +83,10 @@ static enum tokmap_status source_use(struct showing *show, uint64_t number, stru
                      given->ids || given->where ? NULL : &given->tokenizer, given->specials, !given->unmarked, error);
     if (!status && !given->quiet)
         note_print(show->printer->tokenizer);
+    if (!status && !given->quiet && show->printer->assumed && !show->assumed_said) {
+        dataset_tokenizer_assumed(program, given->tokenizer.spec);
+        show->assumed_said = true;
+    }
     return status;
 }
 

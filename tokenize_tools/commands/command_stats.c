@@ -114,18 +114,15 @@ static enum tokmap_status text_of_tokenizer(struct stats *stats, struct tokmap_e
     return TOKMAP_OK;
 }
 
-/* Opens the tokenizer. Without -t it only adds texts of ids, so the dataset can be described without it. Where no
- * fingerprint is recorded, as for files of other projects, the file of -t is taken at its word. */
+/* Opens the tokenizer. Without -t it only adds texts of ids, so the dataset can be described without it. */
 static enum tokmap_status stats_tokenizer(struct stats *stats, const struct stats_arguments *given,
                                           struct tokmap_error *error)
 {
-    static const uint8_t unknown[16];
     const struct tokenizer_arguments *asked = &given->tokenizer;
+    bool assumed;
     if (!stats->with_ids && !asked->spec_given)
         return TOKMAP_OK;
-    if (asked->spec_given && stats->info.shards && !memcmp(stats->info.tokenizer, unknown, sizeof unknown))
-        return tokenizer_arguments_vocabulary(&stats->tokenizer, asked->spec, asked, &asked->options, error);
-    const enum tokmap_status status = dataset_tokenizer_open(&stats->tokenizer, stats->dataset, asked, error);
+    const enum tokmap_status status = dataset_tokenizer_open(&stats->tokenizer, stats->dataset, asked, &assumed, error);
     if (!status || asked->spec_given || status == TOKMAP_ERROR_MEMORY)
         return status;
     *error = (struct tokmap_error){0};

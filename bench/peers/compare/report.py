@@ -9,6 +9,7 @@ A line is a word and its fields, separated by tabs, on standard output:
     cell FAULT SYSTEM RESULT TEXT                one cell of the fault matrix
     note TEXT                                    a sentence below the table
     progress DONE TOTAL TEXT                     where the run is, for the terminal
+    say TEXT                                     a message on standard error, at once
     answer TEXT                                  the sentence that answers the table's question
 
 Nothing else may be written to standard output: __main__.py therefore gives the lines a descriptor of their own and
@@ -75,6 +76,9 @@ class Report:
 
     def note(self, text):
         self._line("note", text)
+
+    def say(self, text):
+        self._line("say", text)
 
     def progress(self, done, total, text):
         self._line("progress", int(done), int(total), text)

@@ -43,10 +43,13 @@ def default_venv():
 
 
 class Setup:
-    """Finds and makes environments: python_of(system), python_with(packages)."""
+    """Finds and makes environments: python_of(system), python_with(packages). wanted: the systems that will be asked
+    for, if that is known."""
 
-    def __init__(self, options, report):
-        self._options, self._report = options, report
+    _announced = False  # in this process, which may make several objects
+
+    def __init__(self, options, report, wanted=()):
+        self._options, self._report, self._wanted = options, report, wanted
         self._folder = options.venv or default_venv()
         self._made = {}
 
@@ -69,12 +72,26 @@ class Setup:
         wanted = "\n".join(packages)
         noted = os.path.join(folder, "tokmap-peers", name)
         if not self._same(noted, wanted):
+            self._announce(name)
             self._make(folder, python)
             self._install(python, packages, name)
             os.makedirs(os.path.dirname(noted), exist_ok=True)
             with open(noted, "w", encoding="utf-8") as file:
                 file.write(wanted)
         return python
+
+    def _announce(self, name):
+        """Says, before the first installation, what is installed, where, and how to have less."""
+        if Setup._announced:
+            return
+        Setup._announced = True
+        folders = [self._folder] + [f"{self._folder}-{system.NAME}" for system in self._wanted
+                                    if getattr(system, "VENV", False)]
+        names = [system.NAME for system in self._wanted if system.PACKAGES] or [name]
+        self._report.say(
+            f"what is missing will be downloaded and installed with pip into {', '.join(folders)}: the packages of "
+            f"{', '.join(names)}. All systems take about 19 GB. --peers NAMES installs those of fewer systems, --venv "
+            "FOLDER puts them elsewhere, and --offline installs nothing")
 
     @staticmethod
     def _same(path, text):

@@ -18,14 +18,17 @@ struct search {
     const struct tokenizer_arguments *asked;
     const struct about_facts *facts; /* of the shard whose path is tried; NULL: the user named the file */
     struct tokenizer *found;
-    uint8_t other[16]; /* the fingerprint of the last tokenizer that was not the right one */
+    bool recorded;     /* the dataset records the fingerprint of its tokenizer */
+    uint8_t other[16]; /* the fingerprint of the last tokenizer that was not the right one, and the one that it has if
+                          special tokens in text are recognized */
+    uint8_t other_recognizing[16];
     bool other_seen;
     char seen[512]; /* its path, cut to fit */
 };
 
 /* Opens a file and compares its fingerprint. The fingerprint depends on whether special tokens in text were recognized
- * when the dataset was packed. A reader should not have to know that, so both ways are tried. special_tokens: the path
- * that belongs to `spec`, or NULL. */
+ * when the dataset was packed. A reader should not have to know that, so both ways are tried. The width of tokens is
+ * not compared: ids mean the same in any. special_tokens: the path that belongs to `spec`, or NULL. */
 static enum tokmap_status file_try(struct search *search, const char *spec, const char *special_tokens,
                                    struct tokmap_error *error)
 {
@@ -45,12 +48,12 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
         if (status)
             return status;
         tokenizer_info(search->found, &info);
-        if (!memcmp(info.fingerprint, search->info->tokenizer, 16) && info.width == search->info->width)
+        if (!memcmp(info.fingerprint, search->info->tokenizer, 16))
             return TOKMAP_OK;
+        memcpy(recognize ? search->other_recognizing : search->other, info.fingerprint, sizeof search->other);
         tokenizer_close(search->found);
         search->found = NULL;
     }
-    memcpy(search->other, info.fingerprint, sizeof search->other);
     search->other_seen = true;
     (void)snprintf(search->seen, sizeof search->seen, "%s", spec);
     return TOKMAP_OK;
@@ -128,14 +131,24 @@ static enum tokmap_status recorded_try(struct search *search, const struct tokma
     return TOKMAP_OK;
 }
 
+/* The sentence for ids of which nothing is recorded. It names the dataset, because a run may have several. */
+static enum tokmap_status not_recorded(const struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    const enum tokmap_status status = tokmap_dataset_shard(dataset, 0, &shard, error);
+    return status ? status
+                  : error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard.tokens_path, TOKMAP_NO_OFFSET,
+                              "the index does not record which tokenizer made the ids; name that tokenizer's file with "
+                              "options.tokenizer, or print ids with options.ids");
+}
+
 /* The sentence for a tokenizer that was neither named nor found. */
 static enum tokmap_status not_found(const struct search *search, const struct tokmap_dataset *dataset,
                                     const char *recorded, struct tokmap_error *error)
 {
-    static const uint8_t unknown[16];
     char name[ABOUT_NAME], hex[33] = "unknown";
     const bool named = dataset_tokenizer_name(dataset, name);
-    if (memcmp(search->info->tokenizer, unknown, sizeof unknown) != 0)
+    if (search->recorded)
         hash128_hex(search->info->tokenizer, hex);
     if (recorded && search->other_seen)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
@@ -150,6 +163,8 @@ static enum tokmap_status not_found(const struct search *search, const struct to
                          recorded, hex,
                          path_is_absolute(recorded) ? "any more"
                                                     : "in the current folder, the dataset's folder, or above it");
+    if (!search->recorded && !named)
+        return not_recorded(dataset, error);
     return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                      "the dataset was made with %s%s%s (fingerprint %s); name that tokenizer's file with "
                      "options.tokenizer, or print ids with options.ids",
@@ -159,29 +174,35 @@ static enum tokmap_status not_found(const struct search *search, const struct to
 static enum tokmap_status named_try(struct search *search, const struct tokmap_dataset *dataset,
                                     struct tokmap_error *error)
 {
-    char name[ABOUT_NAME], hex[33], wanted[33] = "unknown";
-    static const uint8_t unknown[16];
-    const enum tokmap_status status =
-        file_try(search, search->asked->spec, search->asked->options.special_tokens, error);
+    char name[ABOUT_NAME], hex[33], wanted[33], other[33], recognizing[96] = "";
+    const struct tokenizer_arguments *asked = search->asked;
+    if (!search->recorded) /* the user is taken at their word */
+        return tokenizer_arguments_vocabulary(&search->found, asked->spec, asked, &asked->options, error);
+    const enum tokmap_status status = file_try(search, asked->spec, asked->options.special_tokens, error);
     if (status || search->found)
         return status;
     const bool named = dataset_tokenizer_name(dataset, name);
     hash128_hex(search->other, hex);
-    if (memcmp(search->info->tokenizer, unknown, sizeof unknown) != 0)
-        hash128_hex(search->info->tokenizer, wanted);
+    hash128_hex(search->info->tokenizer, wanted);
+    hash128_hex(search->other_recognizing, other);
+    if (strcmp(hex, other) != 0)
+        (void)snprintf(recognizing, sizeof recognizing, " (%s where special tokens in text are recognized)", other);
     return error_set(
-        error, TOKMAP_ERROR_MISMATCH, search->asked->spec, TOKMAP_NO_OFFSET,
-        "the dataset was not made with this tokenizer, whose fingerprint is %s; the fingerprint of the dataset's "
+        error, TOKMAP_ERROR_MISMATCH, asked->spec, TOKMAP_NO_OFFSET,
+        "the dataset was not made with this tokenizer, whose fingerprint is %s%s; the fingerprint of the dataset's "
         "tokenizer%s%s%s is %s. Name the file of that tokenizer, or print ids with options.ids",
-        hex, named ? " '" : "", named ? name : "", named ? "'" : "", wanted);
+        hex, recognizing, named ? " '" : "", named ? name : "", named ? "'" : "", wanted);
 }
 
 enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const struct tokmap_dataset *dataset,
-                                          const struct tokenizer_arguments *asked, struct tokmap_error *error)
+                                          const struct tokenizer_arguments *asked, bool *assumed,
+                                          struct tokmap_error *error)
 {
+    static const uint8_t unknown[16];
     struct tokmap_dataset_info info = {.size = sizeof info};
     struct search search = {.info = &info, .asked = asked};
     char *recorded = NULL;
+    *assumed = false;
     *tokenizer = NULL;
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
     if (status)
@@ -189,6 +210,7 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
     if (!info.shards)
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
                          "a synthetic dataset has no text; choose another one, or print its ids with options.ids");
+    search.recorded = memcmp(info.tokenizer, unknown, sizeof unknown) != 0;
     if (asked->spec_given) {
         status = named_try(&search, dataset, error);
     } else {
@@ -201,5 +223,11 @@ enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const st
     }
     free(recorded);
     *tokenizer = search.found;
+    *assumed = search.found && !search.recorded;
     return status;
+}
+
+void dataset_tokenizer_assumed(const char *program, const char *tokenizer)
+{
+    cli_say(program, "the dataset does not record its tokenizer, so the texts are those that '%s' gives", tokenizer);
 }

@@ -9,6 +9,9 @@
  *     project that was moved, or is used from another folder, is found in this way.
  * The first file that has the fingerprint is the tokenizer. Files with another fingerprint are passed over, so a wrong
  * guess cannot give wrong text.
+ *
+ * Files of other projects, and ids that another program made, come without a fingerprint. Only the user can know their
+ * tokenizer, so the file of --tokenizer is then used unseen, and the commands say so.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_DATASET_TOKENIZER_H
 #define TOKMAP_COMMANDS_SHARED_DATASET_TOKENIZER_H
@@ -16,11 +19,17 @@
 #include "tokenizer_arguments.h"
 
 /* Opens the tokenizer of a dataset; tokenizer_close() frees it. On failure *tokenizer is NULL.
- *   asked  the options of the command line
+ *   asked    the options of the command line
+ *   assumed  receives whether the dataset records no fingerprint, so that the file that the user named was not compared
+ * The width of the dataset's tokens may differ from that of the tokenizer's ids: see token_decode.h.
  * Messages name the fields options.tokenizer and options.ids. Statuses: OK, ERROR_MISMATCH (the file that the user
  * named is another tokenizer), ERROR_UNSUPPORTED (the dataset is synthetic, or no tokenizer was named and none was
  * found), ERROR_MEMORY; if the user named a file, those of vocabulary_open(). */
 enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const struct tokmap_dataset *dataset,
-                                          const struct tokenizer_arguments *asked, struct tokmap_error *error);
+                                          const struct tokenizer_arguments *asked, bool *assumed,
+                                          struct tokmap_error *error);
+
+/* What a command says once if it was assumed; tokenizer: the file that the user named. */
+void dataset_tokenizer_assumed(const char *program, const char *tokenizer);
 
 #endif

@@ -15,6 +15,7 @@
 #include "platform/os.h"
 #include "text/decimal.h"
 #include "text/utf8.h"
+#include "token_decode.h"
 
 #define VALUE_SHOWN 400 /* bytes of a column's value that are printed for people */
 
@@ -40,7 +41,7 @@ enum tokmap_status printer_open(struct printer *printer, const struct tokmap_dat
         return error_set_memory(error, "the mask", PRINTER_CHUNK / 8);
     status = block_compare_open(&printer->compare, dataset, error);
     if (asked && !status)
-        status = dataset_tokenizer_open(&printer->tokenizer, dataset, asked, error);
+        status = dataset_tokenizer_open(&printer->tokenizer, dataset, asked, &printer->assumed, error);
     if (asked && !status)
         status = tokenizer_decoder_new(&printer->decoder, printer->tokenizer, specials, error);
     return status;
@@ -74,8 +75,8 @@ static uint64_t span_next(const struct printer *printer, uint64_t *first, uint64
 static enum tokmap_status chunk_read(struct printer *printer, uint64_t *first, uint64_t *count, uint64_t *span,
                                      struct tokmap_error *error)
 {
-    uint64_t from;
-    *span = span_next(printer, first, count, &from);
+    *span = span_next(printer, first, count, &printer->chunk_first);
+    const uint64_t from = printer->chunk_first;
     enum tokmap_status status = block_compare_range(printer->compare, from, *span, &printer->room, error);
     if (!status)
         status = tokmap_dataset_copy(printer->dataset, from, *span, printer->chunk, error);
@@ -85,6 +86,37 @@ static enum tokmap_status chunk_read(struct printer *printer, uint64_t *first, u
 static bool counts_at(const struct printer *printer, uint64_t i)
 {
     return !printer->mask || (printer->mask[i / 8] >> (i % 8) & 1);
+}
+
+/* Puts the place of a token before the message that says what is wrong with it. */
+static void place_name(const struct printer *printer, uint64_t token, struct tokmap_error *error)
+{
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_document document;
+    struct tokmap_error unused;
+    char message[sizeof error->message];
+    memcpy(message, error->message, sizeof message);
+    if (!printer->info.documents || tokmap_dataset_document_at(printer->dataset, token, &document, &unused) ||
+        tokmap_dataset_shard(printer->dataset, document.shard, &shard, &unused))
+        (void)error_set(error, error->status, NULL, TOKMAP_NO_OFFSET, "token %" PRIu64 " of the dataset: %.600s", token,
+                        message);
+    else
+        (void)error_set(error, error->status, shard.tokens_path, TOKMAP_NO_OFFSET,
+                        "document %" PRIu64 ", token %" PRIu64 ": %.600s", document.number,
+                        token - document.first_token, message);
+}
+
+/* Decodes `count` tokens of the chunk, from `at` on. */
+static enum tokmap_status chunk_decode(struct printer *printer, uint64_t at, uint64_t count, struct tokmap_error *error)
+{
+    const uint32_t width = printer->info.width;
+    const struct token_list list = {(const uint8_t *)printer->chunk + at * width, width, count};
+    uint64_t unknown = 0;
+    const enum tokmap_status status =
+        token_decode(printer->decoder, printer->tokenizer, &list, &printer->text, &unknown, error);
+    if (status == TOKMAP_ERROR_TOKEN)
+        place_name(printer, printer->chunk_first + at + unknown, error);
+    return status;
 }
 
 /* Returns the end of the longest stretch of tokens of the chunk, from `at` on, that count alike. */
@@ -135,8 +167,7 @@ enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_
             end = alike_end(printer, at, span);
             printer->text.count = 0;
             mark_set(printer, !counts_at(printer, at));
-            status = tokenizer_decoder_add(printer->decoder, (uint8_t *)printer->chunk + at * printer->info.width,
-                                           end - at, &printer->text, error);
+            status = chunk_decode(printer, at, end - at, error);
             if (!status && end == span && !count)
                 status = tokenizer_decoder_end(printer->decoder, &printer->text, error);
             if (!status)
@@ -236,7 +267,7 @@ enum tokmap_status printer_json(struct printer *printer, uint64_t first, uint64_
     for (; count && !status; done += span) {
         status = chunk_read(printer, &first, &count, &span, error);
         if (!status && printer->tokenizer)
-            status = tokenizer_decoder_add(printer->decoder, printer->chunk, span, &printer->text, error);
+            status = chunk_decode(printer, 0, span, error);
         for (uint64_t i = 0; i < span && !status && !printer->tokenizer; i++)
             cli_json_number(json, NULL, token_at(printer, i));
         for (uint64_t at = 0, end; at < span && !status && printer->mask; at = end) {

@@ -19,6 +19,7 @@ struct printer {
     const struct tokmap_dataset *dataset;
     struct tokmap_dataset_info info;
     struct tokenizer *tokenizer; /* NULL: ids are printed */
+    bool assumed;                /* the dataset does not record its tokenizer (see dataset_tokenizer.h) */
     bool specials;               /* print the names of special tokens; otherwise they print nothing */
     bool to_terminal;
     bool marked;   /* the dataset has a mask, and text that does not count as a target is marked: dim on a terminal,
@@ -28,7 +29,8 @@ struct printer {
     char last;     /* the last byte printed, 0 before the first */
     struct tokenizer_decoder *decoder; /* NULL without a tokenizer */
     struct text_buffer text;
-    void *chunk; /* room for PRINTER_CHUNK tokens */
+    void *chunk;          /* room for PRINTER_CHUNK tokens */
+    uint64_t chunk_first; /* where its first token is in the dataset */
     struct block_compare *compare;
     uint8_t *room; /* of block_compare_range() */
 };
@@ -47,8 +49,8 @@ void printer_close(struct printer *printer);
  * what the tokenizer put before its text (a prefix space) is left out. printer_text: the text, unchanged, or with
  * visible control characters on a terminal. printer_ids: decimal ids separated by spaces, without a newline.
  * Tokens that do not count are marked: dim text on a terminal, otherwise text between the brackets U+27E6 and U+27E7,
- * and ids in parentheses. Statuses: OK, those of block_compare_range(), tokmap_dataset_mask(), and tokenizer_decode().
- */
+ * and ids in parentheses. A message about an id that the tokenizer does not have names its document and its place.
+ * Statuses: OK, those of block_compare_range(), tokmap_dataset_mask(), and tokenizer_decode(). */
 enum tokmap_status printer_text(struct printer *printer, uint64_t first, uint64_t count, bool start,
                                 struct tokmap_error *error);
 enum tokmap_status printer_ids(struct printer *printer, uint64_t first, uint64_t count, struct tokmap_error *error);

@@ -408,6 +408,10 @@ void task_end_print(const struct task_end *end)
                   arguments->variables ? arguments->variables : "", arguments->variables ? ")" : "",
                   outcome->end - outcome->first, end->units, cli_seconds(end->seconds, a),
                   cli_count(outcome->documents, b), cli_count(outcome->tokens, c), outcome->done_before);
+    if (arguments->task_text && end->units < arguments->tasks)
+        cli_print("there are fewer units (%" PRIu64 ") than tasks (%" PRIu64 "), so some tasks have no work; smaller "
+                  "units (--unit-bytes) or, where files are not cut, more files give work to all\n",
+                  end->units, arguments->tasks);
     if (outcome->left.missing && is_last)
         cli_print("%" PRIu64 " of %" PRIu64 " shards, of other tasks, are missing; the task that finishes last names "
                   "the shards of %s\n",

@@ -15,6 +15,7 @@
 #include "text/code_point.h"
 #include "text/decimal.h"
 #include "text/utf8.h"
+#include "token_decode.h"
 
 #define BATCH_TOKENS ((uint64_t)1 << 18)
 #define BATCH_DOCUMENTS 8192u
@@ -148,13 +149,16 @@ static enum tokmap_status text_put(struct text_buffer *out, const char *text, st
 
 /* ---- one document ---- */
 
-/* Puts the document before the message of an error that a lower room has set. */
-static void document_name(const struct worker *worker, uint64_t number, struct tokmap_error *error)
+/* Puts the document before the message of an error that a lower room has set. token: its place in the document, which
+ * ERROR_TOKEN has. */
+static void document_name(const struct worker *worker, uint64_t number, uint64_t token, struct tokmap_error *error)
 {
-    char message[sizeof error->message];
+    char message[sizeof error->message], place[40] = "";
     memcpy(message, error->message, sizeof message);
+    if (error->status == TOKMAP_ERROR_TOKEN)
+        (void)snprintf(place, sizeof place, ", token %" PRIu64, token);
     (void)error_set(error, error->status, worker->described.tokens_path, TOKMAP_NO_OFFSET,
-                    "document %" PRIu64 ": %.600s", number, message);
+                    "document %" PRIu64 "%s: %.600s", number, place, message);
 }
 
 /* Returns whether a text contains U+FFFD, or is not valid UTF-8. */
@@ -172,8 +176,8 @@ static bool is_suspicious(const struct text_buffer *text)
     return utf8_valid_prefix(text->bytes, (size_t)text->count) != text->count;
 }
 
-/* Encodes the worker's text, and stores whether its tokens are these `count` ones. */
-static enum tokmap_status encodes_to(struct worker *worker, const char *tokens, uint64_t count, bool *same,
+/* Encodes the worker's text, and stores whether its tokens are these. */
+static enum tokmap_status encodes_to(struct worker *worker, const struct token_list *tokens, bool *same,
                                      struct tokmap_error *error)
 {
     struct tokenizer_info info;
@@ -198,13 +202,13 @@ static enum tokmap_status encodes_to(struct worker *worker, const char *tokens, 
     const struct tokenizer_batch batch = {.documents = &document, .count = 1};
     struct tokenizer_out out = {.tokens = worker->ids.bytes, .capacity = capacity, .ends = &end};
     status = tokenizer_encode(worker->state, &batch, &out, error);
-    *same =
-        !status && out.count == count && (!count || !memcmp(worker->ids.bytes, tokens, (size_t)(count * info.width)));
+    const struct token_list made = {worker->ids.bytes, info.width, out.count};
+    *same = !status && token_lists_equal(&made, tokens);
     return status;
 }
 
 /* Checks the worker's text. Sets *keep to false if the document is to be left out. */
-static enum tokmap_status text_check(struct worker *worker, uint64_t number, const char *tokens, uint64_t count,
+static enum tokmap_status text_check(struct worker *worker, uint64_t number, const struct token_list *tokens,
                                      bool *keep, struct tokmap_error *error)
 {
     const struct text_export_options *options = worker->export->options;
@@ -213,7 +217,7 @@ static enum tokmap_status text_check(struct worker *worker, uint64_t number, con
     *keep = true;
     if (!suspicious && !options->check)
         return TOKMAP_OK;
-    const enum tokmap_status status = encodes_to(worker, tokens, count, &same, error);
+    const enum tokmap_status status = encodes_to(worker, tokens, &same, error);
     if (status || same)
         return status;
     if (!suspicious)
@@ -284,7 +288,7 @@ static enum tokmap_status document_export(struct worker *worker, const struct to
                                           const char *tokens, struct tokmap_error *error)
 {
     const uint32_t width = worker->export->info.width;
-    uint64_t count = document->tokens;
+    uint64_t count = document->tokens, begins = 0, unknown = 0;
     bool keep;
     if (worker->shard != document->shard + 1) {
         worker->described = (struct tokmap_shard_info){.size = sizeof worker->described};
@@ -297,20 +301,23 @@ static enum tokmap_status document_export(struct worker *worker, const struct to
     if (count && worker->described.bos_id != TOKMAP_NO_ID && token_is(tokens, 0, width, worker->described.bos_id)) {
         tokens += width;
         count--;
+        begins = 1;
     }
     if (count && worker->described.eod_id != TOKMAP_NO_ID &&
         token_is(tokens, count - 1, width, worker->described.eod_id))
         count--;
     worker->text.count = 0;
     tokenizer_decoder_begin(worker->decoder, false);
-    enum tokmap_status status = tokenizer_decoder_add(worker->decoder, tokens, count, &worker->text, error);
+    const struct token_list list = {tokens, width, count};
+    enum tokmap_status status =
+        token_decode(worker->decoder, worker->export->options->tokenizer, &list, &worker->text, &unknown, error);
     if (!status)
         status = tokenizer_decoder_end(worker->decoder, &worker->text, error);
     if (status) {
-        document_name(worker, document->number, error);
+        document_name(worker, document->number, begins + unknown, error);
         return status;
     }
-    status = text_check(worker, document->number, tokens, count, &keep, error);
+    status = text_check(worker, document->number, &list, &keep, error);
     if (status || !keep)
         return status;
     worker->result.documents++;

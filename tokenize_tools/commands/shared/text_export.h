@@ -27,7 +27,7 @@ enum text_export_invalid { TEXT_EXPORT_ERROR, TEXT_EXPORT_REPLACE, TEXT_EXPORT_S
 
 struct text_export_options {
     const struct tokmap_dataset *dataset; /* with shards */
-    const struct tokenizer *tokenizer;    /* the one that made the dataset */
+    const struct tokenizer *tokenizer;    /* the one that made the dataset; ids of any width */
     uint64_t first, end;                  /* documents, first <= end <= those of the dataset */
     bool plain;                           /* texts, each followed by a newline; otherwise one JSON object per line */
     bool origin;                          /* the JSON objects also have the members path and record */
@@ -50,7 +50,8 @@ struct text_export_result {
     uint64_t text_bytes, output_bytes;
 };
 
-/* Exports the documents. Messages name options.invalid. Memory for each thread: the tokens, the text, and the output of
+/* Exports the documents. Messages name options.invalid, and of an id that the tokenizer does not have its
+ * document and its place in it. Memory for each thread: the tokens, the text, and the output of
  * a batch, which has at least one document. Statuses: OK, ERROR_ENCODING (a document is not valid UTF-8),
  * ERROR_MISMATCH (with `check`: the text of a document gives other tokens), ERROR_TOKEN, ERROR_INTERRUPTED, ERROR_IO,
  * ERROR_CORRUPT, ERROR_MEMORY, ERROR_LIMIT, those of tokmap_dataset_copy(). */

@@ -484,7 +484,7 @@ def columns(report, options):
              Column("tokmap, mapped", "faults.ours", {"reading": "mapped"}, sys.executable),
              Column(CHECKED, "faults.ours", {"checked": True, "deadline": options.stall / 2}, sys.executable,
                     more={"full disk": {"trace": "trace"}})]
-    environments = setup.Setup(options, report)
+    environments = setup.Setup(options, report, setup.systems(options))
     for system in setup.systems(options):
         rows = list(getattr(system, "FAULT_ROWS", list(system.ROWS)[:1]))
         if system.NAME == "tokmap" or not rows:

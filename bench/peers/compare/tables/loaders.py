@@ -57,7 +57,7 @@ class Row:
 
 def rows_of(report, options, tokens):
     """All rows that can be had; the others are reported as absent."""
-    found, environments = [], setup.Setup(options, report)
+    found, environments = [], setup.Setup(options, report, setup.systems(options))
     for system in setup.systems(options):
         try:
             python = environments.python_of(system)

@@ -207,7 +207,7 @@ def from_file(path):
 def measured(report, tokens, options):
     """The same figures of the rows that the policies need, measured at once and shortly: a start, a resume, and half a
     second of reading in order."""
-    figures, environments = {}, setup.Setup(options, report)
+    figures, environments = {}, setup.Setup(options, report, setup.systems(options))
     words = {word for words in SOURCES.values() for word in words}
     for system in setup.systems(options):
         for label, chosen in system.ROWS.items():

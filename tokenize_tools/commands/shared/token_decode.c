@@ -1,0 +1,78 @@
+/* token_decode.c - see token_decode.h. */
+#include "token_decode.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define PART 4096u /* tokens converted at a time */
+
+static uint32_t id_at(const struct token_list *list, uint64_t i)
+{
+    const uint8_t *tokens = list->tokens;
+    return list->width == 2 ? load16(tokens + 2 * i) : load32(tokens + 4 * i);
+}
+
+/* Returns the index of the first token that the tokenizer does not have, or the number of tokens. */
+static uint64_t unknown_find(const struct tokenizer *tokenizer, const struct token_list *list)
+{
+    const uint8_t *bytes;
+    uint32_t count;
+    uint64_t i = 0;
+    while (i < list->count && tokenizer_token(tokenizer, id_at(list, i), &bytes, &count))
+        i++;
+    return i;
+}
+
+/* Converts up to PART tokens from `first` on, and decodes them. */
+static enum tokmap_status part_decode(struct tokenizer_decoder *decoder, const struct tokenizer_info *info,
+                                      const struct token_list *list, uint64_t first, struct text_buffer *text,
+                                      struct tokmap_error *error)
+{
+    uint8_t part[4 * PART];
+    const uint64_t count = min64(list->count - first, PART);
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t id = id_at(list, first + i);
+        if (id >= info->vocabulary)
+            return error_set(error, TOKMAP_ERROR_TOKEN, NULL, TOKMAP_NO_OFFSET,
+                             "id %" PRIu32 " is not in the vocabulary of the tokenizer '%s'; decode these ids with the "
+                             "tokenizer that made them",
+                             id, info->name);
+        if (info->width == 2)
+            store16(part + 2 * i, (uint16_t)id);
+        else
+            store32(part + 4 * i, id);
+    }
+    return tokenizer_decoder_add(decoder, part, count, text, error);
+}
+
+enum tokmap_status token_decode(struct tokenizer_decoder *decoder, const struct tokenizer *tokenizer,
+                                const struct token_list *list, struct text_buffer *text, uint64_t *unknown,
+                                struct tokmap_error *error)
+{
+    struct tokenizer_info info;
+    enum tokmap_status status = TOKMAP_OK;
+    tokenizer_info(tokenizer, &info);
+    if (list->width == info.width)
+        status = tokenizer_decoder_add(decoder, list->tokens, list->count, text, error);
+    else
+        for (uint64_t first = 0; first < list->count && !status; first += PART)
+            status = part_decode(decoder, &info, list, first, text, error);
+    if (status == TOKMAP_ERROR_TOKEN)
+        *unknown = unknown_find(tokenizer, list);
+    return status;
+}
+
+bool token_lists_equal(const struct token_list *a, const struct token_list *b)
+{
+    if (a->count != b->count)
+        return false;
+    if (a->width == b->width)
+        return !a->count || !memcmp(a->tokens, b->tokens, (size_t)(a->count * a->width));
+    for (uint64_t i = 0; i < a->count; i++)
+        if (id_at(a, i) != id_at(b, i))
+            return false;
+    return true;
+}
