@@ -325,7 +325,10 @@ static const struct {
     {"batch 2\nseq_len 1000\nsource web d\n", 2, "which has 1000 tokens; lower seq_len to 999 or less"},
     {"batch 2\nseq_len 1001\nlookahead 0\nsource web d\n", 2, "lower seq_len to 1000 or less"},
     {"batch 2\nseq_len 1\nlookahead 1000\nsource web d\n", 2, "use a larger dataset"},
-    {"seq_len 10\nsource web d\nbatch 100\npasses 1\n", 3, "do not fill a global batch of 100 rows"},
+    {"seq_len 10\nsource web d\nbatch 100\npasses 1\n", 3,
+     "1 pass over 99 windows does not fill a global batch of 100"},
+    {"seq_len 10\nsource web d\nbatch 199\npasses 2\n", 3, "2 passes over 99 windows do not fill"},
+    {"seq_len 999\nsource web d\nbatch 2\npasses 1\n", 3, "1 pass over 1 window does not fill"},
     {"seq_len 10\nsource web d\nbatch 2147483648\nsteps 4294967297\n", 4, "lower steps to 4294967296"},
     {"seq_len 10\nsource web d\nbatch 1\npasses 100000000000000000\n", 4, "more than 2^63 rows"},
 };
