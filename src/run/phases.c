@@ -490,8 +490,8 @@ static bool pass_of_stretch(const struct builder *builder, const struct mixture_
 static enum tokmap_status too_many_passes(const struct builder *builder, uint64_t windows)
 {
     return wrong_at(builder, TOKMAP_ERROR_RANGE, builder->spec->lines[RUN_PASSES],
-                    "%" PRIu64 " passes over %" PRIu64 " windows have more than 2^63 rows; lower %spasses",
-                    builder->spec->passes, windows, prefix(builder));
+                    "%" PRIu64 " passes over %" PRIu64 " window%s have more than 2^63 rows; lower %spasses",
+                    builder->spec->passes, windows, windows == 1 ? "" : "s", prefix(builder));
 }
 
 /* Sets *draws to the draws of a run that ends with `passes`. Where the sequence length changes, the windows that remain
@@ -548,11 +548,13 @@ static enum tokmap_status end_by_passes(struct builder *builder)
         phases->remainder = 0;
         phases->end_draw = draws;
     }
+    const bool one = spec->passes == 1;
     if (phases->steps == 0)
         return wrong_at(builder, TOKMAP_ERROR_RANGE, spec->lines[RUN_BATCH],
-                        "%" PRIu64 " passes over %" PRIu64 " windows do not fill a global batch of %" PRIu64 " "
+                        "%" PRIu64 " pass%s over %" PRIu64 " window%s do%s not fill a global batch of %" PRIu64 " "
                         "rows; lower %sbatch or %sseq_len, or raise %spasses",
-                        spec->passes, pass, last->batch, prefix(builder), prefix(builder), prefix(builder));
+                        spec->passes, one ? "" : "es", pass, pass == 1 ? "" : "s", one ? "es" : "", last->batch,
+                        prefix(builder), prefix(builder), prefix(builder));
     phases->steps_most = phases->steps;
     return TOKMAP_OK;
 }

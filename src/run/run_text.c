@@ -258,12 +258,28 @@ static enum tokmap_status read_skip(struct reader *reader, enum run_directive wh
 
 /* ---- unknown directives ---- */
 
+/* Returns the only directive that begins with the word, or NULL. */
+static const char *directive_begun(const char *word)
+{
+    const char *begun = NULL;
+    for (int d = 0; d < RUN_DIRECTIVES; d++) {
+        if (strncmp(word, directives[d].name, strlen(word)) != 0)
+            continue;
+        if (begun)
+            return NULL;
+        begun = directives[d].name;
+    }
+    return begun;
+}
+
 static const char *nearest_directive(const char *word)
 {
     for (size_t i = 0; i < sizeof other_names / sizeof other_names[0]; i++)
         if (edit_distance(word, other_names[i].word) == 0)
             return other_names[i].directive;
-    const char *nearest = NULL;
+    const char *nearest = directive_begun(word);
+    if (nearest)
+        return nearest;
     size_t fewest = strlen(word) < 4 ? 2 : 3; /* this many edits are too many */
     for (int d = 0; d < RUN_DIRECTIVES; d++) {
         size_t length = strlen(directives[d].name);

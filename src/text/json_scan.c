@@ -18,6 +18,7 @@
 #include <string.h>
 
 #include "decimal.h"
+#include "stand_in.h"
 #include "json_fast.h"
 #include "utf8.h"
 
@@ -177,7 +178,6 @@ static bool digits_skip(struct json_scan *scan)
 /* Describes bytes that are not what JSON expects here. What other programs write most often has reasons of its own. */
 static bool not_json(struct json_scan *scan, const char *reason)
 {
-    static const char pointer[] = "version https://git-lfs";
     const char *at = scan->at;
     const size_t left = (size_t)(scan->end - at);
     if ((left && !*at) || (left > 1 && !at[1]))
@@ -186,8 +186,8 @@ static bool not_json(struct json_scan *scan, const char *reason)
         reason = "NaN and Infinity are not JSON values; Python's json.dumps() refuses them with allow_nan=False";
     else if (left && *at == '\'')
         reason = "strings have double quotes; Python's json.dumps() writes them so, and str() does not";
-    else if (left >= strlen(pointer) && !memcmp(at, pointer, strlen(pointer)))
-        reason = "the file is only a pointer of Git LFS; fetch the data that it stands for with 'git lfs pull'";
+    else if (stand_in_of(at, left) == STAND_IN_POINTER)
+        reason = STAND_IN_POINTER_MESSAGE;
     return json_wrong(scan, reason);
 }
 

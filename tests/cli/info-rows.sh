@@ -54,3 +54,10 @@ tokmap info small --seq-len 20000 >text
 holds text "none; a sequence is longer than the dataset"
 tokmap info small --seq-len 1Ki --json >info
 holds info '"seq_len": 1024'
+# No token: the text has no bytes for each.
+printf 'a text\n' >text.txt
+tokmap pack -q --split none=0.000000000000000001,all=0.999999999999999999 -o sets text.txt 2>err
+tokmap info sets.none >text
+equal "$(sed -n 's/^text  *//p' text)" '0 B'
+tokmap info sets.all >text
+holds text ' a token'

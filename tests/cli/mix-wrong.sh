@@ -23,10 +23,15 @@ misused --tokens 1.5 $a:rest
 misused --tokens 1K --steps 4 --seq-len 2 --batch 2 $a:rest
 holds err 'give one of them'
 misused --steps 4 $a:rest
+holds err 'which needs --seq-len and --batch'
 misused --batch 4 $a:rest
+holds err '--batch needs --seq-len'
 misused --seq-len 0 --batch 4 $a:rest
 misused --seq-len 2 --batch 0 $a:rest
 misused --seq-len 2 --seed 4 $a:rest
+holds err 'a whole run file, which also needs --batch'
+misused --tokens 1K --seq-len 2 -o run $a:rest
+holds err '-o writes a whole run file, which also needs --batch'
 misused --max-epochs 0 $a:rest
 misused --tokens 1K data/web:80
 holds err "such as 'data/web:80%'"

@@ -89,6 +89,41 @@ for name in pointer.txt pointer pointer.json pointer.txt.gz pointer.parquet poin
 done
 equal "$(tokmap encode --input-format text pointer.txt | wc -l | tr -d ' ')" 1
 
+# A name that says that the file is compressed, and a file that is not: as often as not what a server said in its place.
+for ending in gz zst bz2 xz lz4; do
+    printf 'a\033\tb' >plain.txt.$ending
+    exits 1 tokmap pack -q -o q plain.txt.$ending 2>err
+    equal "$(cat err)" "tokmap pack: plain.txt.$ending: the name ends in .$ending, but the input is not compressed: it \
+begins with 'a^[^Ib'; rename it if it is plain text; otherwise download it again"
+done
+printf '<!DOCTYPE html>\n<p>Not found, and so on\n' >page.txt.gz
+cp page.txt.gz page.jsonl.zst
+cp page.txt.gz page.csv.xz
+cp page.txt.gz page.warc.bz2
+for name in page.txt.gz page.jsonl.zst page.csv.xz page.warc.bz2; do
+    for format in auto text jsonl csv; do
+        exits 1 tokmap pack -q --input-format $format -o q $name 2>err
+        holds err "$name: the name ends in .${name##*.}, but the input is not compressed: it begins with '<!DOCTYPE html>^J"
+        holds err 'it is a web page: download the file itself (on huggingface.co its URL has /resolve/, not /blob/)'
+    done
+done
+exits 1 tokmap encode page.txt.gz 2>err
+exits 1 tokmap train -q -o q --vocab-size 260 page.txt.gz 2>err
+printf '\037' >cut.gz
+exits 1 tokmap pack -q -o q cut.gz 2>err
+holds err "cut.gz: the name ends in .gz, but the input is not compressed: it begins with '^_'"
+equal "$(ls q.* 2>/dev/null | wc -l | tr -d ' ')" 0
+tokmap pack -q --on-error skip -o skipped page.txt.gz text 2>err
+holds err 'skipped: page.txt.gz: the name ends in .gz'
+# Standard input has no name, an empty file has no bytes, and another compression than that of the name is read.
+equal "$(tokmap encode - <page.txt.gz | wc -l | tr -d ' ')" 1
+: >none.txt.gz
+equal "$(tokmap encode none.txt.gz | wc -l | tr -d ' ')" 1
+if command -v zstd >/dev/null 2>&1; then
+    zstd -q text -o other.txt.gz
+    equal "$(tokmap encode other.txt.gz)" "$(tokmap encode text)"
+fi
+
 # Ordinary text is text: prose with commas, source code, logs, JSON inside a text, an INI file, a table of numbers.
 accepted()
 {

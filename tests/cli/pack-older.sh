@@ -57,6 +57,7 @@ mkdir d
 for file in x-00000.ds.metadata x.train-00001.ds.metadata x.csv.gz x-1.npy x.val x.meta.json; do
     echo "my text" >d/$file
 done
+: >d/x.csv.gz # a text under this name would be refused
 printf '\223NUMPY' >d/x.npy # it is not of OLMo, whose arrays have no header, so x.csv.gz is an input
 tokmap pack $common $text --json -o d/x d >out
 equal "$(field out documents)" 6

@@ -5,7 +5,8 @@ need awk
 
 awk 'BEGIN { for (i = 0; i < 5000; i++) printf "{\"text\": \"document %d\", \"n\": %d}\n", i % 4000, i }' >docs.jsonl
 tokmap pack -q --columns n -o one docs.jsonl
-tokmap pack --json --columns n --split train=0.9,val=0.0625,test=0.0375 --shard-tokens 9k -o d docs.jsonl >report
+tokmap pack --json --columns n --split train=0.9,val=0.0625,test=0.0375 --shard-tokens 9k -o d docs.jsonl >report 2>err
+[ ! -s err ]
 json report
 for set in train val test; do
     tokmap verify -q d.$set
@@ -90,7 +91,9 @@ tokmap verify -q p.a
 tokmap verify -q p.b
 tokmap pack -q --split all=1 --columns n -o w docs.jsonl
 same w.all-00000.bin one.bin
-tokmap pack -q --split none=0.000000000000000001,all=0.999999999999999999 -o x docs.jsonl
+tokmap pack -q --split none=0.000000000000000001,all=0.999999999999999999 -o x docs.jsonl 2>err
+equal "$(cat err)" "tokmap pack: warning: set 'none' got no document; give it a larger share with --split, or choose \
+another seed with --split-seed"
 equal "$(wc -c <x.none-00000.bin | tr -d ' ')" 0
 tokmap verify -q x.none
 

@@ -108,6 +108,11 @@ fails('tofile', 'file')
 fails('header', '', attempts='2')
 fails('garbage', '', attempts='2')
 fails('none', 'HTTP status 404', name='missing.txt')
+FILES['plain.txt.gz'] = b'plain'
+FILES['page.jsonl.gz'] = b'<!DOCTYPE html><p>Not here'
+fails('none', "the name ends in .gz, but the input is not compressed: it begins with 'plain'", 'into a pipe',
+      name='plain.txt.gz')
+fails('none', 'it is a web page: name the file itself', name='page.jsonl.gz')
 fails('none', 'Parquet', 'download it', name='p.parquet')
 with socket.socket() as unused:
     unused.bind(('127.0.0.1', 0))

@@ -48,6 +48,20 @@ holds err "nowhere"
 exits 2 tokmap tokenizer 2>err
 exits 2 tokmap tokenizer bytes bytes 2>err
 exits 2 tokmap tokenizer --special sometimes bytes 2>err
+# What is there in place of a file: a pointer of Git LFS, and a page that shows the file; alone, and in a folder.
+mkdir cloned saved
+printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n' >cloned/tokenizer.json
+printf '<!DOCTYPE html>\n<title>tokenizer.json</title>\n' >saved/tokenizer.json
+for name in cloned/tokenizer.json cloned saved/tokenizer.json saved; do
+    case $name in
+    cloned*) wanted="the file is only a pointer of Git LFS; fetch the data that it stands for with 'git lfs pull'" ;;
+    *) wanted='the file is a web page; download the file itself (on huggingface.co its URL has /resolve/, not /blob/)' ;;
+    esac
+    exits 1 tokmap tokenizer $name 2>err
+    holds err "${name%/tokenizer.json}/tokenizer.json: $wanted"
+    exits 1 tokmap tokenizer --pattern gpt2 $name 2>err
+    holds err "$wanted"
+done
 # A named pipe is not waited for.
 mkfifo pipe
 exits 1 timeout 20 tokmap tokenizer pipe 2>err

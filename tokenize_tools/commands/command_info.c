@@ -228,7 +228,7 @@ static void facts_table(const struct dataset_facts *facts, struct cli_table *tab
     if (facts->text_known) {
         snprintf(text, sizeof text, "%s, %s a token", cli_bytes(facts->text_bytes, bytes),
                  bytes_a_token_text(facts->text_bytes, info->tokens, a_token));
-        row_add(table, "text", text);
+        row_add(table, "text", info->tokens ? text : bytes);
     }
     if (strcmp(info->kind, "shards") != 0 && strcmp(info->kind, "synthetic") != 0)
         row_add(table, "files of", info->kind);

@@ -292,9 +292,12 @@ static const char *options_wrong(struct mixing *mixing)
     if (mixing->batch_given && !mixing->seq_len_given)
         return "--batch needs --seq-len, the tokens of a row";
     if ((mixing->seed_given || mixing->lookahead_given || mixing->steps_given) && !mixing->batch_given)
-        return "--seed, --lookahead, and --steps belong to a whole run file, which needs --seq-len and --batch";
+        return mixing->seq_len_given
+                   ? "--seed, --lookahead, and --steps belong to a whole run file, which also needs --batch"
+                   : "--seed, --lookahead, and --steps belong to a whole run file, which needs --seq-len and --batch";
     if (mixing->output && !mixing->batch_given)
-        return "-o writes a whole run file, which needs --seq-len and --batch";
+        return mixing->seq_len_given ? "-o writes a whole run file, which also needs --batch, the rows of a step"
+                                     : "-o writes a whole run file, which needs --seq-len and --batch";
     if (mixing->force && !mixing->output)
         return "--force is about the file that -o names; name one";
     if (mixing->max_epochs_given && mixing->max_epochs == 0)

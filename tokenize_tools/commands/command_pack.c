@@ -393,6 +393,17 @@ static void targets_check(const struct packing *packing)
                  packing->chat ? "only messages with the role 'assistant' count" : "check the mask");
 }
 
+/* Warns of sets without a document, since their shares are probably too small for these inputs. */
+static void sets_check(const struct packing *packing, const struct split *split)
+{
+    for (uint32_t i = 0; split && !packing->dry_run && i < split->count; i++)
+        if (!packing->result.sets[i].documents)
+            cli_warn(program,
+                     "set '%s' got no document; give it a larger share with --split, or choose another seed with "
+                     "--split-seed",
+                     split->sets[i].name);
+}
+
 static int inputs_pack_and_report(struct packing *packing, const struct pack_options *options, const char **operands,
                                   size_t operand_count)
 {
@@ -468,6 +479,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     skip_report_advise(&packing->skips, &packing->result.counts);
     columns_check(packing);
     targets_check(packing);
+    sets_check(packing, options->split);
     if (packing->json)
         pack_report_json(&report);
     else if (!packing->quiet)

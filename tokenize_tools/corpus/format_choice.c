@@ -13,6 +13,7 @@
 #include "remote_url.h"
 #include "sniff.h"
 #include "stream.h"
+#include "text/stand_in.h"
 
 #define BOM "\xef\xbb\xbf"
 
@@ -79,7 +80,7 @@ static enum judged strings(const struct first_bytes *first, struct judgment *jud
 static enum judged pointer(const struct first_bytes *first, struct judgment *judgment)
 {
     (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
-                    "the file is only a pointer of Git LFS; fetch the data that it stands for with 'git lfs pull'");
+                    STAND_IN_POINTER_MESSAGE);
     return judged_wrong(judgment, CORPUS_REASON_FORMAT);
 }
 

@@ -2,11 +2,11 @@
 #include "sniff.h"
 
 #include <string.h>
-#include <strings.h>
 
 #include "common/bytes.h"
 #include "csv_field.h"
 #include "record_scan.h"
+#include "text/stand_in.h"
 
 #define NAMES_MOST 256 /* a header with more names is not recognized */
 #define NAME_BYTES_MOST 64
@@ -150,21 +150,6 @@ static bool table_sniff(const char *bytes, uint64_t count, bool whole, const cha
     return rows >= enough;
 }
 
-/* Returns true if the bytes begin with the text, in letters of either case. */
-static bool begins_with(const char *bytes, uint64_t count, const char *text)
-{
-    return count >= strlen(text) && !strncasecmp(bytes, text, strlen(text));
-}
-
-static bool page_sniff(const char *bytes, uint64_t count)
-{
-    uint64_t blank = 0;
-    while (blank < count && (bytes[blank] == ' ' || (bytes[blank] >= '\t' && bytes[blank] <= '\r')))
-        blank++;
-    return begins_with(bytes + blank, count - blank, "<!doctype html") ||
-           begins_with(bytes + blank, count - blank, "<html");
-}
-
 enum sniff_kind sniff(const char *bytes, uint64_t count, bool whole, const char *field)
 {
     whole = whole && count <= SNIFF_BYTES;
@@ -175,10 +160,9 @@ enum sniff_kind sniff(const char *bytes, uint64_t count, bool whole, const char 
         bytes += 3;
         count -= 3;
     }
-    if (begins_with(bytes, count, "version https://git-lfs.github.com/spec/"))
-        return SNIFF_POINTER;
-    if (page_sniff(bytes, count))
-        return SNIFF_PAGE;
+    const enum stand_in stand_in = stand_in_of(bytes, count);
+    if (stand_in)
+        return stand_in == STAND_IN_POINTER ? SNIFF_POINTER : SNIFF_PAGE;
     const enum sniff_kind json = json_sniff(bytes, count, whole);
     if (json != SNIFF_TEXT)
         return json;

@@ -17,15 +17,18 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/visible.h"
 #include "document_feed.h"
 #include "file_type.h"
 #include "remote_stream.h"
 #include "remote_url.h"
+#include "text/stand_in.h"
 #include "unpack.h"
 
 #define INPUT_BYTES ((size_t)256 << 10)   /* size of the buffer of stored bytes */
 #define OUTPUT_BYTES ((size_t)128 << 10)  /* decompressed per step */
 #define WAIT_NS 100000000u                /* between two calls of stop() */
+#define SHOWN_BYTES 24                    /* of the beginning of a file, in messages */
 #define FRAMES_KEPT 64                    /* beginnings of frames that stream_frame_before() knows, */
 #define FRAMES_APART ((uint64_t)64 << 10) /* each at least so many bytes of the stream after the one before */
 
@@ -370,6 +373,35 @@ static bool ends_like_parquet(const struct stream *stream, const char *head, siz
            !memcmp(tail, "PAR1", 4);
 }
 
+#define RESOLVE "(on huggingface.co its URL has /resolve/, not /blob/)"
+
+/* What to do about an input that is not compressed, though its name says so. */
+static const char *not_packed_advice(const struct stream *stream, bool page)
+{
+    if (stream->is_remote)
+        return page ? "it is a web page: name the file itself " RESOLVE
+                    : "if it is plain text, download it into a pipe, and name the input -, which is standard input";
+    return page ? "it is a web page: download the file itself " RESOLVE ", or rename it if the page is wanted"
+                : "rename it if it is plain text; otherwise download it again";
+}
+
+/* Refuses an input whose name is that of a compressed file, and which does not begin as one. It is often what a server
+ * said in place of the file, and would become a document. */
+static enum tokmap_status not_packed(const struct stream *stream, const char *head, size_t count,
+                                     struct tokmap_error *error)
+{
+    const enum stand_in stand_in = stand_in_of(head, count);
+    if (stand_in == STAND_IN_POINTER)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET, STAND_IN_POINTER_MESSAGE);
+    char shown[SHOWN_BYTES + 1];
+    (void)visible_copy(shown, sizeof shown, head, (size_t)min64(count, 4 * SHOWN_BYTES), "");
+    const size_t length = strlen(stream->path);
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, stream->path, TOKMAP_NO_OFFSET,
+                     "the name ends in %s, but the input is not compressed: it begins with '%s'; %s",
+                     stream->path + length - file_type_packed_ending(stream->path, length), shown,
+                     not_packed_advice(stream, stand_in == STAND_IN_PAGE));
+}
+
 /* Reads the first bytes and recognizes the type of the file. They are read into the caller's buffer, which is where
  * plain text belongs. */
 static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t capacity, size_t *got,
@@ -394,6 +426,10 @@ static enum tokmap_status stream_begin(struct stream *stream, char *into, size_t
     if (stream->type == FILE_TYPE_REFUSED || stream->type == FILE_TYPE_PARQUET) {
         stream->stored = 0; /* none of these bytes is used, so none is counted */
         return type_refused(stream, name, advice, error);
+    }
+    if (stream->type == FILE_TYPE_PLAIN && count && file_type_packed_ending(stream->path, strlen(stream->path))) {
+        stream->stored = 0; /* none of these bytes is used */
+        return not_packed(stream, into, count, error);
     }
     if (stream->type == FILE_TYPE_PLAIN) {
         *got = count;

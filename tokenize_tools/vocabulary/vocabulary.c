@@ -20,6 +20,7 @@
 #include "tekken_file.h"
 #include "tokenizer/byte_tokenizer.h"
 #include "text/path.h"
+#include "text/stand_in.h"
 #include "vocabulary_cache.h"
 #include "vocabulary_file.h"
 
@@ -145,6 +146,18 @@ static enum tokmap_status options_check(const char *path, bool ranks, const stru
                      given);
 }
 
+/* Refuses what a download leaves where the file should be. */
+static enum tokmap_status stand_in_check(const char *path, const char *text, uint64_t bytes, struct tokmap_error *error)
+{
+    const enum stand_in stand_in = stand_in_of(text, bytes);
+    if (stand_in == STAND_IN_NONE)
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET, "%s",
+                     stand_in == STAND_IN_POINTER ? STAND_IN_POINTER_MESSAGE
+                                                  : "the file is a web page; download the file itself (on "
+                                                    "huggingface.co its URL has /resolve/, not /blob/)");
+}
+
 static void cached_set(const struct tokenizer_options *options, enum tokenizer_cached cached)
 {
     if (options->cached)
@@ -178,7 +191,9 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     if (status)
         return status;
     const bool ranks = rank_file_is(text, bytes);
-    status = options_check(path, ranks, options, error);
+    status = stand_in_check(path, text, bytes, error);
+    if (!status)
+        status = options_check(path, ranks, options, error);
     if (status)
         (void)status; /* refused */
     else if (ranks)

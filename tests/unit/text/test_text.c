@@ -1,4 +1,4 @@
-/* Decimal numbers, paths, and edit distances. */
+/* Decimal numbers, paths, edit distances, and what is in place of a file. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -13,6 +13,7 @@
 #include "text/decimal.h"
 #include "text/edit_distance.h"
 #include "text/path.h"
+#include "text/stand_in.h"
 
 static void numbers_are_read_up_to_the_first_other_byte(void **unused)
 {
@@ -42,6 +43,26 @@ static void numbers_are_read_up_to_the_first_other_byte(void **unused)
     assert_true(decimal_read(&at, text + 3, &number) && number == 123 && at == text + 3);
     at = text;
     assert_false(decimal_read(&at, text, &number));
+}
+
+static void pointers_and_pages_are_recognized(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        enum stand_in kind;
+    } cases[] = {
+        {"version https://git-lfs.github.com/spec/v1\n", STAND_IN_POINTER},
+        {"version https://git-lfs.github.com/", STAND_IN_NONE},
+        {"version https://example.org/", STAND_IN_NONE},
+        {"<!DOCTYPE html>", STAND_IN_PAGE},
+        {"\xef\xbb\xbf\r\n <HTML lang=en>", STAND_IN_PAGE},
+        {"<htm", STAND_IN_NONE},
+        {"<p>", STAND_IN_NONE},
+        {"", STAND_IN_NONE},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        assert_int_equal(stand_in_of(cases[i].text, strlen(cases[i].text)), cases[i].kind);
 }
 
 static void a_number_must_fill_its_text(void **unused)
@@ -142,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(numbers_are_read_up_to_the_first_other_byte),
+        cmocka_unit_test(pointers_and_pages_are_recognized),
         cmocka_unit_test(a_number_must_fill_its_text),
         cmocka_unit_test(numbers_are_written_as_printf_writes_them),
         cmocka_unit_test(paths_are_taken_apart_and_put_together),
