@@ -154,6 +154,21 @@ class Pack(unittest.TestCase):
         with tokmap.Dataset(made.path) as dataset:
             self.assertIn("meta.url", repr(dataset.columns))
 
+    def test_columns_in_a_str(self):
+        """A str has commas between names, whatever the source is. A name in a list may contain one, but the command
+        would split it."""
+        for number, source in enumerate([self.source, self.records, iter(self.records)]):
+            made = tokmap.pack(source, self.at(f"str{number}"), tokenizer=self.tokenizer, columns="n,meta.url",
+                               progress=False)
+            with tokmap.Dataset(made.path) as dataset:
+                self.assertEqual(dataset.columns, ("n", "meta.url"))
+                self.assertEqual(dataset.values(4), {"n": 4, "meta.url": "u1"})
+        made = tokmap.pack([{"text": "ab", "a,b": 1}], self.at("comma"), tokenizer=self.tokenizer, columns=["a,b"])
+        with tokmap.Dataset(made.path) as dataset:
+            self.assertEqual(dataset.values(0), {"a,b": 1})
+        with self.assertRaisesRegex(tokmap.ArgumentError, "columns contains 'n,m', but .* splits names at commas"):
+            tokmap.pack(self.source, self.at("files"), tokenizer=self.tokenizer, columns=["n,m"], progress=False)
+
     @needs("pyarrow")
     def test_pyarrow(self):
         import pyarrow

@@ -12,7 +12,7 @@ from time import monotonic
 from . import _tokenize_library as t
 from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
-from ._library import ID_TYPES, counted, number
+from ._library import ID_TYPES, counted, names_argument, number
 from .dataset import Dataset
 from .errors import ArgumentError, ExistsError, InputError, TokmapError
 from .shard_writer import ShardWriter
@@ -591,6 +591,10 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         options = {"special": None if special == "text" else special, "pattern": pattern, "pattern_regex": regex,
                    "special_tokens": special_tokens, **options}
         tokenizer = tokenizer.path
+    comma = next((name for name in options["columns"] if "," in name), None)
+    if comma is not None:
+        raise ArgumentError(f"columns contains {comma!r}, but the command tokmap, which packs this source, splits "
+                            "names at commas: pass each name as an item of its own")
     border = ["--no-eod"] if eod is False else [] if eod is None else ["--eod"] if eod is True else [f"--eod={eod}"]
     shown = sys.stderr.isatty() if progress is None else progress
     process_id, stopping = os.getpid(), _stopping()
@@ -647,7 +651,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
          bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
          mask_field: str | None = None, labels_field: str | None = None, prompt_field: str | None = None,
          completion_field: str | None = None, messages_field: str | None = None, chat_template: Any = None,
-         columns: Iterable[str] = (), min_tokens: int | None = None, max_tokens: int | None = None,
+         columns: str | Iterable[str] = (), min_tokens: int | None = None, max_tokens: int | None = None,
          on_error: str = "stop", threads: int | None = None, force: bool = False, progress: bool | None = None,
          **command: Any) -> Packed:
     """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
@@ -671,7 +675,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                the field that has a conversation, and the name of a template or a file, as for the command. Or, not
                for files, a tokenizer of transformers whose template, which must mark what the assistant says with
                {% generation %}, renders it; no eod is added then unless asked for
-    columns    fields that the index keeps for each document
+    columns    fields that the index keeps for each document, such as ["url", "score"] or "url,score"
     min_tokens, max_tokens
                documents with fewer or more ids, eod and bos not counted, are left out
     on_error   "stop": a bad document is an InputError; "skip": it is left out and counted
@@ -683,7 +687,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     it is complete; the next call replaces files that end in .partial. A child process that the source forks must not
     continue with the documents, which belong to its parent.
     """
-    chosen = tuple([columns] if isinstance(columns, str) else columns)
+    chosen = names_argument(columns)
     if on_error not in ("stop", "skip"):
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
     paths = _paths(source)
