@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import unittest
+import warnings
 from unittest import mock
 
 import tokmap
@@ -168,6 +169,30 @@ class Pack(unittest.TestCase):
             self.assertEqual(dataset.values(0), {"a,b": 1})
         with self.assertRaisesRegex(tokmap.ArgumentError, "columns contains 'n,m', but .* splits names at commas"):
             tokmap.pack(self.source, self.at("files"), tokenizer=self.tokenizer, columns=["n,m"], progress=False)
+
+    def test_empty_columns(self):
+        """A field that no document of the shard has is a warning, which points at the caller, for every source."""
+        def said(source, **options):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                tokmap.pack(source, self.at("empty"), tokenizer=self.tokenizer, force=True, progress=False, **options)
+            self.assertEqual({warning.filename for warning in caught} - {__file__}, set())
+            return [str(warning.message) for warning in caught]
+
+        def empty(*names):
+            return [f"no record has the field '{name}' of columns: its column is empty" for name in names]
+
+        for source in self.source, self.records, iter(self.records):
+            self.assertEqual(said(source, columns="nope,n,meta.none"), empty("nope", "meta.none"))
+        self.assertEqual(said(self.records, columns=["n", "meta.url"]), [])
+        self.assertEqual(said(self.records), [])
+        self.assertEqual(said(["ab"], columns="n"), empty("n"))
+        records = [{"text": "ab", "n": None}, {"text": "abcdef", "m": 1}, {"text": "cd", "k": {1}}]
+        with open(self.source, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records[:2])
+        for source in self.source, records[:2]:  # null is a value; documents that are left out have none
+            self.assertEqual(said(source, columns="n,m", max_tokens=4), empty("m"))
+        self.assertEqual(said(records, columns="n,m,k", on_error="skip"), empty("k"))
 
     @needs("pyarrow")
     def test_pyarrow(self):

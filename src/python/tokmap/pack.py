@@ -4,6 +4,7 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from array import array
 from ctypes import sizeof
 from importlib import import_module
@@ -94,6 +95,7 @@ class _Rules:
         self.eod: int | None = None  # of documents that the writer gets with their eod and bos: all but texts
         self.bos: int | None = None
         self.documents = self.tokens = self.skipped = self.seen = self.text_bytes = 0
+        self.empty = set(columns)  # those for which no document has had a value
 
     def wrong(self, message: str) -> None:
         """A document that cannot be packed: it is left out, or it is an error."""
@@ -133,6 +135,12 @@ class _Rules:
         self.documents += len(ends)
         self.tokens += len(ids)
         self.text_bytes += sum(sizes)
+        self._filled(rows)
+
+    def _filled(self, rows: list[dict[str, Any]] | None) -> None:
+        """Notes the columns for which documents have a value."""
+        for row in (rows or ()) if self.empty else ():
+            self.empty.difference_update(row)
 
     def _add_each(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None,
                   sizes: Sequence[int]) -> None:
@@ -148,6 +156,7 @@ class _Rules:
                 self.documents += 1
                 self.tokens += end - begin
                 self.text_bytes += sizes[index] if sizes else 0
+                self._filled(None if rows is None else rows[index:index + 1])
             begin = end
 
     def encode(self, struct: t.Texts, first: int) -> tuple[array[int], array[int], array[int]]:
@@ -621,13 +630,22 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         if "the output already exists; choose another name, or use --force" in text:
             raise ExistsError(text.replace("use --force", "pass force=True"))
         raise (ArgumentError if process.returncode == 2 else InputError)(text)
-    skipped = 0
+    skipped, counts = 0, {}
     try:
         report = json.loads(printed)
-        skipped = int(report["records_skipped"])
+        skipped, counts = int(report["records_skipped"]), report.get("columns", {})
     except ValueError:
         pass
+    if not shown:  # otherwise the command has said so
+        _warn_of_empty((name for name in counts if not counts[name]), 3)
     return _packed(out, skipped)
+
+
+def _warn_of_empty(columns: Iterable[str], frames: int) -> None:
+    """Warns as the command does: a name that no document has is probably misspelled. frames: from here to the program's
+    call."""
+    for name in columns:
+        warnings.warn(f"no record has the field {name!r} of columns: its column is empty", stacklevel=frames + 1)
 
 
 def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | None, name: str) -> int | None:
@@ -675,7 +693,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                the field that has a conversation, and the name of a template or a file, as for the command. Or, not
                for files, a tokenizer of transformers whose template, which must mark what the assistant says with
                {% generation %}, renders it; no eod is added then unless asked for
-    columns    fields that the index keeps for each document, such as ["url", "score"] or "url,score"
+    columns    fields that the index keeps for each document, such as ["url", "score"] or "url,score"; a field that none
+               of them has is a warning
     min_tokens, max_tokens
                documents with fewer or more ids, eod and bos not counted, are left out
     on_error   "stop": a bad document is an InputError; "skip": it is left out and counted
@@ -745,6 +764,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
             writer.abandon()
         line.end()
         raise
+    _warn_of_empty((name for name in chosen if name in rules.empty), 2)
     return _packed(os.fspath(out), rules.skipped)
 
 
