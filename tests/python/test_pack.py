@@ -132,6 +132,15 @@ class Pack(unittest.TestCase):
         for texts in [self.source, "a text"], ["a\0b"], ["x" * 5000], ["see https://example.org"]:
             self.assertEqual(tokmap.pack(texts, self.at("texts"), tokenizer="bytes", force=True).documents, len(texts))
 
+    def test_a_dict_is_no_source(self):
+        """Its keys would be packed, without a word."""
+        for source in {"text": "abc"}, {"text": ["abc", "def"]}, os.environ:
+            for options in {}, {"field": "text"}, {"messages_field": "text", "chat_template": "chatml"}:
+                with self.assertRaisesRegex(tokmap.ArgumentTypeError, "keys would be packed: pass a list of dicts"):
+                    tokmap.pack(source, self.at("dict"), tokenizer="bytes", **options)
+        self.assertTrue(issubclass(tokmap.ArgumentTypeError, TypeError))
+        self.assertFalse(os.path.exists(self.at("dict.bin")))
+
     def test_fields(self):
         self.same([self.records], ids_field="ids")
         self.same([self.records], ids_field="ids", mask_field="mask")

@@ -6,6 +6,7 @@ import os
 import sys
 import warnings
 from array import array
+from collections.abc import Mapping
 from ctypes import sizeof
 from importlib import import_module
 from time import monotonic
@@ -15,7 +16,7 @@ from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
 from ._library import ID_TYPES, counted, names_argument, number
 from .dataset import Dataset
-from .errors import ArgumentError, ExistsError, InputError, TokmapError
+from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, TokmapError
 from .shard_writer import ShardWriter
 from .tokenizer import Tokenizer
 
@@ -422,7 +423,10 @@ def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _paths(source: Any) -> list[str] | None:
-    """The paths that a source is, or None."""
+    """The paths that a source is, or None. Refuses what would be packed as something else than it is."""
+    if isinstance(source, Mapping):
+        raise ArgumentTypeError(f"source is a {type(source).__name__}, whose keys would be packed: pass a list of "
+                                "dicts, one for each document")
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, os.PathLike) for item in source):
@@ -676,8 +680,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
 
     source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
                other options as keywords, such as input_format="jsonl". Or an iterable of documents: str, bytes, or
-               dicts (a list of str is a list of texts, and an error if each is the name of a file). Or a table or
-               column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, datasets
+               dicts (a list of str is a list of texts, and an error if each is the name of a file; a dict is an error,
+               too). Or a table or column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, datasets
     tokenizer  a Tokenizer, or its path
     eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one. They are
                added to each document, but not to ids that end or begin with them already
