@@ -496,6 +496,12 @@ def text_argument(value: Path, name: str) -> bytes:
     return encoded
 
 
+def of_type(value: object) -> str:
+    """The type of a value with its article, for messages: an int, a list."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
 def names_argument(value: str | Iterable[str]) -> tuple[str, ...]:
     """Several names: those of an iterable, or of a str, in which commas are between them, as the command takes them."""
     return tuple(value.split(",") if isinstance(value, str) else value)

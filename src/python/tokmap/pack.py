@@ -14,7 +14,7 @@ from time import monotonic
 from . import _tokenize_library as t
 from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
-from ._library import ID_TYPES, counted, names_argument, number
+from ._library import ID_TYPES, counted, names_argument, number, of_type
 from .dataset import Dataset
 from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, TokmapError
 from .shard_writer import ShardWriter
@@ -425,7 +425,7 @@ def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
 def _paths(source: Any) -> list[str] | None:
     """The paths that a source is, or None. Refuses what would be packed as something else than it is."""
     if isinstance(source, Mapping):
-        raise ArgumentTypeError(f"source is a {type(source).__name__}, whose keys would be packed: pass a list of "
+        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass a list of "
                                 "dicts, one for each document")
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
