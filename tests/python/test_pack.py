@@ -4,13 +4,16 @@ import ctypes
 import json
 import os
 import pathlib
+import re
+import subprocess
 import unittest
 import warnings
 from unittest import mock
 
 import tokmap
 from tokmap import _arrow
-from support import needs, new_folder
+from tokmap.pack import _FOR_FILES
+from support import TOKMAP, needs, new_folder
 from test_tokenizer import small, vocabularies
 
 SHARED = vocabularies()
@@ -367,6 +370,25 @@ class Pack(unittest.TestCase):
         with self.assertRaisesRegex(tokmap.ArgumentError, "a tokenizer of transformers, the name"):
             tokmap.pack(turns, self.at("cut"), **{**options, "chat_template": 5})
         self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_options_of_the_command(self):
+        """The names that pack() knows are those in the command's help."""
+        help = subprocess.run([TOKMAP, "pack", "--help"], check=True, capture_output=True, text=True).stdout
+        names = {name.replace("-", "_") for name in re.findall(r"^ +(?:-., )?--([a-z0-9-]+)", help, re.M)}
+        own = set(tokmap.pack.__kwdefaults__)
+        self.assertEqual(names - own - {"output", "help", "version"}, _FOR_FILES)
+        self.assertEqual(own - names, {"labels_field"})
+        self.assertEqual(own & _FOR_FILES, set())
+
+    def test_misspelled_options(self):
+        for source in ["a"], self.source:
+            for name, message in (("tokenzier", "unknown option 'tokenzier'; did you mean 'tokenizer'?"),
+                                  ("input_fromat", "unknown option 'input_fromat'; did you mean 'input_format'?"),
+                                  ("max-tokens", "unknown option 'max-tokens'; did you mean 'max_tokens'?"),
+                                  ("zzz", "unknown option 'zzz'"), ("output", "unknown option 'output'")):
+                with self.assertRaises(tokmap.ArgumentError) as caught:
+                    tokmap.pack(source, self.at("bad"), **{name: "x"})
+                self.assertEqual(str(caught.exception), message)
 
     def test_misuse(self):
         for options, message in (({"on_error": "maybe"}, "on_error"), ({"field": "a", "ids_field": "b"}, "exclude"),

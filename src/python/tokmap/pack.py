@@ -18,6 +18,7 @@ from ._library import ID_TYPES, counted, names_argument, number, of_type
 from .dataset import Dataset
 from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, TokmapError
 from .shard_writer import ShardWriter
+from .spelling import did_you_mean
 from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -30,6 +31,15 @@ if TYPE_CHECKING:
 _ROWS = 8192      # documents that are encoded at a time
 _BYTES = 8 << 20  # and at most about this many bytes of text
 _IGNORED = -100   # the label of an id that does not count as a target, as in torch and transformers
+
+# Options of the command for files, besides those that pack() takes for all sources, in Python's spelling.
+_FOR_FILES = frozenset((
+    "also", "checkpoint_seconds", "dedup", "dedup_memory", "dry_run", "exclude", "exclude_field", "exclude_ngrams",
+    "exclude_words", "files_from", "finish", "hidden", "include", "input_format", "invalid_utf8", "json",
+    "max_document", "max_record", "max_skipped", "minhash_bands", "minhash_ngram", "minhash_rows", "no_cache",
+    "no_eod", "no_resume", "null", "pattern", "pattern_regex", "quiet", "seal", "separator", "shard_tokens", "shuffle",
+    "shuffle_memory", "skipped_list", "special", "special_tokens", "split", "split_seed", "status", "task",
+    "unit_bytes", "vocab_size", "wait"))
 
 
 class Packed:
@@ -669,6 +679,14 @@ def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | No
     return number(wanted, name, 0, tokenizer.vocab_size - 1)
 
 
+def _check_names(given: Iterable[str]) -> None:
+    """Refuses options that neither pack() nor the command has."""
+    for name in given:
+        if name not in _FOR_FILES:
+            known = _FOR_FILES.union(pack.__kwdefaults__ or ())
+            raise ArgumentError(f"unknown option {name!r}{did_you_mean(name, known)}")
+
+
 def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: bool | int | str | None = None,
          bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
          mask_field: str | None = None, labels_field: str | None = None, prompt_field: str | None = None,
@@ -710,6 +728,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     it is complete; the next call replaces files that end in .partial. A child process that the source forks must not
     continue with the documents, which belong to its parent.
     """
+    _check_names(command)
     chosen = names_argument(columns)
     if on_error not in ("stop", "skip"):
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
