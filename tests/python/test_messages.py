@@ -1,4 +1,5 @@
 """Messages in Python's words: no name of C reaches a Python program."""
+import inspect
 import os
 import pathlib
 import re
@@ -77,6 +78,19 @@ class Sentences(WithData):
         self.assertIn("'shuffle', 'sequential', or ('blocks', W, SPAN)", self.said(lambda: self.run_of(order="blocks 4 8")))
         for state, words in ((5, "the state is an int without"), ([], "the state is a list without")):
             self.assertIn(words, self.said(lambda: self.run_of().loader(resume=state), tokmap.CursorError))
+
+    def test_misspelled_arguments_of_a_run(self):
+        for function in (lambda: tokmap.Run(data=self.prefix, seqlen=10),
+                         lambda: tokmap.Run({"data": self.prefix, "seqlen": 10})):
+            self.assertEqual(self.said(function, TypeError), "Run() has no argument 'seqlen'; did you mean 'seq_len'?")
+
+        class Other(tokmap.Run):
+            def __init__(self, prefix, seqlen):
+                super().__init__(data=prefix, seq_len=seqlen)
+
+        self.assertEqual(Other(self.prefix, seqlen=10).info.seq_len, 10)
+        self.assertEqual(list(inspect.signature(tokmap.Run).parameters),
+                         list(inspect.signature(tokmap.Run.__init__).parameters)[1:])
 
     def test_the_path_of_a_tokenizer(self):
         batch = next(self.run_of().loader(fields="inputs", framework="dlpack"))
