@@ -1,5 +1,7 @@
 """Messages in Python's words: no name of C reaches a Python program."""
+import inspect
 import os
+import pathlib
 import re
 import unittest
 
@@ -71,6 +73,33 @@ class Sentences(WithData):
         self.assertIn("mask_targets is True", self.said(lambda: run.loader(mask_targets=True, fields="inputs")))
         self.assertIn("ring_bytes is 64; raise it, or lower rows", self.said(lambda: run.loader(ring_bytes=64)))
         self.assertIn("it must be a tokmap.Run", self.said(lambda: tokmap.Loader("train.run")))
+
+    def test_values_that_are_nearly_right(self):
+        self.assertIn("'shuffle', 'sequential', or ('blocks', W, SPAN)", self.said(lambda: self.run_of(order="blocks 4 8")))
+        for state, words in ((5, "the state is an int without"), ([], "the state is a list without")):
+            self.assertIn(words, self.said(lambda: self.run_of().loader(resume=state), tokmap.CursorError))
+
+    def test_misspelled_arguments_of_a_run(self):
+        for function in (lambda: tokmap.Run(data=self.prefix, seqlen=10),
+                         lambda: tokmap.Run({"data": self.prefix, "seqlen": 10})):
+            self.assertEqual(self.said(function, TypeError), "Run() has no argument 'seqlen'; did you mean 'seq_len'?")
+
+        class Other(tokmap.Run):
+            def __init__(self, prefix, seqlen):
+                super().__init__(data=prefix, seq_len=seqlen)
+
+        self.assertEqual(Other(self.prefix, seqlen=10).info.seq_len, 10)
+        self.assertEqual(list(inspect.signature(tokmap.Run).parameters),
+                         list(inspect.signature(tokmap.Run.__init__).parameters)[1:])
+
+    def test_the_path_of_a_tokenizer(self):
+        batch = next(self.run_of().loader(fields="inputs", framework="dlpack"))
+        for tokenizer in "bytes", pathlib.Path("bytes"), tokmap.Tokenizer("bytes"):
+            self.assertEqual(batch.text(0, tokenizer=tokenizer), batch.text(0))
+        with self.assertRaises(tokmap.TokmapError):
+            batch.text(0, tokenizer=os.path.join(self.folder, "no such file"))
+        with self.assertRaises(TypeError):
+            batch.text(0, tokenizer=5)
 
     def test_a_dataset_as_a_run_file(self):
         said = self.said(lambda: tokmap.Run(self.prefix))

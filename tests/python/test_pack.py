@@ -4,12 +4,16 @@ import ctypes
 import json
 import os
 import pathlib
+import re
+import subprocess
 import unittest
+import warnings
 from unittest import mock
 
 import tokmap
 from tokmap import _arrow
-from support import needs, new_folder
+from tokmap.pack import _FOR_FILES
+from support import TOKMAP, needs, new_folder
 from test_tokenizer import small, vocabularies
 
 SHARED = vocabularies()
@@ -131,6 +135,15 @@ class Pack(unittest.TestCase):
         for texts in [self.source, "a text"], ["a\0b"], ["x" * 5000], ["see https://example.org"]:
             self.assertEqual(tokmap.pack(texts, self.at("texts"), tokenizer="bytes", force=True).documents, len(texts))
 
+    def test_a_dict_is_no_source(self):
+        """Its keys would be packed, without a word."""
+        for source in {"text": "abc"}, {"text": ["abc", "def"]}, os.environ:
+            for options in {}, {"field": "text"}, {"messages_field": "text", "chat_template": "chatml"}:
+                with self.assertRaisesRegex(tokmap.ArgumentTypeError, "keys would be packed: pass a list of dicts"):
+                    tokmap.pack(source, self.at("dict"), tokenizer="bytes", **options)
+        self.assertTrue(issubclass(tokmap.ArgumentTypeError, TypeError))
+        self.assertFalse(os.path.exists(self.at("dict.bin")))
+
     def test_fields(self):
         self.same([self.records], ids_field="ids")
         self.same([self.records], ids_field="ids", mask_field="mask")
@@ -153,6 +166,45 @@ class Pack(unittest.TestCase):
         made = tokmap.pack(self.records, self.at("columns"), tokenizer=self.tokenizer, columns=["n", "meta.url"])
         with tokmap.Dataset(made.path) as dataset:
             self.assertIn("meta.url", repr(dataset.columns))
+
+    def test_columns_in_a_str(self):
+        """A str has commas between names, whatever the source is. A name in a list may contain one, but the command
+        would split it."""
+        for number, source in enumerate([self.source, self.records, iter(self.records)]):
+            made = tokmap.pack(source, self.at(f"str{number}"), tokenizer=self.tokenizer, columns="n,meta.url",
+                               progress=False)
+            with tokmap.Dataset(made.path) as dataset:
+                self.assertEqual(dataset.columns, ("n", "meta.url"))
+                self.assertEqual(dataset.values(4), {"n": 4, "meta.url": "u1"})
+        made = tokmap.pack([{"text": "ab", "a,b": 1}], self.at("comma"), tokenizer=self.tokenizer, columns=["a,b"])
+        with tokmap.Dataset(made.path) as dataset:
+            self.assertEqual(dataset.values(0), {"a,b": 1})
+        with self.assertRaisesRegex(tokmap.ArgumentError, "columns contains 'n,m', but .* splits names at commas"):
+            tokmap.pack(self.source, self.at("files"), tokenizer=self.tokenizer, columns=["n,m"], progress=False)
+
+    def test_empty_columns(self):
+        """A field that no document of the shard has is a warning, which points at the caller, for every source."""
+        def said(source, **options):
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always")
+                tokmap.pack(source, self.at("empty"), tokenizer=self.tokenizer, force=True, progress=False, **options)
+            self.assertEqual({warning.filename for warning in caught} - {__file__}, set())
+            return [str(warning.message) for warning in caught]
+
+        def empty(*names):
+            return [f"no record has the field '{name}' of columns: its column is empty" for name in names]
+
+        for source in self.source, self.records, iter(self.records):
+            self.assertEqual(said(source, columns="nope,n,meta.none"), empty("nope", "meta.none"))
+        self.assertEqual(said(self.records, columns=["n", "meta.url"]), [])
+        self.assertEqual(said(self.records), [])
+        self.assertEqual(said(["ab"], columns="n"), empty("n"))
+        records = [{"text": "ab", "n": None}, {"text": "abcdef", "m": 1}, {"text": "cd", "k": {1}}]
+        with open(self.source, "w", encoding="utf-8") as file:
+            file.writelines(json.dumps(record) + "\n" for record in records[:2])
+        for source in self.source, records[:2]:  # null is a value; documents that are left out have none
+            self.assertEqual(said(source, columns="n,m", max_tokens=4), empty("m"))
+        self.assertEqual(said(records, columns="n,m,k", on_error="skip"), empty("k"))
 
     @needs("pyarrow")
     def test_pyarrow(self):
@@ -318,6 +370,25 @@ class Pack(unittest.TestCase):
         with self.assertRaisesRegex(tokmap.ArgumentError, "a tokenizer of transformers, the name"):
             tokmap.pack(turns, self.at("cut"), **{**options, "chat_template": 5})
         self.assertEqual(sorted(os.listdir(self.folder)), before)
+
+    def test_options_of_the_command(self):
+        """The names that pack() knows are those in the command's help."""
+        help = subprocess.run([TOKMAP, "pack", "--help"], check=True, capture_output=True, text=True).stdout
+        names = {name.replace("-", "_") for name in re.findall(r"^ +(?:-., )?--([a-z0-9-]+)", help, re.M)}
+        own = set(tokmap.pack.__kwdefaults__)
+        self.assertEqual(names - own - {"output", "help", "version"}, _FOR_FILES)
+        self.assertEqual(own - names, {"labels_field"})
+        self.assertEqual(own & _FOR_FILES, set())
+
+    def test_misspelled_options(self):
+        for source in ["a"], self.source:
+            for name, message in (("tokenzier", "unknown option 'tokenzier'; did you mean 'tokenizer'?"),
+                                  ("input_fromat", "unknown option 'input_fromat'; did you mean 'input_format'?"),
+                                  ("max-tokens", "unknown option 'max-tokens'; did you mean 'max_tokens'?"),
+                                  ("zzz", "unknown option 'zzz'"), ("output", "unknown option 'output'")):
+                with self.assertRaises(tokmap.ArgumentError) as caught:
+                    tokmap.pack(source, self.at("bad"), **{name: "x"})
+                self.assertEqual(str(caught.exception), message)
 
     def test_misuse(self):
         for options, message in (({"on_error": "maybe"}, "on_error"), ({"field": "a", "ids_field": "b"}, "exclude"),

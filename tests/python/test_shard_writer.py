@@ -105,6 +105,16 @@ class Ids(Writing):
             self.assertEqual([dataset.value(i, "n", "none") for i in range(5)], [1, None, "x", "none", [2.5]])
             self.assertEqual([dataset.origin(i) for i in (0, 4)], [("a.jsonl", 7), ("a.jsonl", 11)])
 
+    def test_columns_in_a_str(self):
+        with tokmap.ShardWriter(self.name("str"), vocab_size=9, columns="url,score") as writer:
+            self.assertEqual(writer.columns, ("url", "score"))
+            writer.add([1], columns={"url": "u", "score": 0.5})
+        with tokmap.Dataset(self.name("str")) as dataset:
+            self.assertEqual(dataset.values(0), {"url": "u", "score": 0.5})
+        for wrong in ("", "url,", "url,url"):
+            with self.assertRaises(tokmap.ArgumentError, msg=wrong):
+                tokmap.ShardWriter(self.name("wrong"), vocab_size=9, columns=wrong)
+
     def test_refused_documents_leave_no_trace(self):
         with tokmap.ShardWriter(self.name("refused"), vocab_size=100, mask=True, columns=("a", "b")) as writer:
             writer.add([1])

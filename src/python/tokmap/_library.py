@@ -14,7 +14,7 @@ from ._version import __version__ as __version__
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Literal
+    from typing import Any, Callable, Iterable, Literal
 
     from .hints import Path
 
@@ -494,6 +494,17 @@ def text_argument(value: Path, name: str) -> bytes:
     if b"\0" in encoded:
         raise errors.ArgumentError(f"{name} contains a zero character: {value!r}")
     return encoded
+
+
+def of_type(value: object) -> str:
+    """The type of a value with its article, for messages: an int, a list."""
+    name = type(value).__name__
+    return f"{'an' if name[0] in 'aeiouAEIOU' else 'a'} {name}"
+
+
+def names_argument(value: str | Iterable[str]) -> tuple[str, ...]:
+    """Several names: those of an iterable, or of a str, in which commas are between them, as the command takes them."""
+    return tuple(value.split(",") if isinstance(value, str) else value)
 
 
 def number(value: Any, name: str, smallest: int = 0, largest: int = 2 ** 64 - 1) -> int:

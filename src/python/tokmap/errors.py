@@ -74,6 +74,10 @@ class OutputError(ArgumentError, TypeError):
     """An array in out= cannot be written to. The message names the field, what was expected, and what was found."""
 
 
+class ArgumentTypeError(ArgumentError, TypeError):
+    """An argument is of a type that is never right here, such as a dict in place of a list of dicts."""
+
+
 class EndedError(ArgumentError):
     """A loop over a loader begins after the run has ended. The message says how to read the run again."""
 

@@ -233,10 +233,11 @@ class Batch:
             raise ArgumentError(f"row {row} is not in this batch, which has {self.count} rows")
         return self._run.documents(self.step, self.first_row + row)
 
-    def text(self, row: int, tokenizer: Tokenizer | None = None, *, specials: bool = False) -> str:
+    def text(self, row: int, tokenizer: Tokenizer | Path | None = None, *, specials: bool = False) -> str:
         """The inputs of row `row` of this batch as text, read from the dataset: for looking at what the model sees.
 
-        tokenizer  None: the one that made the dataset, found as Tokenizer.of() does
+        tokenizer  a Tokenizer, or its path, which each call opens. None: the one that made the dataset, found as
+                   Tokenizer.of() does
         specials   special tokens become their names; otherwise they become nothing
         """
         if not 0 <= index(row) < self.count:
@@ -248,6 +249,8 @@ class Batch:
         dataset = run.sources[place.source].dataset
         if tokenizer is None:
             tokenizer = Tokenizer.of(dataset)
+        elif not isinstance(tokenizer, Tokenizer):
+            tokenizer = Tokenizer(tokenizer)
         # Documents are decoded one by one, so each begins as it does by itself.
         tokens, texts, starts, column = dataset.info.tokens, [], [], 0
         for piece in run.pieces(step, row):

@@ -215,7 +215,7 @@ class OpenedRun:
         if text is None and sources is None and folder is not None:
             raise ArgumentError("folder is only for text and sources: relative paths in a run file start from the "
                                 "file's own folder")
-        made = data is not None and more == (None,) * 6 and isinstance(order, str) and not isinstance(passes, str)
+        made = data is not None and more == (None,) * 6 and order in c.ORDERS[:2] and not isinstance(passes, str)
         if data is not None or sources is not None:
             if seq_len is None:
                 raise ArgumentError("seq_len is missing: pass the number of tokens in a row")

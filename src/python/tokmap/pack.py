@@ -4,7 +4,9 @@ from __future__ import annotations
 import json
 import os
 import sys
+import warnings
 from array import array
+from collections.abc import Mapping
 from ctypes import sizeof
 from importlib import import_module
 from time import monotonic
@@ -12,10 +14,11 @@ from time import monotonic
 from . import _tokenize_library as t
 from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
-from ._library import ID_TYPES, counted, number
+from ._library import ID_TYPES, counted, names_argument, number, of_type
 from .dataset import Dataset
-from .errors import ArgumentError, ExistsError, InputError, TokmapError
+from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, TokmapError
 from .shard_writer import ShardWriter
+from .spelling import did_you_mean
 from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -28,6 +31,15 @@ if TYPE_CHECKING:
 _ROWS = 8192      # documents that are encoded at a time
 _BYTES = 8 << 20  # and at most about this many bytes of text
 _IGNORED = -100   # the label of an id that does not count as a target, as in torch and transformers
+
+# Options of the command for files, besides those that pack() takes for all sources, in Python's spelling.
+_FOR_FILES = frozenset((
+    "also", "checkpoint_seconds", "dedup", "dedup_memory", "dry_run", "exclude", "exclude_field", "exclude_ngrams",
+    "exclude_words", "files_from", "finish", "hidden", "include", "input_format", "invalid_utf8", "json",
+    "max_document", "max_record", "max_skipped", "minhash_bands", "minhash_ngram", "minhash_rows", "no_cache",
+    "no_eod", "no_resume", "null", "pattern", "pattern_regex", "quiet", "seal", "separator", "shard_tokens", "shuffle",
+    "shuffle_memory", "skipped_list", "special", "special_tokens", "split", "split_seed", "status", "task",
+    "unit_bytes", "vocab_size", "wait"))
 
 
 class Packed:
@@ -94,6 +106,7 @@ class _Rules:
         self.eod: int | None = None  # of documents that the writer gets with their eod and bos: all but texts
         self.bos: int | None = None
         self.documents = self.tokens = self.skipped = self.seen = self.text_bytes = 0
+        self.empty = set(columns)  # those for which no document has had a value
 
     def wrong(self, message: str) -> None:
         """A document that cannot be packed: it is left out, or it is an error."""
@@ -133,6 +146,12 @@ class _Rules:
         self.documents += len(ends)
         self.tokens += len(ids)
         self.text_bytes += sum(sizes)
+        self._filled(rows)
+
+    def _filled(self, rows: list[dict[str, Any]] | None) -> None:
+        """Notes the columns for which documents have a value."""
+        for row in (rows or ()) if self.empty else ():
+            self.empty.difference_update(row)
 
     def _add_each(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None,
                   sizes: Sequence[int]) -> None:
@@ -148,6 +167,7 @@ class _Rules:
                 self.documents += 1
                 self.tokens += end - begin
                 self.text_bytes += sizes[index] if sizes else 0
+                self._filled(None if rows is None else rows[index:index + 1])
             begin = end
 
     def encode(self, struct: t.Texts, first: int) -> tuple[array[int], array[int], array[int]]:
@@ -413,7 +433,10 @@ def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
 
 
 def _paths(source: Any) -> list[str] | None:
-    """The paths that a source is, or None."""
+    """The paths that a source is, or None. Refuses what would be packed as something else than it is."""
+    if isinstance(source, Mapping):
+        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass a list of "
+                                "dicts, one for each document")
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, os.PathLike) for item in source):
@@ -591,6 +614,10 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         options = {"special": None if special == "text" else special, "pattern": pattern, "pattern_regex": regex,
                    "special_tokens": special_tokens, **options}
         tokenizer = tokenizer.path
+    comma = next((name for name in options["columns"] if "," in name), None)
+    if comma is not None:
+        raise ArgumentError(f"columns contains {comma!r}, but the command tokmap, which packs this source, splits "
+                            "names at commas: pass each name as an item of its own")
     border = ["--no-eod"] if eod is False else [] if eod is None else ["--eod"] if eod is True else [f"--eod={eod}"]
     shown = sys.stderr.isatty() if progress is None else progress
     process_id, stopping = os.getpid(), _stopping()
@@ -617,13 +644,22 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         if "the output already exists; choose another name, or use --force" in text:
             raise ExistsError(text.replace("use --force", "pass force=True"))
         raise (ArgumentError if process.returncode == 2 else InputError)(text)
-    skipped = 0
+    skipped, counts = 0, {}
     try:
         report = json.loads(printed)
-        skipped = int(report["records_skipped"])
+        skipped, counts = int(report["records_skipped"]), report.get("columns", {})
     except ValueError:
         pass
+    if not shown:  # otherwise the command has said so
+        _warn_of_empty((name for name in counts if not counts[name]), 3)
     return _packed(out, skipped)
+
+
+def _warn_of_empty(columns: Iterable[str], frames: int) -> None:
+    """Warns as the command does: a name that no document has is probably misspelled. frames: from here to the program's
+    call."""
+    for name in columns:
+        warnings.warn(f"no record has the field {name!r} of columns: its column is empty", stacklevel=frames + 1)
 
 
 def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | None, name: str) -> int | None:
@@ -643,19 +679,27 @@ def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | No
     return number(wanted, name, 0, tokenizer.vocab_size - 1)
 
 
+def _check_names(given: Iterable[str]) -> None:
+    """Refuses options that neither pack() nor the command has."""
+    for name in given:
+        if name not in _FOR_FILES:
+            known = _FOR_FILES.union(pack.__kwdefaults__ or ())
+            raise ArgumentError(f"unknown option {name!r}{did_you_mean(name, known)}")
+
+
 def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: bool | int | str | None = None,
          bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
          mask_field: str | None = None, labels_field: str | None = None, prompt_field: str | None = None,
          completion_field: str | None = None, messages_field: str | None = None, chat_template: Any = None,
-         columns: Iterable[str] = (), min_tokens: int | None = None, max_tokens: int | None = None,
+         columns: str | Iterable[str] = (), min_tokens: int | None = None, max_tokens: int | None = None,
          on_error: str = "stop", threads: int | None = None, force: bool = False, progress: bool | None = None,
          **command: Any) -> Packed:
     """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
 
     source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
                other options as keywords, such as input_format="jsonl". Or an iterable of documents: str, bytes, or
-               dicts (a list of str is a list of texts, and an error if each is the name of a file). Or a table or
-               column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, datasets
+               dicts (a list of str is a list of texts, and an error if each is the name of a file; a dict is an error,
+               too). Or a table or column of any library with __arrow_c_stream__: pyarrow, Polars, DuckDB, datasets
     tokenizer  a Tokenizer, or its path
     eod, bos   True, an id, or the name of a special token; eod=None: the vocabulary's, where it names one. They are
                added to each document, but not to ids that end or begin with them already
@@ -671,7 +715,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                the field that has a conversation, and the name of a template or a file, as for the command. Or, not
                for files, a tokenizer of transformers whose template, which must mark what the assistant says with
                {% generation %}, renders it; no eod is added then unless asked for
-    columns    fields that the index keeps for each document
+    columns    fields that the index keeps for each document, such as ["url", "score"] or "url,score"; a field that none
+               of them has is a warning
     min_tokens, max_tokens
                documents with fewer or more ids, eod and bos not counted, are left out
     on_error   "stop": a bad document is an InputError; "skip": it is left out and counted
@@ -683,7 +728,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     it is complete; the next call replaces files that end in .partial. A child process that the source forks must not
     continue with the documents, which belong to its parent.
     """
-    chosen = tuple([columns] if isinstance(columns, str) else columns)
+    _check_names(command)
+    chosen = names_argument(columns)
     if on_error not in ("stop", "skip"):
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
     paths = _paths(source)
@@ -741,6 +787,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
             writer.abandon()
         line.end()
         raise
+    _warn_of_empty((name for name in chosen if name in rules.empty), 2)
     return _packed(os.fspath(out), rules.skipped)
 
 

@@ -32,6 +32,7 @@ from __future__ import annotations
 import json
 import os
 import shutil
+import warnings
 from contextlib import contextmanager, suppress
 from importlib import import_module
 
@@ -114,8 +115,10 @@ class _Packer:
                 yield from table.to_batches()
 
         attempt = f"{prefix}.try-{os.urandom(8).hex()}"
-        pack_here(pyarrow.RecordBatchReader.from_batches(first.schema, batches()), attempt, tokenizer=self.tokenizer,
-                  progress=False, force=True, **self.options)
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "no record has the field")  # those of another shard may have it
+            pack_here(pyarrow.RecordBatchReader.from_batches(first.schema, batches()), attempt,
+                      tokenizer=self.tokenizer, progress=False, force=True, **self.options)
         for ending in (".bin", ".mask", ".tmx"):
             if ending == ".tmx":
                 _sync(folder)
@@ -453,7 +456,6 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
     names.finish(count, force)
     for form in formats:
         if lost[form]:
-            import warnings
             warnings.warn(f"{form} has no index of documents, and {lost[form]} of them cannot be found by their EOD or "
                           "BOS: they lack it, or contain it elsewhere", stacklevel=2)
     made = _packed(names.path, 0)

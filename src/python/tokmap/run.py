@@ -7,10 +7,12 @@ from ctypes import byref, sizeof
 
 from . import _library as c
 from ._library import check, lib
+from .errors import ArgumentTypeError
 from .handles import RunHandle, new
 from .loader import Loader
 from .opened_run import OpenedRun
 from .run_dataset import RunDataset
+from .spelling import did_you_mean
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -22,6 +24,18 @@ if TYPE_CHECKING:
 
 class Run(OpenedRun):
     __doc__ = OpenedRun.__doc__
+
+    if not TYPE_CHECKING:  # tools that read types know the arguments from __init__()
+        def __new__(cls, *arguments, **named):
+            """Refuses unknown arguments in words of this package. A class of the program may have more of them."""
+            known = OpenedRun.__init__.__kwdefaults__
+            passed = arguments[0] if arguments and hasattr(arguments[0], "keys") else named
+            for name in passed if cls.__init__ is OpenedRun.__init__ else ():
+                if name not in known and name != "path":
+                    raise ArgumentTypeError(f"Run() has no argument {name!r}{did_you_mean(name, known)}")
+            return super().__new__(cls)
+
+        __new__.__wrapped__ = OpenedRun.__init__  # for help() and inspect.signature()
 
     def loader(self, *, rank: int | None = None, world: int | None = None, rows: int = 0,
                fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,

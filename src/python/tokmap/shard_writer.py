@@ -165,7 +165,8 @@ class ShardWriter:
     eod, bos    the ids that end and begin each document. The writer adds them
     delimited   the documents have their eod and bos already: none is added, and a document without is refused
     mask        the shard has a mask: add() takes one
-    columns     names of fields that the index keeps for each document: add() takes their values
+    columns     names of fields that the index keeps for each document, such as ["url", "score"] or "url,score": add()
+                takes their values
     tokenizer   a tokmap.Tokenizer, or the fingerprint of one, which the index records; leave it out for another
                 tokenizer
     width       2 or 4 bytes for a token. Default: 2 if the vocabulary is at most 65,536
@@ -180,7 +181,7 @@ class ShardWriter:
     _handle: WriterHandle | None = None
 
     def __init__(self, path: Path, *, vocab_size: int | None = None, eod: int | None = None, bos: int | None = None,
-                 delimited: bool = False, mask: bool = False, columns: Iterable[str] = (),
+                 delimited: bool = False, mask: bool = False, columns: str | Iterable[str] = (),
                  tokenizer: Tokenizer | str | None = None, width: int | None = None, replace: bool = False,
                  sync: bool = True, about: Mapping[str, Any] | None = None) -> None:
         self._lock, self._process = RLock(), os.getpid()
@@ -191,7 +192,7 @@ class ShardWriter:
                 raise ArgumentError("vocab_size is missing: pass the number of ids of your tokenizer, special tokens "
                                     "included")
             vocab_size = tokenizer.vocab_size
-        self.columns = (columns,) if isinstance(columns, str) else tuple(columns)
+        self.columns = c.names_argument(columns)
         names = (c_char_p * len(self.columns))(*(c.text_argument(name, "columns") for name in self.columns))
         options = c.WriterOptions(sizeof(c.WriterOptions))
         options.vocabulary = c.number(vocab_size, "vocab_size")

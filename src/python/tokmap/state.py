@@ -33,7 +33,7 @@ def cursor_of_state(state: Mapping[str, Any] | str | None) -> str | None:
     try:
         version, cursor = state["tokmap"], state["cursor"]
     except (KeyError, TypeError, IndexError):
-        raise CursorError(f"the state is a {type(state).__name__} without the keys \"tokmap\" and \"cursor\": pass "
+        raise CursorError(f"the state is {c.of_type(state)} without the keys \"tokmap\" and \"cursor\": pass "
                           f"what state_dict() of a tokmap loader returned, or the text of a cursor") from None
     if version != _VERSION or not isinstance(cursor, str):
         raise CursorError(f"the state has version {version!r}, but this package reads version {_VERSION}: install the "
