@@ -94,7 +94,7 @@ exits 1 tokmap export -o folder --force small 2>err
 holds err "folder: this is a folder"
 exits 1 tokmap export -o folder/ small 2>err
 exits 1 tokmap export -o none/out small 2>err
-holds err "none/out.partial"
+holds err "none: the output folder does not exist; create it with 'mkdir -p'"
 mkfifo pipe
 exits 1 tokmap export --force -o pipe small 2>err
 holds err "pipe: this is not a regular file"

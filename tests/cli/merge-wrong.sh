@@ -67,7 +67,7 @@ failed -o new "$line"
 holds err "the name contains a line end"
 # Each command that writes a file says which folder is missing.
 for command in 'merge data/bytes' 'plan data/bytes --seq-len 1' 'export data/bytes' \
-    'mix data/bytes --seq-len 1 --batch 1 --steps 1'; do
+    'mix data/bytes:rest --seq-len 1 --batch 1 --steps 1'; do
     exits 1 tokmap $command -o nowhere/new >out 2>err
     equal "$(grep -c "nowhere: the output folder does not exist; create it with 'mkdir -p'" err)" 1
 done

@@ -109,7 +109,7 @@ check(0, "show", data, "--document", "1", lines=True)
 check(0, "show", data, "--document", "1", "--ids")
 check_json("show", data, "--document", "1", "--json")
 check(0, "export", data)
-check(1, "export", "-o", b"no/" + evil, data)
+check(1, "export", "-o", b"no" + evil + b"/x", data)
 check(1, "merge", "-o", b"m" + evil, data, data)  # a manifest cannot hold a line end
 check(0, "merge", "-o", b"m" + evil, "d/second", "d/second")
 check(0, "info", b"m" + evil)
