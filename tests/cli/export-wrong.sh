@@ -155,3 +155,7 @@ tokmap export -q -o sound.jsonl long
 tokmap seal -q long
 tokmap export -q -o sealed.jsonl long
 same sound.jsonl sealed.jsonl
+# Tokens without documents are not exported as nothing.
+exits 1 tokmap export raw:small.bin,width=2,eod=0 -t bytes >out 2>err
+holds err 'the documents of this dataset have no numbers'
+[ ! -s out ]

@@ -103,6 +103,8 @@ static enum tokmap_status range_set(const struct exporting *exporting, const cha
                          "documents %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s, numbered from 0",
                          options->first, options->end, cli_counted(info.documents, "document", counted));
     *tokens = 0;
+    if (info.tokens && !info.documents) /* says why, so that no text is left out without a word */
+        return tokmap_dataset_document(dataset, 0, &first, error);
     if (options->first == options->end)
         return TOKMAP_OK;
     status = tokmap_dataset_document(dataset, options->first, &first, error);
