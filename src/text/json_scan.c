@@ -18,8 +18,8 @@
 #include <string.h>
 
 #include "decimal.h"
-#include "stand_in.h"
 #include "json_fast.h"
+#include "stand_in.h"
 #include "utf8.h"
 
 #if defined(__SSE2__)

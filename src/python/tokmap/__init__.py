@@ -38,8 +38,8 @@ __all__ = [
     "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document",
     "Origin", "Gpu", "gpus", "index", "Indexed", "IGNORE", "library_path", "__version__",
     "TokmapError", "ArgumentError", "ArgumentTypeError", "BusyError", "ClosedError", "CorruptError", "CursorError",
-    "DeadlineError", "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError", "InternalError",
-    "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError",
+    "DeadlineError", "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError",
+    "InternalError", "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError",
     "NoDeviceError", "NotFoundError", "OutputError", "PastError", "RangeError", "RunError", "TokenError",
     "TruncatedError", "UnsupportedError", "VersionError",
 ]

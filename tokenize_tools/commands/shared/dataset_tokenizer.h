@@ -11,7 +11,7 @@
  * guess cannot give wrong text.
  *
  * Files of other projects, and ids that another program made, come without a fingerprint. Only the user can know their
- * tokenizer, so the file of --tokenizer is then used unseen, and the commands say so.
+ * tokenizer, so the file of --tokenizer is then used without a comparison, and the commands say so.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_DATASET_TOKENIZER_H
 #define TOKMAP_COMMANDS_SHARED_DATASET_TOKENIZER_H
