@@ -45,7 +45,7 @@ static const struct figure {
     {LOADER, "kernel", "kernel", "0|1", 1},
     {LOADER, "next_over_launch_us", "next_over_launch_us", "us", 2},
     {LOADER, "driver_call_us", "driver_call_us", "us", 6},
-    {LOADER, "producer_calls", "producer_calls", "calls", 4},
+    {LOADER, "producer_calls", "producer_calls", "calls", 6},
     {LOADER, "consumer_calls", "consumer_calls", "calls", (double)NAN},
     {LOADER, "waiting_calls", "waiting_calls", "calls", 0},
     {LOADER, "open_first_64mib_ms", "open_first_64mib_ms", "ms", 20},

@@ -134,6 +134,15 @@ static enum tokmap_status call_failed(const struct backend_cuda *cuda, int resul
     return cuda_driver_error(cuda->device.driver, status, result, error, doing);
 }
 
+/* Makes the loader's context current, as cuda_enter() does. A context that the program has reset is found here, before
+ * anything uses what was destroyed with it: handles that dangle, and memory that is no longer page-locked. */
+static int enter(const struct backend_cuda *cuda, struct cuda_entered *entered)
+{
+    if (!cuda_context_exists(&cuda->device, cuda->context))
+        return CUDA_CONTEXT_IS_DESTROYED;
+    return cuda_enter(&cuda->device, entered);
+}
+
 /* ---- memory ---- */
 
 /* Allocates page-locked memory. Our own mapping is the first choice, because we choose its NUMA node, and Linux
@@ -253,7 +262,7 @@ static enum tokmap_status cuda_allocate(struct backend *backend, uint32_t slots,
     cuda->expanded = cuda->copied + slots;
     cuda->slots = slots;
     cuda->slot_bytes = slot_bytes;
-    int result = cuda_enter(&cuda->device, &entered);
+    int result = enter(cuda, &entered);
     if (result)
         return call_failed(cuda, result, error, "making the GPU's context current");
     enum tokmap_status status = pin(cuda, bytes, &cuda->slots_memory, error);
@@ -278,11 +287,10 @@ static enum tokmap_status cuda_await(struct backend *backend, uint32_t slot, str
     struct backend_cuda *cuda = (struct backend_cuda *)backend;
     struct cuda_entered entered;
     assert(slot < cuda->slots);
-    if (!cuda->copied[slot]) /* it was never copied, or the host expands */
-        return TOKMAP_OK;
-    int result = cuda_enter(&cuda->device, &entered);
+    int result = enter(cuda, &entered);
     if (!result) {
-        result = cuda->device.driver->event_synchronize(cuda->copied[slot]);
+        if (cuda->copied[slot]) /* else it was never copied, or the host expands */
+            result = cuda->device.driver->event_synchronize(cuda->copied[slot]);
         cuda_leave(&cuda->device, &entered);
     }
     return result ? call_failed(cuda, result, error, "waiting for a copy to the GPU") : TOKMAP_OK;
@@ -312,7 +320,7 @@ static enum tokmap_status cuda_copy(struct backend *backend, uint32_t slot, uint
     assert(slot < cuda->slots && bytes <= cuda->slot_bytes);
     if (!cuda->kernel || !bytes)
         return TOKMAP_OK;
-    int result = cuda_enter(&cuda->device, &entered);
+    int result = enter(cuda, &entered);
     if (!result) {
         result = enqueue_copy(cuda, slot, bytes);
         cuda_leave(&cuda->device, &entered);
@@ -569,7 +577,7 @@ static enum tokmap_status cuda_expand(struct backend *backend, uint32_t slot, co
                            work->rows | work->targets_ahead;
     if (!(work->count && row_outputs) && !work->cu_seqlens)
         return TOKMAP_OK;
-    int result = cuda_enter(&cuda->device, &entered);
+    int result = enter(cuda, &entered);
     if (result)
         return call_failed(cuda, result, error, "making the GPU's context current");
     enum tokmap_status status = check_capture(cuda, stream, error);
@@ -642,7 +650,7 @@ static void free_device_objects(struct backend_cuda *cuda)
 {
     const struct cuda_driver *driver = cuda->device.driver;
     struct cuda_entered entered;
-    if (!cuda_context_exists(&cuda->device, cuda->context) || cuda_enter(&cuda->device, &entered)) {
+    if (enter(cuda, &entered)) {
         free_lost(cuda);
         return;
     }

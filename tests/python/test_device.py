@@ -425,9 +425,13 @@ print("done")
     def test_a_device_that_was_reset(self):
         """Closing what was on it ends cleanly, and what is opened afterwards works."""
         self.program("""
+import time
 driver = ctypes.CDLL(os.environ["TOKMAP_CUDA_DRIVER"])
+run = tokmap.Run(data=prefix, seq_len=48, batch=6, seed=3)
 loader = run.loader(device="cuda", framework="dlpack")
 batch, lent = loader.next(), loader.next()
+while loader.stats().ring_ready < loader.stats().ring_slots - 1:
+    time.sleep(0.001)
 lent.inputs._share(None)
 del lent
 assert driver.cuDevicePrimaryCtxReset_v2(0) == 0
@@ -435,6 +439,27 @@ loader.close()
 del batch
 with run.loader(device="cuda", framework="dlpack") as again, run.loader(framework="dlpack") as host:
     assert again.next().inputs.tolist() == host.next().inputs.tolist()
+""", "delay=50")
+
+    def test_a_device_that_is_reset_while_the_producer_works(self):
+        """Each thread finds it before it uses what was destroyed, and next() says what has happened."""
+        self.program("""
+import time
+driver = ctypes.CDLL(os.environ["TOKMAP_CUDA_DRIVER"])
+run = tokmap.Run(data=prefix, seq_len=48, batch=6, seed=3)
+for turn in range(60):
+    loader = run.loader(device="cuda", framework="dlpack", ring_bytes=4096 << turn % 3, threads=turn % 4 != 0)
+    for _ in range(turn % 5):
+        batch = loader.next()
+    time.sleep(turn % 7 / 5000)
+    assert driver.cuDevicePrimaryCtxReset_v2(0) == 0
+    try:
+        batch = loader.next()
+        raise SystemExit("next() has delivered a batch")
+    except tokmap.DeviceError as error:
+        assert "the program has reset the device" in str(error), error
+    batch = None
+    loader.close()
 """, "delay=50")
 
     def test_functions_that_run_at_the_end(self):

@@ -390,6 +390,7 @@ CUresult cuCtxGetId(CUcontext context, unsigned long long *id)
     CUresult result = context ? check_context(context, "cuCtxGetId") : CUDA_ERROR_INVALID_CONTEXT;
     if (!result)
         *id = context->green ? context->id : context->primary->id;
+    context_asked(result ? 0 : *id);
     return leave(result);
 }
 

@@ -294,6 +294,7 @@ CUresult cuEventRecord(CUevent handle, CUstream stream_handle)
     event->stream = stream;
     event->number = stream->issued;
     memcpy(event->clock, stream->clock, sizeof event->clock);
+    context_asked(0);
     return leave(CUDA_SUCCESS);
 }
 
@@ -356,6 +357,7 @@ CUresult cuEventSynchronize(CUevent handle)
     if (event->stream)
         await_over(event->stream, number);
     clock_join(host_clock, clock);
+    context_asked(0);
     return leave(context->failed);
 }
 

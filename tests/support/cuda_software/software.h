@@ -95,7 +95,7 @@ struct CUstream_st {
     CUgreenCtx green;
     bool own; /* a legacy or per-thread default stream, which no call destroys */
     bool destroyed;
-    bool lost; /* because its context was reset */
+    unsigned long long lost; /* the number of its context, which was reset; 0: it was not */
     bool held;
     struct capture *capture; /* not NULL: enqueued work becomes part of a graph and is not executed */
     bool started;            /* the stream has a thread */
@@ -116,7 +116,7 @@ struct CUevent_st {
     CUcontext context;
     unsigned flags;
     bool destroyed;
-    bool lost;         /* it was destroyed because its context was reset */
+    unsigned long long lost; /* the number of its context, whose reset has destroyed it; 0: none has */
     uint64_t captured; /* not 0: its last record is part of a graph, that of the capture with this number */
     CUstream stream;   /* of the last record; NULL before the first */
     uint64_t number;
@@ -230,6 +230,11 @@ CUevent event_new(CUcontext context, unsigned flags);
 void event_end(CUevent event);
 /* Destroys the streams and events of a context that is being reset, or, with `own`, its default streams. */
 void streams_lost(CUcontext context, bool own);
+/* The calling thread has found out that the context with this number exists (0: that it does not). A reset by another
+ * thread can come at any time, so the question covers the thread's next calls, up to a record or a wait that succeeds:
+ * they fail then, but are not violations. A thread that does not ask, or goes on after the answer, uses handles that
+ * dangle. */
+void context_asked(unsigned long long id);
 void modules_lost(CUcontext context);
 /* Waits for everything that is enqueued on the streams of a context; the lock is released meanwhile. */
 void await_all(CUcontext context);

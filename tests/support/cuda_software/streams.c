@@ -295,7 +295,22 @@ CUstream stream_new(CUcontext context, unsigned flags, int priority, bool own)
     return stream;
 }
 
-#define LOST "%s uses %s of a context that was reset: the handle dangles, and what happens is undefined"
+static __thread unsigned long long asked; /* see context_asked() */
+
+void context_asked(unsigned long long id)
+{
+    asked = id;
+}
+
+/* Reports the use of a handle that does not exist any more. */
+static void gone(unsigned long long lost, const char *what, const char *kind)
+{
+    if (lost && lost == asked)
+        return;
+    violation(lost ? "%s uses %s of a context that was reset: the handle dangles, and what happens is undefined"
+                   : "%s uses %s that was destroyed",
+              what, kind);
+}
 
 /* ---- the default stream of each thread, handle 2 ---- */
 
@@ -349,14 +364,15 @@ void streams_lost(CUcontext context, bool own)
         if (stream->context != context || stream->own != own || stream->destroyed)
             continue;
         counted.streams -= !own;
-        stream->lost = !own;
+        stream->lost = own ? 0 : context->id;
         stream_end(stream);
     }
     for (unsigned i = 0; i < EVENT_BUCKETS && !own; i++) {
         for (CUevent event = event_buckets[i]; event; event = event->next) {
             if (event->context != context || event->destroyed)
                 continue;
-            event->lost = event->destroyed = true;
+            event->lost = context->id;
+            event->destroyed = true;
             counted.events--;
             counted.blocking_events -= (event->flags & CU_EVENT_BLOCKING_SYNC) != 0;
         }
@@ -375,12 +391,12 @@ CUstream stream_of(CUstream handle, const char *what)
         if (stream != handle || stream->own)
             continue;
         if (stream->destroyed)
-            violation(stream->lost ? LOST : "%s uses a stream that was destroyed", what, "a stream");
+            gone(stream->lost, what, "a stream");
         return stream->destroyed ? NULL : stream;
     }
     for (CUstream stream = past_streams; stream; stream = stream->next) {
         if (stream == handle) {
-            violation(stream->lost ? LOST : "%s uses a stream that was destroyed", what, "a stream");
+            gone(stream->lost, what, "a stream");
             return NULL;
         }
     }
@@ -450,7 +466,7 @@ CUevent event_of(CUevent handle, const char *what)
         if (event != handle)
             continue;
         if (event->destroyed)
-            violation(event->lost ? LOST : "%s uses an event that was destroyed", what, "an event");
+            gone(event->lost, what, "an event");
         return event->destroyed ? NULL : event;
     }
     violation("%s uses %p, which is not an event", what, (void *)handle);

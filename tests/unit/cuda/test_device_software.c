@@ -488,6 +488,10 @@ static void a_reset_leaves_dangling_handles(void **unused)
     unsigned long long before = 0, after = 0;
     fine(cu->cuCtxGetId(context, &before));
     fine(cu->cuDevicePrimaryCtxReset(0));
+    /* A thread that has asked and did not know yet is not at fault. */
+    assert_int_equal(cu->cuEventQuery(event), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    assert_int_equal(cu->cuStreamSynchronize(one), CUDA_ERROR_CONTEXT_IS_DESTROYED);
+    software_driver_is_content();
     assert_int_equal(cu->cuCtxGetId(context, &after), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     assert_int_equal(cu->cuCtxPushCurrent(context), CUDA_ERROR_CONTEXT_IS_DESTROYED);
     assert_int_equal(cu->cuMemAlloc(&device, BYTES), CUDA_ERROR_CONTEXT_IS_DESTROYED);
