@@ -2,9 +2,10 @@
 # test_gpu.sh: the tests of the device path on a real GPU; `make test-gpu` runs them. In a tree that is built (make
 # harness) it can also be run alone, without make, network, or root: sh tests/gpu/test_gpu.sh
 #
-# The tests are the program that also runs on the emulated driver (tests/unit/cuda/test_device.c). The driver compiles
-# the kernel's PTX for the GPU, or takes its machine code, and every output of every field is compared with that of the
-# host, byte for byte. Where compute-sanitizer is installed, a few cases are repeated under its memory checks. Where
+# The tests are the program that also runs on the emulated driver (tests/unit/cuda/test_device.c). Every output of every
+# field is compared with that of the host, byte for byte. The driver takes the kernel's machine code where there is some
+# for the GPU; a few cases are repeated with the kernel compiled from PTX, as for other GPUs, and with a driver that
+# accepts neither, so that the host expands. Where compute-sanitizer is installed, a few cases are repeated under its memory checks. Where
 # Python with PyTorch is installed, tests/gpu/test_gpu.py follows. Everything together ends within 5 minutes: the random
 # tests stop when their share of the time is over, and say how many cases they ran.
 #
@@ -64,6 +65,13 @@ for cases in $few $many; do
     DEVICE_CASES=$cases DEVICE_SECONDS=$seconds timeout -k 5 90 "$program" >"$TMPDIR/all" 2>&1
     result $? "$(cases_of "$TMPDIR/all") on the device" "$TMPDIR/all"
 done
+# The variables are the driver's own.
+DEVICE_CASES=$few DEVICE_SECONDS=40 CUDA_FORCE_PTX_JIT=1 CUDA_CACHE_DISABLE=1 \
+    timeout -k 5 90 "$program" 'every_batch*' >"$TMPDIR/ptx" 2>&1
+result $? "$(cases_of "$TMPDIR/ptx") with the kernel compiled from PTX" "$TMPDIR/ptx"
+DEVICE_CASES=$few DEVICE_SECONDS=40 CUDA_FORCE_PTX_JIT=1 CUDA_DISABLE_PTX_JIT=1 \
+    timeout -k 5 90 "$program" 'without_the_kernel*' >"$TMPDIR/host" 2>&1
+result $? "$(cases_of "$TMPDIR/host") expanded by the host" "$TMPDIR/host"
 PATH=$PATH:/usr/local/cuda/bin
 # A test gives ordinary memory as an output, and the driver's answer is an error on purpose: memcheck would report it.
 for tool in 'memcheck --report-api-errors no' initcheck; do

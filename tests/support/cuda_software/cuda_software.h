@@ -28,7 +28,8 @@
  *   version=N      the result of cuDriverGetVersion; default 12040. cuGetProcAddress does not find functions that are
  *                  newer. Before 12020 a kernel is loaded with its module, from then on at its first launch or by
  *                  cuFuncLoad. Variables of a real driver: CUDA_MODULE_LOADING, EAGER or LAZY, changes that; with
- *                  CUDA_FORCE_PTX_JIT=1 it compiles PTX and refuses machine code
+ *                  CUDA_FORCE_PTX_JIT=1 it compiles PTX and refuses machine code, with CUDA_DISABLE_PTX_JIT=1 it
+ *                  compiles nothing
  *   capability=N   compute capability, 10 * major + minor; default 90
  *   numa=N         NUMA node of the devices; -1: unknown; default 0
  *   registers=N    of a thread of each kernel, for the occupancy; default 48

@@ -47,6 +47,7 @@ enum { CU_GREEN_CTX_DEFAULT_STREAM = 1 };
     XX(CUDA_ERROR_NO_BINARY_FOR_GPU, 209, "no kernel image is available for execution on the device")                  \
     XX(CUDA_ERROR_ECC_UNCORRECTABLE, 214, "uncorrectable ECC error encountered")                                       \
     XX(CUDA_ERROR_INVALID_PTX, 218, "a PTX JIT compilation failed")                                                    \
+    XX(CUDA_ERROR_JIT_COMPILATION_DISABLED, 223, "PTX JIT compilation was disabled")                                   \
     XX(CUDA_ERROR_JIT_COMPILER_NOT_FOUND, 221, "PTX JIT compiler library not found")                                   \
     XX(CUDA_ERROR_UNSUPPORTED_PTX_VERSION, 222, "the provided PTX was compiled with an unsupported toolchain.")        \
     XX(CUDA_ERROR_INVALID_HANDLE, 400, "invalid resource handle")                                                      \

@@ -63,12 +63,17 @@ static bool next_entry(const uint8_t **at, const uint8_t *end, struct entry *ent
 }
 
 /* Machine code runs on devices of the same major version from its own minor version on; PTX on any from its own. With
- * CUDA_FORCE_PTX_JIT a driver takes PTX only. */
+ * CUDA_FORCE_PTX_JIT a driver takes PTX only, and with CUDA_DISABLE_PTX_JIT it compiles none. */
+static bool is_on(const char *variable)
+{
+    const char *given = getenv(variable);
+    return given && *given == '1';
+}
+
 static bool fits(const struct entry *entry)
 {
     const unsigned capability = (unsigned)configuration.capability;
-    const char *forced = getenv("CUDA_FORCE_PTX_JIT");
-    if (forced && *forced == '1' && entry->kind != KIND_PTX)
+    if (is_on(entry->kind == KIND_PTX ? "CUDA_DISABLE_PTX_JIT" : "CUDA_FORCE_PTX_JIT"))
         return false;
     return entry->target <= capability && (entry->kind == KIND_PTX || entry->target / 10 == capability / 10);
 }
@@ -124,7 +129,9 @@ CUresult image_open(const void *image, const struct kernel **first, bool *compil
     }
     if (strnlen(image, sizeof magic) == sizeof magic && magic == FATBIN_MAGIC)
         return fatbin_open(image, first, compiled);
-    *first = kernel_of_image(image);
     *compiled = true;
+    if (is_on("CUDA_DISABLE_PTX_JIT"))
+        return CUDA_ERROR_JIT_COMPILATION_DISABLED;
+    *first = kernel_of_image(image);
     return *first ? CUDA_SUCCESS : CUDA_ERROR_INVALID_PTX;
 }

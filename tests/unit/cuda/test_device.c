@@ -21,9 +21,11 @@
 
 static char folder[512];
 static struct made wide, narrow;
-static unsigned cases; /* number of cases of each random test; smaller under sanitizers */
-static uint64_t until; /* by os_clock_ns(); no further case begins after it. 0: no limit */
-static uint64_t ran;   /* cases */
+static unsigned cases;   /* number of cases of each random test; smaller under sanitizers */
+static uint64_t time_ns; /* of each random test; no further case begins after it. 0: no limit */
+static uint64_t ran;     /* cases */
+
+#define RANDOM_TESTS 4
 
 static int setup(void **unused)
 {
@@ -36,14 +38,18 @@ static int setup(void **unused)
     const char *given = getenv("DEVICE_CASES");
     cases = given ? (unsigned)strtoul(given, NULL, 10) : sanitizer && *sanitizer ? 25 : 100;
     const char *seconds = getenv("DEVICE_SECONDS");
-    until = seconds ? os_clock_ns() + strtoull(seconds, NULL, 10) * 1000000000 : 0;
+    time_ns = seconds ? strtoull(seconds, NULL, 10) * 1000000000 / RANDOM_TESTS : 0;
     return 0;
 }
 
-/* Returns whether case i of `most` is to be run, and counts it. */
+/* Returns whether case i of the `most` cases of a test is to be run, and counts it. Each test has its own time, so that
+ * one that is slow on some machine leaves the others theirs. */
 static bool is_next(unsigned i, unsigned most)
 {
-    bool next = i < most && (!until || os_clock_ns() < until);
+    static uint64_t from;
+    if (!i)
+        from = os_clock_ns();
+    bool next = i < most && (!i || !time_ns || os_clock_ns() - from < time_ns);
     ran += next;
     return next;
 }
@@ -120,7 +126,7 @@ static void without_the_kernel_the_host_expands(void **unused)
     (void)unused;
     static const char *const refusals[] = {"fail=cuModuleLoadDataEx:1+:218", "fail=cuModuleLoadDataEx:1+:222",
                                            "fail=cuModuleGetFunction:1+:500"};
-    if (device_is_real())
+    if (device_is_real() && !getenv("CUDA_DISABLE_PTX_JIT")) /* see test_gpu.sh */
         skip();
     for (unsigned seed = 1; is_next(seed - 1, cases / 3); seed++) {
         struct device_case test;
@@ -487,10 +493,11 @@ static uint64_t all_calls(const struct cuda_software_counts *counts)
     return calls;
 }
 
-/* What a batch costs in calls of the driver. The producer sets its context and capture mode once, so a batch takes 4
- * calls on its thread: it waits for the slot's last copy, makes the copy stream wait for the slot's last expansion,
- * copies, and records. next() looks at the thread's context (1), sets the capture mode and restores it (2), asks about
- * the stream (2) and the copy (1), waits for a copy that is late (at most 1), launches, and records. */
+/* What a batch costs in calls of the driver. The producer sets its context and capture mode once, so a batch takes 6
+ * calls on its thread: it asks whether the context exists (2), waits for the slot's last copy, makes the copy stream
+ * wait for the slot's last expansion, copies, and records. next() asks whether the context exists (1), looks at the
+ * thread's (1), sets the capture mode and restores it (2), asks about the stream (2) and the copy (1), waits for a copy
+ * that is late (at most 1), launches, and records. */
 static void a_batch_costs_few_calls_of_the_driver(void **unused)
 {
     (void)unused;
@@ -517,7 +524,7 @@ static void a_batch_costs_few_calls_of_the_driver(void **unused)
         const uint64_t produced = after.calls[ENTRY_cuMemcpyHtoDAsync] - before.calls[ENTRY_cuMemcpyHtoDAsync];
         const uint64_t late = after.calls[ENTRY_cuStreamWaitEvent] - before.calls[ENTRY_cuStreamWaitEvent];
         assert_true(produced <= batches + stats.ring_slots);
-        if (all_calls(&after) - all_calls(&before) > 8 * batches + 3 * (produced + 1) + late)
+        if (all_calls(&after) - all_calls(&before) > 9 * batches + 5 * (produced + 1) + late)
             fail_msg("%u batches, of which %llu were copied, took %llu calls with %llu waits", batches,
                      (unsigned long long)produced, (unsigned long long)(all_calls(&after) - all_calls(&before)),
                      (unsigned long long)late);
