@@ -25,7 +25,8 @@
  * the row by all threads together, would need synchronization between them.
  *
  * targets_ahead is written element by element: consecutive elements are overlapping tokens, so nothing can be loaded
- * at once, and what is loaded again comes from the cache.
+ * at once, and what is loaded again comes from the cache. So are labels, which are targets one token later: as pieces,
+ * beside all other outputs, they would take more registers than some GPUs have.
  *
  * The file is C as well as CUDA. Compiled as C it runs on the host, one thread after another: that is how the tests
  * compare it, and what the emulated driver launches. `make ptx` compiles it to expand.ptx, which the library contains.
@@ -345,17 +346,26 @@ INLINE uint32_t starts_between(const struct expand_arguments *work, uint64_t row
     return 0;
 }
 
-/* Returns element k of input j: token j + 1 + k, or IGNORE where that does not count. */
+/* Returns element k of input j: token j + 1 + k, or IGNORE where that does not count and `masked` is set. */
 INLINE uint64_t target_ahead(const struct expand_arguments *work, const struct extent *extent, uint64_t row,
-                             uint64_t j, uint32_t k)
+                             uint64_t j, uint32_t k, uint32_t masked)
 {
     uint64_t token = j + 1 + k, at = work->slot + row * work->row_stride + token * work->width;
     if (token >= extent->tokens)
         return (uint64_t)IGNORE;
-    if (work->mask_targets &&
+    if (masked &&
         (j < extent->scored_from || is_uncounted(work, row, token - 1) || starts_between(work, row, j + 1, token)))
         return (uint64_t)IGNORE;
     return work->width == 4 ? *AT(const uint32_t, at) : *AT(const uint16_t, at);
+}
+
+/* Writes element `at` of the output that begins at address `base`. */
+INLINE void store_element(uint64_t base, const struct expand_arguments *work, uint64_t at, uint64_t value)
+{
+    if (work->element == 8)
+        *AT(uint64_t, base + at * 8) = value;
+    else
+        *AT(uint32_t, base + at * 4) = (uint32_t)value;
 }
 
 /* Each thread writes one element at a time: lanes of a warp write consecutive elements, whatever their alignment, and
@@ -367,13 +377,22 @@ INLINE void expand_ahead(const struct expand_arguments *work, uint32_t thread, u
     struct iterator iterator = iterator_begin(&division, thread, threads);
     for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
         const struct extent extent = load_extent(work, iterator.row);
-        const uint64_t value =
-            target_ahead(work, &extent, iterator.row, iterator.number / many, iterator.number % many);
-        const uint64_t at = iterator.row * division.row_elements + iterator.number;
-        if (work->element == 8)
-            *AT(uint64_t, work->targets_ahead + at * 8) = value;
-        else
-            *AT(uint32_t, work->targets_ahead + at * 4) = (uint32_t)value;
+        const uint64_t value = target_ahead(work, &extent, iterator.row, iterator.number / many, iterator.number % many,
+                                            work->mask_targets);
+        store_element(work->targets_ahead, work, iterator.row * division.row_elements + iterator.number, value);
+    }
+}
+
+/* Label j is target j - 1, if that counts. */
+INLINE void expand_labels(const struct expand_arguments *work, uint32_t thread, uint32_t threads)
+{
+    const struct division division = {work->seq_len, 1, 0, 0, (uint32_t)work->seq_len};
+    struct iterator iterator = iterator_begin(&division, thread, threads);
+    for (; iterator.row < work->count; iterator_next(&iterator, &division)) {
+        const struct extent extent = load_extent(work, iterator.row);
+        const uint64_t value = iterator.number ? target_ahead(work, &extent, iterator.row, iterator.number - 1, 0, 1)
+                                               : (uint64_t)IGNORE;
+        store_element(work->labels, work, iterator.row * work->seq_len + iterator.number, value);
     }
 }
 
@@ -404,6 +423,8 @@ INLINE void expand_thread(const struct expand_arguments *work, uint32_t thread, 
     }
     if (work->targets_ahead)
         expand_ahead(work, thread, threads);
+    if (work->labels)
+        expand_labels(work, thread, threads);
     if (work->rows && work->width == 2)
         copy_rows(work, thread, threads, 2);
     else if (work->rows)

@@ -34,6 +34,7 @@ static enum tokmap_status check_out(const struct tokmap_loader *loader, const st
         {TOKMAP_LOSS_MASK, "loss_mask", out->loss_mask},
         {TOKMAP_CU_SEQLENS, "cu_seqlens", out->cu_seqlens},
         {TOKMAP_TARGETS_AHEAD, "targets_ahead", out->targets_ahead},
+        {TOKMAP_LABELS, "labels", out->labels},
     };
     const char *missing = NULL;
     for (size_t i = 0; !missing && i < sizeof outputs / sizeof outputs[0]; i++)
@@ -100,6 +101,7 @@ void consumer_describe_work(const struct tokmap_loader *loader, const struct for
         .rows = fields & TOKMAP_ROWS ? (uintptr_t)out->rows : 0,
         .cu_seqlens = fields & TOKMAP_CU_SEQLENS ? (uintptr_t)out->cu_seqlens : 0,
         .targets_ahead = fields & TOKMAP_TARGETS_AHEAD ? (uintptr_t)out->targets_ahead : 0,
+        .labels = fields & TOKMAP_LABELS ? (uintptr_t)out->labels : 0,
         .row_stride = layout->row_stride,
         .marks_at = layout->marks_at,
         .bits_at = layout->bits_at,

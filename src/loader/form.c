@@ -5,9 +5,10 @@
 
 bool form_make(struct form *form, const struct form_needs *needs, uint64_t rows, uint64_t seq_len)
 {
-    const uint32_t marked = TOKMAP_POSITION_IDS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK | TOKMAP_CU_SEQLENS;
-    const uint32_t of_targets = TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD | TOKMAP_LOSS_MASK;
-    const bool masks = (needs->fields & TOKMAP_LOSS_MASK) || needs->mask_targets;
+    const uint32_t masking = TOKMAP_LOSS_MASK | TOKMAP_LABELS;
+    const uint32_t marked = TOKMAP_POSITION_IDS | TOKMAP_DOCUMENT_IDS | TOKMAP_CU_SEQLENS | masking;
+    const uint32_t of_targets = TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD | masking;
+    const bool masks = (needs->fields & masking) || needs->mask_targets;
     *form = (struct form){.seq_len = seq_len, .row_tokens = seq_len + needs->lookahead};
     struct ring_shape *shape = &form->shape;
     shape->rows = rows;

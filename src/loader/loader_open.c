@@ -36,7 +36,7 @@
 #define READ_AHEAD_MOST 65536
 #define ALL_FIELDS                                                                                                     \
     (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_ROWS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK |     \
-     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD)
+     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS)
 #define IO_THREADS_MOST 256
 
 static enum tokmap_status check_options(const struct tokmap_loader_options *options, const struct tokmap_run_info *info,
@@ -50,7 +50,7 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
     if (options->fields & ~(uint32_t)ALL_FIELDS)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.fields is 0x%" PRIx32 ", of which 0x%" PRIx32 " is not a field; combine "
-                         "TOKMAP_INPUTS to TOKMAP_TARGETS_AHEAD",
+                         "TOKMAP_INPUTS to TOKMAP_LABELS",
                          options->fields, options->fields & ~(uint32_t)ALL_FIELDS);
     if ((options->fields & (TOKMAP_TARGETS | TOKMAP_LOSS_MASK | TOKMAP_TARGETS_AHEAD)) && !info->lookahead)
         return error_set(error, TOKMAP_ERROR_RANGE, NULL, TOKMAP_NO_OFFSET,
@@ -64,7 +64,7 @@ static enum tokmap_status check_options(const struct tokmap_loader_options *opti
                          "a row of %" PRIu64 " tokens with lookahead %" PRIu64 " has more than the 2^31 - 1 elements "
                          "that targets_ahead can have; lower one of the two",
                          info->seq_len_most, info->lookahead);
-    const bool has_targets = options->fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD);
+    const bool has_targets = options->fields & (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS);
     if (options->mask_targets > 1 || (options->mask_targets && !has_targets))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.mask_targets is %" PRIu32 "%s; set it to 0, or to 1 together with TOKMAP_TARGETS",
@@ -192,25 +192,40 @@ static enum tokmap_status describe_sources(struct tokmap_loader *loader, const s
     return TOKMAP_OK;
 }
 
-/* Refuses targets of which some must not be trained on, or be scored twice, if the program could not know which. */
+/* Refuses targets of which some must not be trained on, or be scored twice, if the program could not know which; and
+ * inputs alone, from which a program makes targets. Targets in padding are TOKMAP_IGNORE anyway, but inputs are ids. */
 static enum tokmap_status check_masks(const struct tokmap_loader *loader, const struct tokmap_run_info *info,
                                       struct tokmap_error *error)
 {
-    const uint32_t fields = loader->options.fields;
-    const bool delivers = fields & (TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD);
-    if (!delivers || (fields & TOKMAP_LOSS_MASK) || loader->options.mask_targets)
+    const uint32_t fields = loader->options.fields, targets = TOKMAP_TARGETS | TOKMAP_TARGETS_AHEAD;
+    const bool alone = (fields & TOKMAP_INPUTS) && !(fields & (targets | TOKMAP_LABELS));
+    const char *what = alone ? "inputs" : "targets";
+    const char *remedy = alone ? "add TOKMAP_LABELS or TOKMAP_LOSS_MASK to options.fields, or set options.mask_targets "
+                                 "to 1 where the program itself knows which tokens count"
+                               : "set options.mask_targets to 1, or add TOKMAP_LOSS_MASK to options.fields";
+    if (!(alone || (fields & targets)) || (fields & TOKMAP_LOSS_MASK) || loader->options.mask_targets)
         return TOKMAP_OK;
     for (uint64_t i = 0; i < loader->sources; i++)
         if (dataset_has_mask(loader->source[i].dataset))
             return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                             "source '%s' has a mask of the targets that count, but targets are requested without it; "
-                             "set options.mask_targets to 1, or add TOKMAP_LOSS_MASK to options.fields",
-                             loader->source[i].name);
+                             "source '%s' has a mask of the targets that count, but %s are requested without it; %s",
+                             loader->source[i].name, what, remedy);
     if (info->stride && info->stride < info->seq_len_most)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "windows of the run overlap (stride %" PRIu64 "), so some targets come twice; set "
-                         "options.mask_targets to 1, or add TOKMAP_LOSS_MASK to options.fields, to count each once",
-                         info->stride);
+                         "windows of the run overlap (stride %" PRIu64 "), so some %s come twice; to count each once, "
+                         "%s",
+                         info->stride, what, remedy);
+    for (uint64_t i = 0; alone && i < loader->sources; i++)
+        if (loader->source[i].plan)
+            return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                             "source '%s' has a plan, whose rows can end in padding, but inputs are requested without "
+                             "what says which tokens count; %s",
+                             loader->source[i].name, remedy);
+    if (alone && info->tail_pad)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "the last rows of the run are padded (tail pad), but inputs are requested without what says "
+                         "which tokens count; %s",
+                         remedy);
     return TOKMAP_OK;
 }
 
@@ -351,7 +366,7 @@ static enum tokmap_status open_backend(struct tokmap_loader *loader, struct tokm
 {
     /* The addresses do not matter, only which fields are asked for. */
     int32_t any = 0;
-    const struct tokmap_out all = {sizeof all, TOKMAP_I64, &any, &any, &any, &any, &any, &any, &any, &any};
+    const struct tokmap_out all = {sizeof all, TOKMAP_I64, &any, &any, &any, &any, &any, &any, &any, &any, &any};
     struct expand_arguments largest;
     if (loader->on_host)
         return backend_host_open(&loader->backend, error);

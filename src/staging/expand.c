@@ -13,6 +13,7 @@
  *     position_ids     0    1    2    0    1    2           distance from the start of the document
  *     document_ids     0    0    0    1    1    1           number of the document in the row
  *     loss_mask        1    1    0    1    1    0           1 where the target is in the same document
+ *     labels        -100   12   13 -100   25   26           the input itself, where it counts as a target
  *     rows            11   12   13   24   25   26   37      the row as it is, in its own width
  *
  * Two more parts of a slot may say that a target does not count (batch/mark.h). Bits, one per target, come from the
@@ -24,6 +25,9 @@
  *     row             11   12   13 | 24 |  0    0    0      marks: bits 0, 3, 4
  *     targets         12   13   24 -100 -100 -100           with mask_targets: all -100, as loss_mask is all 0
  *     position_ids     0    1    2    0    0    1
+ *
+ * labels is what libraries take that shift targets themselves: where loss_mask is 1 for an input, the label of the next
+ * input is that token; elsewhere, and at the start of a row, it is -100. Labels never depend on mask_targets.
  *
  * targets_ahead has the next `lookahead` tokens of each input, so each element is a target of its own: with lookahead
  * 3, the targets of input 2 (token 13) are 24, 25, and 26. With mask_targets, one that is in another document than the
@@ -337,6 +341,20 @@ static void expand_excluded(const struct batch *batch, const char *row, const st
     }
 }
 
+/* Writes the labels of a row: target j is label j + 1, and the row has no target that is label 0. */
+static void expand_labels(const struct batch *batch, const char *row, const struct row_targets *known, char *labels)
+{
+    const struct expand_arguments *work = batch->work;
+    const uint64_t targets = work->seq_len - 1;
+    uint64_t words[PART_TARGETS / 64];
+    batch->kernels->fill[batch->type](TOKMAP_IGNORE, 1, labels);
+    for (uint64_t first = 0, count; first < targets; first += count) {
+        count = min64(targets - first, PART_TARGETS);
+        excluded_targets(work, known, first, count, words);
+        expand_tokens(batch, row + first * work->width, words, count, NULL, labels + (first + 1) * work->element);
+    }
+}
+
 /* Writes TOKMAP_IGNORE to the targets that are padding, which have no value even where masks are not asked for. */
 static void exclude_padding(const struct batch *batch, const struct extent *extent, char *targets)
 {
@@ -422,6 +440,8 @@ static void expand_row(const struct batch *batch, uint64_t i)
         expand_tokens(batch, row, NULL, work->seq_len, inputs, targets);
     if (targets && !work->mask_targets)
         exclude_padding(batch, &known.extent, targets);
+    if (work->labels)
+        expand_labels(batch, row, &known, output_row(batch, work->labels, i));
     if (positions || documents)
         expand_documents(batch, known.marks, positions, documents);
     if (work->targets_ahead)

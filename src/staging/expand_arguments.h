@@ -32,6 +32,7 @@ struct expand_arguments {
     uint64_t rows;      /* the rows in their own width, without gaps */
     uint64_t cu_seqlens;
     uint64_t targets_ahead; /* needs row_tokens > seq_len, and seq_len * (row_tokens - seq_len) < 2^31 */
+    uint64_t labels;
     /* The slot's layout, in bytes from its start. */
     uint64_t row_stride;
     uint64_t marks_at;
@@ -83,7 +84,9 @@ static inline uint32_t expand_blocks(const struct expand_arguments *work, uint32
     uint64_t blocks = held ? held : 1, most = blocks * EXPAND_BLOCK;
     uint64_t pieces = expand_at_most(work->count, expand_row_pieces(work->seq_len, work->element), most);
     uint64_t raw = work->rows ? expand_at_most(work->count, expand_row_pieces(work->row_tokens, work->width), most) : 0;
-    uint64_t ahead = work->targets_ahead ? work->seq_len * (work->row_tokens - work->seq_len) : 0;
+    uint64_t ahead = work->targets_ahead ? work->seq_len * (work->row_tokens - work->seq_len)
+                     : work->labels      ? work->seq_len
+                                         : 0;
     ahead = ahead ? expand_at_most(work->count, ahead, most) : 0;
     uint64_t cu = work->cu_seqlens ? work->cu_elements / 4 : 0;
     pieces = raw > pieces ? raw : pieces;

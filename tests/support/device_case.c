@@ -15,7 +15,7 @@
 #include "scratch.h"
 #include "software_driver.h"
 
-#define FIELDS 8
+#define FIELDS 9
 #define FILL 0xee /* bytes of the outputs before a batch is written */
 #define SETS_MOST 16
 #define STREAMS_MOST 4
@@ -115,8 +115,8 @@ struct running {
     uint64_t state;
 };
 
-static const char *const field_names[FIELDS] = {"inputs",       "targets",   "position_ids", "rows",
-                                                "document_ids", "loss_mask", "cu_seqlens",   "targets_ahead"};
+static const char *const field_names[FIELDS] = {"inputs",    "targets",    "position_ids",  "rows",  "document_ids",
+                                                "loss_mask", "cu_seqlens", "targets_ahead", "labels"};
 
 static bool failed(struct running *running, const char *format, ...) __attribute__((format(printf, 2, 3)));
 static bool failed(struct running *running, const char *format, ...)
@@ -140,8 +140,8 @@ static void point(struct outputs *outputs, enum tokmap_type type, uint64_t shift
     void *at[FIELDS];
     for (unsigned i = 0; i < FIELDS; i++)
         at[i] = outputs->bytes[i] ? outputs->memory[i] + shift : NULL;
-    outputs->out = (struct tokmap_out){sizeof(struct tokmap_out), type, at[0], at[1], at[2], at[3], at[4], at[5],
-                                       (int32_t *)at[6],          at[7]};
+    outputs->out = (struct tokmap_out){sizeof(struct tokmap_out), type,  at[0], at[1], at[2], at[3], at[4], at[5],
+                                       (int32_t *)at[6],          at[7], at[8]};
 }
 
 static bool outputs_new(struct running *running, struct outputs *outputs, bool on_device)
@@ -155,10 +155,10 @@ static bool outputs_new(struct running *running, struct outputs *outputs, bool o
         return failed(running, "tokmap_run_info failed");
     uint64_t cells = tokmap_loader_elements(running->host_loader) * element;
     uint64_t raw = rows * (info.seq_len_most + info.lookahead) * 4;
-    const uint64_t bytes[FIELDS] = {cells, cells, cells, raw, cells, cells, cu * 4, cells * info.lookahead};
-    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,     TOKMAP_TARGETS,      TOKMAP_POSITION_IDS,
-                                          TOKMAP_ROWS,       TOKMAP_DOCUMENT_IDS, TOKMAP_LOSS_MASK,
-                                          TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD};
+    const uint64_t bytes[FIELDS] = {cells, cells, cells, raw, cells, cells, cu * 4, cells * info.lookahead, cells};
+    static const uint32_t bits[FIELDS] = {TOKMAP_INPUTS,     TOKMAP_TARGETS,       TOKMAP_POSITION_IDS,
+                                          TOKMAP_ROWS,       TOKMAP_DOCUMENT_IDS,  TOKMAP_LOSS_MASK,
+                                          TOKMAP_CU_SEQLENS, TOKMAP_TARGETS_AHEAD, TOKMAP_LABELS};
     for (unsigned i = 0; i < FIELDS; i++) {
         void *memory = NULL;
         if (!(test->options.fields & bits[i]))
@@ -452,6 +452,10 @@ void device_case_random(struct device_case *test, uint64_t seed, const char *nar
     test->slots = random_below(&state, 6);
     if (lookahead && random_below(&state, 3) == 0)
         test->options.fields |= TOKMAP_TARGETS_AHEAD;
+    if (random_below(&state, 2))
+        test->options.fields |= TOKMAP_LABELS;
+    if ((test->options.fields & TOKMAP_INPUTS) && !(test->options.fields & (TOKMAP_TARGETS | TOKMAP_LABELS)))
+        test->options.mask_targets = 1; /* inputs by themselves need it where the run is padded */
     if (random_below(&state, 2) == 0)
         return;
     /* A mixture of both widths, whose batch and sequence length change, with windows that overlap or are padded. */

@@ -12,8 +12,8 @@
 #define AROUND 128 /* bytes before and after an output that must not change */
 #define UNTOUCHED 0xa5
 
-static const char *const names[EXPAND_OUTPUTS] = {"inputs",       "targets",   "position_ids", "rows",
-                                                  "document_ids", "loss_mask", "cu_seqlens",   "targets_ahead"};
+static const char *const names[EXPAND_OUTPUTS] = {"inputs",    "targets",    "position_ids",  "rows",  "document_ids",
+                                                  "loss_mask", "cu_seqlens", "targets_ahead", "labels"};
 
 static uint64_t draw(uint64_t *seed)
 {
@@ -142,6 +142,8 @@ static void fill_row(struct expand_case *made, uint64_t i, const bool *starts, u
             bool counts;
             put(made, 1, at - 1, target_of(made, i, starts, j - 1, 0, token, &counts));
             put(made, 5, at - 1, counts);
+            if (j < shape->seq_len)
+                put(made, 8, at, counts ? token : -100);
         }
         if (j >= shape->seq_len)
             continue;
@@ -151,6 +153,8 @@ static void fill_row(struct expand_case *made, uint64_t i, const bool *starts, u
             before = (int64_t)j;
             position = 0;
         }
+        if (!j)
+            put(made, 8, at, -100);
         put(made, 0, at, token);
         put(made, 2, at, position);
         put(made, 4, at, document);
@@ -191,7 +195,7 @@ static void lay_out(struct expand_case *made, uint64_t documents)
     work->row_stride = round_up(work->row_tokens * shape->width, 64);
     bool ahead = shape->fields & TOKMAP_TARGETS_AHEAD;
     work->row_marks = mark_words(shape->seq_len + (ahead ? shape->lookahead : shape->lookahead > 0));
-    if (shape->bits && shape->lookahead)
+    if (shape->bits && (shape->lookahead || (shape->fields & TOKMAP_LABELS)))
         work->row_bits = mark_words(shape->seq_len + (ahead ? shape->lookahead - 1 : 0));
     work->extents = shape->extents != EXPAND_NO_EXTENTS;
     work->marks_at = work->count * work->row_stride;
@@ -215,9 +219,9 @@ static void lay_out(struct expand_case *made, uint64_t documents)
         made->output[k] = made->memory[k] + AROUND + shape->skew + k * shape->skew_more;
         made->expected[k] = allocate(made->bytes[k]);
     }
-    uint64_t *addresses[EXPAND_OUTPUTS] = {&work->inputs,     &work->targets,      &work->position_ids,
-                                           &work->rows,       &work->document_ids, &work->loss_mask,
-                                           &work->cu_seqlens, &work->targets_ahead};
+    uint64_t *addresses[EXPAND_OUTPUTS] = {&work->inputs,     &work->targets,       &work->position_ids,
+                                           &work->rows,       &work->document_ids,  &work->loss_mask,
+                                           &work->cu_seqlens, &work->targets_ahead, &work->labels};
     for (unsigned k = 0; k < EXPAND_OUTPUTS; k++)
         *addresses[k] = (uintptr_t)made->output[k];
 }

@@ -21,8 +21,8 @@ enum expand_documents {
 };
 
 enum {
-    EXPAND_OUTPUTS = 8, /* in the order of the bits of TOKMAP_INPUTS, ... */
-    EXPAND_FIELDS_ALL = 0xff
+    EXPAND_OUTPUTS = 9, /* in the order of the bits of TOKMAP_INPUTS, ... */
+    EXPAND_FIELDS_ALL = 0x1ff
 };
 
 /* Which targets the mask of the dataset excludes. */

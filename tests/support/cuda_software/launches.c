@@ -48,10 +48,10 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
 {
     const struct expand_arguments *work = arguments;
     uint64_t cells = work->count * work->seq_len * work->element, count = work->count;
-    bool tokens = count && (work->inputs || work->targets || work->rows || work->targets_ahead);
-    bool masked = work->loss_mask || ((work->targets || work->targets_ahead) && work->mask_targets);
+    bool tokens = count && (work->inputs || work->targets || work->rows || work->targets_ahead || work->labels);
+    bool masked = work->loss_mask || work->labels || ((work->targets || work->targets_ahead) && work->mask_targets);
     bool marks = work->position_ids || work->document_ids || masked;
-    bool extents = work->extents && (work->loss_mask || work->targets || work->targets_ahead);
+    bool extents = work->extents && (work->loss_mask || work->targets || work->targets_ahead || work->labels);
     const struct range all[] = {
         {work->slot, tokens ? (count - 1) * work->row_stride + work->row_tokens * work->width : 0, false},
         {work->slot + work->marks_at, marks ? count * work->row_marks * MARK_BYTES : 0, false},
@@ -66,6 +66,7 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
         {work->rows, count * work->row_tokens * work->width, true},
         {work->cu_seqlens, work->cu_elements * 4, true},
         {work->targets_ahead, cells * (work->row_tokens - work->seq_len), true},
+        {work->labels, cells, true},
     };
     unsigned used = 0;
     for (unsigned i = 0; i < sizeof all / sizeof *all; i++)
@@ -77,9 +78,9 @@ static unsigned expand_ranges(const void *arguments, const unsigned grid[3], con
 static void expand_translate(void *arguments, uint64_t (*memory_of)(uint64_t address))
 {
     struct expand_arguments *work = arguments;
-    uint64_t *addresses[] = {&work->slot,         &work->inputs,       &work->targets,
-                             &work->position_ids, &work->document_ids, &work->loss_mask,
-                             &work->rows,         &work->cu_seqlens,   &work->targets_ahead};
+    uint64_t *addresses[] = {&work->slot,          &work->inputs,    &work->targets, &work->position_ids,
+                             &work->document_ids,  &work->loss_mask, &work->rows,    &work->cu_seqlens,
+                             &work->targets_ahead, &work->labels};
     for (unsigned i = 0; i < sizeof addresses / sizeof *addresses; i++)
         *addresses[i] = memory_of(*addresses[i]);
 }

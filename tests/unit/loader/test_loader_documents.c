@@ -19,7 +19,7 @@
 #include "format/index_reader.h"
 #include "tokmap/tokmap.h"
 
-enum { ALL = 0x7f, AHEAD = TOKMAP_TARGETS | TOKMAP_LOSS_MASK, OUTPUTS = 6, MARGIN = 8 };
+enum { ALL = 0x17f, AHEAD = TOKMAP_TARGETS | TOKMAP_LOSS_MASK, OUTPUTS = 7, MARGIN = 8 };
 
 static char folder[512];
 static struct made wide, narrow, tiny, ones;
@@ -108,6 +108,7 @@ static void outputs_new(struct checked *checked, enum tokmap_type type)
     checked->out.document_ids = checked->memory[3] + 1;
     checked->out.loss_mask = checked->memory[4] + 1;
     checked->out.cu_seqlens = (int32_t *)(void *)(checked->memory[5] + (checked->cu_elements ? 0 : 1));
+    checked->out.labels = checked->memory[6] + 1;
 }
 
 static int64_t cell(const struct checked *checked, const void *cells, uint64_t i)
@@ -145,6 +146,8 @@ static void check_row(const struct checked *checked, uint64_t i, uint64_t first,
         check_cell(checked, TOKMAP_POSITION_IDS, checked->out.position_ids, at, (int64_t)(j - start));
         check_cell(checked, TOKMAP_DOCUMENT_IDS, checked->out.document_ids, at, (int64_t)number);
         check_cell(checked, TOKMAP_LOSS_MASK, checked->out.loss_mask, at, !edge);
+        check_cell(checked, TOKMAP_LABELS, checked->out.labels, at,
+                   j && !made->starts[token] ? (int64_t)made_token(made, token) : -100);
         if (!edge && j + 1 < seq_len)
             continue;
         cu[++*documents] = (int32_t)(at + 1);
@@ -191,8 +194,9 @@ static void check_loader(const struct made *made, struct tokmap_run *run, const 
     outputs_new(&checked, info.seq_len % 2 ? TOKMAP_I64 : TOKMAP_I32);
     while (!(status = tokmap_loader_next(checked.loader, &checked.out, NULL, &batch, &error))) {
         check_batch(&checked, &batch);
-        for (unsigned k = 0; k < 5; k++)
-            memset(checked.memory[k] + 1, 0x77, checked.rows * checked.seq_len * cell_bytes(&checked));
+        for (unsigned k = 0; k < OUTPUTS; k++)
+            if (k != 5)
+                memset(checked.memory[k] + 1, 0x77, checked.rows * checked.seq_len * cell_bytes(&checked));
     }
     assert_int_equal(status, TOKMAP_END);
     for (unsigned k = 0; k < OUTPUTS; k++)
@@ -200,10 +204,11 @@ static void check_loader(const struct made *made, struct tokmap_run *run, const 
     tokmap_loader_close(checked.loader);
 }
 
-/* There are 128 sets of these fields. Tested are each field alone, all fields, and all fields but one. */
+/* There are 256 sets of these fields. Tested are each field alone, all fields, and all fields but one. */
 static uint32_t field_set(unsigned number)
 {
-    return number < 7 ? 1u << number : number < 14 ? ALL & ~(1u << (number - 7)) : ALL;
+    const unsigned bit = number % 8 == 7 ? 8 : number % 8; /* that of TOKMAP_TARGETS_AHEAD is left out */
+    return number < 8 ? 1u << bit : number < 16 ? ALL & ~(1u << bit) : ALL;
 }
 
 static void every_field_is_its_definition(void **unused)
@@ -227,7 +232,7 @@ static void every_field_is_its_definition(void **unused)
                     options.rows = turn % 4;
                     options.threads = turn % 2;
                     options.fields =
-                        (field_set(turn % 15) & ~(uint32_t)TOKMAP_ROWS) | (world == 1 ? ALL - TOKMAP_ROWS : 0);
+                        (field_set(turn % 17) & ~(uint32_t)TOKMAP_ROWS) | (world == 1 ? ALL - TOKMAP_ROWS : 0);
                     options.fields &= lookahead ? ALL : ALL & ~(uint32_t)AHEAD;
                     options.mask_targets = options.fields & TOKMAP_TARGETS && turn % 3;
                     check_loader(sets[set], run, &options, most);
@@ -261,10 +266,12 @@ static void what_cannot_be_is_refused(void **unused)
     struct tokmap_run *run = make_run(&narrow, 64, 0, 4, 10);
     assert_int_equal(open_with(run, TOKMAP_LOSS_MASK, 0, 0, &error), TOKMAP_ERROR_RANGE);
     assert_non_null(strstr(error.message, "TOKMAP_LOSS_MASK"));
-    assert_int_equal(open_with(run, TOKMAP_INPUTS, 1, 0, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_int_equal(open_with(run, TOKMAP_POSITION_IDS, 1, 0, &error), TOKMAP_ERROR_ARGUMENT);
     assert_non_null(strstr(error.message, "mask_targets"));
-    assert_int_equal(open_with(run, 1u << 8, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
-    assert_non_null(strstr(error.message, "0x100"));
+    assert_int_equal(open_with(run, TOKMAP_INPUTS, 1, 0, &error), TOKMAP_OK);
+    assert_int_equal(open_with(run, TOKMAP_LABELS, 0, 0, &error), TOKMAP_OK);
+    assert_int_equal(open_with(run, 1u << 9, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
+    assert_non_null(strstr(error.message, "0x200"));
     tokmap_run_close(run);
     run = make_run(&narrow, 64, 1, 4, 10);
     assert_int_equal(open_with(run, TOKMAP_TARGETS, 2, 0, &error), TOKMAP_ERROR_ARGUMENT);
@@ -302,7 +309,16 @@ static void targets_without_their_mask_are_refused(void **unused)
         assert_int_equal(open_with(run, TOKMAP_TARGETS_AHEAD, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
         assert_int_equal(open_with(run, TOKMAP_INPUTS | TOKMAP_TARGETS, 1, 0, &error), TOKMAP_OK);
         assert_int_equal(open_with(run, TOKMAP_TARGETS | TOKMAP_LOSS_MASK, 0, 0, &error), TOKMAP_OK);
-        assert_int_equal(open_with(run, TOKMAP_INPUTS, 0, 0, &error), TOKMAP_OK);
+        assert_int_equal(open_with(run, TOKMAP_TARGETS | TOKMAP_LABELS, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
+        assert_int_equal(open_with(run, TOKMAP_INPUTS, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
+        assert_non_null(strstr(error.message, overlap ? "stride 16" : "source 'data' has a mask"));
+        assert_non_null(strstr(error.message, "add TOKMAP_LABELS or TOKMAP_LOSS_MASK to options.fields"));
+        assert_int_equal(open_with(run, TOKMAP_INPUTS | TOKMAP_POSITION_IDS, 0, 0, &error), TOKMAP_ERROR_ARGUMENT);
+        assert_int_equal(open_with(run, TOKMAP_INPUTS, 1, 0, &error), TOKMAP_OK);
+        assert_int_equal(open_with(run, TOKMAP_INPUTS | TOKMAP_LABELS, 0, 0, &error), TOKMAP_OK);
+        assert_int_equal(open_with(run, TOKMAP_INPUTS | TOKMAP_LOSS_MASK, 0, 0, &error), TOKMAP_OK);
+        assert_int_equal(open_with(run, TOKMAP_LABELS, 0, 0, &error), TOKMAP_OK);
+        assert_int_equal(open_with(run, TOKMAP_ROWS, 0, 0, &error), TOKMAP_OK);
         assert_int_equal(open_with(run, 0, 0, 0, &error), TOKMAP_OK);
         tokmap_run_close(run);
         run = NULL;
@@ -319,13 +335,14 @@ static void targets_without_their_mask_are_refused(void **unused)
 static void a_missing_output_is_named(void **unused)
 {
     (void)unused;
-    static const char *const names[] = {"inputs",       "targets",   "position_ids", "rows",
-                                        "document_ids", "loss_mask", "cu_seqlens",   "targets_ahead"};
+    static const char *const names[] = {"inputs",    "targets",    "position_ids",  "rows",  "document_ids",
+                                        "loss_mask", "cu_seqlens", "targets_ahead", "labels"};
     static int64_t room[200000];
     struct tokmap_run *run = make_run(&narrow, 64, 1, 4, 10);
-    for (unsigned k = 0; k < 8; k++) {
+    for (unsigned k = 0; k < 9; k++) {
         struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
-        struct tokmap_out out = {sizeof out, TOKMAP_I32, room, room, room, room, room, room, (int32_t *)room, room};
+        struct tokmap_out out = {sizeof out, TOKMAP_I32,      room, room, room, room, room,
+                                 room,       (int32_t *)room, room, room};
         struct tokmap_loader *loader;
         struct tokmap_error error;
         struct tokmap_batch batch = TOKMAP_BATCH_INIT;
@@ -333,7 +350,9 @@ static void a_missing_output_is_named(void **unused)
                              &out.rows,   &out.document_ids, &out.loss_mask};
         options.fields = ALL | TOKMAP_TARGETS_AHEAD;
         assert_int_equal(tokmap_loader_open(&loader, run, &options, NULL), TOKMAP_OK);
-        if (k == 7)
+        if (k == 8)
+            out.labels = NULL;
+        else if (k == 7)
             out.targets_ahead = NULL;
         else if (k < 6)
             *pointers[k] = NULL;

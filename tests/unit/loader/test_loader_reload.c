@@ -158,9 +158,9 @@ static void reader_outputs(struct reader *reader)
 {
     reader->out = (struct tokmap_out)TOKMAP_OUT_INIT;
     reader->batch = (struct tokmap_batch)TOKMAP_BATCH_INIT;
-    void **const outputs[] = {&reader->out.inputs,       &reader->out.targets,      &reader->out.position_ids,
-                              &reader->out.rows,         &reader->out.document_ids, &reader->out.loss_mask,
-                              &reader->out.targets_ahead};
+    void **const outputs[] = {&reader->out.inputs,        &reader->out.targets,      &reader->out.position_ids,
+                              &reader->out.rows,          &reader->out.document_ids, &reader->out.loss_mask,
+                              &reader->out.targets_ahead, &reader->out.labels};
     for (size_t i = 0; i < sizeof outputs / sizeof outputs[0]; i++)
         assert_non_null(*outputs[i] = calloc(CELLS, 4));
     assert_non_null(reader->out.cu_seqlens = calloc(CELLS, 4));
@@ -175,6 +175,7 @@ static void outputs_free(struct tokmap_out *out)
     free(out->document_ids);
     free(out->loss_mask);
     free(out->targets_ahead);
+    free(out->labels);
     free(out->cu_seqlens);
 }
 
@@ -222,6 +223,8 @@ static void same_batch(struct reader *one, struct reader *other)
         same_output(one->out.loss_mask, other->out.loss_mask, a->tokens, "loss_mask");
     if (fields & TOKMAP_TARGETS_AHEAD)
         same_output(one->out.targets_ahead, other->out.targets_ahead, a->tokens * info.lookahead, "targets_ahead");
+    if (fields & TOKMAP_LABELS)
+        same_output(one->out.labels, other->out.labels, a->tokens, "labels");
     if (fields & TOKMAP_ROWS)
         same_output(one->out.rows, other->out.rows, a->count * a->row_tokens * a->width / 4, "rows");
     if (fields & TOKMAP_CU_SEQLENS)
@@ -397,7 +400,7 @@ static void wander(struct tokmap_loader_options options, uint64_t seed)
 
 #define ALL_FIELDS                                                                                                     \
     (TOKMAP_INPUTS | TOKMAP_TARGETS | TOKMAP_POSITION_IDS | TOKMAP_ROWS | TOKMAP_DOCUMENT_IDS | TOKMAP_LOSS_MASK |     \
-     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD)
+     TOKMAP_CU_SEQLENS | TOKMAP_TARGETS_AHEAD | TOKMAP_LABELS)
 
 static void moves_equal_opening(void **unused)
 {

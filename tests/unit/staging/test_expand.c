@@ -250,8 +250,12 @@ static void long_rows(void **unused)
 {
     (void)unused;
     static const uint64_t sizes[] = {4032, 4095, 4096, 4097, 4159, 4160, 8191, 8192, 8193, 12289};
-    static const uint32_t fields[] = {EXPAND_FIELDS_ALL, TOKMAP_TARGETS, TOKMAP_LOSS_MASK,
-                                      TOKMAP_INPUTS | TOKMAP_TARGETS, TOKMAP_TARGETS | TOKMAP_LOSS_MASK};
+    static const uint32_t fields[] = {EXPAND_FIELDS_ALL,
+                                      TOKMAP_TARGETS,
+                                      TOKMAP_LOSS_MASK,
+                                      TOKMAP_INPUTS | TOKMAP_TARGETS,
+                                      TOKMAP_TARGETS | TOKMAP_LOSS_MASK,
+                                      TOKMAP_INPUTS | TOKMAP_LABELS};
     uint64_t number = 0;
     for (unsigned size = 0; size < sizeof sizes / sizeof sizes[0]; size++)
         for (unsigned bits = 0; bits < EXPAND_BITS_KINDS; bits++)
@@ -262,7 +266,7 @@ static void long_rows(void **unused)
                     .lookahead = 1 + number % 3 / 2,
                     .width = number % 2 ? 4 : 2,
                     .element = number / 2 % 2 ? 8 : 4,
-                    .fields = fields[number % 5],
+                    .fields = fields[number % 6],
                     .mask_targets = number % 4 > 0,
                     .skew = number % 3 ? 0 : 8,
                     .cu_spare = 3,
@@ -326,8 +330,8 @@ static void the_launch_fits_the_work(void **unused)
 static void the_arguments_have_no_gaps(void **unused)
 {
     (void)unused;
-    assert_int_equal(sizeof(struct expand_arguments), 20 * 8 + 4 * 4);
-    assert_int_equal(offsetof(struct expand_arguments, width), 20 * 8);
+    assert_int_equal(sizeof(struct expand_arguments), 21 * 8 + 4 * 4);
+    assert_int_equal(offsetof(struct expand_arguments, width), 21 * 8);
     assert_int_equal(sizeof(struct mark), 16);
     assert_int_equal(TOKMAP_IGNORE, -100);
 }
