@@ -1,0 +1,1 @@
+tokmap-bench race --batches 1000000 --json
