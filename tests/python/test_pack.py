@@ -141,6 +141,11 @@ class Pack(unittest.TestCase):
             for options in {}, {"field": "text"}, {"messages_field": "text", "chat_template": "chatml"}:
                 with self.assertRaisesRegex(tokmap.ArgumentTypeError, "keys would be packed: pass a list of dicts"):
                     tokmap.pack(source, self.at("dict"), tokenizer="bytes", **options)
+        class DatasetDict(dict):
+            """As that of Hugging Face's datasets."""
+
+        with self.assertRaisesRegex(tokmap.ArgumentTypeError, r"pass one of its sets, source\['train'\]"):
+            tokmap.pack(DatasetDict(train=[{"text": "a"}], test=[]), self.at("dict"), tokenizer="bytes")
         self.assertTrue(issubclass(tokmap.ArgumentTypeError, TypeError))
         self.assertFalse(os.path.exists(self.at("dict.bin")))
 
@@ -373,10 +378,10 @@ class Pack(unittest.TestCase):
 
     def test_options_of_the_command(self):
         """The names that pack() knows are those in the command's help."""
-        help = subprocess.run([TOKMAP, "pack", "--help"], check=True, capture_output=True, text=True).stdout
+        help = subprocess.run([TOKMAP, "pack", "--help-all"], check=True, capture_output=True, text=True).stdout
         names = {name.replace("-", "_") for name in re.findall(r"^ +(?:-., )?--([a-z0-9-]+)", help, re.M)}
         own = set(tokmap.pack.__kwdefaults__)
-        self.assertEqual(names - own - {"output", "help", "version"}, _FOR_FILES)
+        self.assertEqual(names - own - {"output", "help", "help_all", "version"}, _FOR_FILES)
         self.assertEqual(own - names, {"labels_field"})
         self.assertEqual(own & _FOR_FILES, set())
 
@@ -399,8 +404,17 @@ class Pack(unittest.TestCase):
                                  ({"eod": "nothing"}, "not a special token")):
             with self.assertRaisesRegex(tokmap.ArgumentError, message):
                 tokmap.pack(["a"], self.at("bad"), tokenizer=self.tokenizer, **options)
-        with self.assertRaisesRegex(tokmap.TokmapError, "no-such-file"):
-            tokmap.pack(self.at("no-such-file"), self.at("bad"), progress=False)
+        # What does not exist is a FileNotFoundError, and an InputError, too.
+        absent = self.at("no-such-file")
+        for source, options in ((absent, {}), ([pathlib.Path(self.source), pathlib.Path(absent)], {}), (self.source, {"tokenizer": absent})):
+            with self.assertRaisesRegex(tokmap.MissingInputError, "no-such-file") as caught:
+                tokmap.pack(source, self.at("bad"), progress=False, **options)
+            self.assertIsInstance(caught.exception, FileNotFoundError)
+            self.assertIsInstance(caught.exception, tokmap.InputError)
+            self.assertEqual((caught.exception.path, caught.exception.status), (absent, "ERROR_NOT_FOUND"))
+        with self.assertRaisesRegex(tokmap.InputError, "no file matches") as caught:
+            tokmap.pack(self.at("no-such-*"), self.at("bad"), progress=False)
+        self.assertNotIsInstance(caught.exception, FileNotFoundError)
         tokmap.pack(["a"], self.at("twice"))
         for source in ["a"], self.source:
             with self.assertRaisesRegex(FileExistsError, "already exists; choose another name, or pass force=True"):

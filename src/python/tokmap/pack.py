@@ -16,7 +16,7 @@ from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
 from ._library import ID_TYPES, counted, names_argument, number, of_type
 from .dataset import Dataset
-from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, TokmapError
+from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, MissingInputError, TokmapError
 from .shard_writer import ShardWriter
 from .spelling import did_you_mean
 from .tokenizer import Tokenizer
@@ -435,8 +435,10 @@ def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
 def _paths(source: Any) -> list[str] | None:
     """The paths that a source is, or None. Refuses what would be packed as something else than it is."""
     if isinstance(source, Mapping):
-        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass a list of "
-                                "dicts, one for each document")
+        sets = type(source).__name__.endswith("DatasetDict") and next(iter(source), None)
+        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass " +
+                                (f"one of its sets, source[{sets!r}]" if sets else
+                                 "a list of dicts, one for each document"))
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, os.PathLike) for item in source):
@@ -643,7 +645,11 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         text = said.decode("utf-8", "replace").strip() if said else f"tokmap pack ended with {process.returncode}"
         if "the output already exists; choose another name, or use --force" in text:
             raise ExistsError(text.replace("use --force", "pass force=True"))
-        raise (ArgumentError if process.returncode == 2 else InputError)(text)
+        if process.returncode == 2:
+            raise ArgumentError(text)
+        absent = next((path for path in (*paths, tokenizer) if path not in ("-", "bytes") and "://" not in path and
+                       set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
+        raise InputError(text) if absent is None else MissingInputError(text, path=absent)
     skipped, counts = 0, {}
     try:
         report = json.loads(printed)
