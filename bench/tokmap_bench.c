@@ -78,6 +78,40 @@ static const char *case_choices(char *names, size_t size)
     return names;
 }
 
+/* Whether a clause of an option's help begins with names of cases and a colon, "pack, verify: number of threads", and
+ * sets *names_it if one of them is `name`. */
+static bool clause_has_cases(const char *clause, const char *name, bool *names_it)
+{
+    bool cases_only = true;
+    for (const char *at = clause; cases_only; at += strspn(at, ", ")) {
+        char word[16];
+        const size_t length = strcspn(at, " ,:");
+        (void)snprintf(word, sizeof word, "%.*s", (int)length, at);
+        cases_only = case_find(word) || !strcmp(word, "report");
+        *names_it |= cases_only && !strcmp(word, name);
+        at += strcspn(at, ",:"); /* after a name may come that of a table or an option: "pack --memory" */
+        if (*at != ',')
+            return cases_only && *at == ':';
+    }
+    return false;
+}
+
+/* Stores the options that the case `name` takes: those whose help names it, or no case at all. Returns how many. */
+static size_t case_options(const char *name, const struct cli_option *options, size_t count, struct cli_often *often)
+{
+    size_t used = 0;
+    for (size_t i = 0; i < count; i++) {
+        bool limited = false, taken = false;
+        for (const char *clause = options[i].help; clause; clause = strstr(clause, "; ")) {
+            clause += clause == options[i].help ? 0 : 2;
+            limited |= clause_has_cases(clause, name, &taken);
+        }
+        if (options[i].kind != CLI_TITLE && (taken || !limited))
+            often[used++] = (struct cli_often){options[i].name, NULL};
+    }
+    return used;
+}
+
 static int list_cases(void)
 {
     for (size_t i = 0; i < CASES; i++)
@@ -386,7 +420,7 @@ int main(int argc, char **argv)
         {0, "batch-tokens", CLI_SIZE, &o->batch_tokens, &o->batch_tokens_given, "N",
          "train: tokens in a step, in rows of --seq-len (default 16384)", NULL},
         {0, "wait", CLI_CHOICE, &o->wait, &o->wait_given, "spin|sleep",
-         "how a step spends its computing time (default for check: sleep, for train: spin)", "spin|sleep"},
+         "check, train: how a step spends its computing time (default: sleep for check, spin for train)", "spin|sleep"},
         {0, "require", CLI_CHOICE, &o->require, &o->require_given, "tight|ok|held",
          "check: exit with 1 if the verdict is worse; gpu, pack --memory: held: exit with 1 if a figure is not held",
          "tight|ok|held"},
@@ -413,21 +447,26 @@ int main(int argc, char **argv)
          "pack --memory: number of tiny documents (default 10M)", NULL},
         {0, "keep", CLI_FLAG, &o->keep, NULL, NULL, "do not remove the files that are created", NULL},
         CLI_HEADING("The case tokenize"),
-        {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE", "the tokenizer, as in tokmap encode", NULL},
-        {0, "pattern", CLI_TEXT, &o->pattern, NULL, "NAME", "the split pattern of a rank file", NULL},
-        {0, "special-tokens", CLI_TEXT, &o->special_tokens, NULL, "FILE", "the special tokens of a rank file", NULL},
+        {'t', "tokenizer", CLI_TEXT, &o->tokenizer, NULL, "FILE",
+         "tokenize, parquet, pack, compare: the tokenizer, as in tokmap encode", NULL},
+        {0, "pattern", CLI_TEXT, &o->pattern, NULL, "NAME", "tokenize, compare: the split pattern of a rank file",
+         NULL},
+        {0, "special-tokens", CLI_TEXT, &o->special_tokens, NULL, "FILE", "tokenize: the special tokens of a rank file",
+         NULL},
         {0, "documents", CLI_FLAG, &o->documents, NULL, NULL,
-         "measure documents of 4 KB only; some peers cannot encode the whole text in one call", NULL},
+         "tokenize: measure documents of 4 KB only; some peers cannot encode the whole text in one call", NULL},
         {0, "worst", CLI_FLAG, &o->worst, NULL, NULL,
-         "measure texts that are made to be slow, from the tokens of the vocabulary, beside FILE, which is prose",
+         "tokenize: measure texts that are made to be slow, from the tokens of the vocabulary, beside FILE, which is "
+         "prose",
          NULL},
         {0, "against", CLI_TEXT, &o->against, NULL, "NAMES",
-         "also measure these peers (gigatoken, fastokens, tiktoken, tokenizers) and compare their ids", NULL},
+         "tokenize: also measure these peers (gigatoken, fastokens, tiktoken, tokenizers) and compare their ids", NULL},
         CLI_HEADING("Other systems: compare, faults, and tokenize --against"),
         {0, "peers", CLI_TEXT, &o->peers, NULL, "NAMES",
          "compare, faults: measure only these systems, such as torch,grain (default: all)", NULL},
         {0, "venv", CLI_TEXT, &o->venv, NULL, "FOLDER",
-         "Python environment of the systems; compare and faults make it (default: build/peers-venv of the source tree, "
+         "compare, faults, tokenize: Python environment of the systems, which the first two make (default: "
+         "build/peers-venv of the source tree, "
          "else "
          "tokmap/peers in $XDG_CACHE_HOME)",
          NULL},
@@ -442,23 +481,26 @@ int main(int argc, char **argv)
         {0, "patience", CLI_REAL, &o->patience, NULL, "S",
          "compare, faults: end a script that prints nothing for so long (default 3600)", NULL},
         {0, "peers-folder", CLI_TEXT, &o->peers_folder, NULL, "FOLDER",
-         "where the scripts are: bench/peers of the source tree, or share/tokmap/peers", NULL},
+         "compare, faults, tokenize: where the scripts are: bench/peers of the source tree, or share/tokmap/peers",
+         NULL},
         {0, "faults", CLI_TEXT, &o->faults, NULL, "NAMES",
          "faults: inject only these, such as \"EIO,slow rank\" (default: all)", NULL},
         {0, "stall", CLI_REAL, &o->stall, NULL, "S", "faults: how long a stalled read takes (default 10)", NULL},
         {0, "no-fuse", CLI_FLAG, &o->no_fuse, NULL, NULL,
          "faults: inject with a preloaded library, even where FUSE works", NULL},
         CLI_HEADING("The month of compare survival (--world ranks, --step-ms, --batch)"),
-        {0, "nodes", CLI_NUMBER, &o->nodes, NULL, "N", "machines that train (default 64)", NULL},
-        {0, "spare-nodes", CLI_NUMBER, &o->spare_nodes, NULL, "N", "machines that replace failed ones (default 0)",
+        {0, "nodes", CLI_NUMBER, &o->nodes, NULL, "N", "compare: machines that train (default 64)", NULL},
+        {0, "spare-nodes", CLI_NUMBER, &o->spare_nodes, NULL, "N",
+         "compare: machines that replace failed ones (default 0)", NULL},
+        {0, "days", CLI_REAL, &o->days, NULL, "D", "compare: length of the month (default 30)", NULL},
+        {0, "failures", CLI_REAL, &o->failures, NULL, "F", "compare: failures of a machine per day (default 0.0038)",
          NULL},
-        {0, "days", CLI_REAL, &o->days, NULL, "D", "length of the month (default 30)", NULL},
-        {0, "failures", CLI_REAL, &o->failures, NULL, "F", "failures of a machine per day (default 0.0038)", NULL},
         {0, "checkpoint-minutes", CLI_REAL, &o->checkpoint_minutes, NULL, "M",
-         "minutes between checkpoints (default 30)", NULL},
-        {0, "repair-hours", CLI_REAL, &o->repair_hours, NULL, "H", "until a machine is back (default 6)", NULL},
+         "compare: minutes between checkpoints (default 30)", NULL},
+        {0, "repair-hours", CLI_REAL, &o->repair_hours, NULL, "H", "compare: until a machine is back (default 6)",
+         NULL},
         {0, "figures", CLI_TEXT, &o->figures, NULL, "FILE",
-         "what `tokmap-bench compare --json` printed (default: the loaders are measured shortly)", NULL},
+         "compare: what `tokmap-bench compare --json` printed (default: the loaders are measured shortly)", NULL},
         CLI_HEADING("General"),
         {0, "json", CLI_FLAG, &o->json, NULL, NULL, "print one JSON object per line instead of a table", NULL},
         {0, "save", CLI_TEXT, &o->save, NULL, "FOLDER",
@@ -468,12 +510,17 @@ int main(int argc, char **argv)
         {'o', "output", CLI_TEXT, &request.output, NULL, "FILE", "report: the page to write", NULL},
         {0, "list", CLI_FLAG, &request.list, NULL, NULL, "list the cases", NULL},
     };
+    const size_t count = sizeof options / sizeof options[0];
+    struct cli_often often[sizeof options / sizeof options[0]];
+    const bool has_case = argc > 1 && case_find(argv[1]);
     const struct cli_command command = {.program = "tokmap-bench",
                                         .usage = "CASE [OPTION]... [WHAT]",
                                         .summary = "Measures tokmap against the limits of the machine.",
                                         .details = details,
+                                        .often = often,
+                                        .often_count = has_case ? case_options(argv[1], options, count, often) : 0,
                                         .options = options,
-                                        .option_count = sizeof options / sizeof options[0],
+                                        .option_count = count,
                                         .operands = CLI_DATASETS | CLI_RUNS,
                                         .first_operand = case_choices(names, sizeof names)};
     const int result = cli_run(&command, argc, argv, run_request, &request);

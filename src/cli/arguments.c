@@ -16,6 +16,7 @@
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "complete.h"
+#include "foreign_options.h"
 #include "messages.h"
 #include "numbers.h"
 #include "platform/os.h"
@@ -49,6 +50,14 @@ int cli_misused(const struct cli_command *command, const char *format, ...)
     va_end(arguments);
     (void)fprintf(stderr, "Try '%s --help'.\n", command->program);
     return CLI_MISUSED;
+}
+
+static const struct cli_option *option_by_name(const struct cli_command *command, const char *name, size_t length)
+{
+    for (size_t i = 0; i < command->option_count; i++)
+        if (length && strlen(command->options[i].name) == length && memcmp(command->options[i].name, name, length) == 0)
+            return &command->options[i];
+    return NULL;
 }
 
 /* ---- help ---- */
@@ -138,25 +147,75 @@ static void help_example(const char *line, size_t length, size_t columns)
     putchar('\n');
 }
 
-static void help_print(const struct cli_command *command)
+static size_t help_columns(void)
 {
-    const size_t columns = os_is_terminal(1) ? max64(60, min64(os_terminal_columns(1), 100)) : 80;
-    static const struct cli_option help = {'h', "help", CLI_FLAG, NULL, NULL, NULL, "print this help", NULL};
-    static const struct cli_option version = {'V', "version", CLI_FLAG, NULL, NULL, NULL, "print the version", NULL};
-    printf("Usage: %s %s\n\n", command->program, command->usage);
-    help_wrap(command->summary, 0, 0, columns - 1);
-    if (!command->option_count || command->options[0].kind != CLI_TITLE)
-        printf("\nOptions:\n");
-    const char *heading = last_heading;
+    return os_is_terminal(1) ? max64(60, min64(os_terminal_columns(1), 100)) : 80;
+}
+
+/* Returns the heading that begins with `word` in any case, or NULL. */
+static const struct cli_option *help_group(const struct cli_command *command, const char *word)
+{
     for (size_t i = 0; i < command->option_count; i++)
+        if (command->options[i].kind == CLI_TITLE && *word &&
+            strncasecmp(command->options[i].help, word, strlen(word)) == 0)
+            return &command->options[i];
+    return NULL;
+}
+
+static void help_group_print(const struct cli_command *command, const struct cli_option *heading)
+{
+    printf("%s:\n", heading->help);
+    for (const struct cli_option *option = heading + 1;
+         option < command->options + command->option_count && option->kind != CLI_TITLE; option++)
+        if (!cli_is_internal(option))
+            help_option(option, help_columns() - 1);
+}
+
+/* Prints the options that are often used. */
+static void help_often(const struct cli_command *command, size_t columns)
+{
+    for (size_t i = 0; i < command->often_count; i++) {
+        const struct cli_often *often = &command->often[i];
+        const struct cli_option *found = option_by_name(command, often->name, strlen(often->name));
+        assert(found);
+        struct cli_option option = *found;
+        option.help = often->help ? often->help : option.help;
+        help_option(&option, columns);
+    }
+}
+
+/* Prints the options, each under its heading. Where the command has a list of those that are often used, the others,
+ * and the headings, are printed only if `all` is set. */
+static void help_options(const struct cli_command *command, bool all, size_t columns)
+{
+    static const struct cli_option help = {'h', "help", CLI_FLAG, NULL, NULL, NULL, "print this help", NULL};
+    static const struct cli_option more = {0, "help-all", CLI_FLAG, NULL, NULL, NULL, "print all options", NULL};
+    static const struct cli_option version = {'V', "version", CLI_FLAG, NULL, NULL, NULL, "print the version", NULL};
+    const bool some = command->often_count && !all;
+    const char *heading = last_heading;
+    if (some || !command->option_count || command->options[0].kind != CLI_TITLE)
+        printf("\nOptions:\n");
+    if (some)
+        help_often(command, columns);
+    for (size_t i = 0; i < command->option_count && !some; i++)
         if (command->options[i].kind == CLI_TITLE)
             printf("\n%s:\n", heading = command->options[i].help);
         else if (!cli_is_internal(&command->options[i]))
-            help_option(&command->options[i], columns - 1);
+            help_option(&command->options[i], columns);
     if (heading != last_heading && strcmp(heading, last_heading) != 0)
         printf("\n%s:\n", last_heading);
-    help_option(&help, columns - 1);
-    help_option(&version, columns - 1);
+    help_option(&help, columns);
+    if (command->often_count)
+        help_option(&more, columns);
+    help_option(&version, columns);
+}
+
+static void help_print(const struct cli_command *command, bool all)
+{
+    const size_t columns = help_columns();
+    printf("Usage: %s %s\n\n", command->program, command->usage);
+    help_wrap(command->summary, 0, 0, columns - 1);
+    help_options(command, all, columns - 1);
     if (!command->details)
         return;
     putchar('\n');
@@ -173,6 +232,17 @@ static void help_print(const struct cli_command *command)
             help_wrap(text, 0, 0, columns - 1);
         line += length + (line[length] == '\n');
     }
+}
+
+/* --help, or --help-all. word: what follows, which prints the options of one group if it begins a heading, or NULL. */
+static int help(const struct cli_command *command, bool all, const char *word)
+{
+    const struct cli_option *heading = word ? help_group(command, word) : NULL;
+    if (heading)
+        help_group_print(command, heading);
+    else
+        help_print(command, all);
+    return cli_finish(command->program, CLI_DONE);
 }
 
 static int version_print(const struct cli_command *command)
@@ -239,6 +309,9 @@ static int option_store(const struct cli_command *command, const struct cli_opti
     case CLI_NUMBER:
         good = cli_parse_number(text, option->into);
         wanted = "a decimal number below 2^64";
+        if (!good && option->value && strcmp(option->value, "SEED") == 0)
+            return cli_misused(command, "--%s takes a seed (%s), such as --%s 7, not '%s'", option->name, wanted,
+                               option->name, text);
         break;
     case CLI_SIZE:
         good = cli_parse_size(text, option->into);
@@ -275,26 +348,24 @@ static const struct cli_option *option_by_letter(const struct cli_command *comma
     return NULL;
 }
 
-static const struct cli_option *option_by_name(const struct cli_command *command, const char *name, size_t length)
-{
-    for (size_t i = 0; i < command->option_count; i++)
-        if (length && strlen(command->options[i].name) == length && memcmp(command->options[i].name, name, length) == 0)
-            return &command->options[i];
-    return NULL;
-}
+#define OPTIONS_MOST 128 /* rows of a table, with its headings */
 
 static int unknown_option(const struct cli_command *command, const char *name, size_t length)
 {
     char typed[64];
-    const char *names[64];
+    const char *names[OPTIONS_MOST + 2];
     size_t count = 0;
     snprintf(typed, sizeof typed, "%.*s", (int)min64(length, 63), name);
-    for (size_t i = 0; i < command->option_count && count < 62; i++)
+    const struct cli_foreign_option *foreign = cli_foreign_option(command, typed);
+    if (foreign && foreign->advice)
+        return cli_misused(command, "unknown option '--%s'; %s", typed, foreign->advice);
+    assert(command->option_count <= OPTIONS_MOST);
+    for (size_t i = 0; i < command->option_count; i++)
         if (command->options[i].kind != CLI_TITLE)
             names[count++] = command->options[i].name;
     names[count++] = "help";
     names[count++] = "version";
-    const char *nearest = cli_nearest(typed, names, count);
+    const char *nearest = foreign ? foreign->option : cli_nearest(typed, names, count);
     if (nearest)
         return cli_misused(command, "unknown option '--%s'; did you mean '--%s'?", typed, nearest);
     return cli_misused(command, "unknown option '--%s'", typed);
@@ -312,10 +383,10 @@ static int parse_long(const struct cli_command *command, int argc, char **argv, 
     const size_t length = strcspn(name, "=");
     const char *value = name[length] ? name + length + 1 : NULL;
     const struct cli_option *option = option_by_name(command, name, length);
-    if (!option && length == 4 && memcmp(name, "help", 4) == 0) {
-        help_print(command);
-        return cli_finish(command->program, CLI_DONE);
-    }
+    if (!option && length == 4 && memcmp(name, "help", 4) == 0)
+        return help(command, false, value ? value : *i + 1 < argc ? argv[*i + 1] : NULL);
+    if (!option && length == 8 && memcmp(name, "help-all", 8) == 0)
+        return help(command, true, NULL);
     if (!option && length == 7 && memcmp(name, "version", 7) == 0)
         return version_print(command);
     if (!option)
@@ -333,12 +404,14 @@ static int parse_long(const struct cli_command *command, int argc, char **argv, 
 /* argv[*i] begins with one dash and is longer. */
 static int parse_short(const struct cli_command *command, int argc, char **argv, int *i)
 {
-    for (const char *at = argv[*i] + 1; *at; at++) {
+    const char *word = argv[*i] + 1;
+    const struct cli_option *named = option_by_name(command, word, strcspn(word, "="));
+    if (named && word[1])
+        return cli_misused(command, "unknown option '-%s'; did you mean '--%s'?", named->name, named->name);
+    for (const char *at = word; *at; at++) {
         const struct cli_option *option = option_by_letter(command, *at);
-        if (!option && *at == 'h') {
-            help_print(command);
-            return cli_finish(command->program, CLI_DONE);
-        }
+        if (!option && *at == 'h')
+            return help(command, false, NULL);
         if (!option && *at == 'V')
             return version_print(command);
         if (!option)

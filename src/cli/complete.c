@@ -193,6 +193,8 @@ static void options_print(const struct cli_command *command, const char *typed)
         cli_offer(typed, word, command->options[i].help);
     }
     cli_offer(typed, "--help", "print the help");
+    if (command->often_count)
+        cli_offer(typed, "--help-all", "print all options");
     cli_offer(typed, "--version", "print the version");
 }
 

@@ -55,12 +55,20 @@ enum cli_operands {
     CLI_RUNS = 4      /* run files: by their suffix .run, although other names are accepted, too */
 };
 
+/* An option that is often used, in the help of a command that has many. */
+struct cli_often {
+    const char *name; /* "output" */
+    const char *help; /* a short text, or NULL: that of the option */
+};
+
 struct cli_command {
     const char *program; /* "tokmap pack": every message begins with it */
     const char *usage;   /* "-o PREFIX [OPTION]... INPUT..." */
     const char *summary; /* one sentence */
     const char *details; /* paragraphs and examples that the help prints after the options, or NULL; a line that begins
                           * with a blank is an example, one shell command, which the help continues with backslashes */
+    const struct cli_often *often; /* the options that --help prints, while --help-all prints all of them; */
+    size_t often_count;            /* 0: --help prints all */
     const struct cli_option *options;
     size_t option_count;
     unsigned operands;         /* what completion offers for operands: the sum of values of enum cli_operands, or 0 */

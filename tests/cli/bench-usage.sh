@@ -19,6 +19,24 @@ for heading in 'What is read' 'The training step' 'How it is measured' 'What is 
     grep -q "^$heading.*:\$" help || { echo "FAULT: no heading $heading" >&2; exit 1; }
 done
 
+# With a case, --help has the options that the case takes.
+tokmap-bench check --help >help
+holds help '--step-ms'
+holds help '--seq-len'
+holds help '--help-all'
+! grep -q -e '--faults\|--against\|--nodes\|--threads\|--batch-tokens\|--venv\|--output\|--cold' help
+tokmap-bench check --help-all >all
+holds all '--faults'
+tokmap-bench faults --help >help
+holds help '--faults'
+holds help '--venv'
+! grep -q -e '--step-ms\|--nodes\|--against' help
+tokmap-bench compare --help | grep -q -e '--nodes N'
+tokmap-bench pack --help >help
+holds help '--tiny-documents'
+holds help '--threads'
+! grep -q -e '--figures' help
+
 # A synthetic dataset has no files to read, which is said before anything is measured.
 for case in loader slice limits open verify; do
     exits 2 tokmap-bench $case synthetic:vocab=50257 2>err

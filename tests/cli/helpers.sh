@@ -165,11 +165,11 @@ flip()
     printf "\\$(printf %o $((flip_byte ^ 1)))" | dd of="$1" bs=1 seek="$2" conv=notrunc 2>/dev/null
 }
 
-# options COMMAND...: prints the options that the command's --help lists, one per line, with "=" after those with a
+# options COMMAND...: prints the options that the command's --help-all lists, one per line, with "=" after those with a
 # value.
 options()
 {
-    "$@" --help | sed -n 's/^  \(-., \|    \)--\([a-z][a-z0-9-]*\)\( [A-Z].*\)\{0,1\}.*$/\2\3/p' | sed 's/ .*/=/'
+    "$@" --help-all | sed -n 's/^  \(-., \|    \)--\([a-z][a-z0-9-]*\)\( [A-Z].*\)\{0,1\}.*$/\2\3/p' | sed 's/ .*/=/'
 }
 
 # corpus: makes the folder in: text files, one of them empty, and a JSONL file. `pack` reads 18 documents in this order:

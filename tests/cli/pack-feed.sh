@@ -95,9 +95,9 @@ same fed.bin wanted.bin
 exec 4>&-
 rm fed.*
 
-# Only programs use the option: --help leaves it out.
+# Only programs use the option: --help-all leaves it out.
 exits 1 grep -q feeder <<help
-$(tokmap pack --help)
+$(tokmap pack --help-all)
 help
 exits 2 tokmap pack -q -o fed --feeder 0 - <whole 2>err
 holds err '--feeder must be the id of a process'

@@ -309,6 +309,11 @@ static int encode(const struct cli_command *command, const char **operands, size
     return status;
 }
 
+static const struct cli_often often[] = {
+    {"tokenizer", NULL},    {"text", NULL},  {"pieces", NULL},        {"special", NULL}, {"eod", NULL}, {"bos", NULL},
+    {"input-format", NULL}, {"field", NULL}, {"output-format", NULL},
+};
+
 int command_encode(int argc, char **argv)
 {
     struct encoding encoding = {.asked = TOKENIZER_ARGUMENTS_INIT, .inputs = CORPUS_ARGUMENTS_INIT};
@@ -337,6 +342,8 @@ int command_encode(int argc, char **argv)
         .program = program,
         .usage = "[OPTION]... [INPUT]...",
         .summary = "Turns text into token ids, one line per document.",
+        .often = often,
+        .often_count = sizeof often / sizeof often[0],
         .details = "Reads standard input if no INPUT is given or INPUT is '-'. Adds no token to those of the text "
                    "unless --eod or --bos asks for it.\n\n"
                    "Examples:\n"

@@ -470,7 +470,7 @@ int command_mix(int argc, char **argv)
         {0, "batch", CLI_NUMBER, &mixing.batch, &mixing.batch_given, "G", "rows of a global batch", NULL},
         {0, "lookahead", CLI_NUMBER, &mixing.lookahead, &mixing.lookahead_given, "L",
          "tokens of a window after those of the row, for targets (default: 1)", NULL},
-        {0, "seed", CLI_NUMBER, &mixing.seed, &mixing.seed_given, "N", "seed of the order (default: 0)", NULL},
+        {0, "seed", CLI_NUMBER, &mixing.seed, &mixing.seed_given, "SEED", "seed of the order (default: 0)", NULL},
         {'o', "output", CLI_TEXT, &mixing.output, NULL, "FILE",
          "write the run to FILE, whose folder its names start from, and the table to standard output", NULL},
         {0, "force", CLI_FLAG, &mixing.force, NULL, NULL, "replace FILE if it exists", NULL},

@@ -450,7 +450,7 @@ int command_order(int argc, char **argv)
     const struct cli_option options[] = {
         CLI_HEADING("The order"),
         {'n', "windows", CLI_NUMBER, &given.windows, &given.windows_given, "N", "windows of an epoch, 1 to 2^63", NULL},
-        {'s', "seed", CLI_NUMBER, &given.seed, &given.seed_given, "S",
+        {'s', "seed", CLI_NUMBER, &given.seed, &given.seed_given, "SEED",
          "seed of the run, any 64-bit number (default: 0)", NULL},
         {'e', "epoch", CLI_NUMBER, &given.epoch, &given.epoch_given, "E", "the epoch (default: 0)", NULL},
         {0, "source", CLI_TEXT, &given.source, NULL, "NAME", "name of the source (default: data)", NULL},

@@ -593,6 +593,24 @@ static int pack(const struct cli_command *command, const char **operands, size_t
     return status;
 }
 
+static const struct cli_often often[] = {
+    {"output", NULL},
+    {"tokenizer", "the tokenizer's file or folder (default: bytes)"},
+    {"field", "the field that holds the text (default: text)"},
+    {"input-format", "text, jsonl, csv, parquet, ... (default: auto)"},
+    {"separator", "what separates documents of a text file: '\\n\\n'"},
+    {"messages-field", "the field of a record that holds a conversation"},
+    {"chat-template", "how it is written (default: the tokenizer's)"},
+    {"columns", "fields of records whose values are kept in the index"},
+    {"split", "sets by a hash of the text, such as train=99%,val=1%"},
+    {"shuffle", "put the documents in a random order"},
+    {"dedup", "leave duplicates out: exact or minhash"},
+    {"shard-tokens", "write shards of at most N tokens, such as 1G"},
+    {"on-error", "at a bad file or record: stop (default) or skip"},
+    {"force", NULL},
+    {"threads", "number of threads (default: one per processor)"},
+};
+
 int command_pack(int argc, char **argv)
 {
     struct packing packing = {.asked = TOKENIZER_ARGUMENTS_INIT,
@@ -612,7 +630,7 @@ int command_pack(int argc, char **argv)
          NULL},
         {0, "split", CLI_TEXT, &packing.split_text, NULL, "NAME=SHARE,...",
          "split the documents by a hash of their texts into sets PREFIX.NAME, such as train=0.99,val=0.01", NULL},
-        {0, "split-seed", CLI_NUMBER, &packing.split.seed, &packing.seed_given, "N",
+        {0, "split-seed", CLI_NUMBER, &packing.split.seed, &packing.seed_given, "SEED",
          "seed of that hash (default: 1); another one gives other sets", NULL},
         {0, "shuffle", CLI_NUMBER, &packing.shuffle.seed, &packing.shuffled, "SEED",
          "put the documents in a random order that depends on SEED and on their places in the inputs alone; until the "
@@ -633,7 +651,7 @@ int command_pack(int argc, char **argv)
          "4; 0: never). With an input that cannot be read twice (standard input, a pipe), nothing is saved, and the "
          "command starts over",
          NULL},
-        CLI_HEADING("Many machines"),
+        CLI_HEADING("Tasks on many machines"),
         TASK_OPTIONS(packing.tasks.asked),
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(packing.asked),
@@ -665,7 +683,11 @@ int command_pack(int argc, char **argv)
         .program = program,
         .usage = "-o PREFIX [OPTION]... [INPUT]...",
         .summary = "Turns text into a shard of token ids: PREFIX.bin and its index PREFIX.tmx.",
+        .often = often,
+        .often_count = sizeof often / sizeof often[0],
         .details =
+            "Options of a group: --help GROUP, which is output, tasks, tokenizer, inputs, records, lengths, or "
+            "duplicates.\n\n"
             "An INPUT is a file, a folder (all regular files below it that are not hidden), a pattern (** matches any "
             "number of folders), a URL (https://, or an object or prefix of s3:// or gs://), or '-' for standard "
             "input. It contains text, one document per file, or records, one document each: JSONL, a JSON array, CSV, "

@@ -191,6 +191,50 @@ static void test_headings(void **state)
     (void)state;
 }
 
+/* With a list of options that are often used, --help prints these, --help-all all, and --help GROUP those of a group.
+ */
+static void test_often(void **state)
+{
+    static const struct cli_often often[] = {{"number", NULL}, {"flag", "a short text"}};
+    struct cli_command many = command;
+    char text[8192], program[] = "test", help[] = "--help", all[] = "--help-all", group[] = "second", none[] = "third";
+    many.often = often;
+    many.often_count = 2;
+    capture_begin(1);
+    assert_int_equal(cli_parse(&many, 2, (char *[]){program, help, NULL}, operands, &operand_count), CLI_DONE);
+    capture_end(1, text, sizeof text);
+    const char *number = strstr(text, "\nOptions:\n  -n, --number N"), *flag = strstr(text, "\n  -f, --flag");
+    assert_true(number && flag && number < flag && strstr(flag, "a short text\n") && strstr(flag, "--help-all"));
+    assert_true(!strstr(text, "--output") && !strstr(text, "Second group"));
+    capture_begin(1);
+    assert_int_equal(cli_parse(&many, 2, (char *[]){program, all, NULL}, operands, &operand_count), CLI_DONE);
+    capture_end(1, text, sizeof text);
+    assert_true(strstr(text, "Second group:\n") && strstr(text, "--output NAME") && strstr(text, "a flag"));
+    capture_begin(1);
+    assert_int_equal(cli_parse(&many, 3, (char *[]){program, help, group, NULL}, operands, &operand_count), CLI_DONE);
+    capture_end(1, text, sizeof text);
+    assert_true(strncmp(text, "Second group:\n  -q, --quick", 27) == 0 && !strstr(text, "--flag"));
+    capture_begin(1);
+    assert_int_equal(cli_parse(&many, 3, (char *[]){program, help, none, NULL}, operands, &operand_count), CLI_DONE);
+    assert_non_null(strstr(capture_end(1, text, sizeof text), "Usage: test"));
+    (void)state;
+}
+
+/* A suggestion is found in the whole table, however long it is. */
+static void test_suggested(void **state)
+{
+    static struct cli_option rows[100];
+    char text[1024], program[] = "test", typed[] = "--worksho";
+    for (int i = 0; i < 100; i++)
+        rows[i] = (struct cli_option){0, i < 99 ? "another" : "workshop", CLI_FLAG, &got.flag, NULL, NULL, "", NULL};
+    const struct cli_command whole = {
+        .program = "test", .usage = "", .summary = "", .options = rows, .option_count = 100};
+    capture_begin(2);
+    assert_int_equal(cli_parse(&whole, 2, (char *[]){program, typed, NULL}, operands, &operand_count), CLI_MISUSED);
+    assert_non_null(strstr(capture_end(2, text, sizeof text), "did you mean '--workshop'?"));
+    (void)state;
+}
+
 static void test_warning(void **state)
 {
     char text[8192];
@@ -203,9 +247,10 @@ static void test_warning(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_forms),    cmocka_unit_test(test_maybe),   cmocka_unit_test(test_operands),
-        cmocka_unit_test(test_wrong),    cmocka_unit_test(test_run),     cmocka_unit_test(test_environment),
-        cmocka_unit_test(test_headings), cmocka_unit_test(test_warning),
+        cmocka_unit_test(test_forms),    cmocka_unit_test(test_maybe), cmocka_unit_test(test_operands),
+        cmocka_unit_test(test_wrong),    cmocka_unit_test(test_run),   cmocka_unit_test(test_environment),
+        cmocka_unit_test(test_headings), cmocka_unit_test(test_often), cmocka_unit_test(test_suggested),
+        cmocka_unit_test(test_warning),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

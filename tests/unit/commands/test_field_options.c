@@ -12,10 +12,10 @@
 #include "commands/commands.h"
 #include "commands/shared/field_options.h"
 
-/* Returns what a command prints on standard output with --help. The caller frees it. */
+/* Returns what a command prints on standard output with --help-all. The caller frees it. */
 static char *help_of(int (*run)(int argc, char **argv), char *name)
 {
-    char option[] = "--help";
+    char option[] = "--help-all";
     char *arguments[] = {name, option, NULL};
     char *text = NULL;
     size_t length = 0;

@@ -30,7 +30,7 @@ struct run_arguments {
     {0, "lookahead", CLI_NUMBER, &(run).lookahead, &(run).lookahead_given, "L",                                        \
      "tokens of a window after those of the row, for targets (default: 1)", NULL},                                     \
     {0, "batch", CLI_NUMBER, &(run).batch, &(run).batch_given, "G", "rows of a global batch", NULL},                   \
-    {0, "seed", CLI_NUMBER, &(run).seed, &(run).seed_given, "N", "seed of the order (default: 0)", NULL},              \
+    {0, "seed", CLI_NUMBER, &(run).seed, &(run).seed_given, "SEED", "seed of the order (default: 0)", NULL},           \
     {0, "order", CLI_CHOICE, &(run).ordering, &(run).ordering_given, "ORDER",                                          \
      "shuffle (default), or sequential, which uses no seed", "shuffle|sequential"}
 /* clang-format on */
