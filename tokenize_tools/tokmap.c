@@ -19,7 +19,7 @@ struct subcommand {
     int (*run)(int argc, char **argv);
     const char *text;
 };
-#define SUBCOMMAND_ROW(name, text) {#name, command_##name, text},
+#define SUBCOMMAND_ROW(suffix, name, text) {name, command_##suffix, text},
 #define SUBCOMMAND_GROUP(heading) /* has no row */
 static const struct subcommand subcommands[] = {COMMANDS(SUBCOMMAND_ROW, SUBCOMMAND_GROUP)};
 #define SUBCOMMANDS (sizeof subcommands / sizeof subcommands[0])
@@ -34,10 +34,10 @@ static const char start[] = "tokmap turns text into token ids and feeds them to 
 static int help_print(void)
 {
     printf("Usage: tokmap COMMAND [ARGUMENT]...\n"
-           "       tokmap help COMMAND\n\n"
+           "       tokmap help COMMAND [GROUP]\n\n"
            "Turns text into datasets of token ids that training programs read in place,\n"
            "in an order that can be computed, audited, and resumed exactly.\n");
-#define HELP_ROW(name, text) printf("  %-11s %s\n", #name, text);
+#define HELP_ROW(suffix, name, text) printf("  %-15s %s\n", name, text);
 #define HELP_GROUP(heading) printf("\n%s:\n", heading);
     COMMANDS(HELP_ROW, HELP_GROUP)
     printf("\nOptions:\n"
@@ -157,13 +157,15 @@ static int version(int argc, char **argv)
     return cli_run(&command, argc, argv, version_print, &json);
 }
 
-/* Another name for a command, which the list does not repeat. */
-static const char other_name[] = "cat", other_command[] = "merge";
+/* Other names for commands, which the list mentions in their texts. */
+static const char merge_other[] = "cat", train_old[] = "train";
 
 static const struct subcommand *subcommand_find(const char *name)
 {
-    if (strcmp(name, other_name) == 0)
-        name = other_command;
+    if (strcmp(name, merge_other) == 0)
+        name = "merge";
+    if (strcmp(name, train_old) == 0)
+        name = "train-tokenizer";
     for (size_t i = 0; i < SUBCOMMANDS; i++)
         if (strcmp(subcommands[i].name, name) == 0)
             return &subcommands[i];
@@ -226,8 +228,8 @@ static int help(int argc, char **argv)
     if (!command)
         return unknown("command", argv[1]);
     char option[] = "--help";
-    char *arguments[] = {argv[1], option, NULL};
-    return command->run(2, arguments);
+    char *arguments[] = {argv[1], option, argc > 2 ? argv[2] : NULL, NULL};
+    return command->run(argc > 2 ? 3 : 2, arguments);
 }
 
 int main(int argc, char **argv)
@@ -251,5 +253,8 @@ int main(int argc, char **argv)
     const struct subcommand *command = subcommand_find(name);
     if (!command)
         return unknown(name[0] == '-' ? "option" : "command", name);
+    if (strcmp(name, train_old) == 0)
+        cli_say(PROGRAM, "the command 'train' is now named '%s', since it makes a tokenizer and trains no model",
+                command->name);
     return command->run(argc - 1, argv + 1);
 }

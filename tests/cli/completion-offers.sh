@@ -6,7 +6,7 @@ offers()
     tokmap --complete "$@" >out
     equal "$(sed 's/	.*//' out | sort | tr '\n' ' ' | sed 's/ $//')" "$wanted" "offers for '$*':"
 }
-tokmap --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' | sort >commands
+tokmap --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' | sort >commands
 tokmap --complete '' | sed 's/	.*//' | grep -v '^-\|^help$' | sort >got
 same got commands
 wanted="verify" offers ve
@@ -14,9 +14,9 @@ wanted="verify" offers help ve
 wanted="--version" offers --v
 wanted="--json" offers --version --j
 wanted="bash fish zsh" offers completion ''
-# Options come from the table of the command: exactly those of --help.
+# Options come from the table of the command: exactly those of --help-all.
 while read -r command; do
-    tokmap "$command" --help | sed -n 's/^  \(-., \|    \)--\([a-z][a-z0-9-]*\).*/--\2/p' | sort >options
+    tokmap "$command" --help-all | sed -n 's/^  \(-., \|    \)--\([a-z][a-z0-9-]*\).*/--\2/p' | sort >options
     tokmap --complete "$command" -- | sed 's/	.*//' | sort >got
     same got options
 done <commands

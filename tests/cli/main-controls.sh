@@ -23,7 +23,7 @@ holds err 'nox^[]0;title^G\xc2\x9b31m: '
 mkdir "folder$name"
 cp "$name.bin" "$name.tmx" "folder$name/"
 head -c 3000 /dev/urandom | od -An -tx1 >other.txt
-tokmap train -q --vocab-size 300 -o other other.txt
+tokmap train-tokenizer -q --vocab-size 300 -o other other.txt
 tokmap pack -q --no-eod -t other.json -o "folder$name/other" plain.txt
 clean tokmap info "folder$name"
 holds out 'folderx^[]0;title^G\xc2\x9b31m holds datasets'

@@ -26,7 +26,7 @@ zstd -q records.jsonl -o crawl/one.jsonl.zst
 printf 'mail\n' | gzip >mail.gz
 printf 'some text\n' >text
 printf '{"input_ids": [5, 17, 2], "loss_mask": [0, 1, 1]}\n' >sft.jsonl
-tokmap train -q -o tokenizer --vocab-size 300 --special-tokens '<|endoftext|>' books
+tokmap train-tokenizer -q -o tokenizer --vocab-size 300 --special-tokens '<|endoftext|>' books
 # The ids of decode's example are those of the real gpt2.
 sed 's/"vocab": {/&"Hello": 15496, "Ġworld": 995, /' tokenizer.json >gpt2/tokenizer.json
 mkdir models/llama3
@@ -67,7 +67,7 @@ for rank in 0, 1:
             pass'
 }
 
-tokmap --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
+tokmap --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' >commands
 while read -r command; do
     examples tokmap "$command" >list
     [ -s list ] || { echo "tokmap $command --help has no example" >&2; exit 1; }
@@ -138,7 +138,7 @@ done <pages
 need_terminals
 python3 - <<'PYTHON'
 import fcntl, os, pty, struct, subprocess, sys, termios
-for command in ["audit"], ["train"]:
+for command in ["audit"], ["train-tokenizer"]:
     texts = {}
     for columns in 60, 100:
         ours, theirs = pty.openpty()

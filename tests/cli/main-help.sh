@@ -5,7 +5,7 @@ tokmap help >two
 same one two
 tokmap -h >two
 same one two
-sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' one >commands
+sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' one >commands
 [ -s commands ]
 while read -r command; do
     tokmap help "$command" >one
@@ -28,7 +28,7 @@ holds err "tokmap pack -t tokenizer.json -o web texts/"
 # What it says works as typed, in an empty folder.
 mkdir texts
 printf 'a text' >texts/a.txt
-tokmap train -q -o tokenizer --vocab-size 257 --special-tokens '<|endoftext|>' texts
+tokmap train-tokenizer -q -o tokenizer --vocab-size 257 --special-tokens '<|endoftext|>' texts
 sed -n 's/^  \(tokmap .*[^ ]\)   *[a-z ]*$/\1/p' err >lines
 equal "$(wc -l <lines)" 3
 while IFS= read -r line; do
@@ -38,21 +38,54 @@ equal "$(cat out)" "a text"
 holds err "tokmap --help"
 awk 'length($0) > 80 { print "line too long: " $0; exit 1 }' err
 # The help groups the commands, and that of a command its options; every group has one row or more.
-for command in '' pack encode decode info show audit order tokenizer train; do
+for command in '' pack encode decode info show audit order tokenizer train-tokenizer; do
     # shellcheck disable=SC2086 # no word or one
-    tokmap $command --help >one
+    tokmap $command --help${command:+-all} >one
     [ "$(grep -c '^[A-Z][a-z ]*:$' one)" -ge 3 ] || { cat one; exit 1; }
     awk '/^[A-Z][A-Za-z ]*:$/ { if (heading) { print heading " is empty"; exit 1 } heading = $0; next }
         /^  / { heading = "" }' one
 done
 # Where the index records the tokenizer, that one is the default, and not bytes.
 for command in show export; do
-    tokmap $command --help >one
+    tokmap $command --help-all >one
     holds one "'tokmap pack' was given, if it is still there"
     ! grep -q "'bytes' (default)" one
 done
-tokmap pack --help >one
+tokmap pack --help-all >one
 awk '/^[^ ].*:$/ { rows = 0 } /^  (-|    --)/ { if (++rows > 20) { print "a group has more than 20 options"; exit 1 } }' one
+# Where a command has many options, --help has one screen, --help-all has all of them, and --help GROUP those of a group.
+for command in pack encode train-tokenizer; do
+    tokmap $command --help >one
+    [ "$(wc -l <one)" -le 45 ] || { echo "FAULT: tokmap $command --help has $(wc -l <one) lines" >&2; exit 1; }
+    holds one "--help-all"
+    tokmap $command --help-all >two
+    sed -n 's/^  \(-., \|    \)\(--[a-z-]*\).*/\2/p' one >few
+    while read -r option; do
+        holds two "$option"
+    done <few
+    [ "$(grep -c '^  \(-., \|    \)--' two)" -gt "$(grep -c '^  \(-., \|    \)--' one)" ]
+done
+for option in -o -t --field --input-format --split --shuffle --shard-tokens --dedup --separator --columns \
+    --messages-field --chat-template --on-error --force -j; do
+    tokmap pack --help | grep -q "^ *$option[, ]" || { echo "FAULT: pack --help lacks $option" >&2; exit 1; }
+done
+tokmap pack --help-all >all
+tokmap pack --help | tr '\n' ' ' | sed 's/.*which is \([^.]*\)\..*/\1/; s/,//g; s/ or / /' | tr -s ' ' '\n' >groups
+equal "$(grep -c '^[A-Z][a-z ]*:$' all)" "$(($(wc -w <groups) + 2))" "groups of pack, General, and Examples:"
+while read -r group; do
+    tokmap pack --help "$group" >one
+    tokmap help pack "$group" >two
+    same one two
+    sed -n 1p one | grep -qi "^$group"
+    awk -v heading="$(sed -n 1p one)" '$0 == heading { on = 1 } on && /^$/ { exit } on' all >two
+    same one two
+done <groups
+tokmap pack --help records >one
+holds one --columns
+! grep -q -e --seal one
+tokmap pack --help nonsense >one
+tokmap pack --help >two
+same one two
 exits 2 tokmap verfy 2>err
 holds err "did you mean 'verify'?"
 exits 2 tokmap help verfy 2>err

@@ -8,7 +8,7 @@ for threads in 1 2; do
         status=0
         case $what in
         pack) set -- tokmap pack -q --eod --threads $threads -o new long.txt ;;
-        train) set -- tokmap train -q --threads $threads --vocab-size 3000 -o new long.txt ;;
+        train) set -- tokmap train-tokenizer -q --threads $threads --vocab-size 3000 -o new long.txt ;;
         esac
         (ulimit -f 16 && "$@") 2>err || status=$?
         equal $status 1

@@ -1,7 +1,7 @@
-# The parser accepts every option that --help lists, and the man pages document every option and command.
+# The parser accepts every option that --help-all lists, and the man pages document every option and command.
 . "$TOKMAP_CLI/helpers.sh"
 man=$TOKMAP_TREE/tokenize_tools/man
-tokmap --help | sed -n 's/^  \([a-z][a-z]*\) .*/\1/p' >commands
+tokmap --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' >commands
 while read -r command; do
     page=$man/tokmap-$command.1
     [ -f "$page" ] || { echo "no page $page" >&2; exit 1; }
@@ -11,7 +11,7 @@ while read -r command; do
     while read -r option; do
         taken=
         case $option in
-        help | version) continue ;;
+        help | help-all | version) continue ;;
         *=) for value in 1 1..2 shuffle text error stop auto exact tokmap; do
             tokmap "$command" "--${option%=}=$value" --help >out 2>err </dev/null && taken=1
         done ;;

@@ -141,7 +141,7 @@ holds err 'tokmap pack: warning: no token counts as a target, so training would 
 printf '{"i": [4], "m": [1]}\n' >>masked.jsonl
 tokmap pack -q --force --no-eod -o m --vocab-size 9 --ids-field i --mask-field m masked.jsonl 2>err
 equal "$(cat err)" ''
-tokmap train -q -o chat.json --vocab-size 260 --special-tokens '<|im_start|>,<|im_end|>' masked.jsonl --field m \
+tokmap train-tokenizer -q -o chat.json --vocab-size 260 --special-tokens '<|im_start|>,<|im_end|>' masked.jsonl --field m \
     --input-format text
 printf '{"t": [{"role": "user", "content": "q"}, {"role": "bot", "content": "a"}]}\n' >chat.jsonl
 tokmap pack -q --force --no-eod -o m -t chat.json --messages-field t --chat-template chatml chat.jsonl 2>err

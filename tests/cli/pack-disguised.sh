@@ -17,7 +17,7 @@ refused()
     equal "$(tokmap encode --input-format "$1" "$2" | wc -l | tr -d ' ')" 3 "$2 as $1:"
     equal "$(tokmap encode --input-format text "$2" | wc -l | tr -d ' ')" 1 "$2 as text:"
     exits 1 tokmap encode "$2" 2>err
-    exits 1 tokmap train -q -o q --vocab-size 260 "$2" 2>err
+    exits 1 tokmap train-tokenizer -q -o q --vocab-size 260 "$2" 2>err
     holds err "--input-format $1"
 }
 head -3 w.jsonl >part-00000
@@ -108,7 +108,7 @@ for name in page.txt.gz page.jsonl.zst page.csv.xz page.warc.bz2; do
     done
 done
 exits 1 tokmap encode page.txt.gz 2>err
-exits 1 tokmap train -q -o q --vocab-size 260 page.txt.gz 2>err
+exits 1 tokmap train-tokenizer -q -o q --vocab-size 260 page.txt.gz 2>err
 printf '\037' >cut.gz
 exits 1 tokmap pack -q -o q cut.gz 2>err
 holds err "cut.gz: the name ends in .gz, but the input is not compressed: it begins with '^_'"

@@ -41,8 +41,8 @@ holds err "tokmap encode: warning: 'hf' has files of records and of text; 'hf/RE
 equal "$(grep -c warning err)" 1
 tokmap encode --exclude '*.md' hf >out 2>err
 equal "$(cat err)" ''
-tokmap train -q -o v.json --vocab-size 258 hf 2>err
-holds err "tokmap train: warning: 'hf' has files of records and of text; 'hf/README.md' is read as text"
+tokmap train-tokenizer -q -o v.json --vocab-size 258 hf 2>err
+holds err "tokmap train-tokenizer: warning: 'hf' has files of records and of text; 'hf/README.md' is read as text"
 equal "$(grep -c warning err)" 1
 # Each task sees all inputs, whichever are its own. A file that is cut into units counts once.
 for i in $(seq 200); do printf '{"text": "number %d"}\n' "$i"; done >hf/data/c.jsonl
@@ -96,8 +96,8 @@ twice --files-from list
 tokmap encode many/5.txt many/5.txt 2>err | cat >out
 holds err "tokmap encode: warning: some inputs are named more than once"
 equal "$(wc -l <out | tr -d ' ')" 2
-tokmap train -q --force -o v.json --vocab-size 258 many many/5.txt 2>err
-holds err "tokmap train: warning: some inputs are named more than once"
+tokmap train-tokenizer -q --force -o v.json --vocab-size 258 many many/5.txt 2>err
+holds err "tokmap train-tokenizer: warning: some inputs are named more than once"
 for i in 0 1; do
     tokmap pack --task $i/2 --shard-tokens 200 --unit-bytes 100 -o halves many many/3.txt >out 2>err
     equal "$(grep -c 'named more than once' err)" 1

@@ -49,13 +49,13 @@ tokmap verify -q "x$name"
 equal "$(ls | grep -c 'xxxx')" 4
 # The same for train.
 mkdir vocab
-tokmap train -o vocab/tokenizer.json --vocab-size 257 texts >out
+tokmap train-tokenizer -o vocab/tokenizer.json --vocab-size 257 texts >out
 holds out "wrote vocab/tokenizer.json, .tiktoken"
 holds out "  tokmap tokenizer vocab/"
 tokmap tokenizer vocab/ >/dev/null
-tokmap train -q -o vocab/ranks.tiktoken --vocab-size 257 texts
+tokmap train-tokenizer -q -o vocab/ranks.tiktoken --vocab-size 257 texts
 equal "$(ls vocab | tr '\n' ' ')" 'ranks.json ranks.tiktoken tokenizer.json tokenizer.tiktoken '
-exits 1 tokmap train -q -o vocab --vocab-size 257 texts 2>err
+exits 1 tokmap train-tokenizer -q -o vocab --vocab-size 257 texts 2>err
 holds err "write into it with '-o vocab/NAME'"
-exits 1 tokmap train -q -o nowhere/x --vocab-size 257 texts 2>err
+exits 1 tokmap train-tokenizer -q -o nowhere/x --vocab-size 257 texts 2>err
 holds err "nowhere: the output folder does not exist; create it with 'mkdir -p'"

@@ -35,7 +35,7 @@ equal "$(grep -c warning err)" 0
 # At the first file of a folder that is not text: how to go on. A user who named the file needs no such advice.
 mkdir mixed
 cp a.pdf c.txt mixed
-for command in 'pack -q' 'train -q --vocab-size 257'; do
+for command in 'pack -q' 'train-tokenizer -q --vocab-size 257'; do
     exits 1 tokmap $command -o e2 mixed 2>err
     holds err 'mixed/a.pdf: the input is a PDF document'
     holds err "choose files with --include, for example --include '*.txt', or leave out what is not text with"
@@ -116,11 +116,11 @@ holds err '--max-skipped needs --on-error skip'
 exits 2 tokmap pack --skipped-list m -o m c.txt 2>err
 holds err '--skipped-list needs --on-error skip'
 # The same for train.
-tokmap train -q --vocab-size 260 --on-error skip --max-skipped 2000 --skipped-list list --force -o v most.jsonl 2>err
+tokmap train-tokenizer -q --vocab-size 260 --on-error skip --max-skipped 2000 --skipped-list list --force -o v most.jsonl 2>err
 equal "$(wc -l <list | tr -d ' ')" 2000
-exits 1 tokmap train -q --vocab-size 260 --on-error skip --max-skipped 60% -o w most.jsonl 2>err
+exits 1 tokmap train-tokenizer -q --vocab-size 260 --on-error skip --max-skipped 60% -o w most.jsonl 2>err
 holds err 'this is more than --max-skipped 60% allows'
-tokmap train --vocab-size 260 --on-error skip -o x most.jsonl >out 2>err
+tokmap train-tokenizer --vocab-size 260 --on-error skip -o x most.jsonl >out 2>err
 holds out 'left out: 2,000 records ('
 # The list cannot be written to its end.
 if [ -e /dev/full ]; then

@@ -85,8 +85,8 @@ with open('list', 'w') as file:
     file.write(base + 'none/a.txt\nb.jsonl\nempty.txt\n' + base + 'none/b.jsonl.gz\n')
 done = pack('--files-from', 'list')
 assert done.returncode == 0 and read('r.bin') == mixed, done.stderr
-for command in ('encode', 'train'):
-    options = ['--vocab-size', '300', '-o', 'v.tiktoken', '--force'] if command == 'train' else []
+for command in ('encode', 'train-tokenizer'):
+    options = ['--vocab-size', '300', '-o', 'v.tiktoken', '--force'] if command == 'train-tokenizer' else []
     outs = []
     for source in ('a.txt', base + 'none/a.txt'):
         done = subprocess.run(['tokmap', command, *options, source], capture_output=True)

@@ -81,7 +81,7 @@ records = [{"text": text + " and more text to train with", text: {text: [text, "
 write(evil + b".jsonl", "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records).encode())
 write("plain.txt", b"plain words, plain words " * 50)
 write("special.json", json.dumps({"<|endoftext|>": 300, text: 301}).encode())
-subprocess.run(["tokmap", "train", "-q", "--vocab-size", "300", "-o", "v", "plain.txt"], check=True)
+subprocess.run(["tokmap", "train-tokenizer", "-q", "--vocab-size", "300", "-o", "v", "plain.txt"], check=True)
 with open("v.json", encoding="utf-8") as file:
     vocabulary = json.load(file)
 most = max(vocabulary["model"]["vocab"].values())
@@ -148,12 +148,12 @@ check(0, "decode", "-t", tokenizer, "--specials", "--ids", str(most + 2), lines=
 write("ids", ids.encode() + b"\n")
 check(0, "decode", "ids", lines=True)
 check(1, "decode", evil)
-check(0, "train", "--vocab-size", "280", "-o", b"t" + evil, evil + b".jsonl")
-check(1, "train", "--vocab-size", "280", "-o", "t", b"no" + evil)
+check(0, "train-tokenizer", "--vocab-size", "280", "-o", b"t" + evil, evil + b".jsonl")
+check(1, "train-tokenizer", "--vocab-size", "280", "-o", "t", b"no" + evil)
 check(2, evil)
 check(2, "completion", evil)
 for command in ("pack", "merge", "index", "plan", "mix", "info", "stats", "export", "show", "verify", "audit", "replay",
-                "order", "tokenizer", "encode", "decode", "train", "completion"):
+                "order", "tokenizer", "encode", "decode", "train-tokenizer", "completion"):
     check(2, command, b"--" + evil)
 check(0, "--complete", "tokmap", "info", "d/", quotes=False)
 check(1, "open", b"no" + evil, program="tokmap-bench")

@@ -1,4 +1,4 @@
-# `tokmap train` of a run file or a dataset reads as if it would train a model.
+# `tokmap train-tokenizer` of a run file or a dataset reads as if it would train a model.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus
 mkdir shards
@@ -9,7 +9,7 @@ refused()
 {
     wanted=$1
     shift
-    exits 2 tokmap train "$@" 2>err
+    exits 2 tokmap train-tokenizer "$@" 2>err
     holds err "$wanted"
     holds err "this command makes a vocabulary (a tokenizer) from text"
     holds err "tokmap info"
@@ -22,7 +22,7 @@ refused "'small' is a dataset" small
 refused "'small.bin' is a dataset" -o v --vocab-size 300 small.bin
 refused "'small' is a dataset" -o v --vocab-size 300 in small
 refused "'shards' is a dataset" --vocab-size 300 shards
-exits 2 tokmap train nothing 2>err
+exits 2 tokmap train-tokenizer nothing 2>err
 holds err 'name the vocabulary that is made from the text with -o PREFIX'
 # A text may say anything.
-tokmap train -q -o v --vocab-size 260 other.txt
+tokmap train-tokenizer -q -o v --vocab-size 260 other.txt

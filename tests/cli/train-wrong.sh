@@ -5,14 +5,14 @@ misused()
 {
     wanted=$1
     shift
-    exits 2 tokmap train "$@" 2>err
+    exits 2 tokmap train-tokenizer "$@" 2>err
     holds err "$wanted"
 }
 failed()
 {
     wanted=$1
     shift
-    exits 1 tokmap train "$@" >/dev/null 2>err
+    exits 1 tokmap train-tokenizer "$@" >/dev/null 2>err
     holds err "$wanted"
 }
 misused 'no output' --vocab-size 300 in
@@ -35,26 +35,26 @@ failed 'max-memory' -o x --vocab-size 300 --max-memory 1Mi in
 failed 'absent' -o x --vocab-size 300 absent
 printf 'a\377b' >bad
 failed 'UTF-8' -o x --vocab-size 300 bad in
-tokmap train -o y --vocab-size 300 --invalid-utf8 skip --json bad in >report 2>err
+tokmap train-tokenizer -o y --vocab-size 300 --invalid-utf8 skip --json bad in >report 2>err
 json report
 equal "$(field report skipped_items)" 1
 holds err 'bad'
-tokmap train -q -o z --vocab-size 300 --invalid-utf8 replace bad in
+tokmap train-tokenizer -q -o z --vocab-size 300 --invalid-utf8 replace bad in
 equal "$(ls x* 2>/dev/null | wc -l | tr -d ' ')" 0 'files left'
 equal "$(ls ./*.partial 2>/dev/null | wc -l | tr -d ' ')" 0 'files left'
 # Existing outputs stay as they are, or --force replaces all of them; an old list of special tokens is removed.
-tokmap train -q -o o --vocab-size 300 --special-tokens '<x>' in
+tokmap train-tokenizer -q -o o --vocab-size 300 --special-tokens '<x>' in
 cp o.json was
 failed '--force' -o o --vocab-size 310 in
 same o.json was
 failed 'output of the same command' -o in/a --vocab-size 300 in
-tokmap train -q -o o --force --vocab-size 310 in
+tokmap train-tokenizer -q -o o --force --vocab-size 310 in
 [ ! -e o.specials.json ]
 equal "$(wc -l <o.tiktoken | tr -d ' ')" 310
 # The files that a killed command left are replaced.
 echo old >k.json.partial
 echo old >k.tiktoken.partial
-tokmap train -q -o k --vocab-size 310 in
+tokmap train-tokenizer -q -o k --vocab-size 310 in
 same k.json o.json
 [ ! -e k.json.partial ]
 # A partial file that cannot be used is not mistaken for one that another process is writing.
@@ -62,7 +62,7 @@ mkfifo f.tiktoken.partial
 failed 'f.tiktoken.partial: the output cannot be created' -o f --vocab-size 300 in
 # An interrupted command leaves no files. This one waits for the pipe.
 mkfifo pipe
-tokmap train -q -o i --vocab-size 300 --threads 2 pipe 2>err &
+tokmap train-tokenizer -q -o i --vocab-size 300 --threads 2 pipe 2>err &
 exec 3>pipe
 echo 'some text' >&3
 await [ -e i.json.partial ]

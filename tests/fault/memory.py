@@ -87,8 +87,8 @@ def cases():
         ("plan", "plan --json --seq-len 64 -o new.plan shard", b"", "new.plan"),
         ("index", "index --json --threads 1 raw:foreign.bin,width=2,eod=256", b"", "foreign.tmx"),
         ("index --mask", "index --mask mask.bytes --json masked", b"", "masked.tmx", "masked.mask"),
-        ("train", "train --threads 1 -q --vocab-size 300 --special-tokens <a>,<b> -o new docs.jsonl", b"", "new.json",
-         "new.tiktoken", "new.specials.json"),
+        ("train", "train-tokenizer --threads 1 -q --vocab-size 300 --special-tokens <a>,<b> -o new docs.jsonl", b"",
+         "new.json", "new.tiktoken", "new.specials.json"),
         ("pack", "pack --threads 1 --json --columns n --eod -o new docs.jsonl", b"", "new.bin", "new.tmx"),
         ("pack --also", "pack --threads 1 -q --also megatron,olmo --checkpoint-seconds 0 --eod -o new docs.jsonl", b"",
          "new.bin", "new.tmx", "new.idx", "new.npy", "new.csv.gz"),
@@ -110,7 +110,7 @@ def inputs():
         file.write(b'{"text": "right"}\n{"text": 5}\n{"text": "\xff"}\n{"text": "right, too"}\n')
     with open("other.txt", "w") as file:
         file.write("".join("an older text, line %d\n" % i for i in range(400)))
-    tokmap("train", "-q", "--vocab-size", "300", "--special-tokens", "<a>,<b>", "-o", "v", "docs.jsonl")
+    tokmap("train-tokenizer", "-q", "--vocab-size", "300", "--special-tokens", "<a>,<b>", "-o", "v", "docs.jsonl")
     tokmap("pack", "-q", "--eod", "-o", "shard", "docs.jsonl", "other.txt")
     tokmap("pack", "-q", "--eod", "-o", "other", "--separator", "\\n", "other.txt")
     tokmap("pack", "-q", "--eod", "--columns", "n,url", "-o", "columns", "docs.jsonl")

@@ -1,7 +1,7 @@
 #!/bin/sh
 # test_killed.sh: kill -9 in place of the calls at the end of a writer, and what the disk holds if the power fails after
 # any call of a commit. A reader finds the old shard or the new one, complete; the next writer succeeds with the same
-# command, and leaves only the files of the shard. The same for the files of `tokmap train`, of which there may be fewer
+# command, and leaves only the files of the shard. The same for the files of `train-tokenizer`, of which there may be fewer
 # after a kill, but never some of the old set beside some of the new one. common.sh prepares the inputs.
 here=$PWD
 . tests/fault/common.sh
@@ -202,10 +202,10 @@ done
 [ $problems = 0 ] && echo "ok - $scenario: $pairs pairs" || echo "not ok - $scenario"
 
 # ---- train: old set or new set, or fewer files, never both ----
-train="$TOKMAP train -q --vocab-size 300 --threads 1 --force -o new"
+train="$TOKMAP train-tokenizer -q --vocab-size 300 --threads 1 --force -o new"
 mkdir sets
-"$TOKMAP" train -q --vocab-size 300 --threads 1 --special-tokens '<|old|>' -o sets/old old.txt 2>err || cat err
-"$TOKMAP" train -q --vocab-size 300 --threads 1 -o sets/new in/long.txt 2>err || cat err
+"$TOKMAP" train-tokenizer -q --vocab-size 300 --threads 1 --special-tokens '<|old|>' -o sets/old old.txt 2>err || cat err
+"$TOKMAP" train-tokenizer -q --vocab-size 300 --threads 1 -o sets/new in/long.txt 2>err || cat err
 train_sweep() {
     problems=0
     begin
@@ -245,7 +245,7 @@ train_sweep
 old=
 begin() { rm -f new.*; }
 scenario="a first train"
-attempt="$TOKMAP train -q --vocab-size 300 --threads 1 -o new in/long.txt"
+attempt="$TOKMAP train-tokenizer -q --vocab-size 300 --threads 1 -o new in/long.txt"
 again=$attempt
 train_sweep
 

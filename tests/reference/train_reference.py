@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""train_reference.py TOKMAP FOLDER [SEED]: compares `tokmap train` with Hugging Face's BpeTrainer, and loads its files
+"""train_reference.py TOKMAP FOLDER [SEED]: compares `train-tokenizer` with Hugging Face's BpeTrainer, and loads its files
 with the reference libraries.
 
 For each corpus and pattern, the merges must be those of the trainer (ByteLevel, with the 256 bytes as its initial
@@ -104,8 +104,8 @@ def check(tokmap, folder, label, pattern, texts, held, size, encode_options, nam
     name = "%s, %s" % (label, pattern)
     prefix = os.path.join(folder, "trained")
     lines = "".join(json.dumps({"text": text}) + "\n" for text in texts)
-    subprocess.run([tokmap, "train", "-q", "--force", "-o", prefix, "--pattern", pattern, "--vocab-size", str(size),
-                    "--special-tokens", ",".join(names), "--input-format", "jsonl", "-"], input=lines.encode(), check=True)
+    subprocess.run([tokmap, "train-tokenizer", "-q", "--force", "-o", prefix, "--pattern", pattern, "--vocab-size",
+                    str(size), "--special-tokens", ",".join(names), "--input-format", "jsonl", "-"], input=lines.encode(), check=True)
     with open(prefix + ".json", encoding="utf-8") as file:
         ours = json.load(file)
     with open(prefix + ".specials.json", encoding="utf-8") as file:

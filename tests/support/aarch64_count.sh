@@ -48,8 +48,8 @@ bytes=400000
 head -c $bytes "$folder/all.txt" >"$folder/few.txt"
 head -c $((2 * bytes)) "$folder/all.txt" >"$folder/many.txt"
 tokmap=$BUILD_DIR/bin/tokmap
-qemu-aarch64 "$tokmap" train -q --vocab-size 4000 -o "$folder/vocabulary" "$folder/few.txt" >"$folder/log" 2>&1 ||
-    { head -n 5 "$folder/log"; echo "not ok - instructions a byte: tokmap train"; exit 1; }
+qemu-aarch64 "$tokmap" train-tokenizer -q --vocab-size 4000 -o "$folder/vocabulary" "$folder/few.txt" >"$folder/log" 2>&1 ||
+    { head -n 5 "$folder/log"; echo "not ok - instructions a byte: tokmap train-tokenizer"; exit 1; }
 
 # pack_count TOKENIZER TEXT: the instructions of packing a text.
 pack_count() {

@@ -115,13 +115,13 @@ rm -f "$demo"/again.*
 # ---- train ----
 title "A vocabulary trained on this text, and the text packed with it"
 mkdir -p "$demo/vocab"
-say "\$ tokmap train --vocab-size 8192 --special-tokens '<|endoftext|>' -o vocab/tokenizer FILE..."
+say "\$ tokmap train-tokenizer --vocab-size 8192 --special-tokens '<|endoftext|>' -o vocab/tokenizer FILE..."
 before=$(now_ns)
-tr '\n' '\0' <"$demo/paths" | xargs -0 -x "$tokmap" train --vocab-size 8192 --special-tokens '<|endoftext|>' \
+tr '\n' '\0' <"$demo/paths" | xargs -0 -x "$tokmap" train-tokenizer --vocab-size 8192 --special-tokens '<|endoftext|>' \
     --invalid-utf8 skip --on-error skip --json -o "$demo/vocab/tokenizer" >"$demo/train.json" 2>"$demo/err" || bad "train"
 train_ns=$(($(now_ns) - before))
 holds "vocab/tokenizer.json and .tiktoken contain 8192 tokens" test "$(field vocabulary "$demo/train.json")" = 8192
-tr '\n' '\0' <"$demo/paths" | xargs -0 -x "$tokmap" train --vocab-size 8192 --special-tokens '<|endoftext|>' --threads 1 \
+tr '\n' '\0' <"$demo/paths" | xargs -0 -x "$tokmap" train-tokenizer --vocab-size 8192 --special-tokens '<|endoftext|>' --threads 1 \
     --invalid-utf8 skip --on-error skip -q -o "$demo/again" 2>"$demo/err" || bad "train again"
 holds "training again with one thread produces the same bytes" cmp "$demo/vocab/tokenizer.json" "$demo/again.json"
 rm -f "$demo"/again.*

@@ -142,7 +142,7 @@ awk 'BEGIN { for (n = 0; n < 20000; n++) print "{\"text\": \"document " n " is a
     >"$quick/more/records.jsonl"
 if command -v zstd >/dev/null 2>&1; then
     zstd -q --rm "$quick/more/records.jsonl"
-    "$TOKMAP" train -q -o "$quick/tokenizer" --vocab-size 262 --special-tokens '<|endoftext|>' "$quick/texts"
+    "$TOKMAP" train-tokenizer -q -o "$quick/tokenizer" --vocab-size 262 --special-tokens '<|endoftext|>' "$quick/texts"
     sed -n '/^seq_len  1024$/,/^```$/p' README.md | sed '/^```$/d' >"$quick/train.run"
     sed -n 's/^\$ \(tokmap .*\|mkdir .*\)/\1/p' README.md >"$quick/lines"
     check "README has a quick start" test "$(wc -l <"$quick/lines")" -ge 6

@@ -20,13 +20,13 @@ def _make(round_, kind, bits, count):
 
 def _base(round_):
     round_.write("words.txt", "the quick brown fox jumps over the lazy dog, 1234 times. " * 20)
-    round_.tokmap("train", "-q", "--force", "--vocab-size", "270", "-o", "base", "words.txt", statuses=(0,))
+    round_.tokmap("train-tokenizer", "-q", "--force", "--vocab-size", "270", "-o", "base", "words.txt", statuses=(0,))
     return json.loads(round_.read("base.json"))
 
 
 def _train(round_, kind, count, bits):
     round_.write("in.txt", _make(round_, kind, bits, count))
-    return "train", "-q", "--force", "--threads", "1", "--vocab-size", "260", "-o", "v", "in.txt"
+    return "train-tokenizer", "-q", "--force", "--threads", "1", "--vocab-size", "260", "-o", "v", "in.txt"
 
 
 def _tokens(round_, kind, count, bits, added=False):

@@ -20,7 +20,7 @@ def _prepare(round_):
         round_.write(name, "".join(part))
     round_.tokmap("pack", "-q", "-o", "old", "old.txt", statuses=(0,))
     round_.tokmap("pack", "-q", "-o", "new", "new.txt", statuses=(0,))
-    round_.tokmap("train", "-q", "--vocab-size", "300", "-o", "v", "new.txt", statuses=(0,))
+    round_.tokmap("train-tokenizer", "-q", "--vocab-size", "300", "-o", "v", "new.txt", statuses=(0,))
     round_.write("a.run", "seq_len 32\nbatch 2\nsource web new\npasses 1\n")
     return library
 
@@ -83,7 +83,7 @@ def _fail(round_, kinds):
             continue
         words = (("verify", "new"), ("info", "new"), ("info", "--json", "a.run"), ("audit", "--ranks", "2", "a.run"),
                  ("tokenizer", "v.json"), ("encode", "-t", "v.json", "new.txt"), ("show", "new", "--document", "0"),
-                 ("train", "-q", "--force", "--vocab-size", "300", "-o", "w", "new.txt"),
+                 ("train-tokenizer", "-q", "--force", "--vocab-size", "300", "-o", "w", "new.txt"),
                  ("export", "--force", "-o", "exported", "new"))[round_.random.randrange(9)]
         environment, number, wanted = _environment(round_, library, kind, *words)
         status, got, said = round_.tokmap(*words, environment=environment)

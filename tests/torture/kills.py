@@ -176,7 +176,7 @@ def train(round_):
     for number in range(3):
         text = " ".join("".join(random.choice("abcde") for _ in range(random.randrange(1, 7))) for _ in range(3000))
         round_.write(f"{number}.txt", text)
-        words.append(["train", "-q", "--vocab-size", "290", "--threads", str(random.randrange(1, 3)),
+        words.append(["train-tokenizer", "-q", "--vocab-size", "290", "--threads", str(random.randrange(1, 3)),
                       *(["--special-tokens", f"<|{number}|>"] if random.random() < 0.5 else []), f"{number}.txt"])
         round_.tokmap(*words[-1], "-o", f"whole{number}", statuses=(0,))
         sets.append(_set_of(round_, f"whole{number}"))

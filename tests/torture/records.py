@@ -107,8 +107,8 @@ def _compress(random, content):
 
 def _chat_tokenizer(round_):
     round_.write("words.txt", "the quick brown fox jumps over the lazy dog " * 20)
-    round_.tokmap("train", "-q", "--vocab-size", "290", "--special-tokens", "<|im_start|>,<|im_end|>,<|endoftext|>", "-o",
-                  "chat", "words.txt", statuses=(0,))
+    round_.tokmap("train-tokenizer", "-q", "--vocab-size", "290", "--special-tokens", "<|im_start|>,<|im_end|>,<|endoftext|>",
+                  "-o", "chat", "words.txt", statuses=(0,))
 
 
 def mutated(round_):

@@ -102,7 +102,7 @@ def attack(round_):
             for _ in range(20)]
     _write(round_, records, "\n".join(rows).encode() + b"\n")
     round_.write("plain.txt", "plain words, plain words " * 50)
-    round_.tokmap("train", "-q", "--vocab-size", "300", "-o", "v", "plain.txt", statuses=(0,))
+    round_.tokmap("train-tokenizer", "-q", "--vocab-size", "300", "-o", "v", "plain.txt", statuses=(0,))
     tree = json.loads(round_.read("v.json"))
     most = max(tree["model"]["vocab"].values())
     tree["added_tokens"] = [{"id": most + 1 + i, "content": content, "single_word": False, "lstrip": False,
@@ -120,7 +120,7 @@ def attack(round_):
         ("pack", "-o", data, "-t", tokenizer, "--force", records), ("info", data), ("info", "d"), ("verify", data),
         ("stats", data), ("show", data, "--document", "0", "--ids"), ("info", run), ("audit", "--ranks", "1", run),
         ("show", run, "--step", "0"), ("info", "m"), ("tokenizer", tokenizer), ("encode", "-t", tokenizer, records),
-        ("pack", "-o", b"no/" + data, records), ("train", "--vocab-size", "280", "--force", "-o", "t", records),
+        ("pack", "-o", b"no/" + data, records), ("train-tokenizer", "--vocab-size", "280", "--force", "-o", "t", records),
         ("decode", "--ids", ids, "--output-format", "jsonl"), ("decode", records), (_evil(random, True),),
         (random.choice(("pack", "info", "show", "encode", "mix", "order")), b"--" + _evil(random, True)),
         ("mix", "--seq-len", "16", "--batch", "2", b"web=" + data + b":epochs=1"), ("index", b"megatron:" + data),

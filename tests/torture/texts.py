@@ -68,7 +68,7 @@ def _splitting(round_):
     vocabulary = random.choice(_vocabularies(round_))
     if random.random() < 0.4:  # a vocabulary that has learned such texts
         round_.write("learn.txt", "".join(_text(random)(3000)[:3000] + " " for _ in range(20)))
-        round_.tokmap("train", "-q", "--vocab-size", "600", "--input-format", "text", "-o", "v", "learn.txt",
+        round_.tokmap("train-tokenizer", "-q", "--vocab-size", "600", "--input-format", "text", "-o", "v", "learn.txt",
                       statuses=(0,))
         vocabulary = "v.json"
     make, count = _text(random), 200000
@@ -90,7 +90,7 @@ def _added_tokens(round_):
     """Added tokens that begin almost everywhere, and those that take spaces with them."""
     random = round_.random
     round_.write("words.txt", "the quick brown fox jumps over the lazy dog " * 20)
-    round_.tokmap("train", "-q", "--vocab-size", "270", "-o", "v", "words.txt", statuses=(0,))
+    round_.tokmap("train-tokenizer", "-q", "--vocab-size", "270", "-o", "v", "words.txt", statuses=(0,))
     base = json.loads(round_.read("v.json"))
     length = random.choice((50, 900, 6000))
     letter, space = random.choice("ax9<"), random.choice((" ", "\n", "\t"))

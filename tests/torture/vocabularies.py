@@ -13,7 +13,7 @@ LIMIT = 20  # seconds of a command; the files are small
 
 def _base(round_):
     round_.write("words.txt", "the quick brown fox jumps over the lazy dog, 1234 times. Ça va? " * 40)
-    round_.tokmap("train", "-q", "--vocab-size", "320", "-o", "base", "words.txt", statuses=(0,))
+    round_.tokmap("train-tokenizer", "-q", "--vocab-size", "320", "-o", "base", "words.txt", statuses=(0,))
     with open(round_.path("base.json"), encoding="utf-8") as file:
         base = json.load(file)
     random = round_.random

@@ -50,10 +50,10 @@ static void test_every_option_exists(void **state)
     const struct field_option *table = field_options(&count);
     bool exists[96] = {false};
     assert_true(count <= sizeof exists / sizeof exists[0]);
-#define LOOK(command, summary)                                                                                         \
+#define LOOK(suffix, command, summary)                                                                                 \
     {                                                                                                                  \
-        char name[] = #command;                                                                                        \
-        char *help = help_of(command_##command, name);                                                                 \
+        char name[] = command;                                                                                         \
+        char *help = help_of(command_##suffix, name);                                                                  \
         for (size_t i = 0; i < count; i++)                                                                             \
             exists[i] = exists[i] || !table[i].option || lists(help, table[i].option);                                 \
         free(help);                                                                                                    \

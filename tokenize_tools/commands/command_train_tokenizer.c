@@ -1,4 +1,5 @@
-/* command_train.c - tokmap train: the command line of train/train_corpus.h, its progress, and its closing report. */
+/* command_train_tokenizer.c - tokmap train-tokenizer: the command line of train/train_corpus.h, its progress, and its
+ * closing report. */
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,7 +20,7 @@
 #include "text/utf8.h"
 #include "train/train_corpus.h"
 
-static const char program[] = "tokmap train";
+static const char program[] = "tokmap train-tokenizer";
 
 #define SPECIALS_MOST 10000
 
@@ -363,7 +364,11 @@ static int train(const struct cli_command *command, const char **operands, size_
     return status;
 }
 
-int command_train(int argc, char **argv)
+static const struct cli_often often[] = {
+    {"output", NULL}, {"vocab-size", NULL},    {"special-tokens", NULL}, {"pattern", NULL}, {"input-format", NULL},
+    {"field", NULL},  {"min-frequency", NULL}, {"on-error", NULL},       {"force", NULL},   {"threads", NULL}};
+
+int command_train_tokenizer(int argc, char **argv)
 {
     struct training_command training = {.pattern = "cl100k_base", .corpus = CORPUS_ARGUMENTS_INIT, .min_frequency = 1};
     training.threads = os_processors() < TRAIN_THREADS_MOST ? os_processors() : TRAIN_THREADS_MOST;
@@ -403,15 +408,17 @@ int command_train(int argc, char **argv)
         .program = program,
         .usage = "-o PREFIX --vocab-size N [OPTION]... [INPUT]...",
         .summary = "Makes a byte-level BPE vocabulary from text: PREFIX.tiktoken and PREFIX.json (a tokenizer.json).",
+        .often = often,
+        .often_count = sizeof often / sizeof often[0],
         .details =
             "An INPUT is a file, a folder (all regular files below it that are not hidden), a pattern (** matches any "
             "number of folders), or '-' for standard input. It contains text, one document per file, or records, one "
             "document each: JSONL, a JSON array, CSV, TSV, Parquet, or WARC. All but Parquet may be gzip, zstd, "
             "bzip2, xz, or LZ4.\n\n"
             "Examples:\n"
-            "  tokmap train -o vocab/tokenizer --vocab-size 32768 "
+            "  tokmap train-tokenizer -o vocab/tokenizer --vocab-size 32768 "
             "--special-tokens '<|endoftext|>' books/\n"
-            "  tokmap train -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
+            "  tokmap train-tokenizer -o web --vocab-size 50k --pattern o200k_base 'crawl/*.jsonl.zst'\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
         .operands = CLI_FILES,

@@ -1,0 +1,84 @@
+# Options by the names that other projects give them, by one dash, and misspelled: the message says what to type.
+. "$TOKMAP_CLI/helpers.sh"
+# says COMMAND OPTION TEXT: the message about an unknown option.
+says()
+{
+    exits 2 tokmap "$1" "$2" 2>err
+    equal "$(sed -n 1p err)" "tokmap $1: unknown option '${2%=*}'; $3" "$1 $2:"
+}
+while read -r option ours; do
+    says pack "$option" "did you mean '$ours'?"
+done <<'END'
+--workers --threads
+--num_workers --threads
+--preprocessing_num_workers --threads
+--text-field --field
+--text-key --field
+--json-key --field
+--json-keys --field
+--text_column_name --field
+--append-eod --eod
+--eos_token --eod
+--output-prefix --output
+--messages-key --messages-field
+--overwrite --force
+--threds --threads
+--progess --progress
+--quite --quiet
+-tokenizer --tokenizer
+-split --split
+-output=x --output
+END
+says pack --shard-size=1G "give the size of a shard in tokens with --shard-tokens, such as 1G"
+says pack --max_tokens_per_file "give the size of a shard in tokens with --shard-tokens, such as 1G"
+says pack --seed "--shuffle SEED puts the documents in a random order, and --split-seed chooses the sets of --split"
+says pack --parquet "the format is found by name and content; otherwise name it with --input-format"
+says pack --tokenizer-model "name the tokenizer's file, or the folder that holds it, with --tokenizer"
+says pack --tokenizer_name_or_path "name the tokenizer's file, or the folder that holds it, with --tokenizer"
+says pack --tokenizer-type "the type is found in the tokenizer's file, which --tokenizer names"
+says pack --input "inputs have no option: write their names at the end"
+says pack --seq_length "documents stay whole; a run file says with seq_len how long the rows of training are"
+says pack --val_split_fraction "name the sets and their shares: --split train=0.99,val=0.01"
+# A row of the table is about the commands that have its option.
+says mix --seq_length "did you mean '--seq-len'?"
+says mix --random-seed "did you mean '--seed'?"
+says audit --world-size "did you mean '--ranks'?"
+says train-tokenizer --workers "did you mean '--threads'?"
+exits 2 tokmap encode --workers 2>err
+equal "$(sed -n 1p err)" "tokmap encode: unknown option '--workers'"
+# Every option that a row suggests exists.
+tr -d '\n' <"$TOKMAP_TREE/src/cli/foreign_options.c" | sed 's/ {"/\n&/g' |
+    sed -n 's/^ {"[^,]*, *"\([a-z-]*\)",.*/\1/p' | sort -u >named
+[ "$(wc -l <named)" -gt 20 ]
+tokmap --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' | while read -r command; do
+    options tokmap "$command"
+done | sed 's/=$//' | sort -u >known
+equal "$(comm -23 named known)" "" "unknown options in the table:"
+# A letter with its value in the same word is still taken.
+printf text >-o
+tokmap pack -q -output2 ./-o
+[ -f utput2.bin ]
+# A seed that is none.
+exits 2 tokmap pack --shuffle e/ -o x 2>err
+holds err "tokmap pack: --shuffle takes a seed (a decimal number below 2^64), such as --shuffle 7, not 'e/'"
+exits 2 tokmap order --seed=x 2>err
+holds err "--seed takes a seed (a decimal number below 2^64), such as --seed 7, not 'x'"
+# A dataset at a URL, by itself, and in a run file.
+printf 'seq_len 4\nbatch 1\nseed 1\nsource web gs://bucket/web\n' >u.run
+for name in s3://bucket/web https://example.com/web.bin; do
+    exits 1 tokmap info $name 2>err
+    holds err "$name: a dataset cannot be read from a URL yet; copy its files to a disk of this machine"
+done
+exits 1 tokmap audit --ranks 1 u.run 2>err
+holds err "gs://bucket/web: a dataset cannot be read from a URL yet"
+# The old name of train-tokenizer works, and says the new one.
+seq 200 >numbers.txt
+tokmap train -q -o old --vocab-size 260 numbers.txt 2>err
+equal "$(cat err)" "tokmap: the command 'train' is now named 'train-tokenizer', since it makes a tokenizer and trains no \
+model"
+tokmap train-tokenizer -q -o new --vocab-size 260 numbers.txt 2>err
+[ ! -s err ]
+same old.json new.json
+tokmap help train >one
+tokmap train-tokenizer --help >two
+same one two
