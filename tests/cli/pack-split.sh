@@ -76,6 +76,18 @@ tokmap export -q -o seeded.jsonl s.train
 ! cmp -s seeded.jsonl train.jsonl
 grep -qa '"split": *{"seed": *2, *"set": *"val", *"shares": *{"train": *"0.9", *"val": *"0.1"}}' s.val-00000.tmx
 
+# A percentage is the share that it means, also in the index.
+tokmap pack -q --split train=0.9,val=0.0955,test=0.0045 -o percent docs.jsonl
+mkdir decimal
+mv percent* decimal/
+tokmap pack -q --split train=90%,val=9.550%,test=00.45% -o percent docs.jsonl
+for file in percent*; do
+    same "$file" "decimal/$file"
+done
+grep -qa '"shares": *{"train": *"0.9", *"val": *"0.0955", *"test": *"0.0045"}}' percent.val-00000.tmx
+tokmap pack -q --split all=100% -o whole docs.jsonl
+grep -qa '"shares": *{"all": *"1"}}' whole.all-00000.tmx
+
 for threads in 1 2 5; do
     tokmap pack -q --force --columns n --split train=0.9,val=0.0625,test=0.0375 --shard-tokens 9k -j $threads \
         -o m docs.jsonl
@@ -109,6 +121,12 @@ refused 'more than 1 together' --split train=0.9,val=0.2
 refused 'the share of a set' --split train=0.9,val=
 refused 'the share of a set' --split train=1,val=0
 refused 'the share of a set' --split train=1e0
+refused 'the share of a set' --split train=90%%,val=10%
+refused 'the share of a set' --split train=%,val=1
+refused 'the share of a set' --split train=101%
+refused 'the share of a set' --split train=99.99999999999999999%,val=0.00000000000000001%
+refused 'less than 1 together' --split train=90%,val=0.01
+refused 'more than 1 together' --split train=90%,val=11%
 refused 'NAME=SHARE' --split train
 refused 'NAME=SHARE' --split ''
 refused 'the name of a set' --split =1

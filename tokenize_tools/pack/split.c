@@ -1,6 +1,8 @@
 /* split.c - see split.h. */
 #include "split.h"
 
+#include <inttypes.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "common/hash.h"
@@ -33,6 +35,29 @@ static const char *name_read(const char *text, size_t bytes, struct split *split
     return NULL;
 }
 
+/* Reads a share: a decimal number, or a percentage, which is recorded as the decimal number that it means. */
+static bool share_read(const char *text, size_t bytes, struct split_set *set, uint64_t *number, uint32_t *decimals)
+{
+    const bool percent = bytes && bytes <= SPLIT_SHARE_MOST && text[bytes - 1] == '%';
+    if (bytes > SPLIT_SHARE_MOST ||
+        !decimal_parse_point(text, bytes - percent, DECIMALS_MOST - 2 * percent, number, decimals) || !*number)
+        return false;
+    memcpy(set->share, text, bytes);
+    set->share[bytes] = '\0';
+    if (percent) {
+        for (*decimals += 2; *decimals && *number % 10 == 0; --*decimals)
+            *number /= 10;
+        uint64_t one = 1;
+        for (uint32_t i = 0; i < *decimals; i++)
+            one *= 10;
+        if (*number > one)
+            return false;
+        (void)snprintf(set->share, sizeof set->share, "%s%0*" PRIu64, *number == one ? "" : "0.", (int)*decimals,
+                       *number);
+    }
+    return true;
+}
+
 const char *split_parse(const char *text, struct split *split)
 {
     static const char form[] = "the sets are written as NAME=SHARE with commas between them: train=0.99,val=0.01";
@@ -49,14 +74,10 @@ const char *split_parse(const char *text, struct split *split)
         const char *wrong = name_read(at, name_bytes, split, set);
         if (wrong)
             return wrong;
-        const char *share = at + name_bytes + 1;
-        const size_t share_bytes = bytes - name_bytes - 1;
-        if (share_bytes > SPLIT_SHARE_MOST ||
-            !decimal_parse_point(share, share_bytes, DECIMALS_MOST, &numbers[split->count], &decimals[split->count]) ||
-            !numbers[split->count])
-            return "the share of a set is a decimal number above 0 and up to 1, with at most 18 decimals, such as 0.01";
-        memcpy(set->share, share, share_bytes);
-        set->share[share_bytes] = '\0';
+        if (!share_read(at + name_bytes + 1, bytes - name_bytes - 1, set, &numbers[split->count],
+                        &decimals[split->count]))
+            return "the share of a set is a decimal number above 0 and up to 1, with at most 18 decimals, such as "
+                   "0.01, or a percentage, such as 1%";
         split->count++;
         if (!at[bytes])
             break;
