@@ -31,9 +31,26 @@ that contains one, or 'bytes'$2"
 }
 hub='; if this is a repository of Hugging Face, download https://huggingface.co/'
 elsewhere o200k_base '; download https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken'
-elsewhere gpt2 "${hub}openai-community/gpt2/resolve/main/tokenizer.json"
+model="; if this is a model's name, download https://huggingface.co/"
+login=', for which some owners ask for a login'
+while read -r name place; do
+    elsewhere "$name" "$model$place/resolve/main/tokenizer.json$login"
+done <<'END'
+gpt2 openai-community/gpt2
+llama2 meta-llama/Llama-2-7b-hf
+llama3 meta-llama/Meta-Llama-3-8B
+Llama-3.1-8B meta-llama/Llama-3.1-8B
+qwen2.5 Qwen/Qwen2.5-0.5B
+mistral mistralai/Mistral-7B-v0.3
+gemma google/gemma-2-2b
+deepseek-v3 deepseek-ai/DeepSeek-V3
+END
+for name in cl100k gpt-4; do
+    elsewhere $name '; download https://openaipublic.blob.core.windows.net/encodings/cl100k_base.tiktoken'
+done
+elsewhere gpt-4o '; download https://openaipublic.blob.core.windows.net/encodings/o200k_base.tiktoken'
 elsewhere an-owner/a.model-1.5B "${hub}an-owner/a.model-1.5B/resolve/main/tokenizer.json"
-for name in gpt3 models/tokenizer.json x/y.tiktoken ./x ../x /x x/ a/b/c; do
+for name in gpt3 llama3.json models/tokenizer.json x/y.tiktoken ./x ../x /x x/ a/b/c; do
     elsewhere "$name" ''
 done
 # A name that is too long is cut between two characters.

@@ -26,26 +26,74 @@
 
 /* ---- folders ---- */
 
+/* Where the vocabularies are that people call by the name of a model: a repository of Hugging Face, or a rank file of
+ * tiktoken. A name is compared without dots, dashes, underscores, and blanks, and with the first entry that it begins
+ * with: "Llama-3.1-8B" is llama31. */
+static const struct model_name {
+    const char *name, *place;
+} model_names[] = {
+    {"gpt2", "openai-community/gpt2"},
+    {"gpt4o", "o200k_base"},
+    {"gpt4", "cl100k_base"},
+    {"gptoss", "openai/gpt-oss-20b"},
+    {"gptneox", "EleutherAI/gpt-neox-20b"},
+    {"r50k", "r50k_base"},
+    {"p50k", "p50k_base"},
+    {"cl100k", "cl100k_base"},
+    {"o200k", "o200k_base"},
+    {"llama4", "meta-llama/Llama-4-Scout-17B-16E"},
+    {"llama31", "meta-llama/Llama-3.1-8B"},
+    {"llama32", "meta-llama/Llama-3.2-1B"},
+    {"llama33", "meta-llama/Llama-3.3-70B-Instruct"},
+    {"llama3", "meta-llama/Meta-Llama-3-8B"},
+    {"llama", "meta-llama/Llama-2-7b-hf"},
+    {"qwen3", "Qwen/Qwen3-0.6B"},
+    {"qwen", "Qwen/Qwen2.5-0.5B"},
+    {"mistralnemo", "mistralai/Mistral-Nemo-Base-2407"},
+    {"mistral", "mistralai/Mistral-7B-v0.3"},
+    {"mixtral", "mistralai/Mixtral-8x7B-v0.1"},
+    {"gemma3", "google/gemma-3-1b-pt"},
+    {"gemma", "google/gemma-2-2b"},
+    {"deepseek", "deepseek-ai/DeepSeek-V3"},
+    {"phi4", "microsoft/phi-4"},
+    {"phi", "microsoft/Phi-3-mini-4k-instruct"},
+    {"olmo", "allenai/OLMo-2-1124-7B"},
+    {"smollm", "HuggingFaceTB/SmolLM2-135M"},
+    {"pythia", "EleutherAI/pythia-160m"},
+    {"starcoder", "bigcode/starcoder2-3b"},
+};
+
+/* Returns the place of the vocabulary that a name without a slash means, or NULL. */
+static const char *model_place(const char *typed)
+{
+    char plain[64];
+    size_t count = 0;
+    for (; *typed && count < sizeof plain - 1; typed++)
+        if (!strchr(".-_ ", *typed))
+            plain[count++] = *typed >= 'A' && *typed <= 'Z' ? (char)(*typed + 'a' - 'A') : *typed;
+    plain[count] = '\0';
+    for (size_t i = 0; i < sizeof model_names / sizeof model_names[0]; i++)
+        if (!strncmp(plain, model_names[i].name, strlen(model_names[i].name)))
+            return model_names[i].place;
+    return NULL;
+}
+
 /* There is no such file. What other programs load by a name has to be downloaded first. */
 static enum tokmap_status not_found(const char *path, struct tokmap_error *error)
 {
-    static const char *const encodings[] = {"r50k_base", "p50k_base", "cl100k_base", "o200k_base"};
-    const char *slash = strchr(path, '/'), *name = slash                   ? path
-                                                   : !strcmp(path, "gpt2") ? "openai-community/gpt2"
-                                                                           : NULL;
+    const char *slash = strchr(path, '/'), *dot = strrchr(path, '.');
     char download[256] = "";
-    for (size_t i = 0; i < sizeof encodings / sizeof encodings[0]; i++)
-        if (!strcmp(path, encodings[i]))
-            (void)snprintf(download, sizeof download,
-                           "; download https://openaipublic.blob.core.windows.net/encodings/%s.tiktoken", path);
-    /* OWNER/NAME, but not ./NAME or OWNER/NAME.json */
-    const char *dot = strrchr(path, '.');
     const bool file = dot && (!strcmp(dot, ".json") || !strcmp(dot, ".model") || !strcmp(dot, ".tiktoken"));
-    if (name && !file && *path != '.' && slash != path && (!slash || (slash[1] && !strchr(slash + 1, '/'))))
+    const char *place = file ? NULL : slash ? path : model_place(path);
+    if (place && !strchr(place, '/'))
         (void)snprintf(download, sizeof download,
-                       "; if this is a repository of Hugging Face, download "
-                       "https://huggingface.co/%.100s/resolve/main/tokenizer.json",
-                       name);
+                       "; download https://openaipublic.blob.core.windows.net/encodings/%s.tiktoken", place);
+    /* OWNER/NAME, but not ./NAME or OWNER/NAME.json */
+    else if (place && *path != '.' && slash != path && (!slash || (slash[1] && !strchr(slash + 1, '/'))))
+        (void)snprintf(download, sizeof download,
+                       "; if this is a %s, download https://huggingface.co/%.100s/resolve/main/tokenizer.json%s",
+                       slash ? "repository of Hugging Face" : "model's name", place,
+                       slash ? "" : ", for which some owners ask for a login");
     return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
                      "there is no file or folder of this name; name a vocabulary file, a folder that contains one, "
                      "or 'bytes'%s",
