@@ -1,4 +1,4 @@
-# info --lengths --plot: pictures in both formats, and what is refused. Names of datasets are no commands of gnuplot.
+# info --lengths --plot, stats --plot: pictures in both formats, and what is refused. Names of datasets are no commands of gnuplot.
 . "$TOKMAP_CLI/helpers.sh"
 
 pack_corpus
@@ -11,6 +11,11 @@ PATH=$PWD/empty exits 1 "$(command -v tokmap)" info small --lengths --plot x.svg
 holds err 'apt-get install gnuplot-nox'
 [ ! -e x.svg ]
 
+exits 2 tokmap stats small --plot x.jpg 2>err
+holds err "ends in .svg or .png, not 'x.jpg'"
+exits 2 tokmap stats small small --plot x.svg 2>err
+holds err "--plot draws the lengths of one dataset"
+
 need gnuplot
 tokmap info small --lengths --plot x.svg >out
 holds out 'lengths of documents in tokens'
@@ -22,6 +27,14 @@ holds x.svg '16..31'
 tokmap info small --lengths --plot y.png --json >out
 json out
 equal "$(head -c 4 y.png | od -An -c | tr -d ' ')" '211PNG' 'the beginning of a PNG'
+
+# tokmap stats draws the same picture, but for its caption.
+tokmap stats small --no-ids --plot stats.svg >out
+holds out 'lengths of documents in tokens'
+holds stats.svg 'tokmap stats small --no-ids --plot stats.svg'
+sed '/tokmap stats\|tokmap info\|processors/d' x.svg >one
+sed '/tokmap stats\|tokmap info\|processors/d' stats.svg >two
+same one two
 
 # A name that would be a command; the picture is replaced.
 name="\`touch made\`'; system('touch made') #"
