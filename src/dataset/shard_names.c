@@ -501,6 +501,10 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
         status = error_set_system(error, system, index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
     else if (named && named != ENOENT && named != ENOTDIR)
         status = error_set_system(error, named, name, TOKMAP_NO_OFFSET, "the dataset cannot be examined");
+    else if (strstr(name, "://"))
+        status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                           "a dataset cannot be read from a URL yet; copy its files to a disk of this machine, and "
+                           "give their path");
     else
         status = error_set_system(error, ENOENT, whole ? index_path : name, TOKMAP_NO_OFFSET,
                                   whole ? "the shard has no index, and tokmap does not assume that a file without a "
