@@ -399,8 +399,18 @@ class Pack(unittest.TestCase):
                                  ({"eod": "nothing"}, "not a special token")):
             with self.assertRaisesRegex(tokmap.ArgumentError, message):
                 tokmap.pack(["a"], self.at("bad"), tokenizer=self.tokenizer, **options)
-        with self.assertRaisesRegex(tokmap.TokmapError, "no-such-file"):
-            tokmap.pack(self.at("no-such-file"), self.at("bad"), progress=False)
+        # What does not exist is a FileNotFoundError, and an InputError, too.
+        absent = self.at("no-such-file")
+        several = [pathlib.Path(self.source), pathlib.Path(absent)]
+        for source, options in (absent, {}), (several, {}), (self.source, {"tokenizer": absent}):
+            with self.assertRaisesRegex(tokmap.MissingInputError, "no-such-file") as caught:
+                tokmap.pack(source, self.at("bad"), progress=False, **options)
+            self.assertIsInstance(caught.exception, FileNotFoundError)
+            self.assertIsInstance(caught.exception, tokmap.InputError)
+            self.assertEqual((caught.exception.path, caught.exception.status), (absent, "ERROR_NOT_FOUND"))
+        with self.assertRaisesRegex(tokmap.InputError, "no file matches") as caught:
+            tokmap.pack(self.at("no-such-*"), self.at("bad"), progress=False)
+        self.assertNotIsInstance(caught.exception, FileNotFoundError)
         tokmap.pack(["a"], self.at("twice"))
         for source in ["a"], self.source:
             with self.assertRaisesRegex(FileExistsError, "already exists; choose another name, or pass force=True"):

@@ -120,6 +120,32 @@ class RayPack(unittest.TestCase):
             self.pack("blocks1")
         self.check("blocks1", self.pack("blocks1", force=True))
 
+    def test_empty_columns(self):
+        """The warning is that of tokmap.pack(), about the whole set: also if shards were packed by an earlier call."""
+        import warnings
+
+        import ray
+        import tokmap.ray
+        records = [{"text": "ab", "n": i, "late": i if i == SHARD * 2 + 1 else None} for i in range(SHARD * 3)]
+        options = {"tokenizer": self.tokenizer, "shard_documents": SHARD, "eod": False, "threads": 1}
+
+        def said(records, **more):
+            data = ray.data.from_items(records, override_num_blocks=3)
+            with warnings.catch_warnings(record=True) as caught:
+                warnings.simplefilter("always", UserWarning)
+                tokmap.ray.pack(data, self.at("columns"), force=True, **options, **more)
+            return [str(one.message) for one in caught if "of columns" in str(one.message)]
+
+        empty = ["no record has the field 'nope' of columns: its column is empty"]
+        self.assertEqual(said(records, columns="n,nope"), empty)
+        self.assertEqual(said(records, columns="n"), [])
+        self.assertEqual(said(records, columns="late,nope")[-1:], empty)
+        wrong = [dict(record) for record in records]
+        wrong[SHARD * 2 + 2]["text"] = None
+        with self.assertRaises(tokmap.InputError):
+            said(wrong, columns="n,nope")
+        self.assertEqual(said(records, columns="n,nope", resume=True), empty)
+
     def killing(self, name, call, begun=lambda name: True):
         """Makes calls, each with a name of its own, until an actor was killed in one, once begun(name) was true, and
         once more after that. Returns the name."""

@@ -166,6 +166,11 @@ class InputError(TokmapError, ValueError):
     status = "ERROR_INPUT"
 
 
+class MissingInputError(InputError, NotFoundError):
+    """A file that pack() is to read does not exist. It is an InputError, and a FileNotFoundError as well."""
+    status = "ERROR_NOT_FOUND"
+
+
 class EncodingError(TokmapError, ValueError):
     """The input is not valid UTF-8."""
     status = "ERROR_ENCODING"

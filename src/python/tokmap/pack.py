@@ -16,7 +16,7 @@ from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
 from ._library import ID_TYPES, counted, names_argument, number, of_type
 from .dataset import Dataset
-from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, TokmapError
+from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, MissingInputError, TokmapError
 from .shard_writer import ShardWriter
 from .spelling import did_you_mean
 from .tokenizer import Tokenizer
@@ -643,7 +643,11 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
         text = said.decode("utf-8", "replace").strip() if said else f"tokmap pack ended with {process.returncode}"
         if "the output already exists; choose another name, or use --force" in text:
             raise ExistsError(text.replace("use --force", "pass force=True"))
-        raise (ArgumentError if process.returncode == 2 else InputError)(text)
+        if process.returncode == 2:
+            raise ArgumentError(text)
+        absent = next((path for path in (*paths, tokenizer) if path not in ("-", "bytes") and "://" not in path and
+                       set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
+        raise InputError(text) if absent is None else MissingInputError(text, path=absent)
     skipped, counts = 0, {}
     try:
         report = json.loads(printed)

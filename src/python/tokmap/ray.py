@@ -38,7 +38,7 @@ from importlib import import_module
 
 from .dataset import Dataset
 from .errors import ArgumentError, ExistsError, InputError, MismatchError, NotFoundError, TokmapError
-from .pack import Packed, _packed, pack as pack_here
+from .pack import Packed, _packed, _warn_of_empty, pack as pack_here
 from .tokenizer import Tokenizer
 from ._library import number
 
@@ -85,9 +85,9 @@ class _Packer:
         self.level = level
         self.also = also
 
-    def pack(self, prefix: str, blocks: list[Any]) -> None:
+    def pack(self, prefix: str, blocks: list[Any]) -> set[str]:
         """Packs tables of Arrow, of which each is fetched when it is needed, and seals and converts the shard if asked
-        to."""
+        to. Returns the columns without a value."""
         if not os.path.isdir(os.path.dirname(prefix)):
             raise NotFoundError(f"{os.path.dirname(prefix)} does not exist on this node; the output must be on a file "
                                 "system that all nodes share", status="ERROR_NOT_FOUND", path=prefix)
@@ -98,6 +98,7 @@ class _Packer:
                 _seal(prefix, self.level, self.options["threads"], lock)
             if self.also and not _is_converted(prefix):
                 _convert(prefix, self.also, self.level is not None, lock)
+            return _empty_columns(prefix)
 
     def _make(self, prefix: str, blocks: list[Any]) -> None:
         ray, pyarrow = import_module("ray"), import_module("pyarrow")
@@ -143,6 +144,14 @@ def _locked(prefix: str) -> Iterator[int]:
 def _is_shard(prefix: str) -> bool:
     """Whether a shard is complete; its index gets its name last."""
     return os.path.exists(prefix + ".tmx") and (os.path.exists(prefix + ".bin") or os.path.exists(prefix + ".bin.zst"))
+
+
+def _empty_columns(prefix: str) -> set[str]:
+    """The columns of a shard for which no document has a value."""
+    absent = object()
+    with Dataset(prefix) as shard:
+        return {name for name in shard.columns
+                if all(shard.value(number, name, absent) is absent for number in range(shard.info.documents))}
 
 
 def _is_sealed(prefix: str) -> bool:
@@ -447,13 +456,15 @@ def pack(dataset: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", shar
                if not names.moving() and not is_complete(os.path.join(names.work, names.shard(k)))]
     parts = data.split_at_indices([k * shard_documents for k in range(1, count)]) if count > 1 else [data]
     try:
-        _pack_shards(ray, names, (tokenizer, options, level, formats), {k: parts[k] for k in missing})
+        empty = _pack_shards(ray, names, (tokenizer, options, level, formats), {k: parts[k] for k in missing})
     except ray.exceptions.RayTaskError as error:  # an error of the documents, not of Ray
         if isinstance(error.cause, TokmapError):
             raise error.cause from None
         raise
     lost = names.lost(count)
     names.finish(count, force)
+    empty += [_empty_columns(os.path.join(names.folder, names.shard(k))) for k in range(count) if k not in missing]
+    _warn_of_empty(sorted(set.intersection(*empty)), 2)
     for form in formats:
         if lost[form]:
             warnings.warn(f"{form} has no index of documents, and {lost[form]} of them cannot be found by their EOD or "
@@ -479,8 +490,8 @@ def _formats(also: str | Iterable[str], options: dict[str, Any]) -> list[str]:
     return [form for form in _FORMATS if form in asked]
 
 
-def _pack_shards(ray: Any, names: _Set, arguments: tuple[Any, ...], parts: dict[int, Any]) -> None:
-    """Gives each actor one shard after the other."""
+def _pack_shards(ray: Any, names: _Set, arguments: tuple[Any, ...], parts: dict[int, Any]) -> list[set[str]]:
+    """Gives each actor one shard after the other. Returns the columns without a value of each."""
     affinity = import_module("ray.util.scheduling_strategies").NodeAffinitySchedulingStrategy
     nodes = [node["NodeID"] for node in ray.nodes() if node["Alive"]]
     packer = ray.remote(_Packer)
@@ -492,6 +503,7 @@ def _pack_shards(ray: Any, names: _Set, arguments: tuple[Any, ...], parts: dict[
         actors.append(packer.options(num_cpus=0, max_restarts=-1, max_task_retries=-1,
                                      scheduling_strategy=strategy).remote(*arguments))
     working: dict[Any, Any] = {}
+    empty = []
     try:
         waiting = list(parts.items())
         idle = list(actors)
@@ -503,8 +515,9 @@ def _pack_shards(ray: Any, names: _Set, arguments: tuple[Any, ...], parts: dict[
                 working[actor.pack.remote(prefix, part.to_arrow_refs())] = actor
             done, _ = ray.wait(list(working), num_returns=1)
             for reference in done:
-                ray.get(reference)
+                empty.append(ray.get(reference))
                 idle.append(working.pop(reference))
     finally:
         for actor in actors:
             ray.kill(actor)
+    return empty
