@@ -214,6 +214,7 @@ struct frame {
     struct writer writer;
     const struct cli_plot *plot;
     size_t labels;                    /* groups of bars and columns */
+    bool rotated;                     /* the labels of columns are */
     size_t bars;                      /* series that are bars */
     double height, left, top, bottom; /* of the picture; the margins around the axes, in pixels */
     double scale;                     /* of the values in the script */
@@ -289,14 +290,13 @@ static size_t note_lines(const struct cli_plot *plot)
 static void frame_find(struct frame *frame)
 {
     const struct cli_plot *plot = frame->plot;
-    size_t longest = 0, all = 0;
+    size_t longest = 0;
     for (size_t i = 0; i < plot->series_count; i++)
         frame->bars += !plot->series[i].line;
     frame->labels = plot->kind == CLI_PLOT_LINES ? 0 : plot->series[0].count;
     for (size_t i = 0; i < frame->labels; i++) {
         const size_t count = characters(plot->series[0].points[i].label);
         longest = count > longest ? count : longest;
-        all += count + 2;
     }
     longest = longest < LABEL_MOST ? longest : LABEL_MOST;
     frame->top = 44 + (plot->subtitle ? 20 : 0) + (plot->series_count > 1 ? 28 : 0);
@@ -309,7 +309,9 @@ static void frame_find(struct frame *frame)
     }
     frame->left = 92;
     frame->height = 330 + frame->top + frame->bottom;
-    if (plot->kind == CLI_PLOT_COLUMNS && 7.4 * (double)all > WIDTH - 120) { /* the labels are rotated */
+    /* The longest one has to fit between its neighbors. */
+    frame->rotated = plot->kind == CLI_PLOT_COLUMNS && 7.4 * (double)((longest + 1) * frame->labels) > WIDTH - 120;
+    if (frame->rotated) {
         frame->bottom += 5.2 * (double)longest;
         frame->height += 5.2 * (double)longest;
     }
@@ -559,7 +561,7 @@ enum tokmap_status plot_script_make(const struct cli_plot *plot, enum cli_plot_f
     } else {
         axis_add(&frame, "y", axis_format);
         if (plot->kind == CLI_PLOT_COLUMNS)
-            labels_add(&frame, "x", frame.bottom > 170 ? "rotate by 35 right" : "");
+            labels_add(&frame, "x", frame.rotated ? "rotate by 35 right" : "");
         if (plot->kind == CLI_PLOT_COLUMNS)
             add(writer, "set xrange [-0.6:%.3f]\n", last);
         else
