@@ -435,8 +435,10 @@ def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
 def _paths(source: Any) -> list[str] | None:
     """The paths that a source is, or None. Refuses what would be packed as something else than it is."""
     if isinstance(source, Mapping):
-        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass a list of "
-                                "dicts, one for each document")
+        sets = type(source).__name__.endswith("DatasetDict") and next(iter(source), None)
+        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass " +
+                                (f"one of its sets, source[{sets!r}]" if sets else
+                                 "a list of dicts, one for each document"))
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, os.PathLike) for item in source):
