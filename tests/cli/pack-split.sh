@@ -108,6 +108,12 @@ equal "$(cat err)" "tokmap pack: warning: set 'none' got no document; give it a 
 another seed with --split-seed"
 equal "$(wc -c <x.none-00000.bin | tr -d ' ')" 0
 tokmap verify -q x.none
+# Of tasks, the last one says so.
+none='--split none=0.000000000000000001,all=0.999999999999999999 --shard-tokens 9k --unit-bytes 20k'
+for task in 0 1; do
+    tokmap pack -q $none --task $task/2 -o tasks docs.jsonl 2>err
+    equal "$(grep -c "set 'none' got no document" err || :)" $task
+done
 
 refused()
 {
