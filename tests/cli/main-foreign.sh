@@ -1,4 +1,4 @@
-# Options by the names that other projects give them, by one dash, and misspelled: the message says what to type.
+# Options and commands by the names that other projects give them, by one dash, and misspelled: the message says what to type.
 . "$TOKMAP_CLI/helpers.sh"
 # says COMMAND OPTION TEXT: the message about an unknown option.
 says()
@@ -54,6 +54,17 @@ tokmap --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' | while read -r command; 
     options tokmap "$command"
 done | sed 's/=$//' | sort -u >known
 equal "$(comm -23 named known)" "" "unknown options in the table:"
+while read -r command ours; do
+    exits 2 tokmap "$command" 2>err
+    equal "$(sed -n 1p err)" "tokmap: unknown command '$command'; did you mean '$ours'?"
+done <<'END'
+tokenize pack
+preprocess pack
+validate verify
+inspect info
+tokenizr tokenizer
+report tokmap-bench report
+END
 # A letter with its value in the same word is still taken.
 printf text >-o
 tokmap pack -q -output2 ./-o
