@@ -80,6 +80,10 @@ for name in s3://bucket/web https://example.com/web.bin; do
     exits 1 tokmap info $name 2>err
     holds err "$name: a dataset cannot be read from a URL yet; copy its files to a disk of this machine"
 done
+exits 1 tokmap index s3://bucket/web 2>err
+holds err "s3://bucket/web: token files cannot be read from a URL yet; copy them to a disk of this machine"
+exits 1 tokmap encode -t https://example.com/tokenizer.json u.run 2>err
+holds err "a folder that contains one, or 'bytes'; download the file of this URL first"
 exits 1 tokmap audit --ranks 1 u.run 2>err
 holds err "gs://bucket/web: a dataset cannot be read from a URL yet"
 # The old name of train-tokenizer works, and says the new one.
