@@ -1,4 +1,5 @@
-# Options and commands by the names that other projects give them, by one dash, and misspelled: the message says what to type.
+# Options and commands by the names that other projects give them, by one dash, and misspelled: the message says what
+# to type.
 . "$TOKMAP_CLI/helpers.sh"
 # says COMMAND OPTION TEXT: the message about an unknown option.
 says()
@@ -69,7 +70,7 @@ END
 printf text >-o
 tokmap pack -q -output2 ./-o
 [ -f utput2.bin ]
-# A seed that is none.
+# A word is not a seed.
 exits 2 tokmap pack --shuffle e/ -o x 2>err
 holds err "tokmap pack: --shuffle takes a seed (a decimal number below 2^64), such as --shuffle 7, not 'e/'"
 exits 2 tokmap order --seed=x 2>err
