@@ -206,7 +206,15 @@ static int unknown(const char *what, const char *name)
     const char *names[SUBCOMMANDS + 3] = {"help", "--help", "--version"};
     for (size_t i = 0; i < SUBCOMMANDS; i++)
         names[3 + i] = subcommands[i].name;
-    const char *nearest = cli_nearest(name, names, SUBCOMMANDS + 3);
+    /* What other projects call a command; "tokenize" would be near to "tokenizer". */
+    static const char *const others[][2] = {
+        {"tokenize", "pack"}, {"preprocess", "pack"},    {"prepare", "pack"},
+        {"inspect", "info"},  {"describe", "info"},      {"validate", "verify"},
+        {"check", "verify"},  {"bench", "tokmap-bench"}, {"report", "tokmap-bench report"}};
+    const char *nearest = NULL;
+    for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+        nearest = strcmp(name, others[i][0]) == 0 ? others[i][1] : nearest;
+    nearest = nearest ? nearest : cli_nearest(name, names, SUBCOMMANDS + 3);
     if (!nearest) { /* options without their dashes, or with one */
         char option[64];
         snprintf(option, sizeof option, "--%.60s", name + strspn(name, "-"));

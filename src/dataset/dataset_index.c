@@ -482,8 +482,11 @@ static enum tokmap_status set_find(struct foreign_set *set, const char *name, st
     enum tokmap_status status = foreign_set_find(set, name, named, error);
     if (status == TOKMAP_ERROR_NOT_FOUND && !named && (!error || !error->message[0]))
         return error_set(error, status, name, TOKMAP_NO_OFFSET,
-                         "there is no token file of Megatron, llm.c, or NumPy of this name; name other files by their "
-                         "kind, for example " FOREIGN_RAW_FORM);
+                         strstr(name, "://")
+                             ? "token files cannot be read from a URL yet; copy them to a disk of this machine, and "
+                               "give their path"
+                             : "there is no token file of Megatron, llm.c, or NumPy of this name; name other files by "
+                               "their kind, for example " FOREIGN_RAW_FORM);
     return status;
 }
 

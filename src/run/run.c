@@ -172,6 +172,9 @@ static enum tokmap_status read_text(const char *path, char **text, size_t *bytes
 {
     int fd;
     int failed = os_open(path, OS_READ, &fd);
+    if (failed && strstr(path, "://"))
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
+                         "a run file cannot be read from a URL; copy it to a disk of this machine");
     if (failed)
         return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "cannot open the run file");
     size_t used = 0, capacity = 16384;

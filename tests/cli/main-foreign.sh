@@ -1,4 +1,5 @@
-# Options by the names that other projects give them, by one dash, and misspelled: the message says what to type.
+# Options and commands by the names that other projects give them, by one dash, and misspelled: the message says what
+# to type.
 . "$TOKMAP_CLI/helpers.sh"
 # says COMMAND OPTION TEXT: the message about an unknown option.
 says()
@@ -54,11 +55,22 @@ tokmap --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' | while read -r command; 
     options tokmap "$command"
 done | sed 's/=$//' | sort -u >known
 equal "$(comm -23 named known)" "" "unknown options in the table:"
+while read -r command ours; do
+    exits 2 tokmap "$command" 2>err
+    equal "$(sed -n 1p err)" "tokmap: unknown command '$command'; did you mean '$ours'?"
+done <<'END'
+tokenize pack
+preprocess pack
+validate verify
+inspect info
+tokenizr tokenizer
+report tokmap-bench report
+END
 # A letter with its value in the same word is still taken.
 printf text >-o
 tokmap pack -q -output2 ./-o
 [ -f utput2.bin ]
-# A seed that is none.
+# A word is not a seed.
 exits 2 tokmap pack --shuffle e/ -o x 2>err
 holds err "tokmap pack: --shuffle takes a seed (a decimal number below 2^64), such as --shuffle 7, not 'e/'"
 exits 2 tokmap order --seed=x 2>err
@@ -69,6 +81,10 @@ for name in s3://bucket/web https://example.com/web.bin; do
     exits 1 tokmap info $name 2>err
     holds err "$name: a dataset cannot be read from a URL yet; copy its files to a disk of this machine"
 done
+exits 1 tokmap index s3://bucket/web 2>err
+holds err "s3://bucket/web: token files cannot be read from a URL yet; copy them to a disk of this machine"
+exits 1 tokmap encode -t https://example.com/tokenizer.json u.run 2>err
+holds err "a folder that contains one, or 'bytes'; download the file of this URL first"
 exits 1 tokmap audit --ranks 1 u.run 2>err
 holds err "gs://bucket/web: a dataset cannot be read from a URL yet"
 # The old name of train-tokenizer works, and says the new one.

@@ -53,7 +53,7 @@ for command in show export; do
 done
 tokmap pack --help-all >one
 awk '/^[^ ].*:$/ { rows = 0 } /^  (-|    --)/ { if (++rows > 20) { print "a group has more than 20 options"; exit 1 } }' one
-# Where a command has many options, --help has one screen, --help-all has all of them, and --help GROUP those of a group.
+# Where a command has many options, --help has one screen, --help-all has all, and --help GROUP those of a group.
 for command in pack encode train-tokenizer; do
     tokmap $command --help >one
     [ "$(wc -l <one)" -le 45 ] || { echo "FAULT: tokmap $command --help has $(wc -l <one) lines" >&2; exit 1; }

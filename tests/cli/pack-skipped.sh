@@ -116,7 +116,8 @@ holds err '--max-skipped needs --on-error skip'
 exits 2 tokmap pack --skipped-list m -o m c.txt 2>err
 holds err '--skipped-list needs --on-error skip'
 # The same for train.
-tokmap train-tokenizer -q --vocab-size 260 --on-error skip --max-skipped 2000 --skipped-list list --force -o v most.jsonl 2>err
+tokmap train-tokenizer -q --vocab-size 260 --on-error skip --max-skipped 2000 --skipped-list list --force -o v \
+    most.jsonl 2>err
 equal "$(wc -l <list | tr -d ' ')" 2000
 exits 1 tokmap train-tokenizer -q --vocab-size 260 --on-error skip --max-skipped 60% -o w most.jsonl 2>err
 holds err 'this is more than --max-skipped 60% allows'

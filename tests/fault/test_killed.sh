@@ -1,8 +1,8 @@
 #!/bin/sh
 # test_killed.sh: kill -9 in place of the calls at the end of a writer, and what the disk holds if the power fails after
 # any call of a commit. A reader finds the old shard or the new one, complete; the next writer succeeds with the same
-# command, and leaves only the files of the shard. The same for the files of `train-tokenizer`, of which there may be fewer
-# after a kill, but never some of the old set beside some of the new one. common.sh prepares the inputs.
+# command, and leaves only the files of the shard. The same for the files of `train-tokenizer`, of which there may be
+# fewer after a kill, but never some of the old set beside some of the new one. common.sh prepares the inputs.
 here=$PWD
 . tests/fault/common.sh
 writer=$BUILD_DIR/tests/fault_writer

@@ -450,7 +450,7 @@ xargs grep -lE -f "$scratch/phrases" <"$scratch/english" >"$scratch/matching"
 {
     for file in tokenize_tools/commands/command_*.c; do
         name=$(basename "$file" .c)
-        name=${name#command_}
+        name=$(echo "${name#command_}" | tr _ -)
         [ -f "$file" ] || continue
         [ -f "tokenize_tools/man/tokmap-$name.1" ] || echo "$file: the page tokenize_tools/man/tokmap-$name.1 is missing"
     done

@@ -92,6 +92,15 @@ class Sentences(WithData):
         self.assertEqual(list(inspect.signature(tokmap.Run).parameters),
                          list(inspect.signature(tokmap.Run.__init__).parameters)[1:])
 
+    def test_urls(self):
+        run = "seq_len 10\nbatch 1\nseed 1\nsource a synthetic:vocab=9\nsource b s3://bucket/web\nphase 0 a 1 b 1\n"
+        for function in (lambda: tokmap.Dataset("s3://bucket/web"), lambda: tokmap.Run(text=run),
+                         lambda: tokmap.Run(data="s3://bucket/web", seq_len=10, batch=1, seed=1)):
+            self.assertIn("s3://bucket/web: a dataset cannot be read from a URL yet; copy its files to a disk",
+                          self.said(function, tokmap.UnsupportedError))
+        self.assertIn("a run file cannot be read from a URL; copy it",
+                      self.said(lambda: tokmap.Run("gs://bucket/train.run"), tokmap.UnsupportedError))
+
     def test_the_path_of_a_tokenizer(self):
         batch = next(self.run_of().loader(fields="inputs", framework="dlpack"))
         for tokenizer in "bytes", pathlib.Path("bytes"), tokmap.Tokenizer("bytes"):

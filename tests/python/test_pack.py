@@ -406,7 +406,8 @@ class Pack(unittest.TestCase):
                 tokmap.pack(["a"], self.at("bad"), tokenizer=self.tokenizer, **options)
         # What does not exist is a FileNotFoundError, and an InputError, too.
         absent = self.at("no-such-file")
-        for source, options in ((absent, {}), ([pathlib.Path(self.source), pathlib.Path(absent)], {}), (self.source, {"tokenizer": absent})):
+        several = [pathlib.Path(self.source), pathlib.Path(absent)]
+        for source, options in (absent, {}), (several, {}), (self.source, {"tokenizer": absent}):
             with self.assertRaisesRegex(tokmap.MissingInputError, "no-such-file") as caught:
                 tokmap.pack(source, self.at("bad"), progress=False, **options)
             self.assertIsInstance(caught.exception, FileNotFoundError)

@@ -85,7 +85,9 @@ static enum tokmap_status not_found(const char *path, struct tokmap_error *error
     char download[256] = "";
     const bool file = dot && (!strcmp(dot, ".json") || !strcmp(dot, ".model") || !strcmp(dot, ".tiktoken"));
     const char *place = file ? NULL : slash ? path : model_place(path);
-    if (place && !strchr(place, '/'))
+    if (strstr(path, "://"))
+        (void)snprintf(download, sizeof download, "; download the file of this URL first");
+    else if (place && !strchr(place, '/'))
         (void)snprintf(download, sizeof download,
                        "; download https://openaipublic.blob.core.windows.net/encodings/%s.tiktoken", place);
     /* OWNER/NAME, but not ./NAME or OWNER/NAME.json */

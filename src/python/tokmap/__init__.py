@@ -14,8 +14,8 @@ from ._library import __version__ as __version__, library_path
 from .errors import (ArgumentError, ArgumentTypeError, BusyError, ClosedError, CorruptError, CursorError,
                      DeadlineError, DeviceError, EncodingError, End, EndedError, ExistsError, FormatError,
                      InputError, InternalError, InterruptedByCaller, IoError, LibraryError, LimitError,
-                     OutOfMemoryError, MismatchError, MissingInputError, NoDeviceError,
-                     NotFoundError, OutputError, PastError, RangeError, RunError, TokenError, TokmapError, TruncatedError,
+                     OutOfMemoryError, MismatchError, MissingInputError, NoDeviceError, NotFoundError,
+                     OutputError, PastError, RangeError, RunError, TokenError, TokmapError, TruncatedError,
                      UnsupportedError, VersionError)
 from .dataset import Dataset, Document, Info, Origin, Shard
 from .indexing import Indexed, index
