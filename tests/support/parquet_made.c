@@ -158,7 +158,7 @@ void made_begin(struct made_file *file)
 void made_element(struct made_file *file, const char *name, int type, int repetition, int children)
 {
     assert_true(file->element_count < MADE_ELEMENTS);
-    file->elements[file->element_count++] = (struct made_element){name, type, repetition, children, -1, 0};
+    file->elements[file->element_count++] = (struct made_element){name, type, repetition, children, -1, 0, 0, 0, 0};
     file->leaves += type >= 0;
 }
 
@@ -350,6 +350,18 @@ static uint32_t element_end(const struct made_file *file, uint32_t element)
     return end;
 }
 
+static void logical_put(struct bytes_buffer *into, const struct made_element *element)
+{
+    field_put(into, STRUCT, 10);
+    field_put(into, STRUCT, element->logical);
+    if (element->logical == 5) {
+        integer_put(into, I32, 1, element->scale);
+        integer_put(into, I32, 2, element->precision);
+    }
+    byte_put(into, 0);
+    byte_put(into, 0);
+}
+
 void made_file_end(struct made_file *file, const char *path)
 {
     struct bytes_buffer footer = {NULL, 0, 0};
@@ -358,6 +370,10 @@ void made_file_end(struct made_file *file, const char *path)
     uint32_t top = 0;
     for (uint32_t i = 0; i < file->element_count; i = element_end(file, i))
         top++;
+    if (file->root_typed) {
+        integer_put(&footer, I32, 1, 0);
+        integer_put(&footer, I32, 3, 2);
+    }
     text_put(&footer, 4, "schema");
     integer_put(&footer, I32, 5, file->root_children ? file->root_children : top);
     byte_put(&footer, 0);
@@ -373,6 +389,12 @@ void made_file_end(struct made_file *file, const char *path)
             integer_put(&footer, I32, 5, element->children);
         if (element->converted >= 0)
             integer_put(&footer, I32, 6, element->converted);
+        if (element->converted == 5) {
+            integer_put(&footer, I32, 7, element->scale);
+            integer_put(&footer, I32, 8, element->precision);
+        }
+        if (element->logical)
+            logical_put(&footer, element);
         byte_put(&footer, 0);
     }
     int64_t rows = 0;

@@ -46,12 +46,11 @@ static enum tokmap_status thrift_status(const struct reading *reading, const cha
 
 /* An element of the schema as the file has it. */
 struct element {
-    int64_t type, type_bytes, repetition, children, converted;
-    bool is_leaf; /* it has a type */
+    int64_t type, type_bytes, repetition, children;
+    bool is_leaf; /* it has a type and no children */
     const char *name;
     uint64_t name_bytes;
-    enum { LOGICAL_NONE, LOGICAL_TEXT, LOGICAL_INTEGER, LOGICAL_OTHER } logical;
-    bool logical_signed;
+    struct parquet_kind old_kind, new_kind; /* its annotations of the two kinds */
 };
 
 /* A group of the schema that is being read. */
@@ -59,6 +58,7 @@ struct level {
     uint64_t children; /* that still follow */
     uint64_t path;     /* bytes of the path up to here */
     uint32_t definition, repetition, repeated_definition;
+    bool is_variant; /* its bytes are parts of a VARIANT */
 };
 
 /* Reads the union of logical types. */
@@ -66,17 +66,21 @@ static void logical_read(struct thrift *thrift, struct element *element)
 {
     struct thrift_field field = {0};
     while (thrift_field_next(thrift, &field)) {
-        /* 1: string, 4: enum, 10: integer, 12: JSON; others are decimals, dates, UUIDs and the like */
-        const bool text = field.id == 1 || field.id == 4 || field.id == 12;
-        element->logical = text ? LOGICAL_TEXT : field.id == 10 ? LOGICAL_INTEGER : LOGICAL_OTHER;
-        if (field.id != 10 || !thrift_struct(thrift, &field)) {
+        struct parquet_kind *kind = &element->new_kind;
+        *kind = (struct parquet_kind){.annotation = parquet_annotation_new(field.id)};
+        const bool decimal = kind->annotation == PARQUET_DECIMAL, integer = kind->annotation == PARQUET_INTEGER;
+        if ((!decimal && !integer) || !thrift_struct(thrift, &field)) {
             thrift_skip(thrift, &field);
             continue;
         }
         struct thrift_field part = {0};
         while (thrift_field_next(thrift, &part)) {
-            if (part.id == 2)
-                element->logical_signed = thrift_bool(thrift, &part);
+            if (integer && part.id == 2)
+                kind->is_unsigned = !thrift_bool(thrift, &part);
+            else if (decimal && part.id == 1)
+                kind->scale = thrift_integer(thrift, &part);
+            else if (decimal && part.id == 2)
+                kind->precision = thrift_integer(thrift, &part);
             else
                 thrift_skip(thrift, &part);
         }
@@ -85,12 +89,14 @@ static void logical_read(struct thrift *thrift, struct element *element)
 
 static void element_read(struct thrift *thrift, struct element *element)
 {
+    enum { UINT_8 = 11, UINT_64 = 14 }; /* of the older annotations */
     struct thrift_field field = {0};
-    *element = (struct element){.converted = -1, .logical_signed = true};
+    bool has_type = false;
+    *element = (struct element){0};
     while (thrift_field_next(thrift, &field)) {
         if (field.id == 1) {
             element->type = thrift_integer(thrift, &field);
-            element->is_leaf = true;
+            has_type = true;
         } else if (field.id == 2) {
             element->type_bytes = thrift_integer(thrift, &field);
         } else if (field.id == 3) {
@@ -100,13 +106,21 @@ static void element_read(struct thrift *thrift, struct element *element)
         } else if (field.id == 5) {
             element->children = thrift_integer(thrift, &field);
         } else if (field.id == 6) {
-            element->converted = thrift_integer(thrift, &field);
+            const int64_t number = thrift_integer(thrift, &field);
+            element->old_kind.annotation = parquet_annotation_old(number);
+            element->old_kind.is_unsigned = number >= UINT_8 && number <= UINT_64;
+        } else if (field.id == 7) {
+            element->old_kind.scale = thrift_integer(thrift, &field);
+        } else if (field.id == 8) {
+            element->old_kind.precision = thrift_integer(thrift, &field);
         } else if (field.id == 10 && thrift_struct(thrift, &field)) {
             logical_read(thrift, element);
         } else {
             thrift_skip(thrift, &field);
         }
     }
+    /* Some writers give groups a type, the root above all. */
+    element->is_leaf = has_type && !element->children;
 }
 
 /* Copies a name for messages. */
@@ -119,19 +133,18 @@ static void name_copy(char *into, size_t capacity, const char *name, uint64_t co
     into[bytes] = '\0';
 }
 
-/* Sets what a column's annotations say. An annotation that does not exist yet counts as none. */
-static void column_annotate(struct parquet_column *column, const struct element *element)
+/* Returns the type of a leaf. Of the annotations, the newer one counts, unless it is missing or unknown. */
+static struct parquet_kind leaf_kind(const struct element *element, bool is_variant)
 {
-    const int64_t converted = element->converted;
-    enum { UTF8 = 0, ENUM = 4, DECIMAL = 5, UINT_8 = 11, UINT_64 = 14, INT_8 = 15, INT_64 = 18, JSON = 19 };
-    column->is_unsigned = (converted >= UINT_8 && converted <= UINT_64) ||
-                          (element->logical == LOGICAL_INTEGER && !element->logical_signed);
-    const bool integer = converted < 0 || (converted >= UINT_8 && converted <= INT_64);
-    column->is_number = element->logical == LOGICAL_INTEGER || (element->logical == LOGICAL_NONE && integer);
-    /* Some writers annotate text as a decimal or with nothing at all. Whether it is text, its bytes tell. */
-    const bool text =
-        converted < 0 || converted == UTF8 || converted == ENUM || converted == JSON || converted == DECIMAL;
-    column->is_text = element->logical == LOGICAL_TEXT || text;
+    const enum parquet_annotation new = element->new_kind.annotation;
+    const bool old = new == PARQUET_NOT_ANNOTATED ||
+                     (new == PARQUET_UNKNOWN && element->old_kind.annotation != PARQUET_NOT_ANNOTATED);
+    struct parquet_kind kind = old ? element->old_kind : element->new_kind;
+    kind.type = (enum parquet_type)element->type;
+    kind.type_bytes = kind.type == PARQUET_FIXED ? (uint32_t)element->type_bytes : 0;
+    if (is_variant && kind.annotation == PARQUET_NOT_ANNOTATED && kind.type == PARQUET_BYTE_ARRAY)
+        kind.annotation = PARQUET_VARIANT;
+    return kind;
 }
 
 /* Returns whether a column is, or is part of, a wanted field: its path is the field's, or continues it. `below` is set
@@ -145,21 +158,19 @@ static bool path_matches(const char *path, uint64_t bytes, const char *field, bo
     return bytes == length || path[length] == '.';
 }
 
-static bool is_kind(const struct parquet_column *column, enum parquet_use use)
+static bool is_usable(const struct parquet_column *column, enum parquet_use use)
 {
-    const enum parquet_type type = column->type;
-    const bool bytes = (type == PARQUET_BYTE_ARRAY || type == PARQUET_FIXED) && column->is_text;
-    const bool integer = (type == PARQUET_INT32 || type == PARQUET_INT64) && column->is_number;
+    const bool text = column->meaning == PARQUET_IS_TEXT;
     switch (use) {
     case PARQUET_USE_TEXT:
-        return bytes && !column->max_repetition;
+        return text && !column->max_repetition;
     case PARQUET_USE_NUMBERS:
-        return (integer || type == PARQUET_BOOLEAN) && column->max_repetition == 1;
+        return (column->meaning == PARQUET_IS_INTEGER || column->meaning == PARQUET_IS_BOOL) &&
+               column->max_repetition == 1;
     case PARQUET_USE_VALUE:
-        return (bytes || integer || type == PARQUET_BOOLEAN || type == PARQUET_FLOAT || type == PARQUET_DOUBLE) &&
-               !column->max_repetition;
+        return column->meaning != PARQUET_IS_OTHER && !column->max_repetition;
     case PARQUET_USE_MESSAGES:
-        return bytes && column->max_repetition <= 1;
+        return text && column->max_repetition <= 1;
     }
     return false;
 }
@@ -169,13 +180,6 @@ static const char *use_text(enum parquet_use use)
     static const char *const texts[] = {"a column of text", "a list of integers", "a column of text, numbers, or bools",
                                         "a list of structs of text"};
     return texts[use];
-}
-
-static const char *type_text(const struct parquet_column *column)
-{
-    static const char *const texts[] = {"BOOLEAN", "INT32",  "INT64",      "INT96",
-                                        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
-    return texts[column->type];
 }
 
 static const char *shape_text(const struct parquet_column *column)
@@ -230,12 +234,11 @@ static enum tokmap_status leaf_add(struct reading *reading, const struct element
         return damaged(reading, "", "a column has a type that does not exist");
     if (element->type == PARQUET_FIXED && (element->type_bytes < 1 || element->type_bytes > INT32_MAX))
         return damaged(reading, "", "a column of values of a fixed length has no length");
-    column.type = (enum parquet_type)element->type;
-    column.type_bytes = column.type == PARQUET_FIXED ? (uint32_t)element->type_bytes : 0;
+    column.kind = leaf_kind(element, level->is_variant);
+    column.meaning = parquet_meaning(&column.kind);
     column.max_definition = (uint8_t)level->definition;
     column.max_repetition = (uint8_t)level->repetition;
     column.repeated_definition = (uint8_t)level->repeated_definition;
-    column_annotate(&column, element);
     name_copy(column.name, sizeof column.name, path, bytes);
     name_copy(column.last, sizeof column.last, element->name, element->name_bytes);
     name_list_add(&reading->names, path, (size_t)bytes);
@@ -265,7 +268,7 @@ static enum tokmap_status schema_read(struct reading *reading, uint64_t count)
         const uint64_t follow = count - i - 1;
         if (reading->thrift.fault)
             status = thrift_status(reading, "the schema");
-        else if (element.children < 0 || (uint64_t)element.children > follow || (element.is_leaf && element.children))
+        else if (element.children < 0 || (uint64_t)element.children > follow)
             status = damaged(reading, "the schema", "a group has more fields than follow");
         else if (element.repetition < 0 || element.repetition > 2)
             status = damaged(reading, "the schema", "a field has a repetition that does not exist");
@@ -288,6 +291,7 @@ static enum tokmap_status schema_read(struct reading *reading, uint64_t count)
         level.repetition += element.repetition == 2;
         if (element.repetition == 2)
             level.repeated_definition = level.definition;
+        level.is_variant |= element.new_kind.annotation == PARQUET_VARIANT;
         /* A path that is too long to be kept is cut, and then equals no field. */
         const uint64_t dot = level.path != 0;
         if (dot && level.path < PATH_MOST)
@@ -307,6 +311,16 @@ static enum tokmap_status schema_read(struct reading *reading, uint64_t count)
     }
     free(best);
     return status;
+}
+
+static enum tokmap_status column_refuse(const struct reading *reading, const struct parquet_column *column,
+                                        enum parquet_use use, const char *option)
+{
+    char kind[128];
+    parquet_kind_text(&column->kind, kind, sizeof kind);
+    return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                     "the column '%s' of the Parquet file has %s%s, and %s is needed; name another with %s",
+                     column->name, shape_text(column), kind, use_text(use), option);
 }
 
 /* Puts the columns into the order of the wanted fields, and checks that each field can be read. */
@@ -336,14 +350,9 @@ static enum tokmap_status columns_check(struct reading *reading)
                              "the field '%s' of the Parquet file is a group of columns: %s; name one with %s", field,
                              reading->inside.text, option);
         for (uint32_t i = first; i < count; i++)
-            if (!is_kind(&sorted[i], use) || sorted[i].max_repetition != column->max_repetition ||
+            if (!is_usable(&sorted[i], use) || sorted[i].max_repetition != column->max_repetition ||
                 sorted[i].repeated_definition != column->repeated_definition || (found > 1 && !column->max_repetition))
-                return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
-                                 "the column '%s' of the Parquet file has %s%s%s, and %s is needed; name another "
-                                 "with %s",
-                                 sorted[i].name, shape_text(&sorted[i]), type_text(&sorted[i]),
-                                 sorted[i].is_text || sorted[i].is_number ? "" : " values that are not plain numbers",
-                                 use_text(use), option);
+                return column_refuse(reading, &sorted[i], use, option);
     }
     memcpy(footer->columns, sorted, count * sizeof sorted[0]);
     footer->column_count = count;

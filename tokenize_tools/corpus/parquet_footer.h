@@ -27,26 +27,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "parquet_types.h"
 #include "tokmap/tokmap.h"
 
-/* The physical types, with the numbers of the format. */
-enum parquet_type {
-    PARQUET_BOOLEAN,
-    PARQUET_INT32,
-    PARQUET_INT64,
-    PARQUET_INT96,
-    PARQUET_FLOAT,
-    PARQUET_DOUBLE,
-    PARQUET_BYTE_ARRAY,
-    PARQUET_FIXED
-};
-
-/* What a field is wanted for, which decides the columns that it can be. */
+/* What a field is wanted for, which decides the columns that it can be (parquet_types.h). */
 enum parquet_use {
-    PARQUET_USE_TEXT,    /* strings */
+    PARQUET_USE_TEXT,    /* texts */
     PARQUET_USE_NUMBERS, /* lists of integers or bools */
-    PARQUET_USE_VALUE,   /* strings, numbers or bools */
-    PARQUET_USE_MESSAGES /* lists of structs of strings, or strings, which then are JSON */
+    PARQUET_USE_VALUE,   /* texts, numbers, bools and others that JSON can have */
+    PARQUET_USE_MESSAGES /* lists of structs of texts, or texts, which then are JSON */
 };
 
 struct parquet_wanted {
@@ -64,13 +53,10 @@ struct parquet_column {
     uint32_t wanted; /* the index of the field that it belongs to */
     bool inside;     /* the field is a group that contains it */
     uint64_t leaf;   /* its number among all columns of the file, from 0 */
-    enum parquet_type type;
-    uint32_t type_bytes; /* of a value of PARQUET_FIXED */
+    struct parquet_kind kind;
+    enum parquet_meaning meaning;
     uint8_t max_definition, max_repetition;
     uint8_t repeated_definition; /* from this definition level on, an entry is an element of the list; 0: no list */
-    bool is_unsigned;            /* integers are unsigned */
-    bool is_number;              /* integers are numbers, and not dates, times, or decimals */
-    bool is_text;                /* bytes are text, and not numbers or other binary data */
 };
 
 /* The pages of one column in one row group. */

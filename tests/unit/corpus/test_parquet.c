@@ -612,6 +612,7 @@ static void test_values_of_columns(void **state)
     made_element(&file, "url", TEXT, OPTIONAL, 0);
     made_element(&file, "text", FIXED, REQUIRED, 0);
     file.elements[4].type_bytes = 2;
+    file.elements[4].converted = 0;  /* UTF8 */
     file.elements[0].converted = 13; /* UINT_32 */
     struct made_page page = {.version = 1, .entries = 3, .definitions = definitions, .definition_most = 1};
     numbers_put(&page.values, INT32, counts, 2);
@@ -635,6 +636,151 @@ static void test_values_of_columns(void **state)
     made_file_end(&file, "t.parquet");
     assert_string_equal(read_with(&options, "t.parquet"),
                         "0:aa {true} {0.1} {\"a\\tb\"} {4294967295}|1:bb {} {} {} {}|2:cc {true} {1e+300} {\"\"} {5}|");
+}
+
+/* Annotated columns are kept as what they are. Of two annotations that disagree, the newer one counts. */
+static void test_annotated_values(void **state)
+{
+    static const char *const columns[] = {"price", "cents", "half", "id", "none", "score"};
+    struct corpus_options options = usual();
+    struct made_file file;
+    options.columns = columns;
+    options.column_count = 6;
+    options.skip = true;
+    made_begin(&file);
+    made_element(&file, "text", TEXT, REQUIRED, 0);
+    made_element(&file, "price", TEXT, REQUIRED, 0);
+    made_element(&file, "cents", INT32, REQUIRED, 0);
+    made_element(&file, "half", FIXED, REQUIRED, 0);
+    made_element(&file, "id", FIXED, REQUIRED, 0);
+    made_element(&file, "none", INT32, REQUIRED, 0);
+    made_element(&file, "score", FIXED, REQUIRED, 0);
+    file.elements[1].logical = 5;
+    file.elements[1].converted = 0;
+    file.elements[2].converted = 5;
+    file.elements[1].precision = file.elements[2].precision = file.elements[6].precision = 12;
+    file.elements[1].scale = file.elements[2].scale = file.elements[6].scale = 2;
+    file.elements[3].logical = 15;
+    file.elements[4].logical = 14;
+    file.elements[5].logical = 11;
+    file.elements[6].logical = 99; /* one of the future beside an old one */
+    file.elements[6].converted = 5;
+    file.elements[3].type_bytes = 2;
+    file.elements[4].type_bytes = 16;
+    file.elements[6].type_bytes = 5;
+    static const int64_t cents[] = {-5, 7, 8}, none[] = {1, 2, 3};
+    struct made_page page = {.version = 1, .entries = 3};
+    made_plain_text(&page.values, "a", 1);
+    made_plain_text(&page.values, "b", 1);
+    made_plain_text(&page.values, "c", 1);
+    made_data(&file, 0, &page);
+    made_plain_text(&page.values, "\x32", 1);
+    made_plain_text(&page.values, "\xff\xff", 2);
+    made_plain_text(&page.values, "", 0); /* damaged */
+    made_data(&file, 1, &page);
+    numbers_put(&page.values, INT32, cents, 3);
+    made_data(&file, 2, &page);
+    assert_true(bytes_append(&page.values, "\x66\x2e\0\x7c\0\0", 6));
+    made_data(&file, 3, &page);
+    for (int i = 0; i < 3; i++)
+        assert_true(bytes_append(&page.values, "0123456789abcdef", 16));
+    made_data(&file, 4, &page);
+    numbers_put(&page.values, INT32, none, 3);
+    made_data(&file, 5, &page);
+    assert_true(bytes_append(&page.values, "\0\0\0\0\1\xff\xff\xff\xff\0\0\0\0\0\0", 15));
+    made_data(&file, 6, &page);
+    made_group_end(&file, 3);
+    made_file_end(&file, "t.parquet");
+    assert_string_equal(
+        read_with(&options, "t.parquet"),
+        "0:a {0.50} {-0.05} {0.0999755859375} {\"30313233-3435-3637-3839-616263646566\"} {} {0.01}|"
+        "1:b {-0.01} {0.07} {null} {\"30313233-3435-3637-3839-616263646566\"} {} {-2.56}|");
+    issue_is(TOKMAP_ERROR_INPUT, "the column 'price' of row 2 (in row group 0) cannot be used: a decimal has no bytes");
+}
+
+/* Bytes that are no text are refused by name, whatever their use. */
+static void test_types_refused(void **state)
+{
+    static const char *const kept[] = {"value"};
+    static const struct {
+        int type, type_bytes, converted, logical;
+        int64_t precision;
+        const char *kind;
+        bool is_kept; /* it can be a column */
+    } cases[] = {
+        {TEXT, 0, 5, 0, 4, "BYTE_ARRAY of the type DECIMAL(4, 0)", true},
+        {TEXT, 0, 5, 0, 0, "BYTE_ARRAY of the type DECIMAL(0, 0)", false},
+        {TEXT, 0, 20, 0, 0, "BYTE_ARRAY of the type BSON", false},
+        {TEXT, 0, -1, 17, 0, "BYTE_ARRAY of the type GEOMETRY", false},
+        {TEXT, 0, -1, 99, 0, "BYTE_ARRAY of a type that this tokmap does not know", false},
+        {TEXT, 0, 0, 99, 0, NULL, true}, /* STRING, as the older annotation says */
+        {FIXED, 4, -1, 0, 0, "FIXED_LEN_BYTE_ARRAY", false},
+        {FIXED, 4, -1, 5, 9, "FIXED_LEN_BYTE_ARRAY of the type DECIMAL(9, 0)", true},
+        {FIXED, 2, -1, 15, 0, "FIXED_LEN_BYTE_ARRAY of the type FLOAT16", true},
+        {FIXED, 16, -1, 14, 0, "FIXED_LEN_BYTE_ARRAY of the type UUID", true},
+        {FIXED, 12, 21, 0, 0, "FIXED_LEN_BYTE_ARRAY of the type INTERVAL", false},
+        {INT64, 0, 9, 8, 0, "INT64 of the type TIMESTAMP", false},
+        {INT32, 0, 6, 0, 0, "INT32 of the type DATE", false},
+        {3, 0, -1, 0, 0, "INT96", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int use = 0; use < 2; use++) {
+            struct corpus_options options = usual();
+            struct made_file file;
+            options.field = use ? "text" : "value";
+            options.columns = kept;
+            options.column_count = (size_t)use;
+            made_begin(&file);
+            made_element(&file, "text", TEXT, REQUIRED, 0);
+            made_element(&file, "value", cases[i].type, REQUIRED, 0);
+            file.elements[1].type_bytes = cases[i].type_bytes;
+            file.elements[1].converted = cases[i].converted;
+            file.elements[1].logical = cases[i].logical;
+            file.elements[1].precision = cases[i].precision;
+            made_file_end(&file, "t.parquet");
+            (void)read_with(&options, "t.parquet");
+            if (!cases[i].kind || (use && cases[i].is_kept)) {
+                assert_int_equal(all.issue_count, 0);
+                continue;
+            }
+            char message[200];
+            (void)snprintf(message, sizeof message, "the column 'value' of the Parquet file has %s, and a column of %s",
+                           cases[i].kind, use ? "text, numbers, or bools is needed" : "text is needed");
+            issue_is(TOKMAP_ERROR_INPUT, message);
+        }
+}
+
+/* The leaves of a VARIANT are binary. */
+static void test_variant_refused(void **state)
+{
+    struct corpus_options options = usual();
+    struct made_file file;
+    options.field = "v.value";
+    made_begin(&file);
+    made_element(&file, "v", -1, OPTIONAL, 2);
+    made_element(&file, "metadata", TEXT, REQUIRED, 0);
+    made_element(&file, "value", TEXT, OPTIONAL, 0);
+    made_element(&file, "text", TEXT, REQUIRED, 0);
+    file.elements[0].logical = 16;
+    made_file_end(&file, "t.parquet");
+    (void)read_with(&options, "t.parquet");
+    issue_is(TOKMAP_ERROR_INPUT, "the column 'v.value' of the Parquet file has BYTE_ARRAY of the type VARIANT");
+    (void)read_text();
+    assert_int_equal(all.issue_count, 0);
+}
+
+/* A group with a type and a repetition is a group; some writers give the root both. */
+static void test_typed_root(void **state)
+{
+    struct made_file file;
+    struct made_page page = word_page(1, 0);
+    made_begin(&file);
+    made_element(&file, "text", TEXT, REQUIRED, 0);
+    file.root_typed = true;
+    made_data(&file, 0, &page);
+    made_group_end(&file, WORDS);
+    made_file_end(&file, "t.parquet");
+    assert_string_equal(read_text(), ALL_WORDS);
 }
 
 /* ---- faults ---- */
@@ -956,6 +1102,10 @@ int main(void)
         cmocka_unit_test(test_mask_of_other_length),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_values_of_columns),
+        cmocka_unit_test(test_annotated_values),
+        cmocka_unit_test(test_types_refused),
+        cmocka_unit_test(test_variant_refused),
+        cmocka_unit_test(test_typed_root),
         cmocka_unit_test(test_one_fault),
         cmocka_unit_test(test_rows_before_a_fault),
         cmocka_unit_test(test_cut_and_changed),
