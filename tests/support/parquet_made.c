@@ -241,7 +241,7 @@ void made_data(struct made_file *file, uint32_t column, struct made_page *page)
         compressed_append(&body, all.bytes, all.count, page->codec);
         bytes_free(&all);
     }
-    integer_put(&header, I32, 1, page->version == 2 ? 3 : 0);
+    integer_put(&header, I32, 1, page->kind ? page->kind : page->version == 2 ? 3 : 0);
     integer_put(&header, I32, 2, page->bytes ? page->bytes : bytes);
     integer_put(&header, I32, 3, page->stored ? page->stored : (int64_t)body.count);
     if (page->crc)

@@ -58,6 +58,7 @@ struct made_page {
     int64_t bytes, stored; /* what the header says instead of the truth; 0: the truth */
     int codec;             /* 0 or 6 (zstd) */
     bool plain_values;     /* version 2: the values are not compressed */
+    int64_t kind;          /* that the header says instead of the truth; 0: the truth */
 };
 
 /* Encodings. */

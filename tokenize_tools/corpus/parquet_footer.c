@@ -18,6 +18,12 @@
 #define FOOTER_MOST ((uint64_t)1 << 30)
 #define COPY_AGAIN "copy the file again from its source"
 
+/* The pages of a chunk. */
+struct extent {
+    uint64_t offset, end;
+    uint32_t group, leaf;
+};
+
 struct reading {
     struct parquet_footer *footer;
     const char *path;
@@ -29,6 +35,8 @@ struct reading {
     struct name_list names;  /* of the columns, for messages */
     struct name_list inside; /* of the columns below a wanted field that is not a column itself */
     uint64_t group_capacity;
+    struct extent *extents; /* of all chunks that have values, in the order of the footer */
+    uint64_t extent_count, extent_capacity;
 };
 
 static enum tokmap_status damaged(const struct reading *reading, const char *what, const char *reason)
@@ -407,6 +415,36 @@ static void chunk_read(struct thrift *thrift, struct chunk_meta *meta)
     }
 }
 
+/* The first byte of the pages of a chunk. */
+static int64_t chunk_begin(const struct chunk_meta *meta)
+{
+    /* Some writers set the place of a dictionary to 0 if there is none. */
+    const bool dictionary = meta->has_dictionary && meta->dictionary_page > 0;
+    return dictionary && meta->dictionary_page < meta->data_page ? meta->dictionary_page : meta->data_page;
+}
+
+/* Notes which bytes a chunk has, whether its column is chosen or not. */
+static enum tokmap_status extent_add(struct reading *reading, uint64_t leaf, const struct chunk_meta *meta)
+{
+    const uint64_t data_end = reading->footer->data_end;
+    const int64_t begin = chunk_begin(meta);
+    if (!meta->has_meta || meta->elsewhere || meta->encrypted || meta->values <= 0 || meta->bytes <= 0 || begin < 4 ||
+        (uint64_t)begin >= data_end)
+        return TOKMAP_OK;
+    if (reading->extent_count == reading->extent_capacity) {
+        const uint64_t capacity = reading->extent_capacity ? 2 * reading->extent_capacity : 64;
+        struct extent *grown = realloc(reading->extents, capacity * sizeof *grown);
+        if (!grown)
+            return error_set_memory(reading->error, "the columns of a Parquet file", capacity * sizeof *grown);
+        reading->extents = grown;
+        reading->extent_capacity = capacity;
+    }
+    reading->extents[reading->extent_count++] =
+        (struct extent){(uint64_t)begin, (uint64_t)begin + min64((uint64_t)meta->bytes, data_end - (uint64_t)begin),
+                        (uint32_t)reading->footer->group_count, (uint32_t)leaf};
+    return TOKMAP_OK;
+}
+
 /* Checks what the footer says about a chunk against the size of the file. */
 static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, const struct parquet_column *column,
                                       const struct chunk_meta *meta, struct parquet_chunk *chunk)
@@ -422,9 +460,7 @@ static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, c
         return error_set(reading->error, TOKMAP_ERROR_UNSUPPORTED, reading->path, TOKMAP_NO_OFFSET,
                          "row group %" PRIu64 " of the Parquet file is in another file; name the files that it is in",
                          group);
-    int64_t begin = meta->data_page, bytes = meta->bytes;
-    if (meta->has_dictionary && meta->dictionary_page > 0 && meta->dictionary_page < begin)
-        begin = meta->dictionary_page;
+    int64_t begin = chunk_begin(meta), bytes = meta->bytes;
     if (!meta->values) {
         begin = 4; /* without values, pages are said to begin anywhere, and a dictionary is empty */
         bytes = 0;
@@ -448,7 +484,8 @@ static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, c
                          "the footer of the Parquet file is damaged: row group %" PRIu64
                          ", column '%s': %s; " COPY_AGAIN,
                          group, column->name, wrong);
-    *chunk = (struct parquet_chunk){(int)meta->codec, (uint64_t)begin, (uint64_t)bytes, (uint64_t)meta->values};
+    *chunk = (struct parquet_chunk){(int)meta->codec, (uint64_t)begin, (uint64_t)bytes, (uint64_t)meta->values,
+                                    footer->data_end};
     return TOKMAP_OK;
 }
 
@@ -483,19 +520,13 @@ static enum tokmap_status group_read(struct reading *reading)
     enum tokmap_status status = group_room(reading);
     while (!status && thrift_field_next(thrift, &field)) {
         if (field.id == 1 && thrift_structs(thrift, &field, &chunks)) {
-            for (uint64_t i = 0; i < chunks && !thrift->fault; i++) {
+            for (uint64_t i = 0; i < chunks && !thrift->fault && !status; i++) {
                 struct chunk_meta meta;
-                bool read = false;
-                for (uint32_t c = 0; c < footer->column_count; c++) {
-                    if (footer->columns[c].leaf != i)
-                        continue;
-                    if (!read)
-                        chunk_read(thrift, &meta);
-                    read = true;
-                    metas[c] = meta;
-                }
-                if (!read)
-                    thrift_skip_struct(thrift);
+                chunk_read(thrift, &meta);
+                status = extent_add(reading, i, &meta);
+                for (uint32_t c = 0; c < footer->column_count; c++)
+                    if (footer->columns[c].leaf == i)
+                        metas[c] = meta;
             }
         } else if (field.id == 3) {
             rows = thrift_integer(thrift, &field);
@@ -521,46 +552,66 @@ static enum tokmap_status group_read(struct reading *reading)
     return status;
 }
 
-/* The pages of a column in a row group that has values. */
-struct extent {
-    uint64_t offset, end, group;
-};
-
 static int extent_compare(const void *a, const void *b)
 {
     const struct extent *left = a, *right = b;
     return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* Checks that no byte belongs to a column in two row groups: such files are made to be read for long, and the accounts
- * of their bytes are wrong. */
-static enum tokmap_status overlap_check(const struct reading *reading, uint32_t column)
+/* Returns a chosen column that a leaf is, or NULL. */
+static const struct parquet_column *leaf_column(const struct parquet_footer *footer, uint32_t leaf)
 {
-    const struct parquet_footer *footer = reading->footer;
-    struct extent *list = malloc((footer->group_count + 1) * sizeof *list);
-    enum tokmap_status status = TOKMAP_OK;
-    uint64_t count = 0;
-    bool sorted = true;
-    if (!list)
-        return error_set_memory(reading->error, "the row groups of a Parquet file", footer->group_count * sizeof *list);
-    for (uint64_t group = 0; group < footer->group_count; group++) {
-        const struct parquet_chunk *chunk = &footer->chunks[group * footer->column_count + column];
-        if (!chunk->bytes)
+    for (uint32_t c = 0; c < footer->column_count; c++)
+        if (footer->columns[c].leaf == leaf)
+            return &footer->columns[c];
+    return NULL;
+}
+
+/* Two chunks have bytes in common; the column of `chosen` is read. */
+static enum tokmap_status overlap(const struct reading *reading, const struct extent *chosen,
+                                  const struct extent *other)
+{
+    const char *name = leaf_column(reading->footer, chosen->leaf)->name;
+    if (chosen->leaf == other->leaf)
+        return error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
+                         "the footer of the Parquet file is damaged: row groups %" PRIu32 " and %" PRIu32
+                         " have the same bytes in column '%s'; " COPY_AGAIN,
+                         chosen->group < other->group ? chosen->group : other->group,
+                         chosen->group < other->group ? other->group : chosen->group, name);
+    return error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
+                     "the footer of the Parquet file is damaged: column '%s' in row group %" PRIu32
+                     " has bytes of another column in row group %" PRIu32 "; " COPY_AGAIN,
+                     name, chosen->group, other->group);
+}
+
+/* Sets the limits of the chunks. Checks that no byte of a chosen column belongs to two chunks: a page would be read as
+ * one of another column, or again and again, and the accounts of bytes would be wrong. */
+static enum tokmap_status limits_set(struct reading *reading)
+{
+    struct parquet_footer *footer = reading->footer;
+    struct extent *list = reading->extents;
+    const struct extent *furthest = NULL, *furthest_chosen = NULL; /* of those before */
+    for (uint64_t i = 1; i < reading->extent_count; i++)
+        if (list[i].offset < list[i - 1].offset) {
+            qsort(list, reading->extent_count, sizeof *list, extent_compare);
+            break;
+        }
+    for (uint64_t i = 0; i < reading->extent_count; i++) {
+        const bool chosen = leaf_column(footer, list[i].leaf) != NULL;
+        if (chosen && furthest && list[i].offset < furthest->end)
+            return overlap(reading, &list[i], furthest);
+        if (furthest_chosen && list[i].offset < furthest_chosen->end)
+            return overlap(reading, furthest_chosen, &list[i]);
+        if (!furthest || list[i].end > furthest->end)
+            furthest = &list[i];
+        if (!chosen)
             continue;
-        sorted = sorted && (!count || list[count - 1].offset <= chunk->offset);
-        list[count++] = (struct extent){chunk->offset, chunk->offset + chunk->bytes, group};
+        furthest_chosen = &list[i];
+        for (uint32_t c = 0; c < footer->column_count && i + 1 < reading->extent_count; c++)
+            if (footer->columns[c].leaf == list[i].leaf)
+                footer->chunks[(uint64_t)list[i].group * footer->column_count + c].limit = list[i + 1].offset;
     }
-    if (!sorted)
-        qsort(list, count, sizeof *list, extent_compare);
-    for (uint64_t i = 1; i < count && !status; i++)
-        if (list[i].offset < list[i - 1].end)
-            status = error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
-                               "the footer of the Parquet file is damaged: row groups %" PRIu64 " and %" PRIu64
-                               " have the same bytes in column '%s'; " COPY_AGAIN,
-                               min64(list[i - 1].group, list[i].group), max64(list[i - 1].group, list[i].group),
-                               footer->columns[column].name);
-    free(list);
-    return status;
+    return TOKMAP_OK;
 }
 
 /* Reads the footer's struct. The schema precedes the row groups in every file, since fields are in ascending order. */
@@ -590,9 +641,7 @@ static enum tokmap_status meta_read(struct reading *reading)
         status = thrift_status(reading, "");
     if (!status && !has_schema)
         status = damaged(reading, "", "it has no schema");
-    for (uint32_t c = 0; c < reading->footer->column_count && !status; c++)
-        status = overlap_check(reading, c);
-    return status;
+    return status ? status : limits_set(reading);
 }
 
 enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, uint64_t file_bytes, const char *path,
@@ -647,6 +696,7 @@ enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, ui
                            "the file changed while it was read; run the command again when no program writes to it");
     else
         status = meta_read(&reading);
+    free(reading.extents);
     free(memory);
     return status;
 }

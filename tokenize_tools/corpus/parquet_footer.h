@@ -17,7 +17,9 @@
  * The levels give the same answers for every way to write a list ("bag.array_element", "array", a repeated column), so
  * only they are used, and not the names.
  *
- * Of the footer only the chosen columns are kept: a file with 10^6 columns costs no more memory than its footer.
+ * Of the footer only the chosen columns are kept: a file with 10^6 columns costs little more memory than its footer.
+ * While it is read, the places of all chunks are, too. A file is refused in which a chosen column shares bytes with any
+ * other chunk, so pages of one column are never taken for those of another.
  *
  * Thread rule: constant after it was read, and then for any thread.
  */
@@ -65,6 +67,7 @@ struct parquet_chunk {
     uint64_t offset; /* of the first page, in the file */
     uint64_t bytes;  /* of all pages with their headers, as the footer says */
     uint64_t values; /* entries of all data pages */
+    uint64_t limit;  /* where something else begins: the pages of the next chunk of any column, or the footer */
 };
 
 struct parquet_row_group {

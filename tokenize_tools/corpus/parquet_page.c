@@ -85,7 +85,7 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
 {
     struct thrift thrift = {.bytes = bytes, .count = count};
     struct thrift_field field = {0};
-    bool described = false;
+    bool described = false, other_described = false;
     *header = (struct parquet_page_header){
         .kind = -1, .is_compressed = true, .definition_encoding = PARQUET_RLE, .repetition_encoding = PARQUET_RLE};
     while (thrift_field_next(&thrift, &field)) {
@@ -93,6 +93,7 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
         const bool dictionary = field.id == 7 && header->kind == PARQUET_PAGE_DICTIONARY;
         const bool data_2 = field.id == 8 && header->kind == PARQUET_PAGE_DATA_2;
         described |= data || dictionary || data_2;
+        other_described |= field.id == 5 || field.id == 7 || field.id == 8;
         if (field.id == 1)
             header->kind = thrift_integer(&thrift, &field);
         else if (field.id == 2)
@@ -112,13 +113,14 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
     header->header_bytes = thrift.at;
     if (thrift.fault)
         return thrift.fault;
-    const bool is_known = header->kind == PARQUET_PAGE_DATA || header->kind == PARQUET_PAGE_DICTIONARY ||
-                          header->kind == PARQUET_PAGE_DATA_2;
-    if (header->kind < 0 || (is_known && !described))
-        return "its header lacks the kind of the page or its description";
+    const bool is_index = header->kind == PARQUET_PAGE_INDEX;
+    if (header->kind > PARQUET_PAGE_DATA_2)
+        return "it is of a kind that does not exist, or is newer than this tokmap";
+    if (is_index ? other_described : !described)
+        return "its header lacks the kind of the page or its description, or the two differ";
     if (header->bytes > INT32_MAX || header->stored > INT32_MAX)
         return "its header has a size above 2 GiB";
-    if (is_known && header->entries > PARQUET_ENTRIES_MOST)
+    if (header->entries > PARQUET_ENTRIES_MOST)
         return "it has more than 2^26 values; write the file with smaller pages";
     if (header->kind == PARQUET_PAGE_DATA_2 &&
         (header->definition_bytes > header->stored || header->definition_bytes > header->bytes ||

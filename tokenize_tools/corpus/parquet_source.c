@@ -15,8 +15,6 @@
 #define HEADER_MOST ((uint64_t)64 << 20) /* statistics in a header can hold whole texts */
 #define RATIO_MOST 4096                  /* how much smaller a page that is believed can be when compressed */
 #define LARGE_BYTES ((uint64_t)32 << 20)
-/* Old writers left the header of the dictionary page out of a chunk's size. */
-#define CHUNK_SLACK 100
 
 /* A page of which some pieces are in no run yet. */
 struct queued_page {
@@ -28,7 +26,7 @@ struct queued_page {
 struct feed {
     uint32_t column;
     struct parquet_chunk chunk;
-    uint64_t at, end; /* where the next page begins, and where the pages end */
+    uint64_t at, end; /* where the next page begins, and where the pages end: nothing behind it is read */
     uint64_t entries; /* of the pages that were read */
     struct parquet_page *dictionary;
     struct queued_page *queue; /* [queue_first, queue_end) */
@@ -94,11 +92,11 @@ static enum tokmap_status bytes_read(const struct parquet_source *source, uint8_
     return TOKMAP_OK;
 }
 
-/* Reads the bytes from feed->at on into the window, `wanted` of them if the file has as many. */
+/* Reads the bytes from feed->at on into the window, `wanted` of them if the chunk has as many. */
 static enum tokmap_status window_read(const struct parquet_source *source, struct feed *feed, uint64_t wanted,
                                       struct tokmap_error *error)
 {
-    const uint64_t count = min64(wanted, source->file->footer.data_end - feed->at);
+    const uint64_t count = min64(wanted, feed->end - feed->at);
     if (count > feed->window_capacity) {
         uint8_t *grown = realloc(feed->window, count);
         if (!grown)
@@ -127,7 +125,7 @@ static enum tokmap_status header_read(const struct parquet_source *source, struc
             fault = parquet_page_header_read(header, feed->window + from, feed->window_bytes - from);
         if (!fault)
             return TOKMAP_OK;
-        const bool whole = inside && feed->window_at + feed->window_bytes == source->file->footer.data_end;
+        const bool whole = inside && feed->window_at + feed->window_bytes == feed->end;
         if (strcmp(fault, THRIFT_FAULT_SHORT) != 0)
             return feed_fault(source, feed, feed->at, fault, error);
         if (whole || wanted > HEADER_MOST)
@@ -239,10 +237,13 @@ static enum tokmap_status page_read(struct parquet_source *source, struct feed *
         return feed_fault(source, feed, offset, "it is longer than the rest of its column", error);
     feed->at += header.header_bytes + header.stored;
     const bool dictionary = header.kind == PARQUET_PAGE_DICTIONARY;
-    if (!dictionary && header.kind != PARQUET_PAGE_DATA && header.kind != PARQUET_PAGE_DATA_2)
+    if (header.kind == PARQUET_PAGE_INDEX)
         return TOKMAP_OK;
     if (dictionary && (feed->dictionary || feed->entries))
         return feed_fault(source, feed, offset, "its column has a second dictionary, or one after its values", error);
+    /* Old writers left the header of the dictionary out of the chunk's size. */
+    if (dictionary)
+        feed->end = min64(feed->chunk.limit, feed->end + header.header_bytes);
     if (header.bytes + header.stored > LARGE_BYTES && source->options.before_large)
         source->options.before_large(source->options.user);
     status = stored_read(source, feed, offset + header.header_bytes, header.stored, &stored, error);
@@ -400,7 +401,7 @@ static enum tokmap_status group_begin(struct parquet_source *source)
         feed->column = c;
         feed->chunk = footer->chunks[source->group * footer->column_count + c];
         feed->at = feed->chunk.offset;
-        feed->end = min64(footer->data_end, feed->chunk.offset + feed->chunk.bytes + CHUNK_SLACK);
+        feed->end = feed->chunk.offset + feed->chunk.bytes;
     }
     source->group_open = true;
     source->group_row = 0;
