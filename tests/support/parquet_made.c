@@ -254,7 +254,7 @@ void made_data(struct made_file *file, uint32_t column, struct made_page *page)
         integer_put(&header, I32, 4, page->encoding);
         integer_put(&header, I32, 5, (int64_t)(levels.count - repetition_bytes));
         integer_put(&header, I32, 6, (int64_t)repetition_bytes);
-        if (page->plain_values)
+        if (page->plain_values || page->says_plain)
             field_put(&header, 2, 7);
     } else {
         integer_put(&header, I32, 2, page->encoding);
@@ -410,7 +410,7 @@ void made_file_end(struct made_file *file, const char *path)
         integer_put(&footer, I64, 3, file->rows[g]);
         byte_put(&footer, 0);
     }
-    text_put(&footer, 6, "a test");
+    text_put(&footer, 6, file->created_by ? file->created_by : "a test");
     byte_put(&footer, 0);
     assert_true(bytes_append(&file->bytes, footer.bytes, footer.count));
     u32_put(&file->bytes, footer.count);

@@ -513,29 +513,36 @@ static enum tokmap_status row_make(struct row_reading *reading)
     return status;
 }
 
-/* If a page that the current row needs could not be decoded, adds an issue for the rows in it, skips them, and sets
- * *skipped to their number. */
+/* Returns a page that the current row needs and that could not be decoded, or NULL. */
+static const struct parquet_page *row_failed(const struct row_reading *reading)
+{
+    for (uint32_t c = 0; c < reading->column_count; c++) {
+        struct cursor cursor = reading->cursors[c];
+        do {
+            if (cursor_page(&cursor)->failure)
+                return cursor_page(&cursor);
+        } while (cursor_next(&cursor));
+    }
+    return NULL;
+}
+
+/* If a page that the current row needs could not be decoded, adds an issue for the rows that need it, skips them, and
+ * sets *skipped to their number. A list that is only partly in the page is left out whole. */
 static enum tokmap_status rows_skip(struct row_reading *reading, uint64_t left, uint64_t *skipped)
 {
-    const struct parquet_page *failed = NULL;
+    const struct parquet_page *failed = row_failed(reading);
     *skipped = 0;
-    for (uint32_t c = 0; c < reading->column_count && !failed; c++) {
-        const struct cursor *cursor = &reading->cursors[c];
-        if (!cursor_page(cursor)->failure)
-            continue;
-        failed = cursor_page(cursor);
-        *skipped = min64(left, cursor->slices[cursor->slice].count - cursor->piece);
-    }
     if (!failed)
         return TOKMAP_OK;
     struct source_record source = reading->source;
     source.whole = 0;
-    for (uint64_t i = 0; i < *skipped; i++) {
+    do {
         source.whole += row_bytes(&reading->cursors[0]);
         for (uint32_t c = 0; c < reading->column_count; c++)
             while (cursor_next(&reading->cursors[c]))
                 ;
-    }
+        ++*skipped;
+    } while (*skipped < left && row_failed(reading) == failed);
     struct tokmap_error *copy = malloc(sizeof *copy);
     if (!copy)
         return making_no_memory(reading->making);

@@ -614,6 +614,19 @@ static enum tokmap_status limits_set(struct reading *reading)
     return TOKMAP_OK;
 }
 
+/* Whether the writer is Arrow before 3: "parquet-cpp version 1.5.1-SNAPSHOT"; later it is called parquet-cpp-arrow. */
+static bool is_old_arrow(const char *writer, uint64_t bytes)
+{
+    static const char name[] = "parquet-cpp", words[] = " version ";
+    const uint64_t name_bytes = sizeof name - 1, before = name_bytes + sizeof words - 1;
+    if (bytes < name_bytes || memcmp(writer, name, name_bytes) != 0)
+        return false;
+    if (bytes == name_bytes)
+        return true;
+    return bytes > before + 1 && !memcmp(writer + name_bytes, words, sizeof words - 1) &&
+           (writer[before] == '0' || writer[before] == '1') && writer[before + 1] == '.';
+}
+
 /* Reads the footer's struct. The schema precedes the row groups in every file, since fields are in ascending order. */
 static enum tokmap_status meta_read(struct reading *reading)
 {
@@ -633,6 +646,9 @@ static enum tokmap_status meta_read(struct reading *reading)
                 return damaged(reading, "the row groups", "they precede the schema, or are listed twice");
             for (uint64_t i = 0; i < count && !status; i++)
                 status = group_read(reading);
+        } else if (field.id == 6) {
+            const char *writer = thrift_binary(thrift, &field, &count);
+            reading->footer->is_compressed_anyway = is_old_arrow(writer, count);
         } else {
             thrift_skip(thrift, &field);
         }

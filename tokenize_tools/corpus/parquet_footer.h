@@ -80,6 +80,8 @@ struct parquet_footer {
     uint64_t data_end; /* where the footer begins: no page ends behind it */
     uint64_t rows;
     uint64_t leaves; /* all columns of the file */
+    /* Pages of version 2 are compressed though they say that they are not: Arrow before 3 wrote such (ARROW-10353). */
+    bool is_compressed_anyway;
     struct parquet_column columns[PARQUET_LEAVES_MOST];
     uint32_t column_count;
     struct parquet_row_group *groups;

@@ -13,6 +13,7 @@
 #include "platform/os.h"
 
 #define LEVELS_SHORT "its levels are longer than the page"
+#define CRC_WRONG "its checksum does not match its bytes"
 
 void parquet_file_hold(struct parquet_file *file)
 {
@@ -199,6 +200,16 @@ struct page_bytes {
     uint64_t values_left;
 };
 
+/* Compares the checksum, once. */
+static bool crc_is_right(struct parquet_page *page)
+{
+    const struct parquet_page_header *header = &page->header;
+    if (header->has_crc && !page->checked && parquet_crc(page->stored.bytes, header->stored) != header->crc)
+        return false;
+    page->checked = true;
+    return true;
+}
+
 /* Decompresses the page. Sets where its levels and values are; those of version 1 are together. */
 static enum tokmap_status decompress(struct parquet_page *page, struct page_bytes *bytes, struct tokmap_error *error)
 {
@@ -211,10 +222,10 @@ static enum tokmap_status decompress(struct parquet_page *page, struct page_byte
     const uint64_t stored_bytes = header->stored - levels, wanted = header->bytes - levels;
     struct tokmap_error why;
     *bytes = (struct page_bytes){.levels = stored, .levels_left = levels};
-    if (header->has_crc && parquet_crc(stored, header->stored) != header->crc)
-        return parquet_page_fault(file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT,
-                                  "its checksum does not match its bytes", error);
-    if (codec == PARQUET_CODEC_NONE || (second && !header->is_compressed)) {
+    if (!crc_is_right(page))
+        return parquet_page_fault(file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT, CRC_WRONG,
+                                  error);
+    if (codec == PARQUET_CODEC_NONE || (second && !header->is_compressed && !file->footer.is_compressed_anyway)) {
         if (stored_bytes != wanted)
             return parquet_page_fault(file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT,
                                       "it is not compressed, and has another size than its header says", error);
@@ -283,22 +294,16 @@ static const char *levels_take(struct parquet_page *page, struct page_bytes *byt
     return NULL;
 }
 
-/* Finds the pieces of a list. The rows of a v2 page are known from its header, and runs of rows may be made from the
- * page before it is decoded. So its piece_count does not change here, whatever the levels say. */
+/* Finds the pieces of a list. Only the levels tell: what the header of a page of version 2 calls its rows are its
+ * entries in files of Arrow before 12, and though such a page must not continue a row, some programs write such. */
 static const char *pieces_find(struct parquet_page *page, const uint8_t *repetitions)
 {
     const uint64_t entries = page->header.entries;
-    const bool continues = entries && repetitions[0];
-    uint64_t count = continues, piece = 0;
+    uint64_t count = 0, piece = 0;
     for (uint64_t i = 0; i < entries; i++)
-        count += !repetitions[i];
-    if (page->header.kind == PARQUET_PAGE_DATA_2) {
-        if (continues || count != page->header.rows)
-            return "it has another number of rows than its header says";
-    } else {
-        page->continues = continues;
-        page->piece_count = count;
-    }
+        count += !i || !repetitions[i];
+    page->continues = entries && repetitions[0];
+    page->piece_count = count;
     page->pieces = malloc((count + 1) * sizeof *page->pieces);
     if (!page->pieces)
         return PARQUET_NO_MEMORY;
@@ -308,6 +313,18 @@ static const char *pieces_find(struct parquet_page *page, const uint8_t *repetit
     assert(piece == count);
     page->pieces[count] = (uint32_t)entries;
     return NULL;
+}
+
+/* Takes the repetition levels of a list, and finds its pieces. */
+static const char *lists_take(struct parquet_page *page, struct page_bytes *bytes)
+{
+    const struct parquet_column *column = &page->file->footer.columns[page->column];
+    uint8_t *repetitions;
+    const char *fault = levels_take(page, bytes, column->max_repetition, true, &repetitions);
+    if (!fault)
+        fault = pieces_find(page, repetitions);
+    free(repetitions);
+    return fault;
 }
 
 /* Moves the values, which are together, to the entries that have one. */
@@ -329,13 +346,15 @@ static const char *data_decode(struct parquet_page *page, struct page_bytes *byt
 {
     const struct parquet_column *column = &page->file->footer.columns[page->column];
     const struct parquet_page_header *header = &page->header;
-    uint8_t *repetitions;
-    const char *fault = levels_take(page, bytes, column->max_repetition, true, &repetitions);
+    const char *fault = NULL;
+    if (page->pieces) {
+        bytes->levels += header->repetition_bytes;
+        bytes->levels_left -= header->repetition_bytes;
+    } else if (column->max_repetition) {
+        fault = lists_take(page, bytes);
+    }
     if (!fault)
         fault = levels_take(page, bytes, column->max_definition, false, &page->definitions);
-    if (!fault && column->max_repetition)
-        fault = pieces_find(page, repetitions);
-    free(repetitions);
     if (fault)
         return fault;
     uint64_t present = header->entries;
@@ -359,6 +378,13 @@ static const char *data_decode(struct parquet_page *page, struct page_bytes *byt
     return fault;
 }
 
+static enum tokmap_status decode_fault(const struct parquet_page *page, const char *fault, struct tokmap_error *error)
+{
+    if (!strcmp(fault, PARQUET_NO_MEMORY))
+        return error_set_memory(error, "the values of a Parquet page", page->header.entries);
+    return parquet_page_fault(page->file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT, fault, error);
+}
+
 static enum tokmap_status decode(struct parquet_page *page, struct tokmap_error *error)
 {
     const struct parquet_column *column = &page->file->footer.columns[page->column];
@@ -380,11 +406,18 @@ static enum tokmap_status decode(struct parquet_page *page, struct tokmap_error 
     /* The compressed bytes are not needed any more. */
     if (page->data.bytes)
         parquet_pool_buffer_back(page->file->pool, &page->stored);
-    if (!fault)
-        return TOKMAP_OK;
-    if (!strcmp(fault, PARQUET_NO_MEMORY))
-        return error_set_memory(error, "the values of a Parquet page", header->entries);
-    return parquet_page_fault(page->file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT, fault, error);
+    return fault ? decode_fault(page, fault, error) : TOKMAP_OK;
+}
+
+enum tokmap_status parquet_page_divide(struct parquet_page *page, struct tokmap_error *error)
+{
+    const struct parquet_page_header *header = &page->header;
+    struct page_bytes bytes = {.levels = page->stored.bytes,
+                               .levels_left = header->definition_bytes + header->repetition_bytes};
+    if (header->kind == PARQUET_PAGE_DATA)
+        return parquet_page_decode(page, error);
+    const char *fault = crc_is_right(page) ? lists_take(page, &bytes) : CRC_WRONG;
+    return fault ? decode_fault(page, fault, error) : TOKMAP_OK;
 }
 
 enum tokmap_status parquet_page_decode(struct parquet_page *page, struct tokmap_error *error)

@@ -8,9 +8,9 @@
  *     version 1    compressed together: repetition levels, definition levels, values
  *     version 2    repetition levels, definition levels, compressed: values
  *
- * The entries of one row in one page are a *piece*. Of a flat column each entry is a piece. A list in pages of version
- * 1 can begin in one page and continue in the next ones: those begin with a piece that continues the row
- * (`continues`).
+ * The entries of one row in one page are a *piece*. Of a flat column each entry is a piece. A list can begin in one page
+ * and continue in the next ones: those begin with a piece that continues the row (`continues`). Version 2 forbids that,
+ * but some programs do it.
  *
  * A page is made by the thread that reads the file and decoded by the first thread that needs it, so that decoding is
  * parallel by page. It is freed with the last reference to it.
@@ -46,7 +46,7 @@ struct parquet_page_header {
     uint32_t crc;
     uint64_t entries;
     int64_t encoding, definition_encoding, repetition_encoding;
-    uint64_t rows, definition_bytes, repetition_bytes; /* version 2 */
+    uint64_t rows, definition_bytes, repetition_bytes; /* version 2; `rows` of lists cannot be trusted */
 };
 
 /* Reads a header. Returns NULL, or what is wrong, as a static text: THRIFT_FAULT_SHORT if it does not end in these
@@ -66,6 +66,8 @@ struct parquet_page {
     /* Valid after parquet_page_decode(). Entry i has the span or number i of `values`, if it has a value. */
     struct parquet_values values;
     uint8_t *definitions; /* of each entry, or NULL: all have values */
+
+    /* Valid after parquet_page_divide(); of a flat column, always. */
     uint32_t *pieces;     /* of a list: the first entry of each piece, and the number of entries; else NULL */
     uint64_t piece_count; /* of a flat column, the entries */
     bool continues;       /* piece 0 continues a row of an earlier page */
@@ -73,7 +75,7 @@ struct parquet_page {
     /* Of parquet_page.c. */
     struct os_mutex *mutex;
     struct bytes_buffer stored, data;
-    bool decoded;
+    bool checked, decoded; /* its checksum was compared; it was decoded, or failed */
     struct tokmap_error *failure; /* why it cannot be decoded, or NULL */
 };
 
@@ -84,6 +86,10 @@ enum tokmap_status parquet_page_new(struct parquet_page **page, struct parquet_f
                                     struct tokmap_error *error);
 void parquet_page_hold(struct parquet_page *page);
 void parquet_page_release(struct parquet_page *page); /* accepts NULL */
+
+/* Finds where the rows of a page of lists begin. A page of version 1 is decoded for that, one of version 2 is not. Only
+ * the thread that made the page calls this, before others see it. Statuses: those of parquet_page_decode(). */
+enum tokmap_status parquet_page_divide(struct parquet_page *page, struct tokmap_error *error);
 
 /* Decompresses and decodes the page, unless that has been done. A page that failed fails again in the same way.
  * Statuses: OK, ERROR_CORRUPT, ERROR_UNSUPPORTED (a codec or an encoding), ERROR_MEMORY. */

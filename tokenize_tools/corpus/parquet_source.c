@@ -178,44 +178,34 @@ static enum tokmap_status queue_add(struct feed *feed, struct parquet_page *page
     return TOKMAP_OK;
 }
 
-/* Takes a data page into the queue. Lists in pages of version 1 are decoded to learn where their rows begin. */
+/* Takes a data page into the queue. */
 static enum tokmap_status data_take(const struct parquet_source *source, struct feed *feed, struct parquet_page *page,
                                     struct tokmap_error *error)
 {
-    const struct parquet_column *column = &source->file->footer.columns[feed->column];
+    const bool list = source->file->footer.columns[feed->column].max_repetition > 0;
     const struct parquet_page_header *header = &page->header;
-    const bool list = column->max_repetition, second = header->kind == PARQUET_PAGE_DATA_2;
-    enum tokmap_status status = TOKMAP_OK;
     uint64_t pieces = header->entries;
-    const char *wrong = NULL;
     if (header->entries > feed->chunk.values - feed->entries)
-        wrong = "the pages of the column have more values than the footer says";
-    else if (second && (list ? header->rows > header->entries : header->rows != header->entries))
-        wrong = "it has an impossible number of rows";
-    if (wrong)
-        return feed_fault(source, feed, page->offset, wrong, error);
+        return feed_fault(source, feed, page->offset, "the pages of the column have more values than the footer says",
+                          error);
+    if (!list && header->kind == PARQUET_PAGE_DATA_2 && header->rows != header->entries)
+        return feed_fault(source, feed, page->offset, "it has an impossible number of rows", error);
     feed->entries += header->entries;
-    if (list && second) {
-        page->piece_count = pieces = header->rows;
-        if (!pieces && header->entries)
-            return feed_fault(source, feed, page->offset, "it has values and no rows", error);
-    } else if (list) {
-        status = parquet_page_decode(page, error);
+    feed->may_continue = list;
+    if (!header->entries) {
+        parquet_page_release(page);
+        return TOKMAP_OK;
+    }
+    if (list) {
+        const enum tokmap_status status = parquet_page_divide(page, error);
         if (status)
             return status;
         pieces = page->piece_count - page->continues;
         if (page->continues && feed->queue_first == feed->queue_end)
             return feed_fault(source, feed, page->offset, "it continues a row that did not begin", error);
-        feed->may_continue = true;
     }
-    if (second || !list)
-        feed->may_continue = false;
     feed->starts += pieces;
-    if (!header->entries) {
-        parquet_page_release(page);
-        return TOKMAP_OK;
-    }
-    status = queue_add(feed, page, error);
+    const enum tokmap_status status = queue_add(feed, page, error);
     if (status)
         feed->starts -= pieces;
     return status;
@@ -263,6 +253,20 @@ static enum tokmap_status page_read(struct parquet_source *source, struct feed *
     return status;
 }
 
+/* All values that the footer counts were read. If another page has more, the footer is wrong, and the last list may be
+ * cut there. */
+static enum tokmap_status feed_end(const struct parquet_source *source, struct feed *feed, struct tokmap_error *error)
+{
+    struct parquet_page_header header;
+    struct tokmap_error why;
+    feed->ended = true;
+    if (feed->at >= feed->chunk.offset + feed->chunk.bytes || header_read(source, feed, &header, &why) ||
+        (header.kind != PARQUET_PAGE_DATA && header.kind != PARQUET_PAGE_DATA_2) || !header.entries)
+        return TOKMAP_OK;
+    feed->ended = false;
+    return feed_fault(source, feed, feed->at, "the pages of the column have more values than the footer says", error);
+}
+
 /* The rows in the queue that are complete. */
 static uint64_t feed_ready(const struct feed *feed)
 {
@@ -274,11 +278,8 @@ static enum tokmap_status feed_fill(struct parquet_source *source, struct feed *
                                     struct tokmap_error *error)
 {
     while (feed_ready(feed) < rows && !feed->ended) {
-        if (feed->entries == feed->chunk.values) {
-            feed->ended = true;
-            break;
-        }
-        const enum tokmap_status status = page_read(source, feed, error);
+        const bool all = feed->entries == feed->chunk.values;
+        const enum tokmap_status status = all ? feed_end(source, feed, error) : page_read(source, feed, error);
         if (status)
             return status;
     }

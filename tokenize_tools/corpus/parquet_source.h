@@ -4,8 +4,8 @@
  * This is the sequential part of reading a Parquet file. It reads headers and compressed bytes of pages, column after
  * column, and only as far as the next rows need. A run of rows names, for each column, the pages that its rows are in;
  * a page at the border of two runs is in both. The threads that get the runs decode the pages (parquet_page.h). So
- * memory is bounded by pages, of which each column has one or a few at a time, and never by a row group. Only
- * lists in pages of version 1 are decoded here, since nothing else tells where their rows begin.
+ * memory is bounded by pages, of which each column has one or a few at a time, and never by a row group. Only of
+ * lists are levels decoded here, since nothing else tells where their rows begin.
  *
  * Example: a row group with the columns text, in pages of 3 and 4 rows, and score, in one page of 7 rows.
  *

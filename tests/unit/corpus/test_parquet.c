@@ -450,38 +450,137 @@ static void test_lists_refused(void **state)
     assert_non_null(strstr(all.issues[3].message, "4294967296, is not below 2^32"));
 }
 
-/* A page of version 2 whose header says more or fewer rows than its levels have, or whose first level continues a row.
- * The rows that the header says are left out, and all bytes are accounted for. */
+/* Adds a page of version 2 with ids from `first` on, whose header says that it has `rows` rows. */
+static void list_page(struct made_file *file, const uint8_t *repetitions, int64_t entries, int64_t rows, int64_t first,
+                      int64_t encoding)
+{
+    static const uint8_t definitions[] = {3, 3, 3, 3, 3, 3};
+    struct made_page page = {.version = 2,
+                             .entries = entries,
+                             .rows = rows,
+                             .definitions = definitions,
+                             .definition_most = 3,
+                             .repetitions = repetitions,
+                             .repetition_most = 1,
+                             .encoding = encoding};
+    for (int64_t i = 0; i < entries; i++) {
+        const int64_t number = first + i;
+        numbers_put(&page.values, INT64, &number, 1);
+    }
+    made_data(file, 0, &page);
+}
+
+/* In a page of version 2, only the levels tell how many rows it has: Arrow before 12 wrote the number of entries into
+ * its header. */
 static void test_rows_of_a_page(void **state)
 {
-    static const uint8_t definitions[] = {3, 3, 3, 3}, begins[] = {0, 0, 1, 0}, continues[] = {1, 0, 0, 0};
-    static const int64_t numbers[] = {1, 2, 3, 4};
-    for (int i = 0; i < 3; i++) {
-        const int64_t rows = i ? 4 : 2;
-        struct corpus_options options = ids_options(NULL);
+    static const uint8_t begins[] = {0, 0, 1, 0}, continues[] = {1, 0, 0, 0};
+    for (int64_t rows = 0; rows < 5; rows++) {
+        const struct corpus_options options = ids_options(NULL);
         struct made_file file;
-        options.skip = true;
         shape_begin(&file, &shapes[0], INT64);
-        struct made_page page = {.version = 2,
-                                 .entries = 4,
-                                 .rows = rows,
-                                 .definitions = definitions,
-                                 .definition_most = 3,
-                                 .repetitions = i == 2 ? continues : begins,
-                                 .repetition_most = 1};
-        numbers_put(&page.values, INT64, numbers, 4);
-        made_data(&file, 0, &page);
-        made_group_end(&file, rows);
+        list_page(&file, begins, 4, rows, 1, 0);
+        made_group_end(&file, 3);
+        made_file_end(&file, "t.parquet");
+        assert_string_equal(read_with(&options, "t.parquet"), "0:[1]|1:[2 3]|2:[4]|");
+        shape_begin(&file, &shapes[0], INT64);
+        list_page(&file, continues, 4, rows, 1, 0);
+        made_group_end(&file, 4);
         made_file_end(&file, "t.parquet");
         assert_string_equal(read_with(&options, "t.parquet"), "");
-        issue_is(TOKMAP_ERROR_CORRUPT, "another number of rows than its header says");
-        assert_int_equal(all.counts.records_skipped, rows);
-        assert_int_equal(all.counts.stream_bytes,
-                         all.counts.document_bytes + all.counts.structure_bytes + all.counts.skipped_bytes);
+        issue_is(TOKMAP_ERROR_CORRUPT, "it continues a row that did not begin");
+        assert_int_equal(all.counts.records_skipped, 0);
     }
 }
 
-/* Lists in pages of version 1 may continue in the next page. The mask has other pages than the ids. */
+/* A row that continues in a page that is left out is left out whole, whether it begins or ends in it. Rows: [1 2 3]
+ * over all three pages, [4], [5 6] over two; [1], [2 3 4 5] over three, [6]; [1 2 3], [4 5 6]. */
+static void test_rows_of_a_failed_page(void **state)
+{
+    static const struct {
+        uint8_t repetitions[6];
+        const char *whole, *without[3]; /* the page */
+        uint64_t rows, skipped[3];
+    } cases[] = {
+        {{0, 1, 1, 0, 0, 1},
+         "0:[1 2 3]|1:[4]|2:[5 6]|",
+         {"1:[4]|2:[5 6]|", "2:[5 6]|", "0:[1 2 3]|1:[4]|"},
+         3,
+         {1, 2, 1}},
+        {{0, 0, 1, 1, 1, 0}, "0:[1]|1:[2 3 4 5]|2:[6]|", {"2:[6]|", "0:[1]|2:[6]|", "0:[1]|"}, 3, {2, 1, 2}},
+        {{0, 1, 1, 0, 1, 1}, "0:[1 2 3]|1:[4 5 6]|", {"1:[4 5 6]|", "", "0:[1 2 3]|"}, 2, {1, 2, 1}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int failed = -1; failed < 3; failed++) {
+            struct corpus_options options = ids_options(NULL);
+            struct made_file file;
+            options.skip = true;
+            shape_begin(&file, &shapes[0], INT64);
+            for (int page = 0; page < 3; page++)
+                list_page(&file, cases[i].repetitions + 2 * page, 2, 2, 1 + 2 * page, page == failed ? 77 : 0);
+            made_group_end(&file, (int64_t)cases[i].rows);
+            made_file_end(&file, "t.parquet");
+            assert_string_equal(read_with(&options, "t.parquet"),
+                                failed < 0 ? cases[i].whole : cases[i].without[failed]);
+            if (failed >= 0)
+                issue_is(TOKMAP_ERROR_CORRUPT, "its encoding does not exist");
+            assert_int_equal(all.counts.records_skipped, failed < 0 ? 0 : cases[i].skipped[failed]);
+        }
+}
+
+/* A footer that counts fewer values than the pages have does not cut the last list. */
+static void test_values_not_counted(void **state)
+{
+    static const uint8_t repetitions[] = {0, 0, 1, 1};
+    struct corpus_options options = ids_options(NULL);
+    struct made_file file;
+    options.skip = true;
+    shape_begin(&file, &shapes[0], INT64);
+    list_page(&file, repetitions, 3, 2, 1, 0);
+    list_page(&file, repetitions + 3, 1, 0, 4, 0);
+    file.chunks[0][0].values = 3;
+    made_group_end(&file, 2);
+    made_file_end(&file, "t.parquet");
+    assert_string_equal(read_with(&options, "t.parquet"), "0:[1]|");
+    issue_is(TOKMAP_ERROR_CORRUPT, "the pages of the column have more values than the footer says");
+}
+
+/* Arrow before 3 compressed pages of version 2 and said that it did not. */
+static void test_compressed_anyway(void **state)
+{
+    static const struct {
+        const char *created_by;
+        bool compressed;
+    } cases[] = {
+        {"parquet-cpp version 1.5.1-SNAPSHOT", true},
+        {"parquet-cpp version 1.3.2 (build 1)", true},
+        {"parquet-cpp", true},
+        {"parquet-cpp version 2.0.0", false},
+        {"parquet-cpp-arrow version 1.0.0", false},
+        {"parquet-cpp-arrow version 3.0.0", false},
+        {"parquet-mr version 1.5.0", false},
+        {"", false},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int compressed = 0; compressed < 2; compressed++) {
+            const struct corpus_options options = usual();
+            struct made_file file;
+            struct made_page page = word_page(2, 6);
+            page.says_plain = true;
+            page.plain_values = !compressed;
+            made_begin(&file);
+            made_element(&file, "text", TEXT, REQUIRED, 0);
+            file.created_by = cases[i].created_by;
+            made_data(&file, 0, &page);
+            made_group_end(&file, WORDS);
+            made_file_end(&file, "t.parquet");
+            const bool right = cases[i].compressed == compressed;
+            assert_string_equal(read_with(&options, "t.parquet"), right ? ALL_WORDS : "");
+            assert_int_equal(all.issue_count, !right);
+        }
+}
+
+/* Lists may continue in the next page. The mask has other pages than the ids. */
 static void test_rows_across_pages(void **state)
 {
     uint64_t random = 3;
@@ -508,7 +607,7 @@ static void test_rows_across_pages(void **state)
         assert_true(bytes_append(&expected, "]|", 3));
         for (uint32_t c = 0; c < 2; c++)
             for (int64_t done = 0; done < ENTRIES;) {
-                struct made_page page = {.version = 1, .definition_most = 1, .repetition_most = 1};
+                struct made_page page = {.version = 1 + round / 2 % 2, .definition_most = 1, .repetition_most = 1};
                 page.entries = 1 + (int64_t)random_below(&random, min64((uint64_t)(ENTRIES - done), 9));
                 page.definitions = ones;
                 page.repetitions = repetitions + done;
@@ -1244,6 +1343,9 @@ int main(void)
         cmocka_unit_test(test_shapes_of_lists),
         cmocka_unit_test(test_lists_refused),
         cmocka_unit_test(test_rows_of_a_page),
+        cmocka_unit_test(test_rows_of_a_failed_page),
+        cmocka_unit_test(test_values_not_counted),
+        cmocka_unit_test(test_compressed_anyway),
         cmocka_unit_test(test_rows_across_pages),
         cmocka_unit_test(test_mask_of_other_length),
         cmocka_unit_test(test_messages),
