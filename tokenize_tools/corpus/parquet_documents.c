@@ -21,8 +21,10 @@
 
 #define ALL_IDS ((uint64_t)UINT32_MAX + 1)
 #define RUN_ROWS 8192
-#define NUMBER_BYTES 40 /* of a number as text */
-#define NAN_TEXT "null" /* JSON has neither NaN nor infinity */
+#define PAGE_LEAST ((uint64_t)256 << 20) /* memory that a page may take in any case */
+#define PAGE_RECORDS 4                   /* or as much as so many of the longest records */
+#define NUMBER_BYTES 40                  /* of a number as text */
+#define NAN_TEXT "null"                  /* JSON has neither NaN nor infinity */
 
 /* Where a column is in its slices. */
 struct cursor {
@@ -68,6 +70,11 @@ static size_t wanted_fields(const struct corpus_options *options, struct parquet
     return count;
 }
 
+static uint64_t page_most(uint64_t record_limit)
+{
+    return max64(PAGE_LEAST, min64(record_limit, UINT64_MAX / PAGE_RECORDS) * PAGE_RECORDS);
+}
+
 enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
                                 const struct corpus_range *part, struct parquet_pool **pool, struct tokmap_error *error)
 {
@@ -79,6 +86,7 @@ enum tokmap_status parquet_open(struct parquet_source **source, const char *path
                                                 .wanted_count = wanted_fields(options, wanted),
                                                 .run_bytes = CORPUS_PARQUET_BATCH * options->batch_bytes,
                                                 .rows_most = RUN_ROWS,
+                                                .page_most = page_most(options->record_limit),
                                                 .before_large = options->before_large,
                                                 .user = options->user};
     const enum tokmap_status status = *pool ? TOKMAP_OK : parquet_pool_new(pool, error);

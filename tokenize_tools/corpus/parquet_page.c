@@ -133,6 +133,19 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
 
 /* ---- pages ---- */
 
+static int chunk_codec(const struct parquet_file *file, uint64_t group, uint32_t column)
+{
+    return file->footer.chunks[group * file->footer.column_count + column].codec;
+}
+
+uint64_t parquet_page_weight(const struct parquet_file *file, uint64_t group, uint32_t column,
+                             const struct parquet_page_header *header)
+{
+    /* Without compression, a page that says to have other bytes than are stored is refused. */
+    const bool plain = chunk_codec(file, group, column) == PARQUET_CODEC_NONE;
+    return (plain ? 0 : header->bytes) + header->stored + 8 * header->entries;
+}
+
 enum tokmap_status parquet_page_new(struct parquet_page **page, struct parquet_file *file, uint64_t group,
                                     uint32_t column, uint64_t offset, const struct parquet_page_header *header,
                                     struct bytes_buffer *stored, struct parquet_page *dictionary,
@@ -215,7 +228,7 @@ static enum tokmap_status decompress(struct parquet_page *page, struct page_byte
 {
     const struct parquet_page_header *header = &page->header;
     struct parquet_file *file = page->file;
-    const int codec = file->footer.chunks[page->group * file->footer.column_count + page->column].codec;
+    const int codec = chunk_codec(file, page->group, page->column);
     const bool second = header->kind == PARQUET_PAGE_DATA_2;
     const uint64_t levels = second ? header->definition_bytes + header->repetition_bytes : 0;
     const uint8_t *stored = page->stored.bytes;
@@ -342,6 +355,13 @@ static void values_spread(struct parquet_page *page, uint64_t present)
     page->values.count = page->header.entries;
 }
 
+/* Most bytes of texts that are put together from shared beginnings, since few bytes of a file can make many. */
+static uint64_t shared_most(const struct parquet_page *page)
+{
+    const uint64_t most = page->file->page_most;
+    return min64(PARQUET_SHARED_MOST, max64(most ? most : UINT64_MAX, page->header.stored * PARQUET_USUAL_RATIO));
+}
+
 static const char *data_decode(struct parquet_page *page, struct page_bytes *bytes)
 {
     const struct parquet_column *column = &page->file->footer.columns[page->column];
@@ -372,7 +392,8 @@ static const char *data_decode(struct parquet_page *page, struct page_bytes *byt
         bytes->values_left = bytes->levels_left;
     }
     fault = parquet_values_decode(&page->values, column, (int)header->encoding, bytes->values, bytes->values_left,
-                                  present, header->entries, page->dictionary ? &page->dictionary->values : NULL);
+                                  present, header->entries, page->dictionary ? &page->dictionary->values : NULL,
+                                  shared_most(page));
     if (!fault && present < header->entries)
         values_spread(page, present);
     return fault;
@@ -402,7 +423,7 @@ static enum tokmap_status decode(struct parquet_page *page, struct tokmap_error 
         fault = "the encoding of the dictionary is not PLAIN";
     else
         fault = parquet_values_decode(&page->values, column, PARQUET_PLAIN, bytes.values, bytes.values_left,
-                                      header->entries, header->entries, NULL);
+                                      header->entries, header->entries, NULL, 0);
     /* The compressed bytes are not needed any more. */
     if (page->data.bytes)
         parquet_pool_buffer_back(page->file->pool, &page->stored);

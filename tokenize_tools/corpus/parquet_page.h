@@ -23,6 +23,8 @@
 #include "parquet_pool.h"
 #include "parquet_values.h"
 
+/* How many times smaller a page is in the file than in memory at most, usually. */
+#define PARQUET_USUAL_RATIO 64
 /* Entries of a page above which it is refused: few bytes can claim any number of them. */
 #define PARQUET_ENTRIES_MOST ((uint64_t)1 << 26)
 
@@ -32,6 +34,7 @@ struct parquet_file {
     char *path;
     struct parquet_footer footer;
     struct parquet_pool *pool;
+    uint64_t page_most; /* memory that a page may take (parquet_source.h); 0: any */
 };
 void parquet_file_hold(struct parquet_file *file);
 void parquet_file_release(struct parquet_file *file); /* the last one frees the file; accepts NULL */
@@ -52,6 +55,10 @@ struct parquet_page_header {
 /* Reads a header. Returns NULL, or what is wrong, as a static text: THRIFT_FAULT_SHORT if it does not end in these
  * bytes. */
 const char *parquet_page_header_read(struct parquet_page_header *header, const uint8_t *bytes, uint64_t count);
+
+/* About how much memory a page takes that has this header: its bytes, and 8 for each entry. */
+uint64_t parquet_page_weight(const struct parquet_file *file, uint64_t group, uint32_t column,
+                             const struct parquet_page_header *header);
 
 /* An entry that has no value: the place of its span, if other entries of the page have values. */
 struct parquet_page {

@@ -2,6 +2,8 @@
 #include "parquet_source.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -31,8 +33,10 @@ struct feed {
     struct parquet_page *dictionary;
     struct queued_page *queue; /* [queue_first, queue_end) */
     uint64_t queue_first, queue_end, queue_capacity;
-    uint64_t starts;   /* rows that begin in the queue and are in no run yet */
-    bool ended;        /* all pages of the chunk were read */
+    uint64_t weight;                   /* memory that the pages in the queue take */
+    uint64_t starts;                   /* rows that begin in the queue and are in no run yet */
+    uint64_t list_weight, list_stored; /* memory and bytes of the pages that the last row is in */
+    bool ended;                        /* all pages of the chunk were read */
     bool may_continue; /* the last row that begins in the queue may continue in a page that was not read */
     uint8_t *window;   /* bytes of the file from window_at on */
     uint64_t window_at, window_bytes, window_capacity;
@@ -155,6 +159,11 @@ static enum tokmap_status stored_read(const struct parquet_source *source, const
     return have < count ? bytes_read(source, stored->bytes + have, offset + have, count - have, error) : TOKMAP_OK;
 }
 
+static uint64_t page_weight(const struct parquet_page *page)
+{
+    return parquet_page_weight(page->file, page->group, page->column, &page->header);
+}
+
 /* Appends a data page to the queue, which takes its reference. */
 static enum tokmap_status queue_add(struct feed *feed, struct parquet_page *page, struct tokmap_error *error)
 {
@@ -175,7 +184,32 @@ static enum tokmap_status queue_add(struct feed *feed, struct parquet_page *page
         feed->queue_end = count;
     }
     feed->queue[feed->queue_end++] = (struct queued_page){page, 0};
+    feed->weight += page_weight(page);
     return TOKMAP_OK;
+}
+
+/* Checks the memory that `stored` bytes of pages take, before they take it: few bytes can claim any number. */
+static enum tokmap_status weight_check(const struct parquet_source *source, const struct feed *feed, uint64_t offset,
+                                       uint64_t weight, uint64_t stored, struct tokmap_error *error)
+{
+    char reason[200];
+    const uint64_t most = source->options.page_most;
+    if (!most || weight <= max64(most, stored * PARQUET_USUAL_RATIO))
+        return TOKMAP_OK;
+    (void)snprintf(reason, sizeof reason,
+                   "it, or the list that it continues, takes %" PRIu64 " bytes of memory, and the limit is %" PRIu64
+                   "; raise options.record_limit, or write the file with smaller pages",
+                   weight, most);
+    return parquet_page_fault(source->file, source->group, feed->column, offset, TOKMAP_ERROR_LIMIT, reason, error);
+}
+
+/* Notes that the last row is also in this page, which has the begins of `pieces` rows. */
+static enum tokmap_status list_check(const struct parquet_source *source, struct feed *feed,
+                                     const struct parquet_page *page, uint64_t pieces, struct tokmap_error *error)
+{
+    feed->list_weight = page_weight(page) + (pieces ? 0 : feed->list_weight);
+    feed->list_stored = page->header.stored + (pieces ? 0 : feed->list_stored);
+    return weight_check(source, feed, page->offset, feed->list_weight, feed->list_stored, error);
 }
 
 /* Takes a data page into the queue. */
@@ -204,10 +238,11 @@ static enum tokmap_status data_take(const struct parquet_source *source, struct 
         if (page->continues && feed->queue_first == feed->queue_end)
             return feed_fault(source, feed, page->offset, "it continues a row that did not begin", error);
     }
-    feed->starts += pieces;
-    const enum tokmap_status status = queue_add(feed, page, error);
-    if (status)
-        feed->starts -= pieces;
+    enum tokmap_status status = list_check(source, feed, page, pieces, error);
+    if (!status)
+        status = queue_add(feed, page, error);
+    if (!status)
+        feed->starts += pieces;
     return status;
 }
 
@@ -234,7 +269,11 @@ static enum tokmap_status page_read(struct parquet_source *source, struct feed *
     /* Old writers left the header of the dictionary out of the chunk's size. */
     if (dictionary)
         feed->end = min64(feed->chunk.limit, feed->end + header.header_bytes);
-    if (header.bytes + header.stored > LARGE_BYTES && source->options.before_large)
+    const uint64_t weight = parquet_page_weight(source->file, source->group, feed->column, &header);
+    status = weight_check(source, feed, offset, weight, header.stored, error);
+    if (status)
+        return status;
+    if (weight > LARGE_BYTES && source->options.before_large)
         source->options.before_large(source->options.user);
     status = stored_read(source, feed, offset + header.header_bytes, header.stored, &stored, error);
     if (!status)
@@ -273,11 +312,11 @@ static uint64_t feed_ready(const struct feed *feed)
     return feed->starts - (feed->starts && feed->may_continue && !feed->ended);
 }
 
-/* Reads pages until `rows` rows are complete, or the column ends. */
+/* Reads pages until `rows` rows are complete, or the column ends, or some rows are complete and the pages are large. */
 static enum tokmap_status feed_fill(struct parquet_source *source, struct feed *feed, uint64_t rows,
                                     struct tokmap_error *error)
 {
-    while (feed_ready(feed) < rows && !feed->ended) {
+    while (feed_ready(feed) < rows && !feed->ended && !(feed_ready(feed) && feed->weight > LARGE_BYTES)) {
         const bool all = feed->entries == feed->chunk.values;
         const enum tokmap_status status = all ? feed_end(source, feed, error) : page_read(source, feed, error);
         if (status)
@@ -336,6 +375,7 @@ static enum tokmap_status feed_take(struct feed *feed, uint64_t count, struct pa
             break;
         }
         feed->queue_first++; /* its reference passes to the run */
+        feed->weight -= page_weight(page);
     }
     assert(!count);
     return TOKMAP_OK;
@@ -366,7 +406,7 @@ static enum tokmap_status run_size(struct parquet_source *source, uint64_t *rows
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = feed->queue_first; !status; i++) {
         if (i == feed->queue_end) {
-            if (feed->ended || (chosen && 2 * bytes > source->options.run_bytes))
+            if (feed->ended || (chosen && (2 * bytes > source->options.run_bytes || feed->weight > LARGE_BYTES)))
                 break;
             const uint64_t before = feed->queue_end - feed->queue_first;
             status = feed_fill(source, feed, feed_ready(feed) + 1, error);
@@ -546,7 +586,7 @@ enum tokmap_status parquet_source_open(struct parquet_source **source, const cha
         return error_set_memory(error, "the reader of a Parquet file", sizeof *made);
     }
     parquet_pool_hold(pool);
-    *file = (struct parquet_file){.references = 1, .path = copy, .pool = pool};
+    *file = (struct parquet_file){.references = 1, .path = copy, .pool = pool, .page_most = options->page_most};
     made->file = file;
     made->options = *options;
     made->fd = -1;

@@ -18,6 +18,7 @@ struct decoding {
     const uint8_t *bytes; /* what was not taken yet */
     uint64_t left;        /* of `bytes` */
     uint64_t count;
+    uint64_t shared_most;
 };
 
 static bool is_text(const struct parquet_column *column)
@@ -395,8 +396,8 @@ static const char *delta_prefixes(struct decoding *decoding, const uint64_t *pre
             return "a text shares more bytes with the one before than that has";
         before = prefixes[i] + values->spans[i].bytes;
         total += before;
-        if (total > PARQUET_SHARED_MOST)
-            return "its texts have more than 1 GiB; write the file with smaller pages";
+        if (total > decoding->shared_most)
+            return "its texts take too much memory; write the file with smaller pages";
         if (decoding->column->kind.type == PARQUET_FIXED && before != decoding->column->kind.type_bytes)
             return "a text has another length than its column";
     }
@@ -436,10 +437,11 @@ static const char *delta_texts(struct decoding *decoding, bool shared)
 
 const char *parquet_values_decode(struct parquet_values *values, const struct parquet_column *column, int encoding,
                                   const uint8_t *bytes, uint64_t bytes_count, uint64_t count, uint64_t room,
-                                  const struct parquet_values *dictionary)
+                                  const struct parquet_values *dictionary, uint64_t shared_most)
 {
+    assert(shared_most <= PARQUET_SHARED_MOST);
     assert(count <= room && room < UINT32_MAX && bytes_count <= UINT32_MAX);
-    struct decoding decoding = {values, column, bytes, bytes_count, count};
+    struct decoding decoding = {values, column, bytes, bytes_count, count, shared_most};
     values->count = count;
     if (is_text(column))
         values->spans = malloc((room + 1) * sizeof *values->spans);

@@ -1006,6 +1006,63 @@ static void test_one_fault(void **state)
     }
 }
 
+/* A page that takes much more memory than its bytes in the file is refused by its header: nothing is decompressed. */
+static void test_large_claims(void **state)
+{
+    for (int64_t claim = 255; claim < 1100; claim += 256)
+        for (int raised = 0; raised < 2; raised++) {
+            struct corpus_options options = usual();
+            struct made_file file;
+            struct made_page page = word_page(1, 6), good = word_page(1, 6);
+            options.skip = true;
+            options.record_limit = (uint64_t)(raised ? 256 : 1) << 20;
+            made_begin(&file);
+            made_element(&file, "text", TEXT, REQUIRED, 0);
+            made_data(&file, 0, &good);
+            page.bytes = claim << 20;
+            made_data(&file, 0, &page);
+            made_group_end(&file, (int64_t)2 * WORDS);
+            made_file_end(&file, "t.parquet");
+            assert_string_equal(read_with(&options, "t.parquet"), ALL_WORDS);
+            if (claim <= (raised ? 1024 : 256)) {
+                assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
+                assert_int_equal(all.counts.records_skipped, WORDS);
+            } else {
+                issue_is(TOKMAP_ERROR_LIMIT, "raise options.record_limit, or write the file with smaller pages");
+                assert_int_equal(all.counts.left_out[CORPUS_REASON_TOO_LONG].files, 1);
+            }
+        }
+}
+
+/* The same of the pages of one list together. */
+static void test_large_list(void **state)
+{
+    static const uint8_t definitions[] = {1, 1}, repetitions[] = {0, 1, 1, 1};
+    for (int pages = 2; pages < 4; pages++) {
+        struct corpus_options options = ids_options(NULL);
+        struct made_file file;
+        options.skip = true;
+        shape_begin(&file, &shapes[4], INT64);
+        for (int i = 0; i < pages; i++) {
+            struct made_page page = {
+                .version = 2, .entries = 2, .definition_most = 1, .repetition_most = 1, .codec = 6};
+            const int64_t numbers[] = {1, 2};
+            page.definitions = definitions;
+            page.repetitions = repetitions + (i ? 2 : 0);
+            page.bytes = 100 << 20;
+            numbers_put(&page.values, INT64, numbers, 2);
+            made_data(&file, 0, &page);
+        }
+        made_group_end(&file, 1);
+        made_file_end(&file, "t.parquet");
+        assert_string_equal(read_with(&options, "t.parquet"), "");
+        if (pages == 2)
+            issue_is(TOKMAP_ERROR_CORRUPT, "page at byte 4");
+        else
+            issue_is(TOKMAP_ERROR_LIMIT, "it, or the list that it continues, takes 3145");
+    }
+}
+
 /* ---- the bytes of a column ---- */
 
 static struct made_page one_word(const char *text)
@@ -1355,6 +1412,8 @@ int main(void)
         cmocka_unit_test(test_variant_refused),
         cmocka_unit_test(test_typed_root),
         cmocka_unit_test(test_one_fault),
+        cmocka_unit_test(test_large_claims),
+        cmocka_unit_test(test_large_list),
         cmocka_unit_test(test_unknown_kinds),
         cmocka_unit_test(test_index_page),
         cmocka_unit_test(test_shared_bytes),
