@@ -428,7 +428,8 @@ static enum tokmap_status extent_add(struct reading *reading, uint64_t leaf, con
 {
     const uint64_t data_end = reading->footer->data_end;
     const int64_t begin = chunk_begin(meta);
-    if (!meta->has_meta || meta->elsewhere || meta->encrypted || meta->values <= 0 || meta->bytes <= 0 || begin < 4 ||
+    const uint64_t bytes = meta->bytes > 0 ? (uint64_t)meta->bytes : 0;
+    if (!meta->has_meta || meta->elsewhere || meta->encrypted || meta->values <= 0 || begin < 4 ||
         (uint64_t)begin >= data_end)
         return TOKMAP_OK;
     if (reading->extent_count == reading->extent_capacity) {
@@ -440,7 +441,7 @@ static enum tokmap_status extent_add(struct reading *reading, uint64_t leaf, con
         reading->extent_capacity = capacity;
     }
     reading->extents[reading->extent_count++] =
-        (struct extent){(uint64_t)begin, (uint64_t)begin + min64((uint64_t)meta->bytes, data_end - (uint64_t)begin),
+        (struct extent){(uint64_t)begin, (uint64_t)begin + min64(bytes, data_end - (uint64_t)begin),
                         (uint32_t)reading->footer->group_count, (uint32_t)leaf};
     return TOKMAP_OK;
 }

@@ -391,9 +391,9 @@ static const char *data_decode(struct parquet_page *page, struct page_bytes *byt
         bytes->values = bytes->levels;
         bytes->values_left = bytes->levels_left;
     }
-    fault = parquet_values_decode(&page->values, column, (int)header->encoding, bytes->values, bytes->values_left,
-                                  present, header->entries, page->dictionary ? &page->dictionary->values : NULL,
-                                  shared_most(page));
+    fault =
+        parquet_values_decode(&page->values, column, (int)header->encoding, bytes->values, bytes->values_left, present,
+                              header->entries, page->dictionary ? &page->dictionary->values : NULL, shared_most(page));
     if (!fault && present < header->entries)
         values_spread(page, present);
     return fault;

@@ -1134,7 +1134,7 @@ static void test_index_page(void **state)
 static void test_shared_bytes(void **state)
 {
     static const char shared[] = "has bytes of another column";
-    for (int i = 0; i < 9; i++) {
+    for (int i = 0; i < 10; i++) {
         struct made_file file;
         two_columns(&file, 0);
         struct made_chunk *mine = &file.chunks[0][0], *other = &file.chunks[0][1], *last = &file.chunks[1][1];
@@ -1165,6 +1165,10 @@ static void test_shared_bytes(void **state)
         case 7: /* the whole file */
             last->data_page = 4;
             last->bytes = (int64_t)file.bytes.count - 4;
+            break;
+        case 8: /* a column that begins inside and is said to have no bytes */
+            other->data_page = mine->data_page + 1;
+            other->bytes = 0;
             break;
         default: /* a column that is not read and not said to have values is no bound */
             other->values = 0;
