@@ -158,7 +158,7 @@ void made_begin(struct made_file *file)
 void made_element(struct made_file *file, const char *name, int type, int repetition, int children)
 {
     assert_true(file->element_count < MADE_ELEMENTS);
-    file->elements[file->element_count++] = (struct made_element){name, type, repetition, children, -1, 0};
+    file->elements[file->element_count++] = (struct made_element){name, type, repetition, children, -1, 0, 0, 0, 0};
     file->leaves += type >= 0;
 }
 
@@ -241,7 +241,7 @@ void made_data(struct made_file *file, uint32_t column, struct made_page *page)
         compressed_append(&body, all.bytes, all.count, page->codec);
         bytes_free(&all);
     }
-    integer_put(&header, I32, 1, page->version == 2 ? 3 : 0);
+    integer_put(&header, I32, 1, page->kind ? page->kind : page->version == 2 ? 3 : 0);
     integer_put(&header, I32, 2, page->bytes ? page->bytes : bytes);
     integer_put(&header, I32, 3, page->stored ? page->stored : (int64_t)body.count);
     if (page->crc)
@@ -254,7 +254,7 @@ void made_data(struct made_file *file, uint32_t column, struct made_page *page)
         integer_put(&header, I32, 4, page->encoding);
         integer_put(&header, I32, 5, (int64_t)(levels.count - repetition_bytes));
         integer_put(&header, I32, 6, (int64_t)repetition_bytes);
-        if (page->plain_values)
+        if (page->plain_values || page->says_plain)
             field_put(&header, 2, 7);
     } else {
         integer_put(&header, I32, 2, page->encoding);
@@ -350,6 +350,18 @@ static uint32_t element_end(const struct made_file *file, uint32_t element)
     return end;
 }
 
+static void logical_put(struct bytes_buffer *into, const struct made_element *element)
+{
+    field_put(into, STRUCT, 10);
+    field_put(into, STRUCT, element->logical);
+    if (element->logical == 5) {
+        integer_put(into, I32, 1, element->scale);
+        integer_put(into, I32, 2, element->precision);
+    }
+    byte_put(into, 0);
+    byte_put(into, 0);
+}
+
 void made_file_end(struct made_file *file, const char *path)
 {
     struct bytes_buffer footer = {NULL, 0, 0};
@@ -358,6 +370,10 @@ void made_file_end(struct made_file *file, const char *path)
     uint32_t top = 0;
     for (uint32_t i = 0; i < file->element_count; i = element_end(file, i))
         top++;
+    if (file->root_typed) {
+        integer_put(&footer, I32, 1, 0);
+        integer_put(&footer, I32, 3, 2);
+    }
     text_put(&footer, 4, "schema");
     integer_put(&footer, I32, 5, file->root_children ? file->root_children : top);
     byte_put(&footer, 0);
@@ -373,6 +389,12 @@ void made_file_end(struct made_file *file, const char *path)
             integer_put(&footer, I32, 5, element->children);
         if (element->converted >= 0)
             integer_put(&footer, I32, 6, element->converted);
+        if (element->converted == 5) {
+            integer_put(&footer, I32, 7, element->scale);
+            integer_put(&footer, I32, 8, element->precision);
+        }
+        if (element->logical)
+            logical_put(&footer, element);
         byte_put(&footer, 0);
     }
     int64_t rows = 0;
@@ -388,7 +410,7 @@ void made_file_end(struct made_file *file, const char *path)
         integer_put(&footer, I64, 3, file->rows[g]);
         byte_put(&footer, 0);
     }
-    text_put(&footer, 6, "a test");
+    text_put(&footer, 6, file->created_by ? file->created_by : "a test");
     byte_put(&footer, 0);
     assert_true(bytes_append(&file->bytes, footer.bytes, footer.count));
     u32_put(&file->bytes, footer.count);

@@ -23,6 +23,8 @@ struct made_element {
     int type, repetition, children; /* repetition: 0 required, 1 optional, 2 repeated */
     int converted;                  /* -1: none */
     int type_bytes;
+    int logical; /* the field of LogicalType that is set; 0: none */
+    int64_t scale, precision;
 };
 
 struct made_chunk {
@@ -36,6 +38,8 @@ struct made_file {
     struct made_element elements[MADE_ELEMENTS];
     uint32_t element_count, leaves;
     int64_t root_children;
+    bool root_typed;        /* the root has a type and a repetition */
+    const char *created_by; /* NULL: "a test" */
     struct made_chunk chunks[MADE_GROUPS][MADE_COLUMNS];
     int64_t rows[MADE_GROUPS];
     uint32_t groups;
@@ -55,6 +59,8 @@ struct made_page {
     int64_t bytes, stored; /* what the header says instead of the truth; 0: the truth */
     int codec;             /* 0 or 6 (zstd) */
     bool plain_values;     /* version 2: the values are not compressed */
+    bool says_plain;       /* version 2: the header says that they are not */
+    int64_t kind;          /* that the header says instead of the truth; 0: the truth */
 };
 
 /* Encodings. */

@@ -108,6 +108,11 @@ def parquet(round_):
     round_.count("files", 60)
 
 
+def parquet_mutations(round_):
+    round_.script("sh", "tests/reference/test_parquet_mutations.sh", REFERENCE_SEED=_short(round_), PARQUET_FILES="40")
+    round_.count("files", 40)
+
+
 def warc(round_):
     round_.script("sh", "tests/reference/test_warc.sh", REFERENCE_SEED=_short(round_), WARC_FILES="60")
     round_.count("files", 60)

@@ -32,6 +32,7 @@ ATTACKS = (
     ("train-merges", 1, attacks_here.train_merges),     # trained vocabularies against Hugging Face's trainer
     ("chat-templates", 1, attacks_here.chat_templates),  # random conversations against transformers
     ("parquet", 2, attacks_here.parquet),               # random Parquet files against pyarrow
+    ("parquet-mutations", 3, attacks_here.parquet_mutations),  # damaged Parquet files against pyarrow
     ("warc", 1, attacks_here.warc),                     # random WARC files against warcio
     ("foreign", 1, attacks_here.foreign),               # other projects' token files against their own readers
     ("fuzz", 18, attacks_here.fuzz),                    # the harnesses with libFuzzer and sanitizers, if built

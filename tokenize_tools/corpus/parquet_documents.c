@@ -21,8 +21,10 @@
 
 #define ALL_IDS ((uint64_t)UINT32_MAX + 1)
 #define RUN_ROWS 8192
-#define NUMBER_BYTES 40 /* of a number as text */
-#define NAN_TEXT "null" /* JSON has neither NaN nor infinity */
+#define PAGE_LEAST ((uint64_t)256 << 20) /* memory that a page may take in any case */
+#define PAGE_RECORDS 4                   /* or as much as so many of the longest records */
+#define NUMBER_BYTES 40                  /* of a number as text */
+#define NAN_TEXT "null"                  /* JSON has neither NaN nor infinity */
 
 /* Where a column is in its slices. */
 struct cursor {
@@ -68,6 +70,11 @@ static size_t wanted_fields(const struct corpus_options *options, struct parquet
     return count;
 }
 
+static uint64_t page_most(uint64_t record_limit)
+{
+    return max64(PAGE_LEAST, min64(record_limit, UINT64_MAX / PAGE_RECORDS) * PAGE_RECORDS);
+}
+
 enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
                                 const struct corpus_range *part, struct parquet_pool **pool, struct tokmap_error *error)
 {
@@ -79,6 +86,7 @@ enum tokmap_status parquet_open(struct parquet_source **source, const char *path
                                                 .wanted_count = wanted_fields(options, wanted),
                                                 .run_bytes = CORPUS_PARQUET_BATCH * options->batch_bytes,
                                                 .rows_most = RUN_ROWS,
+                                                .page_most = page_most(options->record_limit),
                                                 .before_large = options->before_large,
                                                 .user = options->user};
     const enum tokmap_status status = *pool ? TOKMAP_OK : parquet_pool_new(pool, error);
@@ -195,7 +203,7 @@ static enum tokmap_status list_measure(struct row_reading *reading, struct curso
 /* Writes an integer of a column as text. */
 static void integer_text(char *text, const struct parquet_column *column, uint64_t number)
 {
-    if (column->is_unsigned)
+    if (column->kind.is_unsigned)
         (void)snprintf(text, NUMBER_BYTES, "%" PRIu64, number);
     else
         (void)snprintf(text, NUMBER_BYTES, "%" PRId64, (int64_t)number);
@@ -261,15 +269,13 @@ static enum tokmap_status list_take(struct row_reading *reading, size_t field, b
 /* ---- single values ---- */
 
 /* Writes a floating-point number with the fewest digits that give the same number again. */
-static void float_text(char *text, const struct parquet_column *column, uint64_t bits)
+static void float_text(char *text, const struct parquet_column *column, double number)
 {
-    double number;
-    memcpy(&number, &bits, sizeof number);
     if (!isfinite(number)) {
         (void)snprintf(text, NUMBER_BYTES, "%s", NAN_TEXT);
         return;
     }
-    const bool single = column->type == PARQUET_FLOAT;
+    const bool single = column->kind.type == PARQUET_FLOAT;
     for (int digits = single ? 6 : 15; digits <= 17; digits++) {
         (void)snprintf(text, NUMBER_BYTES, "%.*g", digits, number);
         if (single ? strtof(text, NULL) == (float)number : strtod(text, NULL) == number)
@@ -284,35 +290,77 @@ static void text_value(struct record_value *value, const char *text, uint64_t by
         .kind = JSON_STRING, .text = (char *)(uintptr_t)text, .bytes = bytes, .offset = TOKMAP_NO_OFFSET};
 }
 
+/* Writes a value that is a number or a bool. */
+static void number_text(char *text, const struct parquet_column *column, uint64_t number)
+{
+    double real;
+    uint8_t bytes[8];
+    memcpy(&real, &number, sizeof real);
+    if (column->meaning == PARQUET_IS_BOOL)
+        (void)snprintf(text, PARQUET_VALUE_TEXT, "%s", number ? "true" : "false");
+    else if (column->meaning == PARQUET_IS_FLOAT)
+        float_text(text, column, real);
+    else if (column->meaning == PARQUET_IS_INTEGER)
+        integer_text(text, column, number);
+    else {
+        for (unsigned i = 0; i < 8; i++)
+            bytes[i] = (uint8_t)(number >> 8 * (7 - i));
+        (void)parquet_decimal_text(text, bytes, sizeof bytes, column->kind.scale);
+    }
+}
+
+/* Writes a value that is stored as bytes and is no text. Returns false if it is not what its column says. */
+static bool bytes_text(char *text, const struct parquet_column *column, const char *value, uint64_t count)
+{
+    const uint8_t *bytes = (const uint8_t *)value;
+    if (column->meaning == PARQUET_IS_DECIMAL)
+        return parquet_decimal_text(text, bytes, count, column->kind.scale);
+    if (column->meaning == PARQUET_IS_UUID)
+        parquet_uuid_text(text, bytes);
+    else
+        float_text(text, column, parquet_float16(bytes));
+    return true;
+}
+
 /* Takes the value of a flat column in the current row. A null is JSON_NOTHING. */
-static enum tokmap_status value_take(struct row_reading *reading, struct cursor *cursor, struct record_value *value)
+static enum tokmap_status value_take(struct row_reading *reading, size_t field, struct cursor *cursor,
+                                     struct record_value *value)
 {
     const struct parquet_page *page = cursor_page(cursor);
     const struct parquet_column *column = cursor->column;
-    uint64_t entry, end;
+    const char *bytes = "";
+    uint64_t entry, end, count = 0;
     piece_entries(cursor, &entry, &end);
     const enum entry_kind kind = entry_kind(cursor, entry);
     (void)cursor_next(cursor);
     *value = (struct record_value){.kind = JSON_NOTHING};
-    if (kind != ENTRY_VALUE)
+    if (kind != ENTRY_VALUE || column->meaning == PARQUET_IS_NULL)
         return TOKMAP_OK;
-    if (page->values.spans) {
-        const struct parquet_span span = page->values.spans[entry];
-        text_value(value, page->values.text ? page->values.text + span.offset : "", span.bytes);
+    if (page->values.spans && page->values.text) {
+        bytes = page->values.text + page->values.spans[entry].offset;
+        count = page->values.spans[entry].bytes;
+    }
+    if (column->meaning == PARQUET_IS_TEXT) {
+        text_value(value, bytes, count);
         return TOKMAP_OK;
     }
-    char *text = corpus_batch_take(reading->making->batch, NUMBER_BYTES);
+    char *text = corpus_batch_take(reading->making->batch, PARQUET_VALUE_TEXT);
     if (!text)
         return making_no_memory(reading->making);
-    const uint64_t number = page->values.numbers[entry];
-    if (column->type == PARQUET_BOOLEAN)
-        (void)snprintf(text, NUMBER_BYTES, "%s", number ? "true" : "false");
-    else if (column->type == PARQUET_FLOAT || column->type == PARQUET_DOUBLE)
-        float_text(text, column, number);
+    bool right = true;
+    if (page->values.spans)
+        right = bytes_text(text, column, bytes, count);
     else
-        integer_text(text, column, number);
-    *value =
-        (struct record_value){.kind = JSON_NUMBER, .text = text, .bytes = strlen(text), .offset = TOKMAP_NO_OFFSET};
+        number_text(text, column, page->values.numbers[entry]);
+    if (!right)
+        return reading->used ? row_issue(reading, CORPUS_REASON_DAMAGED, "a decimal has no bytes, or more than 32",
+                                         reading->names[field], NULL)
+                             : TOKMAP_OK;
+    *value = (struct record_value){.kind = column->meaning == PARQUET_IS_UUID ? JSON_STRING : JSON_NUMBER,
+                                   .text = text,
+                                   .bytes = strlen(text),
+                                   .offset = TOKMAP_NO_OFFSET};
+    corpus_batch_shorten(reading->making->batch, text, value->bytes + 1);
     return TOKMAP_OK;
 }
 
@@ -422,7 +470,7 @@ static enum tokmap_status field_take(struct row_reading *reading, size_t field, 
         return list_take(reading, field, field > 0, value);
     if (cursor->column->max_repetition)
         return messages_take(reading, field, value);
-    const enum tokmap_status status = value_take(reading, cursor, value);
+    const enum tokmap_status status = value_take(reading, field, cursor, value);
     if (status || !reading->used || !content)
         return status;
     if (value->kind == JSON_NOTHING)
@@ -473,29 +521,36 @@ static enum tokmap_status row_make(struct row_reading *reading)
     return status;
 }
 
-/* If a page that the current row needs could not be decoded, adds an issue for the rows in it, skips them, and sets
- * *skipped to their number. */
+/* Returns a page that the current row needs and that could not be decoded, or NULL. */
+static const struct parquet_page *row_failed(const struct row_reading *reading)
+{
+    for (uint32_t c = 0; c < reading->column_count; c++) {
+        struct cursor cursor = reading->cursors[c];
+        do {
+            if (cursor_page(&cursor)->failure)
+                return cursor_page(&cursor);
+        } while (cursor_next(&cursor));
+    }
+    return NULL;
+}
+
+/* If a page that the current row needs could not be decoded, adds an issue for the rows that need it, skips them, and
+ * sets *skipped to their number. A list that is only partly in the page is left out whole. */
 static enum tokmap_status rows_skip(struct row_reading *reading, uint64_t left, uint64_t *skipped)
 {
-    const struct parquet_page *failed = NULL;
+    const struct parquet_page *failed = row_failed(reading);
     *skipped = 0;
-    for (uint32_t c = 0; c < reading->column_count && !failed; c++) {
-        const struct cursor *cursor = &reading->cursors[c];
-        if (!cursor_page(cursor)->failure)
-            continue;
-        failed = cursor_page(cursor);
-        *skipped = min64(left, cursor->slices[cursor->slice].count - cursor->piece);
-    }
     if (!failed)
         return TOKMAP_OK;
     struct source_record source = reading->source;
     source.whole = 0;
-    for (uint64_t i = 0; i < *skipped; i++) {
+    do {
         source.whole += row_bytes(&reading->cursors[0]);
         for (uint32_t c = 0; c < reading->column_count; c++)
             while (cursor_next(&reading->cursors[c]))
                 ;
-    }
+        ++*skipped;
+    } while (*skipped < left && row_failed(reading) == failed);
     struct tokmap_error *copy = malloc(sizeof *copy);
     if (!copy)
         return making_no_memory(reading->making);

@@ -18,6 +18,12 @@
 #define FOOTER_MOST ((uint64_t)1 << 30)
 #define COPY_AGAIN "copy the file again from its source"
 
+/* The pages of a chunk. */
+struct extent {
+    uint64_t offset, end;
+    uint32_t group, leaf;
+};
+
 struct reading {
     struct parquet_footer *footer;
     const char *path;
@@ -29,6 +35,8 @@ struct reading {
     struct name_list names;  /* of the columns, for messages */
     struct name_list inside; /* of the columns below a wanted field that is not a column itself */
     uint64_t group_capacity;
+    struct extent *extents; /* of all chunks that have values, in the order of the footer */
+    uint64_t extent_count, extent_capacity;
 };
 
 static enum tokmap_status damaged(const struct reading *reading, const char *what, const char *reason)
@@ -46,12 +54,11 @@ static enum tokmap_status thrift_status(const struct reading *reading, const cha
 
 /* An element of the schema as the file has it. */
 struct element {
-    int64_t type, type_bytes, repetition, children, converted;
-    bool is_leaf; /* it has a type */
+    int64_t type, type_bytes, repetition, children;
+    bool is_leaf; /* it has a type and no children */
     const char *name;
     uint64_t name_bytes;
-    enum { LOGICAL_NONE, LOGICAL_TEXT, LOGICAL_INTEGER, LOGICAL_OTHER } logical;
-    bool logical_signed;
+    struct parquet_kind old_kind, new_kind; /* its annotations of the two kinds */
 };
 
 /* A group of the schema that is being read. */
@@ -59,6 +66,7 @@ struct level {
     uint64_t children; /* that still follow */
     uint64_t path;     /* bytes of the path up to here */
     uint32_t definition, repetition, repeated_definition;
+    bool is_variant; /* its bytes are parts of a VARIANT */
 };
 
 /* Reads the union of logical types. */
@@ -66,17 +74,21 @@ static void logical_read(struct thrift *thrift, struct element *element)
 {
     struct thrift_field field = {0};
     while (thrift_field_next(thrift, &field)) {
-        /* 1: string, 4: enum, 10: integer, 12: JSON; others are decimals, dates, UUIDs and the like */
-        const bool text = field.id == 1 || field.id == 4 || field.id == 12;
-        element->logical = text ? LOGICAL_TEXT : field.id == 10 ? LOGICAL_INTEGER : LOGICAL_OTHER;
-        if (field.id != 10 || !thrift_struct(thrift, &field)) {
+        struct parquet_kind *kind = &element->new_kind;
+        *kind = (struct parquet_kind){.annotation = parquet_annotation_new(field.id)};
+        const bool decimal = kind->annotation == PARQUET_DECIMAL, integer = kind->annotation == PARQUET_INTEGER;
+        if ((!decimal && !integer) || !thrift_struct(thrift, &field)) {
             thrift_skip(thrift, &field);
             continue;
         }
         struct thrift_field part = {0};
         while (thrift_field_next(thrift, &part)) {
-            if (part.id == 2)
-                element->logical_signed = thrift_bool(thrift, &part);
+            if (integer && part.id == 2)
+                kind->is_unsigned = !thrift_bool(thrift, &part);
+            else if (decimal && part.id == 1)
+                kind->scale = thrift_integer(thrift, &part);
+            else if (decimal && part.id == 2)
+                kind->precision = thrift_integer(thrift, &part);
             else
                 thrift_skip(thrift, &part);
         }
@@ -85,12 +97,14 @@ static void logical_read(struct thrift *thrift, struct element *element)
 
 static void element_read(struct thrift *thrift, struct element *element)
 {
+    enum { UINT_8 = 11, UINT_64 = 14 }; /* of the older annotations */
     struct thrift_field field = {0};
-    *element = (struct element){.converted = -1, .logical_signed = true};
+    bool has_type = false;
+    *element = (struct element){0};
     while (thrift_field_next(thrift, &field)) {
         if (field.id == 1) {
             element->type = thrift_integer(thrift, &field);
-            element->is_leaf = true;
+            has_type = true;
         } else if (field.id == 2) {
             element->type_bytes = thrift_integer(thrift, &field);
         } else if (field.id == 3) {
@@ -100,13 +114,21 @@ static void element_read(struct thrift *thrift, struct element *element)
         } else if (field.id == 5) {
             element->children = thrift_integer(thrift, &field);
         } else if (field.id == 6) {
-            element->converted = thrift_integer(thrift, &field);
+            const int64_t number = thrift_integer(thrift, &field);
+            element->old_kind.annotation = parquet_annotation_old(number);
+            element->old_kind.is_unsigned = number >= UINT_8 && number <= UINT_64;
+        } else if (field.id == 7) {
+            element->old_kind.scale = thrift_integer(thrift, &field);
+        } else if (field.id == 8) {
+            element->old_kind.precision = thrift_integer(thrift, &field);
         } else if (field.id == 10 && thrift_struct(thrift, &field)) {
             logical_read(thrift, element);
         } else {
             thrift_skip(thrift, &field);
         }
     }
+    /* Some writers give groups a type, the root above all. */
+    element->is_leaf = has_type && !element->children;
 }
 
 /* Copies a name for messages. */
@@ -119,19 +141,18 @@ static void name_copy(char *into, size_t capacity, const char *name, uint64_t co
     into[bytes] = '\0';
 }
 
-/* Sets what a column's annotations say. An annotation that does not exist yet counts as none. */
-static void column_annotate(struct parquet_column *column, const struct element *element)
+/* Returns the type of a leaf. Of the annotations, the newer one counts, unless it is missing or unknown. */
+static struct parquet_kind leaf_kind(const struct element *element, bool is_variant)
 {
-    const int64_t converted = element->converted;
-    enum { UTF8 = 0, ENUM = 4, DECIMAL = 5, UINT_8 = 11, UINT_64 = 14, INT_8 = 15, INT_64 = 18, JSON = 19 };
-    column->is_unsigned = (converted >= UINT_8 && converted <= UINT_64) ||
-                          (element->logical == LOGICAL_INTEGER && !element->logical_signed);
-    const bool integer = converted < 0 || (converted >= UINT_8 && converted <= INT_64);
-    column->is_number = element->logical == LOGICAL_INTEGER || (element->logical == LOGICAL_NONE && integer);
-    /* Some writers annotate text as a decimal or with nothing at all. Whether it is text, its bytes tell. */
-    const bool text =
-        converted < 0 || converted == UTF8 || converted == ENUM || converted == JSON || converted == DECIMAL;
-    column->is_text = element->logical == LOGICAL_TEXT || text;
+    const enum parquet_annotation new = element->new_kind.annotation;
+    const bool old = new == PARQUET_NOT_ANNOTATED ||
+                     (new == PARQUET_UNKNOWN && element->old_kind.annotation != PARQUET_NOT_ANNOTATED);
+    struct parquet_kind kind = old ? element->old_kind : element->new_kind;
+    kind.type = (enum parquet_type)element->type;
+    kind.type_bytes = kind.type == PARQUET_FIXED ? (uint32_t)element->type_bytes : 0;
+    if (is_variant && kind.annotation == PARQUET_NOT_ANNOTATED && kind.type == PARQUET_BYTE_ARRAY)
+        kind.annotation = PARQUET_VARIANT;
+    return kind;
 }
 
 /* Returns whether a column is, or is part of, a wanted field: its path is the field's, or continues it. `below` is set
@@ -145,21 +166,19 @@ static bool path_matches(const char *path, uint64_t bytes, const char *field, bo
     return bytes == length || path[length] == '.';
 }
 
-static bool is_kind(const struct parquet_column *column, enum parquet_use use)
+static bool is_usable(const struct parquet_column *column, enum parquet_use use)
 {
-    const enum parquet_type type = column->type;
-    const bool bytes = (type == PARQUET_BYTE_ARRAY || type == PARQUET_FIXED) && column->is_text;
-    const bool integer = (type == PARQUET_INT32 || type == PARQUET_INT64) && column->is_number;
+    const bool text = column->meaning == PARQUET_IS_TEXT;
     switch (use) {
     case PARQUET_USE_TEXT:
-        return bytes && !column->max_repetition;
+        return text && !column->max_repetition;
     case PARQUET_USE_NUMBERS:
-        return (integer || type == PARQUET_BOOLEAN) && column->max_repetition == 1;
+        return (column->meaning == PARQUET_IS_INTEGER || column->meaning == PARQUET_IS_BOOL) &&
+               column->max_repetition == 1;
     case PARQUET_USE_VALUE:
-        return (bytes || integer || type == PARQUET_BOOLEAN || type == PARQUET_FLOAT || type == PARQUET_DOUBLE) &&
-               !column->max_repetition;
+        return column->meaning != PARQUET_IS_OTHER && !column->max_repetition;
     case PARQUET_USE_MESSAGES:
-        return bytes && column->max_repetition <= 1;
+        return text && column->max_repetition <= 1;
     }
     return false;
 }
@@ -169,13 +188,6 @@ static const char *use_text(enum parquet_use use)
     static const char *const texts[] = {"a column of text", "a list of integers", "a column of text, numbers, or bools",
                                         "a list of structs of text"};
     return texts[use];
-}
-
-static const char *type_text(const struct parquet_column *column)
-{
-    static const char *const texts[] = {"BOOLEAN", "INT32",  "INT64",      "INT96",
-                                        "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
-    return texts[column->type];
 }
 
 static const char *shape_text(const struct parquet_column *column)
@@ -230,12 +242,11 @@ static enum tokmap_status leaf_add(struct reading *reading, const struct element
         return damaged(reading, "", "a column has a type that does not exist");
     if (element->type == PARQUET_FIXED && (element->type_bytes < 1 || element->type_bytes > INT32_MAX))
         return damaged(reading, "", "a column of values of a fixed length has no length");
-    column.type = (enum parquet_type)element->type;
-    column.type_bytes = column.type == PARQUET_FIXED ? (uint32_t)element->type_bytes : 0;
+    column.kind = leaf_kind(element, level->is_variant);
+    column.meaning = parquet_meaning(&column.kind);
     column.max_definition = (uint8_t)level->definition;
     column.max_repetition = (uint8_t)level->repetition;
     column.repeated_definition = (uint8_t)level->repeated_definition;
-    column_annotate(&column, element);
     name_copy(column.name, sizeof column.name, path, bytes);
     name_copy(column.last, sizeof column.last, element->name, element->name_bytes);
     name_list_add(&reading->names, path, (size_t)bytes);
@@ -265,7 +276,7 @@ static enum tokmap_status schema_read(struct reading *reading, uint64_t count)
         const uint64_t follow = count - i - 1;
         if (reading->thrift.fault)
             status = thrift_status(reading, "the schema");
-        else if (element.children < 0 || (uint64_t)element.children > follow || (element.is_leaf && element.children))
+        else if (element.children < 0 || (uint64_t)element.children > follow)
             status = damaged(reading, "the schema", "a group has more fields than follow");
         else if (element.repetition < 0 || element.repetition > 2)
             status = damaged(reading, "the schema", "a field has a repetition that does not exist");
@@ -288,6 +299,7 @@ static enum tokmap_status schema_read(struct reading *reading, uint64_t count)
         level.repetition += element.repetition == 2;
         if (element.repetition == 2)
             level.repeated_definition = level.definition;
+        level.is_variant |= element.new_kind.annotation == PARQUET_VARIANT;
         /* A path that is too long to be kept is cut, and then equals no field. */
         const uint64_t dot = level.path != 0;
         if (dot && level.path < PATH_MOST)
@@ -307,6 +319,16 @@ static enum tokmap_status schema_read(struct reading *reading, uint64_t count)
     }
     free(best);
     return status;
+}
+
+static enum tokmap_status column_refuse(const struct reading *reading, const struct parquet_column *column,
+                                        enum parquet_use use, const char *option)
+{
+    char kind[128];
+    parquet_kind_text(&column->kind, kind, sizeof kind);
+    return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                     "the column '%s' of the Parquet file has %s%s, and %s is needed; name another with %s",
+                     column->name, shape_text(column), kind, use_text(use), option);
 }
 
 /* Puts the columns into the order of the wanted fields, and checks that each field can be read. */
@@ -336,14 +358,9 @@ static enum tokmap_status columns_check(struct reading *reading)
                              "the field '%s' of the Parquet file is a group of columns: %s; name one with %s", field,
                              reading->inside.text, option);
         for (uint32_t i = first; i < count; i++)
-            if (!is_kind(&sorted[i], use) || sorted[i].max_repetition != column->max_repetition ||
+            if (!is_usable(&sorted[i], use) || sorted[i].max_repetition != column->max_repetition ||
                 sorted[i].repeated_definition != column->repeated_definition || (found > 1 && !column->max_repetition))
-                return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
-                                 "the column '%s' of the Parquet file has %s%s%s, and %s is needed; name another "
-                                 "with %s",
-                                 sorted[i].name, shape_text(&sorted[i]), type_text(&sorted[i]),
-                                 sorted[i].is_text || sorted[i].is_number ? "" : " values that are not plain numbers",
-                                 use_text(use), option);
+                return column_refuse(reading, &sorted[i], use, option);
     }
     memcpy(footer->columns, sorted, count * sizeof sorted[0]);
     footer->column_count = count;
@@ -398,6 +415,37 @@ static void chunk_read(struct thrift *thrift, struct chunk_meta *meta)
     }
 }
 
+/* The first byte of the pages of a chunk. */
+static int64_t chunk_begin(const struct chunk_meta *meta)
+{
+    /* Some writers set the place of a dictionary to 0 if there is none. */
+    const bool dictionary = meta->has_dictionary && meta->dictionary_page > 0;
+    return dictionary && meta->dictionary_page < meta->data_page ? meta->dictionary_page : meta->data_page;
+}
+
+/* Notes which bytes a chunk has, whether its column is chosen or not. */
+static enum tokmap_status extent_add(struct reading *reading, uint64_t leaf, const struct chunk_meta *meta)
+{
+    const uint64_t data_end = reading->footer->data_end;
+    const int64_t begin = chunk_begin(meta);
+    const uint64_t bytes = meta->bytes > 0 ? (uint64_t)meta->bytes : 0;
+    if (!meta->has_meta || meta->elsewhere || meta->encrypted || meta->values <= 0 || begin < 4 ||
+        (uint64_t)begin >= data_end)
+        return TOKMAP_OK;
+    if (reading->extent_count == reading->extent_capacity) {
+        const uint64_t capacity = reading->extent_capacity ? 2 * reading->extent_capacity : 64;
+        struct extent *grown = realloc(reading->extents, capacity * sizeof *grown);
+        if (!grown)
+            return error_set_memory(reading->error, "the columns of a Parquet file", capacity * sizeof *grown);
+        reading->extents = grown;
+        reading->extent_capacity = capacity;
+    }
+    reading->extents[reading->extent_count++] =
+        (struct extent){(uint64_t)begin, (uint64_t)begin + min64(bytes, data_end - (uint64_t)begin),
+                        (uint32_t)reading->footer->group_count, (uint32_t)leaf};
+    return TOKMAP_OK;
+}
+
 /* Checks what the footer says about a chunk against the size of the file. */
 static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, const struct parquet_column *column,
                                       const struct chunk_meta *meta, struct parquet_chunk *chunk)
@@ -413,9 +461,7 @@ static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, c
         return error_set(reading->error, TOKMAP_ERROR_UNSUPPORTED, reading->path, TOKMAP_NO_OFFSET,
                          "row group %" PRIu64 " of the Parquet file is in another file; name the files that it is in",
                          group);
-    int64_t begin = meta->data_page, bytes = meta->bytes;
-    if (meta->has_dictionary && meta->dictionary_page > 0 && meta->dictionary_page < begin)
-        begin = meta->dictionary_page;
+    int64_t begin = chunk_begin(meta), bytes = meta->bytes;
     if (!meta->values) {
         begin = 4; /* without values, pages are said to begin anywhere, and a dictionary is empty */
         bytes = 0;
@@ -439,7 +485,8 @@ static enum tokmap_status chunk_check(struct reading *reading, uint64_t group, c
                          "the footer of the Parquet file is damaged: row group %" PRIu64
                          ", column '%s': %s; " COPY_AGAIN,
                          group, column->name, wrong);
-    *chunk = (struct parquet_chunk){(int)meta->codec, (uint64_t)begin, (uint64_t)bytes, (uint64_t)meta->values};
+    *chunk = (struct parquet_chunk){(int)meta->codec, (uint64_t)begin, (uint64_t)bytes, (uint64_t)meta->values,
+                                    footer->data_end};
     return TOKMAP_OK;
 }
 
@@ -474,19 +521,13 @@ static enum tokmap_status group_read(struct reading *reading)
     enum tokmap_status status = group_room(reading);
     while (!status && thrift_field_next(thrift, &field)) {
         if (field.id == 1 && thrift_structs(thrift, &field, &chunks)) {
-            for (uint64_t i = 0; i < chunks && !thrift->fault; i++) {
+            for (uint64_t i = 0; i < chunks && !thrift->fault && !status; i++) {
                 struct chunk_meta meta;
-                bool read = false;
-                for (uint32_t c = 0; c < footer->column_count; c++) {
-                    if (footer->columns[c].leaf != i)
-                        continue;
-                    if (!read)
-                        chunk_read(thrift, &meta);
-                    read = true;
-                    metas[c] = meta;
-                }
-                if (!read)
-                    thrift_skip_struct(thrift);
+                chunk_read(thrift, &meta);
+                status = extent_add(reading, i, &meta);
+                for (uint32_t c = 0; c < footer->column_count; c++)
+                    if (footer->columns[c].leaf == i)
+                        metas[c] = meta;
             }
         } else if (field.id == 3) {
             rows = thrift_integer(thrift, &field);
@@ -512,46 +553,79 @@ static enum tokmap_status group_read(struct reading *reading)
     return status;
 }
 
-/* The pages of a column in a row group that has values. */
-struct extent {
-    uint64_t offset, end, group;
-};
-
 static int extent_compare(const void *a, const void *b)
 {
     const struct extent *left = a, *right = b;
     return (left->offset > right->offset) - (left->offset < right->offset);
 }
 
-/* Checks that no byte belongs to a column in two row groups: such files are made to be read for long, and the accounts
- * of their bytes are wrong. */
-static enum tokmap_status overlap_check(const struct reading *reading, uint32_t column)
+/* Returns a chosen column that a leaf is, or NULL. */
+static const struct parquet_column *leaf_column(const struct parquet_footer *footer, uint32_t leaf)
 {
-    const struct parquet_footer *footer = reading->footer;
-    struct extent *list = malloc((footer->group_count + 1) * sizeof *list);
-    enum tokmap_status status = TOKMAP_OK;
-    uint64_t count = 0;
-    bool sorted = true;
-    if (!list)
-        return error_set_memory(reading->error, "the row groups of a Parquet file", footer->group_count * sizeof *list);
-    for (uint64_t group = 0; group < footer->group_count; group++) {
-        const struct parquet_chunk *chunk = &footer->chunks[group * footer->column_count + column];
-        if (!chunk->bytes)
+    for (uint32_t c = 0; c < footer->column_count; c++)
+        if (footer->columns[c].leaf == leaf)
+            return &footer->columns[c];
+    return NULL;
+}
+
+/* Two chunks have bytes in common; the column of `chosen` is read. */
+static enum tokmap_status overlap(const struct reading *reading, const struct extent *chosen,
+                                  const struct extent *other)
+{
+    const char *name = leaf_column(reading->footer, chosen->leaf)->name;
+    if (chosen->leaf == other->leaf)
+        return error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
+                         "the footer of the Parquet file is damaged: row groups %" PRIu32 " and %" PRIu32
+                         " have the same bytes in column '%s'; " COPY_AGAIN,
+                         chosen->group < other->group ? chosen->group : other->group,
+                         chosen->group < other->group ? other->group : chosen->group, name);
+    return error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
+                     "the footer of the Parquet file is damaged: column '%s' in row group %" PRIu32
+                     " has bytes of another column in row group %" PRIu32 "; " COPY_AGAIN,
+                     name, chosen->group, other->group);
+}
+
+/* Sets the limits of the chunks. Checks that no byte of a chosen column belongs to two chunks: a page would be read as
+ * one of another column, or again and again, and the accounts of bytes would be wrong. */
+static enum tokmap_status limits_set(struct reading *reading)
+{
+    struct parquet_footer *footer = reading->footer;
+    struct extent *list = reading->extents;
+    const struct extent *furthest = NULL, *furthest_chosen = NULL; /* of those before */
+    for (uint64_t i = 1; i < reading->extent_count; i++)
+        if (list[i].offset < list[i - 1].offset) {
+            qsort(list, reading->extent_count, sizeof *list, extent_compare);
+            break;
+        }
+    for (uint64_t i = 0; i < reading->extent_count; i++) {
+        const bool chosen = leaf_column(footer, list[i].leaf) != NULL;
+        if (chosen && furthest && list[i].offset < furthest->end)
+            return overlap(reading, &list[i], furthest);
+        if (furthest_chosen && list[i].offset < furthest_chosen->end)
+            return overlap(reading, furthest_chosen, &list[i]);
+        if (!furthest || list[i].end > furthest->end)
+            furthest = &list[i];
+        if (!chosen)
             continue;
-        sorted = sorted && (!count || list[count - 1].offset <= chunk->offset);
-        list[count++] = (struct extent){chunk->offset, chunk->offset + chunk->bytes, group};
+        furthest_chosen = &list[i];
+        for (uint32_t c = 0; c < footer->column_count && i + 1 < reading->extent_count; c++)
+            if (footer->columns[c].leaf == list[i].leaf)
+                footer->chunks[(uint64_t)list[i].group * footer->column_count + c].limit = list[i + 1].offset;
     }
-    if (!sorted)
-        qsort(list, count, sizeof *list, extent_compare);
-    for (uint64_t i = 1; i < count && !status; i++)
-        if (list[i].offset < list[i - 1].end)
-            status = error_set(reading->error, TOKMAP_ERROR_CORRUPT, reading->path, reading->footer_at,
-                               "the footer of the Parquet file is damaged: row groups %" PRIu64 " and %" PRIu64
-                               " have the same bytes in column '%s'; " COPY_AGAIN,
-                               min64(list[i - 1].group, list[i].group), max64(list[i - 1].group, list[i].group),
-                               footer->columns[column].name);
-    free(list);
-    return status;
+    return TOKMAP_OK;
+}
+
+/* Whether the writer is Arrow before 3: "parquet-cpp version 1.5.1-SNAPSHOT"; later it is called parquet-cpp-arrow. */
+static bool is_old_arrow(const char *writer, uint64_t bytes)
+{
+    static const char name[] = "parquet-cpp", words[] = " version ";
+    const uint64_t name_bytes = sizeof name - 1, before = name_bytes + sizeof words - 1;
+    if (bytes < name_bytes || memcmp(writer, name, name_bytes) != 0)
+        return false;
+    if (bytes == name_bytes)
+        return true;
+    return bytes > before + 1 && !memcmp(writer + name_bytes, words, sizeof words - 1) &&
+           (writer[before] == '0' || writer[before] == '1') && writer[before + 1] == '.';
 }
 
 /* Reads the footer's struct. The schema precedes the row groups in every file, since fields are in ascending order. */
@@ -573,6 +647,9 @@ static enum tokmap_status meta_read(struct reading *reading)
                 return damaged(reading, "the row groups", "they precede the schema, or are listed twice");
             for (uint64_t i = 0; i < count && !status; i++)
                 status = group_read(reading);
+        } else if (field.id == 6) {
+            const char *writer = thrift_binary(thrift, &field, &count);
+            reading->footer->is_compressed_anyway = is_old_arrow(writer, count);
         } else {
             thrift_skip(thrift, &field);
         }
@@ -581,9 +658,7 @@ static enum tokmap_status meta_read(struct reading *reading)
         status = thrift_status(reading, "");
     if (!status && !has_schema)
         status = damaged(reading, "", "it has no schema");
-    for (uint32_t c = 0; c < reading->footer->column_count && !status; c++)
-        status = overlap_check(reading, c);
-    return status;
+    return status ? status : limits_set(reading);
 }
 
 enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, uint64_t file_bytes, const char *path,
@@ -638,6 +713,7 @@ enum tokmap_status parquet_footer_read(struct parquet_footer *footer, int fd, ui
                            "the file changed while it was read; run the command again when no program writes to it");
     else
         status = meta_read(&reading);
+    free(reading.extents);
     free(memory);
     return status;
 }

@@ -17,7 +17,9 @@
  * The levels give the same answers for every way to write a list ("bag.array_element", "array", a repeated column), so
  * only they are used, and not the names.
  *
- * Of the footer only the chosen columns are kept: a file with 10^6 columns costs no more memory than its footer.
+ * Of the footer only the chosen columns are kept: a file with 10^6 columns costs little more memory than its footer.
+ * While it is read, the places of all chunks are, too. A file is refused in which a chosen column shares bytes with any
+ * other chunk, so pages of one column are never taken for those of another.
  *
  * Thread rule: constant after it was read, and then for any thread.
  */
@@ -27,26 +29,15 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "parquet_types.h"
 #include "tokmap/tokmap.h"
 
-/* The physical types, with the numbers of the format. */
-enum parquet_type {
-    PARQUET_BOOLEAN,
-    PARQUET_INT32,
-    PARQUET_INT64,
-    PARQUET_INT96,
-    PARQUET_FLOAT,
-    PARQUET_DOUBLE,
-    PARQUET_BYTE_ARRAY,
-    PARQUET_FIXED
-};
-
-/* What a field is wanted for, which decides the columns that it can be. */
+/* What a field is wanted for, which decides the columns that it can be (parquet_types.h). */
 enum parquet_use {
-    PARQUET_USE_TEXT,    /* strings */
+    PARQUET_USE_TEXT,    /* texts */
     PARQUET_USE_NUMBERS, /* lists of integers or bools */
-    PARQUET_USE_VALUE,   /* strings, numbers or bools */
-    PARQUET_USE_MESSAGES /* lists of structs of strings, or strings, which then are JSON */
+    PARQUET_USE_VALUE,   /* texts, numbers, bools and others that JSON can have */
+    PARQUET_USE_MESSAGES /* lists of structs of texts, or texts, which then are JSON */
 };
 
 struct parquet_wanted {
@@ -64,13 +55,10 @@ struct parquet_column {
     uint32_t wanted; /* the index of the field that it belongs to */
     bool inside;     /* the field is a group that contains it */
     uint64_t leaf;   /* its number among all columns of the file, from 0 */
-    enum parquet_type type;
-    uint32_t type_bytes; /* of a value of PARQUET_FIXED */
+    struct parquet_kind kind;
+    enum parquet_meaning meaning;
     uint8_t max_definition, max_repetition;
     uint8_t repeated_definition; /* from this definition level on, an entry is an element of the list; 0: no list */
-    bool is_unsigned;            /* integers are unsigned */
-    bool is_number;              /* integers are numbers, and not dates, times, or decimals */
-    bool is_text;                /* bytes are text, and not numbers or other binary data */
 };
 
 /* The pages of one column in one row group. */
@@ -79,6 +67,7 @@ struct parquet_chunk {
     uint64_t offset; /* of the first page, in the file */
     uint64_t bytes;  /* of all pages with their headers, as the footer says */
     uint64_t values; /* entries of all data pages */
+    uint64_t limit;  /* where something else begins: the pages of the next chunk of any column, or the footer */
 };
 
 struct parquet_row_group {
@@ -91,6 +80,8 @@ struct parquet_footer {
     uint64_t data_end; /* where the footer begins: no page ends behind it */
     uint64_t rows;
     uint64_t leaves; /* all columns of the file */
+    /* Pages of version 2 are compressed though they say that they are not: Arrow before 3 wrote such (ARROW-10353). */
+    bool is_compressed_anyway;
     struct parquet_column columns[PARQUET_LEAVES_MOST];
     uint32_t column_count;
     struct parquet_row_group *groups;

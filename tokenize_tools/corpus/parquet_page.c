@@ -13,6 +13,7 @@
 #include "platform/os.h"
 
 #define LEVELS_SHORT "its levels are longer than the page"
+#define CRC_WRONG "its checksum does not match its bytes"
 
 void parquet_file_hold(struct parquet_file *file)
 {
@@ -85,7 +86,7 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
 {
     struct thrift thrift = {.bytes = bytes, .count = count};
     struct thrift_field field = {0};
-    bool described = false;
+    bool described = false, other_described = false;
     *header = (struct parquet_page_header){
         .kind = -1, .is_compressed = true, .definition_encoding = PARQUET_RLE, .repetition_encoding = PARQUET_RLE};
     while (thrift_field_next(&thrift, &field)) {
@@ -93,6 +94,7 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
         const bool dictionary = field.id == 7 && header->kind == PARQUET_PAGE_DICTIONARY;
         const bool data_2 = field.id == 8 && header->kind == PARQUET_PAGE_DATA_2;
         described |= data || dictionary || data_2;
+        other_described |= field.id == 5 || field.id == 7 || field.id == 8;
         if (field.id == 1)
             header->kind = thrift_integer(&thrift, &field);
         else if (field.id == 2)
@@ -112,13 +114,14 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
     header->header_bytes = thrift.at;
     if (thrift.fault)
         return thrift.fault;
-    const bool is_known = header->kind == PARQUET_PAGE_DATA || header->kind == PARQUET_PAGE_DICTIONARY ||
-                          header->kind == PARQUET_PAGE_DATA_2;
-    if (header->kind < 0 || (is_known && !described))
-        return "its header lacks the kind of the page or its description";
+    const bool is_index = header->kind == PARQUET_PAGE_INDEX;
+    if (header->kind > PARQUET_PAGE_DATA_2)
+        return "it is of a kind that does not exist, or is newer than this tokmap";
+    if (is_index ? other_described : !described)
+        return "its header lacks the kind of the page or its description, or the two differ";
     if (header->bytes > INT32_MAX || header->stored > INT32_MAX)
         return "its header has a size above 2 GiB";
-    if (is_known && header->entries > PARQUET_ENTRIES_MOST)
+    if (header->entries > PARQUET_ENTRIES_MOST)
         return "it has more than 2^26 values; write the file with smaller pages";
     if (header->kind == PARQUET_PAGE_DATA_2 &&
         (header->definition_bytes > header->stored || header->definition_bytes > header->bytes ||
@@ -129,6 +132,19 @@ const char *parquet_page_header_read(struct parquet_page_header *header, const u
 }
 
 /* ---- pages ---- */
+
+static int chunk_codec(const struct parquet_file *file, uint64_t group, uint32_t column)
+{
+    return file->footer.chunks[group * file->footer.column_count + column].codec;
+}
+
+uint64_t parquet_page_weight(const struct parquet_file *file, uint64_t group, uint32_t column,
+                             const struct parquet_page_header *header)
+{
+    /* Without compression, a page that says to have other bytes than are stored is refused. */
+    const bool plain = chunk_codec(file, group, column) == PARQUET_CODEC_NONE;
+    return (plain ? 0 : header->bytes) + header->stored + 8 * header->entries;
+}
 
 enum tokmap_status parquet_page_new(struct parquet_page **page, struct parquet_file *file, uint64_t group,
                                     uint32_t column, uint64_t offset, const struct parquet_page_header *header,
@@ -197,22 +213,32 @@ struct page_bytes {
     uint64_t values_left;
 };
 
+/* Compares the checksum, once. */
+static bool crc_is_right(struct parquet_page *page)
+{
+    const struct parquet_page_header *header = &page->header;
+    if (header->has_crc && !page->checked && parquet_crc(page->stored.bytes, header->stored) != header->crc)
+        return false;
+    page->checked = true;
+    return true;
+}
+
 /* Decompresses the page. Sets where its levels and values are; those of version 1 are together. */
 static enum tokmap_status decompress(struct parquet_page *page, struct page_bytes *bytes, struct tokmap_error *error)
 {
     const struct parquet_page_header *header = &page->header;
     struct parquet_file *file = page->file;
-    const int codec = file->footer.chunks[page->group * file->footer.column_count + page->column].codec;
+    const int codec = chunk_codec(file, page->group, page->column);
     const bool second = header->kind == PARQUET_PAGE_DATA_2;
     const uint64_t levels = second ? header->definition_bytes + header->repetition_bytes : 0;
     const uint8_t *stored = page->stored.bytes;
     const uint64_t stored_bytes = header->stored - levels, wanted = header->bytes - levels;
     struct tokmap_error why;
     *bytes = (struct page_bytes){.levels = stored, .levels_left = levels};
-    if (header->has_crc && parquet_crc(stored, header->stored) != header->crc)
-        return parquet_page_fault(file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT,
-                                  "its checksum does not match its bytes", error);
-    if (codec == PARQUET_CODEC_NONE || (second && !header->is_compressed)) {
+    if (!crc_is_right(page))
+        return parquet_page_fault(file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT, CRC_WRONG,
+                                  error);
+    if (codec == PARQUET_CODEC_NONE || (second && !header->is_compressed && !file->footer.is_compressed_anyway)) {
         if (stored_bytes != wanted)
             return parquet_page_fault(file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT,
                                       "it is not compressed, and has another size than its header says", error);
@@ -281,22 +307,16 @@ static const char *levels_take(struct parquet_page *page, struct page_bytes *byt
     return NULL;
 }
 
-/* Finds the pieces of a list. The rows of a v2 page are known from its header, and runs of rows may be made from the
- * page before it is decoded. So its piece_count does not change here, whatever the levels say. */
+/* Finds the pieces of a list. Only the levels tell: what the header of a page of version 2 calls its rows are its
+ * entries in files of Arrow before 12, and though such a page must not continue a row, some programs write such. */
 static const char *pieces_find(struct parquet_page *page, const uint8_t *repetitions)
 {
     const uint64_t entries = page->header.entries;
-    const bool continues = entries && repetitions[0];
-    uint64_t count = continues, piece = 0;
+    uint64_t count = 0, piece = 0;
     for (uint64_t i = 0; i < entries; i++)
-        count += !repetitions[i];
-    if (page->header.kind == PARQUET_PAGE_DATA_2) {
-        if (continues || count != page->header.rows)
-            return "it has another number of rows than its header says";
-    } else {
-        page->continues = continues;
-        page->piece_count = count;
-    }
+        count += !i || !repetitions[i];
+    page->continues = entries && repetitions[0];
+    page->piece_count = count;
     page->pieces = malloc((count + 1) * sizeof *page->pieces);
     if (!page->pieces)
         return PARQUET_NO_MEMORY;
@@ -306,6 +326,18 @@ static const char *pieces_find(struct parquet_page *page, const uint8_t *repetit
     assert(piece == count);
     page->pieces[count] = (uint32_t)entries;
     return NULL;
+}
+
+/* Takes the repetition levels of a list, and finds its pieces. */
+static const char *lists_take(struct parquet_page *page, struct page_bytes *bytes)
+{
+    const struct parquet_column *column = &page->file->footer.columns[page->column];
+    uint8_t *repetitions;
+    const char *fault = levels_take(page, bytes, column->max_repetition, true, &repetitions);
+    if (!fault)
+        fault = pieces_find(page, repetitions);
+    free(repetitions);
+    return fault;
 }
 
 /* Moves the values, which are together, to the entries that have one. */
@@ -323,17 +355,26 @@ static void values_spread(struct parquet_page *page, uint64_t present)
     page->values.count = page->header.entries;
 }
 
+/* Most bytes of texts that are put together from shared beginnings, since few bytes of a file can make many. */
+static uint64_t shared_most(const struct parquet_page *page)
+{
+    const uint64_t most = page->file->page_most;
+    return min64(PARQUET_SHARED_MOST, max64(most ? most : UINT64_MAX, page->header.stored * PARQUET_USUAL_RATIO));
+}
+
 static const char *data_decode(struct parquet_page *page, struct page_bytes *bytes)
 {
     const struct parquet_column *column = &page->file->footer.columns[page->column];
     const struct parquet_page_header *header = &page->header;
-    uint8_t *repetitions;
-    const char *fault = levels_take(page, bytes, column->max_repetition, true, &repetitions);
+    const char *fault = NULL;
+    if (page->pieces) {
+        bytes->levels += header->repetition_bytes;
+        bytes->levels_left -= header->repetition_bytes;
+    } else if (column->max_repetition) {
+        fault = lists_take(page, bytes);
+    }
     if (!fault)
         fault = levels_take(page, bytes, column->max_definition, false, &page->definitions);
-    if (!fault && column->max_repetition)
-        fault = pieces_find(page, repetitions);
-    free(repetitions);
     if (fault)
         return fault;
     uint64_t present = header->entries;
@@ -350,11 +391,19 @@ static const char *data_decode(struct parquet_page *page, struct page_bytes *byt
         bytes->values = bytes->levels;
         bytes->values_left = bytes->levels_left;
     }
-    fault = parquet_values_decode(&page->values, column, (int)header->encoding, bytes->values, bytes->values_left,
-                                  present, header->entries, page->dictionary ? &page->dictionary->values : NULL);
+    fault =
+        parquet_values_decode(&page->values, column, (int)header->encoding, bytes->values, bytes->values_left, present,
+                              header->entries, page->dictionary ? &page->dictionary->values : NULL, shared_most(page));
     if (!fault && present < header->entries)
         values_spread(page, present);
     return fault;
+}
+
+static enum tokmap_status decode_fault(const struct parquet_page *page, const char *fault, struct tokmap_error *error)
+{
+    if (!strcmp(fault, PARQUET_NO_MEMORY))
+        return error_set_memory(error, "the values of a Parquet page", page->header.entries);
+    return parquet_page_fault(page->file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT, fault, error);
 }
 
 static enum tokmap_status decode(struct parquet_page *page, struct tokmap_error *error)
@@ -374,15 +423,22 @@ static enum tokmap_status decode(struct parquet_page *page, struct tokmap_error 
         fault = "the encoding of the dictionary is not PLAIN";
     else
         fault = parquet_values_decode(&page->values, column, PARQUET_PLAIN, bytes.values, bytes.values_left,
-                                      header->entries, header->entries, NULL);
+                                      header->entries, header->entries, NULL, 0);
     /* The compressed bytes are not needed any more. */
     if (page->data.bytes)
         parquet_pool_buffer_back(page->file->pool, &page->stored);
-    if (!fault)
-        return TOKMAP_OK;
-    if (!strcmp(fault, PARQUET_NO_MEMORY))
-        return error_set_memory(error, "the values of a Parquet page", header->entries);
-    return parquet_page_fault(page->file, page->group, page->column, page->offset, TOKMAP_ERROR_CORRUPT, fault, error);
+    return fault ? decode_fault(page, fault, error) : TOKMAP_OK;
+}
+
+enum tokmap_status parquet_page_divide(struct parquet_page *page, struct tokmap_error *error)
+{
+    const struct parquet_page_header *header = &page->header;
+    struct page_bytes bytes = {.levels = page->stored.bytes,
+                               .levels_left = header->definition_bytes + header->repetition_bytes};
+    if (header->kind == PARQUET_PAGE_DATA)
+        return parquet_page_decode(page, error);
+    const char *fault = crc_is_right(page) ? lists_take(page, &bytes) : CRC_WRONG;
+    return fault ? decode_fault(page, fault, error) : TOKMAP_OK;
 }
 
 enum tokmap_status parquet_page_decode(struct parquet_page *page, struct tokmap_error *error)

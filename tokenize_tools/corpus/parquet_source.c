@@ -2,6 +2,8 @@
 #include "parquet_source.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,8 +17,6 @@
 #define HEADER_MOST ((uint64_t)64 << 20) /* statistics in a header can hold whole texts */
 #define RATIO_MOST 4096                  /* how much smaller a page that is believed can be when compressed */
 #define LARGE_BYTES ((uint64_t)32 << 20)
-/* Old writers left the header of the dictionary page out of a chunk's size. */
-#define CHUNK_SLACK 100
 
 /* A page of which some pieces are in no run yet. */
 struct queued_page {
@@ -28,13 +28,15 @@ struct queued_page {
 struct feed {
     uint32_t column;
     struct parquet_chunk chunk;
-    uint64_t at, end; /* where the next page begins, and where the pages end */
+    uint64_t at, end; /* where the next page begins, and where the pages end: nothing behind it is read */
     uint64_t entries; /* of the pages that were read */
     struct parquet_page *dictionary;
     struct queued_page *queue; /* [queue_first, queue_end) */
     uint64_t queue_first, queue_end, queue_capacity;
-    uint64_t starts;   /* rows that begin in the queue and are in no run yet */
-    bool ended;        /* all pages of the chunk were read */
+    uint64_t weight;                   /* memory that the pages in the queue take */
+    uint64_t starts;                   /* rows that begin in the queue and are in no run yet */
+    uint64_t list_weight, list_stored; /* memory and bytes of the pages that the last row is in */
+    bool ended;                        /* all pages of the chunk were read */
     bool may_continue; /* the last row that begins in the queue may continue in a page that was not read */
     uint8_t *window;   /* bytes of the file from window_at on */
     uint64_t window_at, window_bytes, window_capacity;
@@ -94,11 +96,11 @@ static enum tokmap_status bytes_read(const struct parquet_source *source, uint8_
     return TOKMAP_OK;
 }
 
-/* Reads the bytes from feed->at on into the window, `wanted` of them if the file has as many. */
+/* Reads the bytes from feed->at on into the window, `wanted` of them if the chunk has as many. */
 static enum tokmap_status window_read(const struct parquet_source *source, struct feed *feed, uint64_t wanted,
                                       struct tokmap_error *error)
 {
-    const uint64_t count = min64(wanted, source->file->footer.data_end - feed->at);
+    const uint64_t count = min64(wanted, feed->end - feed->at);
     if (count > feed->window_capacity) {
         uint8_t *grown = realloc(feed->window, count);
         if (!grown)
@@ -127,7 +129,7 @@ static enum tokmap_status header_read(const struct parquet_source *source, struc
             fault = parquet_page_header_read(header, feed->window + from, feed->window_bytes - from);
         if (!fault)
             return TOKMAP_OK;
-        const bool whole = inside && feed->window_at + feed->window_bytes == source->file->footer.data_end;
+        const bool whole = inside && feed->window_at + feed->window_bytes == feed->end;
         if (strcmp(fault, THRIFT_FAULT_SHORT) != 0)
             return feed_fault(source, feed, feed->at, fault, error);
         if (whole || wanted > HEADER_MOST)
@@ -157,6 +159,11 @@ static enum tokmap_status stored_read(const struct parquet_source *source, const
     return have < count ? bytes_read(source, stored->bytes + have, offset + have, count - have, error) : TOKMAP_OK;
 }
 
+static uint64_t page_weight(const struct parquet_page *page)
+{
+    return parquet_page_weight(page->file, page->group, page->column, &page->header);
+}
+
 /* Appends a data page to the queue, which takes its reference. */
 static enum tokmap_status queue_add(struct feed *feed, struct parquet_page *page, struct tokmap_error *error)
 {
@@ -177,49 +184,65 @@ static enum tokmap_status queue_add(struct feed *feed, struct parquet_page *page
         feed->queue_end = count;
     }
     feed->queue[feed->queue_end++] = (struct queued_page){page, 0};
+    feed->weight += page_weight(page);
     return TOKMAP_OK;
 }
 
-/* Takes a data page into the queue. Lists in pages of version 1 are decoded to learn where their rows begin. */
+/* Checks the memory that `stored` bytes of pages take, before they take it: few bytes can claim any number. */
+static enum tokmap_status weight_check(const struct parquet_source *source, const struct feed *feed, uint64_t offset,
+                                       uint64_t weight, uint64_t stored, struct tokmap_error *error)
+{
+    char reason[200];
+    const uint64_t most = source->options.page_most;
+    if (!most || weight <= max64(most, stored * PARQUET_USUAL_RATIO))
+        return TOKMAP_OK;
+    (void)snprintf(reason, sizeof reason,
+                   "it, or the list that it continues, takes %" PRIu64 " bytes of memory, and the limit is %" PRIu64
+                   "; raise options.record_limit, or write the file with smaller pages",
+                   weight, most);
+    return parquet_page_fault(source->file, source->group, feed->column, offset, TOKMAP_ERROR_LIMIT, reason, error);
+}
+
+/* Notes that the last row is also in this page, which has the begins of `pieces` rows. */
+static enum tokmap_status list_check(const struct parquet_source *source, struct feed *feed,
+                                     const struct parquet_page *page, uint64_t pieces, struct tokmap_error *error)
+{
+    feed->list_weight = page_weight(page) + (pieces ? 0 : feed->list_weight);
+    feed->list_stored = page->header.stored + (pieces ? 0 : feed->list_stored);
+    return weight_check(source, feed, page->offset, feed->list_weight, feed->list_stored, error);
+}
+
+/* Takes a data page into the queue. */
 static enum tokmap_status data_take(const struct parquet_source *source, struct feed *feed, struct parquet_page *page,
                                     struct tokmap_error *error)
 {
-    const struct parquet_column *column = &source->file->footer.columns[feed->column];
+    const bool list = source->file->footer.columns[feed->column].max_repetition > 0;
     const struct parquet_page_header *header = &page->header;
-    const bool list = column->max_repetition, second = header->kind == PARQUET_PAGE_DATA_2;
-    enum tokmap_status status = TOKMAP_OK;
     uint64_t pieces = header->entries;
-    const char *wrong = NULL;
     if (header->entries > feed->chunk.values - feed->entries)
-        wrong = "the pages of the column have more values than the footer says";
-    else if (second && (list ? header->rows > header->entries : header->rows != header->entries))
-        wrong = "it has an impossible number of rows";
-    if (wrong)
-        return feed_fault(source, feed, page->offset, wrong, error);
+        return feed_fault(source, feed, page->offset, "the pages of the column have more values than the footer says",
+                          error);
+    if (!list && header->kind == PARQUET_PAGE_DATA_2 && header->rows != header->entries)
+        return feed_fault(source, feed, page->offset, "it has an impossible number of rows", error);
     feed->entries += header->entries;
-    if (list && second) {
-        page->piece_count = pieces = header->rows;
-        if (!pieces && header->entries)
-            return feed_fault(source, feed, page->offset, "it has values and no rows", error);
-    } else if (list) {
-        status = parquet_page_decode(page, error);
+    feed->may_continue = list;
+    if (!header->entries) {
+        parquet_page_release(page);
+        return TOKMAP_OK;
+    }
+    if (list) {
+        const enum tokmap_status status = parquet_page_divide(page, error);
         if (status)
             return status;
         pieces = page->piece_count - page->continues;
         if (page->continues && feed->queue_first == feed->queue_end)
             return feed_fault(source, feed, page->offset, "it continues a row that did not begin", error);
-        feed->may_continue = true;
     }
-    if (second || !list)
-        feed->may_continue = false;
-    feed->starts += pieces;
-    if (!header->entries) {
-        parquet_page_release(page);
-        return TOKMAP_OK;
-    }
-    status = queue_add(feed, page, error);
-    if (status)
-        feed->starts -= pieces;
+    enum tokmap_status status = list_check(source, feed, page, pieces, error);
+    if (!status)
+        status = queue_add(feed, page, error);
+    if (!status)
+        feed->starts += pieces;
     return status;
 }
 
@@ -239,11 +262,18 @@ static enum tokmap_status page_read(struct parquet_source *source, struct feed *
         return feed_fault(source, feed, offset, "it is longer than the rest of its column", error);
     feed->at += header.header_bytes + header.stored;
     const bool dictionary = header.kind == PARQUET_PAGE_DICTIONARY;
-    if (!dictionary && header.kind != PARQUET_PAGE_DATA && header.kind != PARQUET_PAGE_DATA_2)
+    if (header.kind == PARQUET_PAGE_INDEX)
         return TOKMAP_OK;
     if (dictionary && (feed->dictionary || feed->entries))
         return feed_fault(source, feed, offset, "its column has a second dictionary, or one after its values", error);
-    if (header.bytes + header.stored > LARGE_BYTES && source->options.before_large)
+    /* Old writers left the header of the dictionary out of the chunk's size. */
+    if (dictionary)
+        feed->end = min64(feed->chunk.limit, feed->end + header.header_bytes);
+    const uint64_t weight = parquet_page_weight(source->file, source->group, feed->column, &header);
+    status = weight_check(source, feed, offset, weight, header.stored, error);
+    if (status)
+        return status;
+    if (weight > LARGE_BYTES && source->options.before_large)
         source->options.before_large(source->options.user);
     status = stored_read(source, feed, offset + header.header_bytes, header.stored, &stored, error);
     if (!status)
@@ -262,22 +292,33 @@ static enum tokmap_status page_read(struct parquet_source *source, struct feed *
     return status;
 }
 
+/* All values that the footer counts were read. If another page has more, the footer is wrong, and the last list may be
+ * cut there. */
+static enum tokmap_status feed_end(const struct parquet_source *source, struct feed *feed, struct tokmap_error *error)
+{
+    struct parquet_page_header header;
+    struct tokmap_error why;
+    feed->ended = true;
+    if (feed->at >= feed->chunk.offset + feed->chunk.bytes || header_read(source, feed, &header, &why) ||
+        (header.kind != PARQUET_PAGE_DATA && header.kind != PARQUET_PAGE_DATA_2) || !header.entries)
+        return TOKMAP_OK;
+    feed->ended = false;
+    return feed_fault(source, feed, feed->at, "the pages of the column have more values than the footer says", error);
+}
+
 /* The rows in the queue that are complete. */
 static uint64_t feed_ready(const struct feed *feed)
 {
     return feed->starts - (feed->starts && feed->may_continue && !feed->ended);
 }
 
-/* Reads pages until `rows` rows are complete, or the column ends. */
+/* Reads pages until `rows` rows are complete, or the column ends, or some rows are complete and the pages are large. */
 static enum tokmap_status feed_fill(struct parquet_source *source, struct feed *feed, uint64_t rows,
                                     struct tokmap_error *error)
 {
-    while (feed_ready(feed) < rows && !feed->ended) {
-        if (feed->entries == feed->chunk.values) {
-            feed->ended = true;
-            break;
-        }
-        const enum tokmap_status status = page_read(source, feed, error);
+    while (feed_ready(feed) < rows && !feed->ended && !(feed_ready(feed) && feed->weight > LARGE_BYTES)) {
+        const bool all = feed->entries == feed->chunk.values;
+        const enum tokmap_status status = all ? feed_end(source, feed, error) : page_read(source, feed, error);
         if (status)
             return status;
     }
@@ -334,6 +375,7 @@ static enum tokmap_status feed_take(struct feed *feed, uint64_t count, struct pa
             break;
         }
         feed->queue_first++; /* its reference passes to the run */
+        feed->weight -= page_weight(page);
     }
     assert(!count);
     return TOKMAP_OK;
@@ -364,7 +406,7 @@ static enum tokmap_status run_size(struct parquet_source *source, uint64_t *rows
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t i = feed->queue_first; !status; i++) {
         if (i == feed->queue_end) {
-            if (feed->ended || (chosen && 2 * bytes > source->options.run_bytes))
+            if (feed->ended || (chosen && (2 * bytes > source->options.run_bytes || feed->weight > LARGE_BYTES)))
                 break;
             const uint64_t before = feed->queue_end - feed->queue_first;
             status = feed_fill(source, feed, feed_ready(feed) + 1, error);
@@ -400,7 +442,7 @@ static enum tokmap_status group_begin(struct parquet_source *source)
         feed->column = c;
         feed->chunk = footer->chunks[source->group * footer->column_count + c];
         feed->at = feed->chunk.offset;
-        feed->end = min64(footer->data_end, feed->chunk.offset + feed->chunk.bytes + CHUNK_SLACK);
+        feed->end = feed->chunk.offset + feed->chunk.bytes;
     }
     source->group_open = true;
     source->group_row = 0;
@@ -544,7 +586,7 @@ enum tokmap_status parquet_source_open(struct parquet_source **source, const cha
         return error_set_memory(error, "the reader of a Parquet file", sizeof *made);
     }
     parquet_pool_hold(pool);
-    *file = (struct parquet_file){.references = 1, .path = copy, .pool = pool};
+    *file = (struct parquet_file){.references = 1, .path = copy, .pool = pool, .page_most = options->page_most};
     made->file = file;
     made->options = *options;
     made->fd = -1;

@@ -4,8 +4,8 @@
  * This is the sequential part of reading a Parquet file. It reads headers and compressed bytes of pages, column after
  * column, and only as far as the next rows need. A run of rows names, for each column, the pages that its rows are in;
  * a page at the border of two runs is in both. The threads that get the runs decode the pages (parquet_page.h). So
- * memory is bounded by pages, of which each column has one or a few at a time, and never by a row group. Only
- * lists in pages of version 1 are decoded here, since nothing else tells where their rows begin.
+ * memory is bounded by pages, of which each column has one or a few at a time, and never by a row group. Only of
+ * lists are levels decoded here, since nothing else tells where their rows begin.
  *
  * Example: a row group with the columns text, in pages of 3 and 4 rows, and score, in one page of 7 rows.
  *
@@ -53,9 +53,12 @@ struct parquet_source_options {
     size_t wanted_count;
     uint64_t run_bytes; /* how much text a run should have */
     uint64_t rows_most; /* most rows of a run */
+    /* Most memory that a page may take, and a list over several pages, by what their headers say; 0: any. Pages that are
+     * at least a 64th as large in the file may take more. */
+    uint64_t page_most;
     /* The row groups [first_group, end_group) of a file whose parquet_cut_hash() is groups_hash; 0: all of any file. */
     uint64_t first_group, end_group, groups_hash;
-    void (*before_large)(void *user); /* called before a page above 32 MiB is read; may be NULL */
+    void (*before_large)(void *user); /* called before a page is read that takes more than 32 MiB; may be NULL */
     void *user;
 };
 
@@ -67,7 +70,7 @@ enum tokmap_status parquet_source_open(struct parquet_source **source, const cha
 void parquet_source_close(struct parquet_source *source); /* accepts NULL */
 
 /* Makes the next run of rows. Rows that precede an error are delivered before it. Statuses: OK, END, ERROR_CORRUPT,
- * ERROR_UNSUPPORTED, ERROR_MISMATCH (the file has changed), ERROR_IO, ERROR_MEMORY. */
+ * ERROR_UNSUPPORTED, ERROR_LIMIT (page_most), ERROR_MISMATCH (the file has changed), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status parquet_source_next(struct parquet_source *source, struct parquet_rows **rows,
                                        struct tokmap_error *error);
 

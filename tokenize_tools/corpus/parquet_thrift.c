@@ -210,8 +210,3 @@ void thrift_skip(struct thrift *thrift, const struct thrift_field *field)
 {
     skip(thrift, field->type, false, 0);
 }
-
-void thrift_skip_struct(struct thrift *thrift)
-{
-    struct_skip(thrift, 0);
-}

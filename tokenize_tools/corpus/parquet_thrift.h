@@ -72,7 +72,5 @@ bool thrift_struct(struct thrift *thrift, const struct thrift_field *field);
 
 /* Skips the value of a field, of any type. */
 void thrift_skip(struct thrift *thrift, const struct thrift_field *field);
-/* Skips a struct of a list, with its end. */
-void thrift_skip_struct(struct thrift *thrift);
 
 #endif

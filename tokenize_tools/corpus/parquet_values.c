@@ -18,17 +18,18 @@ struct decoding {
     const uint8_t *bytes; /* what was not taken yet */
     uint64_t left;        /* of `bytes` */
     uint64_t count;
+    uint64_t shared_most;
 };
 
 static bool is_text(const struct parquet_column *column)
 {
-    return column->type == PARQUET_BYTE_ARRAY || column->type == PARQUET_FIXED;
+    return column->kind.type == PARQUET_BYTE_ARRAY || column->kind.type == PARQUET_FIXED;
 }
 
 /* The bytes of a value of a fixed length; 0 for the other types. */
 static uint64_t fixed_bytes(const struct parquet_column *column)
 {
-    switch (column->type) {
+    switch (column->kind.type) {
     case PARQUET_INT32:
     case PARQUET_FLOAT:
         return 4;
@@ -38,7 +39,7 @@ static uint64_t fixed_bytes(const struct parquet_column *column)
     case PARQUET_INT96:
         return 12;
     case PARQUET_FIXED:
-        return column->type_bytes;
+        return column->kind.type_bytes;
     case PARQUET_BOOLEAN:
     case PARQUET_BYTE_ARRAY:
         break;
@@ -49,9 +50,9 @@ static uint64_t fixed_bytes(const struct parquet_column *column)
 /* The value that has these bits in the file, with 64 bits. */
 static uint64_t number_of(const struct parquet_column *column, uint64_t bits)
 {
-    if (column->type == PARQUET_INT32)
-        return column->is_unsigned ? (uint32_t)bits : (uint64_t)(int64_t)(int32_t)(uint32_t)bits;
-    if (column->type == PARQUET_FLOAT) {
+    if (column->kind.type == PARQUET_INT32)
+        return column->kind.is_unsigned ? (uint32_t)bits : (uint64_t)(int64_t)(int32_t)(uint32_t)bits;
+    if (column->kind.type == PARQUET_FLOAT) {
         const uint32_t low = (uint32_t)bits;
         float single;
         memcpy(&single, &low, sizeof single);
@@ -97,13 +98,13 @@ static const char *plain(struct decoding *decoding)
     const struct parquet_column *column = decoding->column;
     const uint64_t width = fixed_bytes(column), count = decoding->count;
     uint64_t *numbers = decoding->values->numbers;
-    if (column->type == PARQUET_BYTE_ARRAY)
+    if (column->kind.type == PARQUET_BYTE_ARRAY)
         return plain_texts(decoding);
-    if (column->type == PARQUET_BOOLEAN)
+    if (column->kind.type == PARQUET_BOOLEAN)
         return plain_bools(decoding);
     if (count > decoding->left / width)
         return ENDS_EARLY;
-    if (column->type == PARQUET_FIXED) {
+    if (column->kind.type == PARQUET_FIXED) {
         decoding->values->text = (const char *)decoding->bytes;
         for (uint64_t i = 0; i < count; i++)
             decoding->values->spans[i] = (struct parquet_span){(uint32_t)(i * width), (uint32_t)width};
@@ -123,11 +124,11 @@ static const char *stream_split(struct decoding *decoding)
 {
     const struct parquet_column *column = decoding->column;
     const uint64_t width = fixed_bytes(column), count = decoding->count;
-    if (!width || column->type == PARQUET_INT96)
+    if (!width || column->kind.type == PARQUET_INT96)
         return WRONG_ENCODING;
     if (count > decoding->left / width)
         return ENDS_EARLY;
-    if (column->type != PARQUET_FIXED) {
+    if (column->kind.type != PARQUET_FIXED) {
         for (uint64_t i = 0; i < count; i++) {
             uint64_t bits = 0;
             for (unsigned k = 0; k < width; k++)
@@ -188,7 +189,7 @@ static const char *dictionary_values(struct decoding *decoding, const struct par
 static const char *run_bools(struct decoding *decoding)
 {
     struct parquet_hybrid hybrid;
-    if (decoding->column->type != PARQUET_BOOLEAN)
+    if (decoding->column->kind.type != PARQUET_BOOLEAN)
         return WRONG_ENCODING;
     if (decoding->left < 4)
         return ENDS_EARLY;
@@ -356,10 +357,10 @@ static const char *delta_numbers(struct decoding *decoding)
 {
     const struct parquet_column *column = decoding->column;
     uint64_t *numbers = decoding->values->numbers;
-    if (column->type != PARQUET_INT32 && column->type != PARQUET_INT64)
+    if (column->kind.type != PARQUET_INT32 && column->kind.type != PARQUET_INT64)
         return WRONG_ENCODING;
     const char *fault = delta_all(decoding, numbers, decoding->count);
-    if (!fault && column->type == PARQUET_INT32)
+    if (!fault && column->kind.type == PARQUET_INT32)
         for (uint64_t i = 0; i < decoding->count; i++)
             numbers[i] = number_of(column, numbers[i]);
     return fault;
@@ -395,9 +396,9 @@ static const char *delta_prefixes(struct decoding *decoding, const uint64_t *pre
             return "a text shares more bytes with the one before than that has";
         before = prefixes[i] + values->spans[i].bytes;
         total += before;
-        if (total > PARQUET_SHARED_MOST)
-            return "its texts have more than 1 GiB; write the file with smaller pages";
-        if (decoding->column->type == PARQUET_FIXED && before != decoding->column->type_bytes)
+        if (total > decoding->shared_most)
+            return "its texts take too much memory; write the file with smaller pages";
+        if (decoding->column->kind.type == PARQUET_FIXED && before != decoding->column->kind.type_bytes)
             return "a text has another length than its column";
     }
     char *owned = values->owned = malloc(total + 1);
@@ -418,7 +419,7 @@ static const char *delta_prefixes(struct decoding *decoding, const uint64_t *pre
 
 static const char *delta_texts(struct decoding *decoding, bool shared)
 {
-    if (!is_text(decoding->column) || (!shared && decoding->column->type != PARQUET_BYTE_ARRAY))
+    if (!is_text(decoding->column) || (!shared && decoding->column->kind.type != PARQUET_BYTE_ARRAY))
         return WRONG_ENCODING;
     uint64_t *lengths = malloc((decoding->count + 1) * sizeof *lengths);
     uint64_t *prefixes = shared ? malloc((decoding->count + 1) * sizeof *prefixes) : NULL;
@@ -436,10 +437,11 @@ static const char *delta_texts(struct decoding *decoding, bool shared)
 
 const char *parquet_values_decode(struct parquet_values *values, const struct parquet_column *column, int encoding,
                                   const uint8_t *bytes, uint64_t bytes_count, uint64_t count, uint64_t room,
-                                  const struct parquet_values *dictionary)
+                                  const struct parquet_values *dictionary, uint64_t shared_most)
 {
+    assert(shared_most <= PARQUET_SHARED_MOST);
     assert(count <= room && room < UINT32_MAX && bytes_count <= UINT32_MAX);
-    struct decoding decoding = {values, column, bytes, bytes_count, count};
+    struct decoding decoding = {values, column, bytes, bytes_count, count, shared_most};
     values->count = count;
     if (is_text(column))
         values->spans = malloc((room + 1) * sizeof *values->spans);

@@ -50,15 +50,15 @@ struct parquet_values {
 };
 
 #define PARQUET_NO_MEMORY "there is not enough memory"
-/* Most bytes of texts that are put together from shared beginnings, since few bytes of a file can make many. */
 #define PARQUET_SHARED_MOST ((uint64_t)1 << 30)
 
 /* Decodes `count` values, which begin at bytes[0]. *values begins as zeros; it is to be freed, also after a fault.
  * `room` (at least count) is the number of values that its arrays get memory for. dictionary: of the chunk, or NULL.
+ * shared_most: most bytes of texts in DELTA_BYTE_ARRAY, up to PARQUET_SHARED_MOST.
  * `bytes` must stay valid as long as the values. Returns NULL, or what is wrong, as a static text. */
 const char *parquet_values_decode(struct parquet_values *values, const struct parquet_column *column, int encoding,
                                   const uint8_t *bytes, uint64_t bytes_count, uint64_t count, uint64_t room,
-                                  const struct parquet_values *dictionary);
+                                  const struct parquet_values *dictionary, uint64_t shared_most);
 void parquet_values_free(struct parquet_values *values);
 
 #endif
