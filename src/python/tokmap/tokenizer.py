@@ -11,6 +11,7 @@ from . import _tokenize_library as t
 from ._library import check, numpy_or_none
 from .errors import (ArgumentError, ClosedError, InputError, MismatchError, NotFoundError, TokmapError,
                      UnsupportedError)
+from .notebook import table
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -462,6 +463,11 @@ class Tokenizer:
     def __reduce__(self) -> tuple[Any, ...]:
         path = self.path if self.path == "bytes" else os.path.abspath(self.path)
         return (_rebuild, (path, *self._asked, self._fingerprint, self._cache))
+
+    def _repr_html_(self) -> str:
+        return table(f"tokmap.Tokenizer {self._name}", {
+            "ids": self._vocabulary, "path": self.path, "fingerprint": self._fingerprint,
+            "closed": "yes" if self._handle is None else ""})
 
     def __repr__(self) -> str:
         closed = ", closed" if self._handle is None else ""
