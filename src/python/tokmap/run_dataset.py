@@ -223,7 +223,7 @@ class RunDataset(Rows):
         return _Rows(columns, count)
 
     @exclusive
-    def _read(self, places: list[tuple[int, int]], pointers: list[tuple[str, int]]) -> None:
+    def _read(self, places: list[tuple[int, int]], pointers: Sequence[tuple[str, int]]) -> None:
         handle, (steps, rows, out, batch, error) = self._open(), self._pointers
         for first in range(0, len(places), self._rows_at_once):
             part = places[first:first + self._rows_at_once]
