@@ -218,7 +218,7 @@ class Notebooks(WithData):
 
 
 class Wrong(WithData):
-    """Numbers that are none, and sources that are several."""
+    """Values that are not numbers, and sources that are several datasets."""
 
     def refused(self, document, words, **fields):
         with self.assertRaises(tokmap.InputError) as caught:

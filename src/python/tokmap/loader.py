@@ -315,8 +315,8 @@ class Loader(Reader):
                    and 1. delivery().part says which. With tensor, pipeline, or context parallelism pass the data
                    parallel rank and size, because ranks that share a row's work need the same row
     rows           the largest number of rows in one batch; 0: the rank's whole part of a global batch in one batch
-    fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead", in a
-                   text or a sequence; a batch unpacks in this order. labels are for models that shift targets
+    fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead", as
+                   a text or a sequence; a batch unpacks in this order. labels are for models that shift targets
                    themselves, such as those of transformers. Where some targets do not count, because the data has a
                    mask, for example, targets need mask_targets or loss_mask, and inputs without targets need labels
     dtype          int32 or int64, as a name or as a dtype of torch or NumPy, of every field but cu_seqlens (always

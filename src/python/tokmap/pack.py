@@ -447,9 +447,9 @@ def _paths(source: Any) -> list[str] | None:
     if isinstance(source, Mapping):
         parts = [name for name, part in source.items() if hasattr(part, "column_names")]  # a DatasetDict of datasets
         if parts:
-            raise ArgumentTypeError(f"source has {counted(len(parts), 'dataset')}, "
-                                    f"{', '.join(map(repr, parts[:5]))}{', ...' if len(parts) > 5 else ''}: pack one of "
-                                    f"them, such as source[{parts[0]!r}]")
+            some = ", ".join(map(repr, parts[:5])) + (", ..." if len(parts) > 5 else "")
+            raise ArgumentTypeError(f"source has {counted(len(parts), 'dataset')}, {some}: pack one of them, such as "
+                                    f"source[{parts[0]!r}]")
         raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass a list of "
                                 "dicts, one for each document")
     if isinstance(source, (str, os.PathLike)):

@@ -518,11 +518,11 @@ def _folders(path: str, index: str) -> list[str]:
 
 def _try(path: str, wanted: str, about: dict[str, Any], special_tokens: str | None) -> Tokenizer | None:
     """The tokenizer of a file if it has a fingerprint, which depends on whether special tokens were recognized."""
-    texts = {name: about.get(name) for name in ("pattern", "pattern_regex")}
+    texts: dict[str, Any] = {name: about[name] for name in ("pattern", "pattern_regex")
+                             if isinstance(about.get(name), str)}
     for special in ("text", "recognize") if path != "bytes" else ("text",):
         try:
-            tokenizer = Tokenizer(path, special=special, special_tokens=special_tokens,
-                                  **{name: text for name, text in texts.items() if isinstance(text, str)})
+            tokenizer = Tokenizer(path, special=special, special_tokens=special_tokens, **texts)
         except (TokmapError, OSError):
             return None
         if tokenizer.fingerprint == wanted:
