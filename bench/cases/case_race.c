@@ -36,13 +36,11 @@
 #define SEQ_LEN_MOST 700
 #define ROWS_MOST 9
 
-enum { INPUTS, TARGETS, POSITION_IDS, ROWS, DOCUMENT_IDS, LOSS_MASK, CU_SEQLENS, FIELDS };
+enum { INPUTS, TARGETS, POSITION_IDS, ROWS, DOCUMENT_IDS, LOSS_MASK, CU_SEQLENS, LABELS, FIELDS };
 static const char *const field_names[FIELDS] = {"inputs",       "targets",   "position_ids", "rows",
-                                                "document_ids", "loss_mask", "cu_seqlens"};
-_Static_assert(TOKMAP_INPUTS == 1 << INPUTS && TOKMAP_TARGETS == 1 << TARGETS && TOKMAP_ROWS == 1 << ROWS &&
-                   TOKMAP_POSITION_IDS == 1 << POSITION_IDS && TOKMAP_DOCUMENT_IDS == 1 << DOCUMENT_IDS &&
-                   TOKMAP_LOSS_MASK == 1 << LOSS_MASK && TOKMAP_CU_SEQLENS == 1 << CU_SEQLENS,
-               "field f has bit f");
+                                                "document_ids", "loss_mask", "cu_seqlens",   "labels"};
+static const uint32_t field_bits[FIELDS] = {TOKMAP_INPUTS,       TOKMAP_TARGETS,   TOKMAP_POSITION_IDS, TOKMAP_ROWS,
+                                            TOKMAP_DOCUMENT_IDS, TOKMAP_LOSS_MASK, TOKMAP_CU_SEQLENS,   TOKMAP_LABELS};
 
 struct round {
     struct tokmap_run *run;
@@ -92,7 +90,9 @@ static int round_open(struct bench *bench, struct race *race, struct round *roun
     round->seed = random_next(&race->state);
     round->seq_len = 1 + random_below(&race->state, SEQ_LEN_MOST);
     round->rows = 1 + random_below(&race->state, ROWS_MOST);
-    round->fields = 1 + (uint32_t)random_below(&race->state, (1 << FIELDS) - 1);
+    const uint64_t drawn = 1 + random_below(&race->state, (1 << FIELDS) - 1);
+    for (unsigned field = 0; field < FIELDS; field++)
+        round->fields |= drawn >> field & 1 ? field_bits[field] : 0;
     round->mask_targets = round->fields & TOKMAP_TARGETS && random_below(&race->state, 2);
     round->ring_bytes = random_below(&race->state, 2) ? 0 : (uint64_t)1 << (17 + random_below(&race->state, 4));
     options.data = race->data;
@@ -144,7 +144,8 @@ static struct tokmap_out out_of(void *const fields[FIELDS], enum tokmap_type typ
                                .rows = fields[ROWS],
                                .document_ids = fields[DOCUMENT_IDS],
                                .loss_mask = fields[LOSS_MASK],
-                               .cu_seqlens = fields[CU_SEQLENS]};
+                               .cu_seqlens = fields[CU_SEQLENS],
+                               .labels = fields[LABELS]};
 }
 
 /* Returns number and size of the words in one output of a batch. */
@@ -196,7 +197,7 @@ static int device_batch(struct bench *bench, struct race *race, const struct rou
         struct gpu_checksum work = words_of(round, batch, field, type);
         work.words = outputs[field];
         work.sum = race->sums + (number * FIELDS + (uint64_t)field) * 8;
-        if (round->fields & 1u << field)
+        if (round->fields & field_bits[field])
             result = gpu_launch_checksum(gpu, &work);
     }
     return gpu_check(gpu, result, "enqueueing a batch");
@@ -239,7 +240,7 @@ static int host_batch(struct bench *bench, struct race *race, const struct round
         mismatch(bench, race, round, "the description", batch.step);
     for (int field = 0; field < FIELDS; field++) {
         const struct gpu_checksum work = words_of(round, &batch, field, type);
-        if (round->fields & 1u << field)
+        if (round->fields & field_bits[field])
             race->wanted[number][field] = host_sum(race->host_outputs[field], &work);
     }
     return CLI_DONE;
@@ -264,7 +265,7 @@ static int block_run(struct bench *bench, struct race *race, const struct round 
         result = gpu_synchronize(gpu);
     for (uint64_t i = 0; i < count && !result; i++)
         for (int field = 0; field < FIELDS; field++) {
-            if (!(round->fields & 1u << field))
+            if (!(round->fields & field_bits[field]))
                 continue;
             race->compared++;
             if (found[i][field] != race->wanted[i][field])

@@ -1096,30 +1096,28 @@ struct tokmap_loader;
  *     epoch, only the last `stride` targets count, or
  *   - it is padding, as at the end of a row of a plan and of a run with `tail pad`. */
 enum {
-    TOKMAP_INPUTS = 1 << 0,        /* out.inputs[i][j] = token j of row i */
-    TOKMAP_TARGETS = 1 << 1,       /* out.targets[i][j] = token j + 1 of row i, or TOKMAP_IGNORE where that is padding;
-                                      needs lookahead >= 1. See also options.mask_targets */
-    TOKMAP_POSITION_IDS = 1 << 2,  /* out.position_ids[i][j] = how many tokens token j is after the start of its
-                                      document, or after the start of the window if that is later */
-    TOKMAP_ROWS = 1 << 3,          /* out.rows: the seq_len + lookahead tokens of each row, in the dataset's width */
-    TOKMAP_DOCUMENT_IDS = 1 << 4,  /* out.document_ids[i][j] = how many documents start at tokens 1 to j of row i: 0 for
-                                      the document at the start of the row */
-    TOKMAP_LOSS_MASK = 1 << 5,     /* out.loss_mask[i][j] = 1 if the target of token j counts, else 0; needs
-                                      lookahead >= 1 */
-    TOKMAP_CU_SEQLENS = 1 << 6,    /* out.cu_seqlens, batch.documents, and batch.max_seqlen: where the documents of the
-                                      batch begin and end, in the form that variable-length attention takes. Padding is a
-                                      document of its own */
-    TOKMAP_TARGETS_AHEAD = 1 << 7, /* out.targets_ahead[i][j][k] = token j + 1 + k of row i, for k < lookahead, or
-                                      TOKMAP_IGNORE where that is padding: what multi-token prediction predicts from
-                                      token j; needs lookahead >= 1. Element k = 0 is the target. With
-                                      options.mask_targets, an element is TOKMAP_IGNORE, too, if a document starts
-                                      between token j and it or with it, if its bit in the dataset's mask is 0, or if
-                                      an earlier window has scored what token j predicts */
-    TOKMAP_LABELS = 1 << 8 /* out.labels[i][j] = token j of row i if it counts as the target of token j - 1, else
-                              TOKMAP_IGNORE: what programs take that shift targets themselves, as those of
-                              Hugging Face's transformers do. Label 0 is TOKMAP_IGNORE, because the row does not
-                              have the token before it. Needs no lookahead, and does not depend on
-                              options.mask_targets */
+    TOKMAP_INPUTS = 1 << 0,       /* out.inputs[i][j] = token j of row i */
+    TOKMAP_TARGETS = 1 << 1,      /* out.targets[i][j] = token j + 1 of row i, or TOKMAP_IGNORE where that is padding;
+                                     needs lookahead >= 1. See also options.mask_targets */
+    TOKMAP_POSITION_IDS = 1 << 2, /* out.position_ids[i][j] = how many tokens token j is after the start of its
+                                     document, or after the start of the window if that is later */
+    TOKMAP_ROWS = 1 << 3,         /* out.rows: the seq_len + lookahead tokens of each row, in the dataset's width */
+    TOKMAP_DOCUMENT_IDS = 1 << 4, /* out.document_ids[i][j] = how many documents start at tokens 1 to j of row i: 0 for
+                                     the document at the start of the row */
+    TOKMAP_LOSS_MASK = 1 << 5,    /* out.loss_mask[i][j] = 1 if the target of token j counts, else 0; needs
+                                     lookahead >= 1 */
+    TOKMAP_CU_SEQLENS = 1 << 6,   /* out.cu_seqlens, batch.documents, and batch.max_seqlen: where the documents of the
+                                     batch begin and end, in the form that variable-length attention takes. Padding is a
+                                     document of its own */
+    TOKMAP_LABELS = 1 << 8,       /* out.labels[i][j] = token j of row i if it counts as the target of token j - 1, else
+                                     TOKMAP_IGNORE, as label 0 always is: for models that shift targets themselves.
+                                     options.mask_targets does not matter */
+    TOKMAP_TARGETS_AHEAD = 1 << 7 /* out.targets_ahead[i][j][k] = token j + 1 + k of row i, for k < lookahead, or
+                                     TOKMAP_IGNORE where that is padding: what multi-token prediction predicts from
+                                     token j; needs lookahead >= 1. Element k = 0 is the target. With
+                                     options.mask_targets, an element is TOKMAP_IGNORE, too, if a document starts
+                                     between token j and it or with it, if its bit in the dataset's mask is 0, or if
+                                     an earlier window has scored what token j predicts */
 };
 
 /* The value of a masked target (options.mask_targets). PyTorch's cross_entropy ignores it by default. */
@@ -1159,10 +1157,9 @@ struct tokmap_loader_options {
     uint32_t drop_behind;        /* 1: pages that were read leave the page cache, which implies pread; default: 0 */
     uint32_t mask_targets;       /* 1: out.targets[i][j] = TOKMAP_IGNORE where out.loss_mask[i][j] would be 0, and
                                     the same in out.targets_ahead. If the run has a mask or overlapping windows, targets
-                                    need this or TOKMAP_LOSS_MASK, lest what does not count be trained on. Inputs
-                                    without targets need one of the two or TOKMAP_LABELS, also if the run has a plan or
-                                    `tail pad`; 1 then says that the program itself knows which tokens count. Needs
-                                    inputs, targets, or labels; default: 0 */
+                                    need this or TOKMAP_LOSS_MASK, lest what does not count be trained on. So do inputs
+                                    alone, or TOKMAP_LABELS, and also if rows can be padded; 1 then says that the
+                                    program knows which count. Needs inputs, targets, or labels; default: 0 */
     const char *trace;           /* a file to which the loader appends 16 bytes for each step that next() has delivered
                                     completely: a proof of what it delivered, which `tokmap replay` checks. Each rank
                                     needs a file of its own; a file that exists is continued. NULL (default): none.
@@ -1219,15 +1216,12 @@ struct tokmap_out {
     void *targets_ahead; /* room for lookahead times the elements of the other fields */
     void *labels;
 };
-#define TOKMAP_OUT_INIT                                                                                                \
-    {                                                                                                                  \
-        sizeof(struct tokmap_out), TOKMAP_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL                    \
-    }
+#define TOKMAP_OUT_INIT {sizeof(struct tokmap_out), TOKMAP_I32, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL}
 
 /* What next() delivered. Its pointers are valid until the next call of next(), wait(), rewind(), or read() on the
  * loader, or until it is closed. Initialize it with TOKMAP_BATCH_INIT; the same struct serves all calls. */
 struct tokmap_batch {
-    size_t size; /* set by the caller: sizeof(struct tokmap_batch); not changed */
+    size_t size;                     /* set by the caller: sizeof(struct tokmap_batch); not changed */
     uint64_t step;
     uint64_t first_row;              /* number of the first of these rows in the global batch */
     uint64_t count;                  /* rows in this batch; 0 is possible where the ranks' slices differ in size */

@@ -209,14 +209,17 @@ const char *plot_value(double value, const char *unit, char text[PLOT_VALUE])
 #define LABEL_MOST 46 /* characters */
 #define NOTE_MOST 148 /* characters of a line of the caption */
 #define NOTE_LINES 8
+#define CHARACTER 7.4 /* the width of one in a label, on average */
+#define LINE 15.0     /* the height of a label */
+#define RIGHT 24.0    /* the margin */
 
 struct frame {
     struct writer writer;
     const struct cli_plot *plot;
     size_t labels;                    /* groups of bars and columns */
-    bool rotated;                     /* the labels of columns are */
     size_t bars;                      /* series that are bars */
     double height, left, top, bottom; /* of the picture; the margins around the axes, in pixels */
+    int turn;                         /* the angle of the labels of columns, in degrees */
     double scale;                     /* of the values in the script */
     double low, high;                 /* the axis of the values, scaled */
     double smallest, largest;         /* of what is drawn, scaled */
@@ -286,6 +289,23 @@ static size_t note_lines(const struct cli_plot *plot)
     return lines < NOTE_LINES ? lines : NOTE_LINES;
 }
 
+/* The angle at which the labels of columns do not touch each other: 0 where each pair of neighbors has room; else 35,
+ * where the lines of text are that far apart; else 90. Text at an angle ends at its column. */
+static int turn_find(const struct frame *frame)
+{
+    const double column = (WIDTH - frame->left - RIGHT) / ((double)frame->labels + 0.2);
+    size_t before = 0, widest = 0;
+    for (size_t i = 0; i < frame->labels; i++) {
+        const size_t count = characters(frame->plot->series[0].points[i].label);
+        const size_t shown = count < LABEL_MOST ? count : LABEL_MOST;
+        widest = i && before + shown > widest ? before + shown : widest;
+        before = shown;
+    }
+    if (CHARACTER * ((double)widest / 2 + 1) <= column)
+        return 0;
+    return column * 0.57 >= LINE ? 35 : 90; /* 0.57: the sine of 35 degrees */
+}
+
 /* The margins and the height. */
 static void frame_find(struct frame *frame)
 {
@@ -300,21 +320,19 @@ static void frame_find(struct frame *frame)
     }
     longest = longest < LABEL_MOST ? longest : LABEL_MOST;
     frame->top = 44 + (plot->subtitle ? 20 : 0) + (plot->series_count > 1 ? 28 : 0);
-    frame->bottom = 34 + 24 + 15.0 * (double)note_lines(plot) + 10;
+    frame->bottom = 34 + 24 + LINE * (double)note_lines(plot) + 10;
     if (plot->kind == CLI_PLOT_BARS) {
-        frame->left = 26 + 7.4 * (double)longest;
+        frame->left = 26 + CHARACTER * (double)longest;
         frame->height = frame->top + frame->bottom +
                         (double)frame->labels * ((double)frame->bars * BAR_PIXELS + (frame->bars > 1 ? 12 : 9)) + 6;
         return;
     }
     frame->left = 92;
     frame->height = 330 + frame->top + frame->bottom;
-    /* The longest one has to fit between its neighbors. */
-    frame->rotated = plot->kind == CLI_PLOT_COLUMNS && 7.4 * (double)((longest + 1) * frame->labels) > WIDTH - 120;
-    if (frame->rotated) {
-        frame->bottom += 5.2 * (double)longest;
-        frame->height += 5.2 * (double)longest;
-    }
+    frame->turn = plot->kind == CLI_PLOT_COLUMNS ? turn_find(frame) : 0;
+    const double more = frame->turn == 90 ? CHARACTER * (double)longest : frame->turn ? 5.2 * (double)longest : 0;
+    frame->bottom += more;
+    frame->height += more;
 }
 
 /* ---- the script ---- */
@@ -331,7 +349,7 @@ static void text_at(struct frame *frame, int number, const char *text, size_t mo
 /* The caption: each note on lines of at most NOTE_MOST characters, cut at a blank where one is near the end. */
 static void notes_add(struct frame *frame, int number)
 {
-    double y = frame->height - 10 - 15.0 * (double)(note_lines(frame->plot) - 1);
+    double y = frame->height - 10 - LINE * (double)(note_lines(frame->plot) - 1);
     size_t lines = note_lines(frame->plot);
     for (size_t i = 0; i < frame->plot->note_count; i++) {
         const char *note = frame->plot->notes[i];
@@ -351,7 +369,7 @@ static void notes_add(struct frame *frame, int number)
             note += bytes;
             left -= bytes;
             lines--;
-            y += 15;
+            y += LINE;
         }
     }
 }
@@ -372,7 +390,7 @@ static void head_add(struct frame *frame, enum cli_plot_format format)
             2 * WIDTH, 2 * height, shades[BACK].light);
     add(writer, "set output\nset tmargin at screen %.5f\nset bmargin at screen %.5f\n", 1 - frame->top / frame->height,
         frame->bottom / frame->height);
-    add(writer, "set lmargin at screen %.5f\nset rmargin at screen %.5f\n", frame->left / WIDTH, 1 - 24.0 / WIDTH);
+    add(writer, "set lmargin at screen %.5f\nset rmargin at screen %.5f\n", frame->left / WIDTH, 1 - RIGHT / WIDTH);
     text_at(frame, 1, plot->title, 90, 14, 26, TEXT, ",15");
     if (plot->subtitle)
         text_at(frame, 2, plot->subtitle, 140, 14, 47, MUTED, ",11");
@@ -561,7 +579,7 @@ enum tokmap_status plot_script_make(const struct cli_plot *plot, enum cli_plot_f
     } else {
         axis_add(&frame, "y", axis_format);
         if (plot->kind == CLI_PLOT_COLUMNS)
-            labels_add(&frame, "x", frame.rotated ? "rotate by 35 right" : "");
+            labels_add(&frame, "x", frame.turn == 90 ? "rotate by 90 right" : frame.turn ? "rotate by 35 right" : "");
         if (plot->kind == CLI_PLOT_COLUMNS)
             add(writer, "set xrange [-0.6:%.3f]\n", last);
         else

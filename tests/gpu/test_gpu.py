@@ -22,7 +22,7 @@ from tokmap.device import Pool  # noqa: E402
 from tokmap.streams import stream_handle  # noqa: E402
 
 DATA = "synthetic:vocab=50257,tokens=100000007,document=60"
-FIELDS = "inputs targets position_ids document_ids loss_mask cu_seqlens rows"
+FIELDS = "inputs targets position_ids document_ids loss_mask cu_seqlens rows labels"
 # JAX would take three quarters of the GPU's memory at its first use, and tests of other frameworks run beside it.
 os.environ.setdefault("XLA_PYTHON_CLIENT_PREALLOCATE", "false")
 STAND_INS = bool(os.environ.get("TOKMAP_TEST_STAND_INS"))

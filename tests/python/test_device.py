@@ -21,7 +21,7 @@ import tokmap
 from tokmap import _library
 from support import Truth
 prefix = sys.argv[1]
-FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens"
+FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens labels"
 run = tokmap.Run(data=prefix, seq_len=48, batch=6, seed=3, passes=2)
 
 def new_stream(device=b"cuda:0"):

@@ -70,7 +70,8 @@ class Sentences(WithData):
         self.assertIn("steps is 5 and passes is 2: pass one of them", self.said(lambda: self.run_of(steps=5)))
         self.assertIn('remove "targets" from fields', self.said(lambda: self.run_of(lookahead=0).loader(framework="dlpack")))
         self.assertIn("threads is 2; set it to 1", self.said(lambda: run.loader(threads=2)))
-        self.assertIn("mask_targets is True", self.said(lambda: run.loader(mask_targets=True, fields="inputs")))
+        self.assertIn('mask_targets is 1 without "targets"',
+                      self.said(lambda: run.loader(mask_targets=True, fields="position_ids")))
         self.assertIn("ring_bytes is 64; raise it, or lower rows", self.said(lambda: run.loader(ring_bytes=64)))
         self.assertIn("it must be a tokmap.Run", self.said(lambda: tokmap.Loader("train.run")))
 

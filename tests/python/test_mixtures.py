@@ -134,7 +134,7 @@ class Reading(WithData):
             for reading in ("auto", "mapped", "pread"):
                 with tokmap.Run(**arguments, reading=reading) as run:
                     for again in (run, pickle.loads(pickle.dumps(run))):
-                        with again.loader(fields="inputs", framework="dlpack") as loader:
+                        with again.loader(fields="inputs labels", framework="dlpack") as loader:
                             if reading != "auto":
                                 self.assertEqual(loader.stats().reading, reading)
                             rows.append([batch.inputs.tolist() for batch in loader])

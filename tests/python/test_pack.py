@@ -141,11 +141,6 @@ class Pack(unittest.TestCase):
             for options in {}, {"field": "text"}, {"messages_field": "text", "chat_template": "chatml"}:
                 with self.assertRaisesRegex(tokmap.ArgumentTypeError, "keys would be packed: pass a list of dicts"):
                     tokmap.pack(source, self.at("dict"), tokenizer="bytes", **options)
-        class DatasetDict(dict):
-            """As that of Hugging Face's datasets."""
-
-        with self.assertRaisesRegex(tokmap.ArgumentTypeError, r"pass one of its sets, source\['train'\]"):
-            tokmap.pack(DatasetDict(train=[{"text": "a"}], test=[]), self.at("dict"), tokenizer="bytes")
         self.assertTrue(issubclass(tokmap.ArgumentTypeError, TypeError))
         self.assertFalse(os.path.exists(self.at("dict.bin")))
 

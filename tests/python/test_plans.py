@@ -13,7 +13,7 @@ sys.path.insert(0, os.path.join(TOP, "tests", "conformance"))
 from plan_reader import read as read_plan  # noqa: E402
 
 SEQ, PAD = 64, 7
-FIELDS = "inputs targets position_ids document_ids loss_mask cu_seqlens rows"
+FIELDS = "inputs targets position_ids document_ids loss_mask cu_seqlens rows labels"
 
 
 def best_fit(documents, seq_len, most=None):
@@ -72,6 +72,7 @@ class Plans(WithData):
                             for j in range(SEQ)],
                 "position_ids": [j - max(start for start in starts if start <= j) for j in range(SEQ)],
                 "document_ids": segment[:SEQ], "loss_mask": [int(count) for count in counts], "rows": tokens,
+                "labels": [-100] + [tokens[j + 1] if counts[j] else -100 for j in range(SEQ - 1)],
                 "starts": starts}
 
     def check_batch(self, run, batch, lookahead, mask_targets=False, sources=None):

@@ -16,7 +16,7 @@ import gc, os, sys, types
 sys.path.insert(0, os.path.join(os.environ["TOP"], "tests", "python"))
 import tokmap
 import stand_ins
-FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens"
+FIELDS = "inputs targets position_ids document_ids loss_mask rows cu_seqlens labels"
 driver = stand_ins.Driver()
 
 def run_of(**more):

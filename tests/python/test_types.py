@@ -90,6 +90,13 @@ reveal_type(watched.source_stats()["web"].epoch)
 reveal_type(watched.prometheus({"job": "train"}))
 reveal_type(watched.next().valid)
 reveal_type(watched.next().seq_len)
+reveal_type(watched.next().share)
+reveal_type(watched.next().places[0].name)
+first, second = watched.next()
+print(first.sum(), watched.next().labels.shape, "labels" in watched.next(), watched.next().values()[0])
+run.loader(fields=loader.fields)
+run.loader(fields=("inputs", "labels"))
+run.dataset(fields=["inputs", "labels"])
 print(watched.next().targets_ahead.shape)
 reveal_type(watched.stats().timeouts)
 reveal_type(ds.info.kind)
@@ -116,7 +123,7 @@ except tokmap.PastError as problem:
 REVEALED = ("Batch", "int", "int", "int", "bool", "int", "Origin|None", "int", "Batch", "int", "tuple[int,...]", "str",
             "int", "int|None", "int", "int", "int", "int", "Dataset", "int", "int", "str", "int", "Columns",
             "tuple[int,int]", "int", "int", "Run", "str", "int", "int|None", "int", "int", "str", "Run", "bool", "int",
-            "None", "int", "str", "int", "int", "int", "str", "str", "bool", "int", "ShardWriter", "str|None", "int", "tuple[str,...]", "dict[str,Any]", "int|None", "str")
+            "None", "int", "str", "int", "int", "float", "str|None", "int", "str", "str", "bool", "int", "ShardWriter", "str|None", "int", "tuple[str,...]", "dict[str,Any]", "int|None", "str")
 
 #: One misuse a line; each must be an error.
 WRONG = '''
@@ -131,6 +138,8 @@ run.loader(rank="0")
 run.loader(rows=2.5)
 run.loader(fields=5)
 run.loader(fields=["inputs", 5])
+run.loader(fields=["inptus"])
+run.dataset(fields=("inputs", "label"))
 run.loader(dtype="float32")
 run.loader(framework="keras")
 run.loader(resume=5)

@@ -4,6 +4,7 @@ Each class makes arrays of its kind, returns their addresses, and checks arrays 
 """
 from __future__ import annotations
 
+import sys
 from ctypes import addressof, c_char, c_uint8, c_void_p
 from functools import partial
 
@@ -32,7 +33,7 @@ def _dtype_name(dtype: Any) -> tuple[str | None, str | None]:
 
 def _device_name(device: Any) -> tuple[str, str | None]:
     """The name and framework of a device: ("cuda:1", "torch") for torch.device("cuda", 1), ("cuda", None) for
-    "cuda"."""
+    "cuda". None is the host."""
     if device is None:
         return "cpu", None
     if isinstance(device, bool):
@@ -63,10 +64,23 @@ def _importable(name: str) -> bool:
     return True
 
 
+def _default(device: Any) -> str:
+    """The framework of a program that names none: torch if it names a device, or has imported torch already; otherwise
+    NumPy. Where that is not installed, this package's own arrays on a GPU, and the next best on the host."""
+    if device is not None and _importable("torch"):
+        return "torch"
+    if device is None or _device_name(device)[0] == "cpu":
+        if sys.modules.get("torch") is not None:
+            return "torch"
+        if _importable("numpy"):
+            return "numpy"
+    return "dlpack"
+
+
 def choose(framework: str | None, dtype: Any, device: Any) -> tuple[Arrays, str, str]:
     """The kind of arrays for a loader's arguments, with the name of the element type and of the device. The kind is
-    that of framework if it is set, otherwise that of the framework to which dtype or device belongs, otherwise torch on
-    a GPU and NumPy on the host where they are installed, otherwise this package's own."""
+    that of framework if it is set, otherwise that of the framework to which dtype or device belongs, otherwise that of
+    the program: see _default()."""
     code, from_dtype = _dtype_name(dtype)
     name, from_device = _device_name(device)
     code = code or "int64"
@@ -74,10 +88,7 @@ def choose(framework: str | None, dtype: Any, device: Any) -> tuple[Arrays, str,
         raise ArgumentError(f"dtype is {dtype!r}, but it must be int32 or int64")
     if framework not in (None, "numpy", "torch", "dlpack"):
         raise ArgumentError(f"framework is {framework!r}, but it must be \"numpy\", \"torch\", or \"dlpack\"")
-    chosen = framework or from_dtype or from_device
-    if chosen is None:
-        default = "numpy" if name == "cpu" else "torch"
-        chosen = default if _importable(default) else "dlpack"
+    chosen = framework or from_dtype or from_device or _default(device)
     if chosen == "numpy":
         if name != "cpu":
             raise ArgumentError(f"NumPy does not have arrays on {name}: use dtype=torch.{code} or framework=\"dlpack\"")

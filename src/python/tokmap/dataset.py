@@ -10,6 +10,7 @@ from . import _library as c
 from ._library import check, lib, numpy_or_none
 from .errors import ClosedError, CorruptError, MismatchError, OutOfMemoryError, RangeError, TokmapError
 from .handles import DatasetHandle, Handle, new
+from .notebook import table
 from .records import NamedTuple
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
@@ -159,6 +160,7 @@ class Dataset:
     has other contents.
     """
     name: str
+    _source: str = ""  # the name that it has in its run
     _handle: Handle | None
     _owner: Owner | None
     _views: weakref.WeakSet[_ViewOwner]
@@ -179,9 +181,10 @@ class Dataset:
         warn_of(handle, self.name)
 
     @classmethod
-    def _of_run(cls, run: Owner, handle: Handle, name: str) -> Dataset:
+    def _of_run(cls, run: Owner, handle: Handle, name: str, source: str) -> Dataset:
         dataset = cls.__new__(cls)
-        dataset._handle, dataset._owner, dataset._views, dataset.name = handle, run, run._views, name
+        dataset._handle, dataset._owner, dataset._views = handle, run, run._views
+        dataset.name, dataset._source = name, source
         return dataset
 
     def _open(self) -> Handle:
@@ -214,15 +217,24 @@ class Dataset:
 
     def __reduce__(self) -> tuple[Any, ...]:
         if self._owner is not None:
-            return (_of_source, (self._owner, self.name))
+            return (_of_source, (self._owner, self._source))
         return (_rebuild, (absolute_name(self.name), self._reading, self._known and self._known.content))
 
     def __repr__(self) -> str:
         if self._handle is None:
             return f"<tokmap.Dataset {self.name!r}, closed>"
-        info = self.info
-        return (f"<tokmap.Dataset {self.name!r}: {c.counted(info.tokens, 'token')}, "
+        info, source = self.info, f", source {self._source!r} of a run" if self._source else ""
+        return (f"<tokmap.Dataset {self.name!r}{source}: {c.counted(info.tokens, 'token')}, "
                 f"{c.counted(info.documents, 'document')}, {c.counted(info.shards, 'shard')}>")
+
+    def _repr_html_(self) -> str:
+        if self._handle is None:
+            return table(repr(self), {})
+        info = self.info
+        return table(f"tokmap.Dataset {self.name}", {
+            "source of a run": self._source, "tokens": info.tokens, "documents": info.documents, "shards": info.shards,
+            "vocabulary": info.vocabulary, "bytes of a token": info.width, "mask": "yes" if info.masked else "",
+            "columns": ", ".join(self.columns), "content": info.content})
 
     def __len__(self) -> int:
         """The number of documents."""

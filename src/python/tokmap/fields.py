@@ -6,19 +6,21 @@ from .errors import ArgumentError
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Iterable
+    from typing import Any, Iterable
+
+    from .hints import Field, Fields
 
 #: The fields with one element per token of a row, so of shape [rows, seq_len].
-TOKEN_FIELDS = ("inputs", "targets", "position_ids", "document_ids", "loss_mask")
+TOKEN_FIELDS = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "labels")
 
 
-def parse_fields(fields: str | Iterable[str]) -> tuple[str, ...]:
-    """The names in a text such as "inputs targets", or in a sequence of names, in the order of the library's bits."""
-    names = fields.replace(",", " ").split() if isinstance(fields, str) else list(fields)
+def parse_fields(fields: Fields) -> tuple[Field, ...]:
+    """The names in a text such as "inputs targets", or in a sequence of names, each once, in their order."""
+    names: list[Any] = fields.replace(",", " ").split() if isinstance(fields, str) else list(fields)
     for name in names:
         if name not in c.FIELDS:
             raise ArgumentError(f"fields contains {name!r}, which is not a field: the fields are {', '.join(c.FIELDS)}")
-    return tuple(name for name in c.FIELDS if name in names)
+    return tuple(dict.fromkeys(names))
 
 
 def field_bits(names: Iterable[str]) -> int:

@@ -3,7 +3,7 @@ types of NumPy and torch."""
 from __future__ import annotations
 
 import os
-from typing import TYPE_CHECKING, Any, Literal, Mapping, Tuple, TypedDict, Union
+from typing import TYPE_CHECKING, Any, Literal, Mapping, Sequence, Tuple, TypedDict, Union
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -18,6 +18,12 @@ DType = Union[Literal["int32", "int64"], "torch.dtype", "numpy.dtype[Any]", "typ
 #: Where a loader delivers: "cpu", "cuda", "cuda:N", N, or a torch.device.
 Device = Union[str, int, "torch.device"]
 Framework = Literal["numpy", "torch", "dlpack"]
+#: The name of a field of a batch.
+Field = Literal["inputs", "targets", "position_ids", "rows", "document_ids", "loss_mask", "cu_seqlens", "targets_ahead",
+                "labels"]
+#: Fields in the order in which a batch unpacks: a sequence of names, which tools check, or a text such as
+#: "inputs targets".
+Fields = Union[str, Sequence[Field]]
 Reading = Literal["auto", "mapped", "pread"]
 #: "shuffle", "sequential", or ("blocks", windows of a block, blocks that are shuffled together).
 Order = Union[Literal["shuffle", "sequential"], Tuple[Literal["blocks"], int, int]]

@@ -13,6 +13,7 @@ from .arrays import choose
 from .errors import ArgumentError, ClosedError, CursorError, End, EndedError, OutputError
 from .fields import TOKEN_FIELDS, field_bits, parse_fields
 from .handles import LoaderHandle, new
+from .notebook import table
 from .opened_run import OpenedRun, Place, Shown
 from .reader import _SETTLES, Reader, exclusive, exiting
 from .records import NamedTuple
@@ -21,11 +22,11 @@ from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Mapping
+    from typing import Any, Callable, Iterator, Mapping
 
     from typing_extensions import Self
 
-    from .hints import AnyArray, Device, DType, Framework, Path, Stream
+    from .hints import AnyArray, Device, DType, Field, Fields, Framework, Path, Stream
 
 
 def _duration(ns: float) -> str:
@@ -153,7 +154,7 @@ def _deadline_ns(seconds: float | None) -> int:
 class Batch:
     """What one call of next() delivered. The arrays belong to the caller and never change.
 
-    inputs, targets, position_ids, document_ids, loss_mask
+    inputs, targets, position_ids, document_ids, loss_mask, labels
                      arrays of shape [count, seq_len]; None for a field that the loader was not opened with
     targets_ahead    [count, seq_len, lookahead]: the next `lookahead` tokens of each, for multi-token prediction; None
                      without that field
@@ -173,10 +174,14 @@ class Batch:
     epoch            the number of the pass over the data that these rows belong to, from 0; where a pass ends among
                      them, that of the later pass
 
-    batch["inputs"], dict(batch), and model(**batch) work with the fields that the loader was opened with.
+    share            count / run.rows(step): what a loss averaged over these rows weighs in the step
+    places           for each row, the Place that says which window it holds
+
+    The fields that the loader was opened with, in the order in which they were named, are what a batch unpacks to
+    (inputs, targets = batch), and what batch["inputs"], dict(batch), and model(**batch) find by name.
     """
     __slots__ = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "rows", "cu_seqlens",
-                 "targets_ahead", "documents",
+                 "targets_ahead", "labels", "documents",
                  "max_seqlen", "step", "first_row", "count", "valid", "seq_len", "last_in_step", "_run", "_fields")
 
     inputs: AnyArray
@@ -187,6 +192,7 @@ class Batch:
     rows: AnyArray
     cu_seqlens: AnyArray
     targets_ahead: AnyArray
+    labels: AnyArray
     documents: int
     max_seqlen: int
     step: int
@@ -200,7 +206,7 @@ class Batch:
 
     def __init__(self) -> None:
         self.inputs = self.targets = self.position_ids = self.document_ids = self.loss_mask = None
-        self.rows = self.cu_seqlens = self.targets_ahead = None
+        self.rows = self.cu_seqlens = self.targets_ahead = self.labels = None
         self.documents = self.max_seqlen = None  # type: ignore[assignment]
 
     def keys(self) -> tuple[str, ...]:
@@ -212,9 +218,23 @@ class Batch:
             raise KeyError(name)
         return getattr(self, name)
 
+    def __iter__(self) -> Iterator[AnyArray]:
+        return iter(self.values())
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._fields
+
+    def values(self) -> list[AnyArray]:
+        """The arrays of the fields."""
+        return [getattr(self, name) for name in self._fields]
+
     def items(self) -> list[tuple[str, AnyArray]]:
         """The fields as pairs of name and array."""
         return [(name, getattr(self, name)) for name in self._fields]
+
+    @property
+    def share(self) -> float:
+        return self.count / self._run.rows(self.step)
 
     @property
     def epoch(self) -> int:
@@ -272,6 +292,12 @@ class Batch:
             setattr(moved, name, getattr(self, name).to(device, non_blocking=non_blocking))
         return moved
 
+    def _repr_html_(self) -> str:
+        return table("tokmap.Batch", {
+            "step": self.step, "rows": f"{self.first_row} to {self.first_row + self.count - 1}" if self.count else "0",
+            "last in step": "yes" if self.last_in_step else "",
+            **{name: f"{tuple(array.shape)} {array.dtype}" for name, array in self.items()}})
+
     def __repr__(self) -> str:
         last = ", last in step" if self.last_in_step else ""
         return (f"<tokmap.Batch of step {self.step}: rows {self.first_row} to {self.first_row + self.count - 1}{last}; "
@@ -289,13 +315,17 @@ class Loader(Reader):
                    and 1. delivery().part says which. With tensor, pipeline, or context parallelism pass the data
                    parallel rank and size, because ranks that share a row's work need the same row
     rows           the largest number of rows in one batch; 0: the rank's whole part of a global batch in one batch
-    fields         any of "inputs targets position_ids document_ids loss_mask cu_seqlens rows targets_ahead"
+    fields         any of "inputs targets labels position_ids document_ids loss_mask cu_seqlens rows targets_ahead", as
+                   a text or a sequence; a batch unpacks in this order. labels are for models that shift targets
+                   themselves, such as those of transformers. Where some targets do not count, because the data has a
+                   mask, for example, targets need mask_targets or loss_mask, and inputs without targets need labels
     dtype          int32 or int64, as a name or as a dtype of torch or NumPy, of every field but cu_seqlens (always
                    int32) and rows
     device         "cpu", "cuda", "cuda:N", or a torch.device
-    framework      "torch", "numpy", or "dlpack" (tokmap.Array). By default the framework of dtype or device; otherwise
-                   torch on a GPU and NumPy on the host where they are installed
-    mask_targets   True: a target in another document than its input is tokmap.IGNORE (-100)
+    framework      "torch", "numpy", or "dlpack" (tokmap.Array). By default that of dtype; otherwise torch if a device
+                   is named or the program has imported torch, NumPy if not
+    mask_targets   True: a target that does not count, as one in another document than its input, is tokmap.IGNORE
+                   (-100). With inputs alone: the program knows which of them count
     resume         a state_dict(), or the text of a cursor, to start from; it may come from any world size and any rows
     threads        1: a producer thread works ahead; 0: next() does the work itself
     ring_bytes, read_ahead, unchecked, drop_behind, io_threads
@@ -321,7 +351,7 @@ class Loader(Reader):
     then.
     """
 
-    fields: tuple[str, ...]
+    fields: tuple[Field, ...]
     rank: int
     world: int
     rows: int
@@ -329,8 +359,8 @@ class Loader(Reader):
     device: str
 
     def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None, rows: int = 0,
-                 fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,
-                 device: Device | None = "cpu", framework: Framework | None = None, mask_targets: bool = False,
+                 fields: Fields = "inputs targets", dtype: DType | None = None,
+                 device: Device | None = None, framework: Framework | None = None, mask_targets: bool = False,
                  resume: Mapping[str, Any] | str | None = None, threads: int = 1, ring_bytes: int = 0,
                  read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False, io_threads: int = 0,
                  trace: Path | None = None, deadline: float | None = None,
@@ -342,9 +372,6 @@ class Loader(Reader):
         self._query_lock, self._in_query, self._moving = RLock(), False, False
         self._arrays, code, device_name = choose(framework, dtype, device)
         self.fields = parse_fields(fields)
-        if mask_targets and "targets" not in self.fields:
-            raise ArgumentError(f"mask_targets is {mask_targets!r}, but fields does not have \"targets\": add it, or "
-                                f"leave mask_targets out")
         self._part = launcher.of_loader(rank, world)
         self.rank, self.world = self._part.rank, self._part.world
         self.device = device_name
@@ -838,6 +865,14 @@ class Loader(Reader):
 
     def __reduce__(self) -> tuple[Any, ...]:
         return (_rebuild, (self.run, self._arguments, self.state_dict(), self._part, self._origin))
+
+    def _repr_html_(self) -> str:
+        if self._handle is None:
+            return table(repr(self), {})
+        return table("tokmap.Loader", {
+            "run": self.run.name, "rank": f"{self.rank} of {self.world}", "rows of a call": self.rows,
+            "calls of a step": self.calls, "fields": ", ".join(self.fields), "device": self.device,
+            "arrays": f"{self._arrays.name}, {self._code}", "next step": self._last[1], "so far": str(self.stats())})
 
     def __repr__(self) -> str:
         if self._handle is None:

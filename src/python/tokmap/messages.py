@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 _CONSTANTS = {
     "INPUTS": '"inputs"', "TARGETS": '"targets"', "POSITION_IDS": '"position_ids"', "ROWS": '"rows"',
     "DOCUMENT_IDS": '"document_ids"', "LOSS_MASK": '"loss_mask"', "CU_SEQLENS": '"cu_seqlens"',
-    "TARGETS_AHEAD": '"targets_ahead"',
+    "TARGETS_AHEAD": '"targets_ahead"', "LABELS": '"labels"',
     "I32": "int32", "I64": "int64", "SHUFFLE": '"shuffle"', "SEQUENTIAL": '"sequential"', "FOREVER": "None",
     "READ_AUTO": '"auto"', "READ_MAPPED": '"mapped"', "READ_PREAD": '"pread"', "IGNORE": "-100",
 }

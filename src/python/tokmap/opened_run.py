@@ -12,12 +12,13 @@ from ._library import check, lib
 from .dataset import Dataset, Origin, absolute_name, warn_of
 from .errors import ArgumentError, ClosedError, TokmapError, UnsupportedError
 from .handles import Handle, RunHandle, new
+from .notebook import table
 from .records import NamedTuple
 from .state import cursor_text
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Iterable, Mapping
+    from typing import Any, Iterable, Mapping, Sequence
 
     from typing_extensions import Self
 
@@ -94,8 +95,8 @@ class Phase(NamedTuple):
 
 
 class Place(NamedTuple):
-    """Which window a row of a step holds: the members of struct tokmap_place in tokmap.h. source is None if the row is
-    padding."""
+    """Which window a row of a step holds: the members of struct tokmap_place in tokmap.h, and the name of the source.
+    source and name are None if the row is padding."""
     step: int
     row: int
     draw: int
@@ -104,6 +105,7 @@ class Place(NamedTuple):
     window: int
     first_token: int
     tokens: int
+    name: str | None = None
 
 
 class Piece(NamedTuple):
@@ -129,9 +131,10 @@ def _warn_of_ordering() -> None:
                   stacklevel=3)
 
 
-def _place(found: c.Place) -> Place:
-    return Place(found.step, found.row, found.draw, None if found.source == c.FOREVER else found.source, found.epoch,
-                 found.window, found.first_token, found.tokens)
+def _place(found: c.Place, names: Sequence[str]) -> Place:
+    source = None if found.source == c.FOREVER else found.source
+    return Place(found.step, found.row, found.draw, source, found.epoch, found.window, found.first_token, found.tokens,
+                 None if source is None else names[source])
 
 
 class OpenedRun:
@@ -173,6 +176,7 @@ class OpenedRun:
 
     name: str
     info: RunInfo
+    _names: tuple[str, ...]  # of the sources
     _handle: RunHandle | None
     _description: dict[str, Any]
     _frames = 0  # between the program's call and __init__(), for warnings, which point at the program
@@ -271,10 +275,13 @@ class OpenedRun:
                             found.blocks, found.span, found.valid_last, found.width)
         if found.warned:
             warnings.warn(f"{self.name}: {os.fsdecode(found.warning)}", stacklevel=3 + self._frames)
+        names = []
         for i in range(self.info.sources):
             source = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(opened, i, byref(source)))
             warn_of(source.dataset, self.name, 4 + self._frames)
+            names.append(source.name.decode())
+        self._names = tuple(names)
         self._handle = opened
 
     def _open(self) -> RunHandle:
@@ -316,6 +323,16 @@ class OpenedRun:
         return (f"<tokmap.Run {self.name!r}: {end} of {c.counted(info.batch, 'row')} of "
                 f"{c.counted(info.seq_len, 'token')}>")
 
+    def _repr_html_(self) -> str:
+        if self._handle is None:
+            return table(repr(self), {})
+        info = self.info
+        return table(f"tokmap.Run {self.name}", {
+            "steps": "endless" if info.steps is None else info.steps, "rows of a step": info.batch,
+            "tokens of a row": info.seq_len, "order": info.order, "seed": info.seed, "phases": info.phases,
+            **{f"source {each.name}": f"{each.data}: {c.counted(each.windows, 'row')} an epoch"
+               for each in self.sources}})
+
     @property
     def sources(self) -> tuple[Source, ...]:
         """The sources, each with its dataset, which stays open as long as the run."""
@@ -324,7 +341,7 @@ class OpenedRun:
             found = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(run, i, byref(found)))
             name = found.name.decode()
-            dataset = Dataset._of_run(self, new(Handle, run, found.dataset), name)
+            dataset = Dataset._of_run(self, new(Handle, run, found.dataset), os.fsdecode(found.data), name)
             sources.append(Source(name, dataset, found.windows, found.tail,
                                   None if found.plan is None else os.fsdecode(found.plan), found.epochs_most or None,
                                   os.fsdecode(found.data)))
@@ -351,12 +368,7 @@ class OpenedRun:
     @property
     def phases(self) -> tuple[Phase, ...]:
         """The phases, each with the shares of its sources. A run without phases has one."""
-        run, names = self._open(), []
-        for i in range(self.info.sources):
-            source = c.SourceInfo(sizeof(c.SourceInfo))
-            check(lib.tokmap_run_source(run, i, byref(source)))
-            names.append(source.name.decode())
-        phases = []
+        run, names, phases = self._open(), self._names, []
         for i, phase in enumerate(self._shapes()):
             shares = []
             for k in range(phase.shares):
@@ -398,7 +410,7 @@ class OpenedRun:
         found, error = c.Place(), c.Error()
         check(lib.tokmap_run_locate(self._open(), c.number(step, "step"), c.number(row, "row"), byref(found),
                                     byref(error)), error)
-        return _place(found)
+        return _place(found, self._names)
 
     def pieces(self, step: int, row: int) -> list[Piece]:
         """What a row is made of, one piece after another; padding follows them up to seq_len + lookahead tokens. A window
@@ -468,7 +480,7 @@ class OpenedRun:
             try:
                 if limit is not None and len(places) >= limit:
                     return 1
-                places.append(_place(place.contents))
+                places.append(_place(place.contents, self._names))
                 return 0
             except BaseException as problem:  # also a KeyboardInterrupt; the caller of find() gets it below
                 problems.append(problem)

@@ -24,7 +24,7 @@ from .tokenizer import Tokenizer
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
     import subprocess
-    from typing import Any, Iterable, Iterator, Sequence
+    from typing import Any, Callable, Iterable, Iterator, Sequence
 
     from .hints import Path
 
@@ -291,8 +291,9 @@ class _Rules:
         try:
             ids = array("q", _numbers(first))
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"document {index}: the field {field!r} is not a list of token ids", status="ERROR_INPUT"
-                             ) from None
+            raise InputError(f"document {index}: the field {field!r} is not a list of token ids"
+                             f"{_first_wrong(first, lambda id: hasattr(id, '__index__') and 0 <= id < 2 ** 63)}",
+                             status="ERROR_INPUT") from None
         wrong = next((value for value in (min(ids, default=0), max(ids, default=0))
                       if not 0 <= value < self.tokenizer.vocab_size), None)
         if wrong is not None:
@@ -308,7 +309,8 @@ class _Rules:
             if max(mask, default=0) > 1:
                 raise ValueError
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of 0 and 1",
+            raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of 0 and 1"
+                             f"{_first_wrong(value, lambda one: hasattr(one, '__index__') and one in (0, 1))}",
                              status="ERROR_INPUT") from None
         if len(mask) != len(ids):
             raise InputError(f"document {index} has {counted(len(ids), 'id')}, but a mask of {len(mask)}",
@@ -323,8 +325,8 @@ class _Rules:
             raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of labels",
                              status="ERROR_INPUT") from None
         for at, (id, label) in enumerate(zip(ids, labels)):
-            if label not in (_IGNORED, id):
-                raise InputError(f"document {index}: label {at} is {label}, but must be the id, {id}, or {_IGNORED}: "
+            if isinstance(label, bool) or label not in (_IGNORED, id):
+                raise InputError(f"document {index}: label {at} is {label!r}, but must be the id, {id}, or {_IGNORED}: "
                                  f"labels that are shifted or changed cannot become a mask", status="ERROR_INPUT")
         return [label != _IGNORED for label in labels]
 
@@ -395,6 +397,14 @@ def _numbers(values: Any) -> list[Any]:
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
+def _first_wrong(values: Any, right: Callable[[Any], bool]) -> str:
+    """The first element of a list that is not right, for the end of a message."""
+    try:
+        return next((f": element {at} is {one!r}" for at, one in enumerate(_numbers(values)) if not right(one)), "")
+    except TypeError:
+        return f", but {of_type(values)}"
+
+
 def _slices(column: Column) -> Iterator[tuple[t.Texts, list[int], list[int]]]:
     """The texts of a chunk, some at a time, their sizes, and which of them are null."""
     nulls = list(column.nulls())
@@ -435,10 +445,13 @@ def _groups(items: Iterable[Any]) -> Iterator[list[Any]]:
 def _paths(source: Any) -> list[str] | None:
     """The paths that a source is, or None. Refuses what would be packed as something else than it is."""
     if isinstance(source, Mapping):
-        sets = type(source).__name__.endswith("DatasetDict") and next(iter(source), None)
-        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass " +
-                                (f"one of its sets, source[{sets!r}]" if sets else
-                                 "a list of dicts, one for each document"))
+        parts = [name for name, part in source.items() if hasattr(part, "column_names")]  # a DatasetDict of datasets
+        if parts:
+            some = ", ".join(map(repr, parts[:5])) + (", ..." if len(parts) > 5 else "")
+            raise ArgumentTypeError(f"source has {counted(len(parts), 'dataset')}, {some}: pack one of them, such as "
+                                    f"source[{parts[0]!r}]")
+        raise ArgumentTypeError(f"source is {of_type(source)}, whose keys would be packed: pass a list of "
+                                "dicts, one for each document")
     if isinstance(source, (str, os.PathLike)):
         return [os.fspath(source)]
     if isinstance(source, (list, tuple)) and source and all(isinstance(item, os.PathLike) for item in source):

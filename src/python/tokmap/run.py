@@ -16,9 +16,9 @@ from .spelling import did_you_mean
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Mapping
+    from typing import Any, Callable, Mapping
 
-    from .hints import Device, DType, Framework, Path, Reading
+    from .hints import Device, DType, Fields, Framework, Path, Reading
     from .loader import Stall
 
 
@@ -38,8 +38,8 @@ class Run(OpenedRun):
         __new__.__wrapped__ = OpenedRun.__init__  # for help() and inspect.signature()
 
     def loader(self, *, rank: int | None = None, world: int | None = None, rows: int = 0,
-               fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,
-               device: Device | None = "cpu", framework: Framework | None = None, mask_targets: bool = False,
+               fields: Fields = "inputs targets", dtype: DType | None = None,
+               device: Device | None = None, framework: Framework | None = None, mask_targets: bool = False,
                resume: Mapping[str, Any] | str | None = None, threads: int = 1, ring_bytes: int = 0,
                read_ahead: int = 0, unchecked: bool = False, drop_behind: bool = False, io_threads: int = 0,
                trace: Path | None = None, deadline: float | None = None,
@@ -54,7 +54,7 @@ class Run(OpenedRun):
                       alarm_calls=alarm_calls, range_push=range_push, range_pop=range_pop)
 
     def dataset(self, *, rank: int | None = None, world: int | None = None,
-                fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,
+                fields: Fields = "inputs targets", dtype: DType | None = None,
                 framework: Framework | None = None, mask_targets: bool = False, unchecked: bool = False) -> RunDataset:
         """The run's rows as a map-style dataset for torch's DataLoader. The arguments are those of
         tokmap.RunDataset."""

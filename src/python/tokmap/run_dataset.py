@@ -17,21 +17,21 @@ from .reader import Reader, exclusive
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Iterator, Sequence, SupportsIndex, overload
+    from typing import Any, Callable, Iterator, Sequence, SupportsIndex, overload
 
     import torch.utils.data
 
-    from .hints import AnyArray, DType, Framework
+    from .hints import AnyArray, DType, Fields, Framework
 
-    Fields = dict[str, AnyArray]
+    Row = dict[str, AnyArray]
 
-    class Rows(Reader, torch.utils.data.Dataset[Fields]):
+    class Rows(Reader, torch.utils.data.Dataset[Row]):
         """A RunDataset is what torch calls a map-style Dataset, although it does not need torch."""
 else:
-    Fields, Rows = dict, Reader
+    Row, Rows = dict, Reader
 
 
-class Columns(Fields):
+class Columns(Row):
     """The fields of several rows by name, each an array of shape [rows, seq_len]. columns.inputs is
     columns["inputs"]."""
 
@@ -53,13 +53,13 @@ class _Rows:
     def __len__(self) -> int:
         return self.count
 
-    def __getitem__(self, i: int) -> Fields:
+    def __getitem__(self, i: int) -> Row:
         if not -self.count <= i < self.count:
             raise IndexError(i)
         return {name: array[i] for name, array in self.columns.items()}
 
 
-def collate(rows: Sequence[Fields] | _Rows) -> Columns:
+def collate(rows: Sequence[Row] | _Rows) -> Columns:
     """The collate_fn for a RunDataset. Rows that one call of __getitems__ read are returned without a copy; other rows
     are stacked."""
     if isinstance(rows, _Rows):
@@ -93,10 +93,12 @@ class RunDataset(Rows):
     rank, world    which part of every global batch the dataset holds; 0 <= rank < world. world=1: all rows, which a
                    DistributedSampler can divide. In one of several processes (under torchrun, for example) one of the
                    two has to be chosen; otherwise the dataset holds all rows
-    fields         any of "inputs targets position_ids document_ids loss_mask"
+    fields         any of "inputs targets labels position_ids document_ids loss_mask", in a text or a sequence
     dtype          int32 or int64, as a name or as a dtype of torch or NumPy
-    framework      "torch", "numpy", or "dlpack"; by default that of dtype, otherwise NumPy where it is installed
-    mask_targets   True: a target in another document than its input is tokmap.IGNORE (-100)
+    framework      "torch", "numpy", or "dlpack"; by default that of dtype, otherwise torch if the program has imported
+                   it, NumPy if not
+    mask_targets   True: a target that does not count, as one in another document than its input, is tokmap.IGNORE
+                   (-100). With inputs alone: the program knows which of them count
     unchecked      True: ids are not compared with the vocabulary
 
     Pickling stores the run's description, in less than 4 KiB; a worker process opens the files again. Any thread may
@@ -106,7 +108,7 @@ class RunDataset(Rows):
     _name = "dataset"
 
     def __init__(self, run: OpenedRun, *, rank: int | None = None, world: int | None = None,
-                 fields: str | Iterable[str] = "inputs targets", dtype: DType | None = None,
+                 fields: Fields = "inputs targets", dtype: DType | None = None,
                  framework: Framework | None = None, mask_targets: bool = False, unchecked: bool = False) -> None:
         super().__init__(run)
         part, batch = launcher.of_dataset(rank, world), run.info.batch
@@ -126,7 +128,7 @@ class RunDataset(Rows):
             if name in self.fields:
                 raise ArgumentError(f"fields contains {name}, which a dataset of rows does not have: use any of "
                                     f"{', '.join(TOKEN_FIELDS)}")
-        self._arrays, self._code, _ = choose(framework, dtype, "cpu")
+        self._arrays, self._code, _ = choose(framework, dtype, None)
         self._arguments = {"rank": self.rank, "world": self.world, "fields": self.fields, "dtype": self._code,
                            "framework": self._arrays.name, "mask_targets": bool(mask_targets),
                            "unchecked": bool(unchecked)}
@@ -176,12 +178,12 @@ class RunDataset(Rows):
 
     if TYPE_CHECKING:
         @overload
-        def __getitem__(self, index: SupportsIndex) -> Fields: ...
+        def __getitem__(self, index: SupportsIndex) -> Row: ...
 
         @overload
         def __getitem__(self, index: slice) -> Columns: ...
 
-    def __getitem__(self, index: SupportsIndex | slice) -> Fields | Columns:
+    def __getitem__(self, index: SupportsIndex | slice) -> Row | Columns:
         """The fields of a row; for a slice, the columns of its rows."""
         if isinstance(index, slice):
             end = 2 ** 63 if self.run.info.delivered is None else self._starts[-1]
@@ -191,7 +193,7 @@ class RunDataset(Rows):
             return self.__getitems__(range(*index.indices(end))).columns
         return self.__getitems__([index])[0]
 
-    def __iter__(self) -> Iterator[Fields]:
+    def __iter__(self) -> Iterator[Row]:
         end = 2 ** 63 if self.run.info.delivered is None else self._starts[-1]
         for first in range(0, end, self._rows_at_once):
             rows = self.__getitems__(range(first, min(first + self._rows_at_once, end)))
@@ -221,7 +223,7 @@ class RunDataset(Rows):
         return _Rows(columns, count)
 
     @exclusive
-    def _read(self, places: list[tuple[int, int]], pointers: list[tuple[str, int]]) -> None:
+    def _read(self, places: list[tuple[int, int]], pointers: Sequence[tuple[str, int]]) -> None:
         handle, (steps, rows, out, batch, error) = self._open(), self._pointers
         for first in range(0, len(places), self._rows_at_once):
             part = places[first:first + self._rows_at_once]

@@ -278,7 +278,13 @@ class ShardWriter:
                                         (", ".join(self.columns) or "none; pass columns= to ShardWriter"))
         if not self.columns:
             return None
-        texts = [_json(row[name], name) if name in row else b"" for row in rows for name in self.columns]
+        texts: list[bytes] = []
+        for at, row in enumerate(rows):
+            try:
+                texts += [_json(row[name], name) if name in row else b"" for name in self.columns]
+            except InputError as problem:
+                problem.text = f"document {self.documents + at}: {problem.text}"
+                raise
         structs = (c.Value * len(texts))()
         for struct, text in zip(structs, texts):
             struct.json, struct.bytes = text, len(text)

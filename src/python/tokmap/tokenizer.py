@@ -11,6 +11,7 @@ from . import _tokenize_library as t
 from ._library import check, numpy_or_none
 from .errors import (ArgumentError, ClosedError, InputError, MismatchError, NotFoundError, TokmapError,
                      UnsupportedError)
+from .notebook import table
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -463,6 +464,11 @@ class Tokenizer:
         path = self.path if self.path == "bytes" else os.path.abspath(self.path)
         return (_rebuild, (path, *self._asked, self._fingerprint, self._cache))
 
+    def _repr_html_(self) -> str:
+        return table(f"tokmap.Tokenizer {self._name}", {
+            "ids": self._vocabulary, "path": self.path, "fingerprint": self._fingerprint,
+            "closed": "yes" if self._handle is None else ""})
+
     def __repr__(self) -> str:
         closed = ", closed" if self._handle is None else ""
         return f"<tokmap.Tokenizer {self._name!r}: {self._vocabulary} ids, {self.path!r}{closed}>"
@@ -512,11 +518,11 @@ def _folders(path: str, index: str) -> list[str]:
 
 def _try(path: str, wanted: str, about: dict[str, Any], special_tokens: str | None) -> Tokenizer | None:
     """The tokenizer of a file if it has a fingerprint, which depends on whether special tokens were recognized."""
-    texts = {name: about.get(name) for name in ("pattern", "pattern_regex")}
+    texts: dict[str, Any] = {name: about[name] for name in ("pattern", "pattern_regex")
+                             if isinstance(about.get(name), str)}
     for special in ("text", "recognize") if path != "bytes" else ("text",):
         try:
-            tokenizer = Tokenizer(path, special=special, special_tokens=special_tokens,
-                                  **{name: text for name, text in texts.items() if isinstance(text, str)})
+            tokenizer = Tokenizer(path, special=special, special_tokens=special_tokens, **texts)
         except (TokmapError, OSError):
             return None
         if tokenizer.fingerprint == wanted:

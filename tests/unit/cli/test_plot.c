@@ -119,6 +119,41 @@ static bool contains(const struct bytes_buffer *bytes, const char *text)
     return memmem(bytes->bytes, bytes->count, text, strlen(text)) != NULL;
 }
 
+/* Whether the labels of columns are turned follows from the room that neighbors have, and from nothing else. */
+static void labels_of_columns_do_not_touch(void **state)
+{
+    static const char *const lengths[] = {"2..3",     "4..7",     "8..15",     "16..31",  "32..63",  "64..127",
+                                          "128..255", "256..511", "512..1023", "1..2 Ki", "2..4 Ki", "4..8 Ki"};
+    static const char *const notes[] = {"one", "two", "three", "four", "five", "six", "seven", "eight"};
+    static const struct {
+        size_t labels, notes;
+        const char *same; /* of all labels; NULL: those above */
+        const char *turn; /* NULL: none */
+    } cases[] = {{12, 2, NULL, "rotate by 35 right"},
+                 {12, 0, NULL, "rotate by 35 right"},
+                 {5, 8, NULL, NULL},
+                 {9, 0, NULL, NULL},
+                 {12, 8, "8..15", NULL},
+                 {40, 1, "8..15", "rotate by 90 right"},
+                 {2, 0, "a label of thirty characters..", NULL}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct cli_plot_point points[40] = {{0}};
+        struct bytes_buffer script = {0};
+        struct tokmap_error error = {0};
+        for (size_t j = 0; j < cases[i].labels; j++)
+            points[j] = (struct cli_plot_point){.label = cases[i].same ? cases[i].same : lengths[j], .y = 1};
+        const struct cli_plot_series series[] = {{"all", points, cases[i].labels, CLI_PLOT_COLOR_OURS, false}};
+        struct cli_plot plot = plot_of(CLI_PLOT_COLUMNS, series, 1);
+        plot.notes = notes;
+        plot.note_count = cases[i].notes;
+        assert_int_equal(plot_script_make(&plot, CLI_PLOT_SVG, &script, &error), TOKMAP_OK);
+        assert_int_equal(contains(&script, "rotate"), cases[i].turn != NULL);
+        assert_true(!cases[i].turn || contains(&script, cases[i].turn));
+        bytes_free(&script);
+    }
+    (void)state;
+}
+
 /* Every text of a picture is hostile: nothing runs, and each of them is in the SVG as text. */
 static void labels_are_no_commands(void **state)
 {
@@ -299,6 +334,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(quotes_hold),
         cmocka_unit_test(values_have_prefixes),
+        cmocka_unit_test(labels_of_columns_do_not_touch),
         cmocka_unit_test(labels_are_no_commands),
         cmocka_unit_test(both_sets_of_colors),
         cmocka_unit_test(strange_values),
