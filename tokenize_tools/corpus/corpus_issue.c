@@ -48,9 +48,10 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
                         "%s has no field '%s'; %s%s; name another field with %s%s%s", subject, field,
                         *issue->detail ? "it has: " : "it is an empty object", issue->detail, option, as_text, after);
     else if (!strcmp(issue->reason, JSON_NOT_FINITE))
-        (void)error_set(error, status, path, issue->offset,
-                        "the field '%s' of %s has a value that is not JSON: NaN or Infinity; write null in place of it%s",
-                        field, subject, after);
+        (void)error_set(
+            error, status, path, issue->offset,
+            "the field '%s' of %s has a value that is not JSON: NaN or Infinity; write null in place of it%s", field,
+            subject, after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_STRING))
         (void)error_set(error, status, path, issue->offset,
                         "the field '%s' of %s is not a string; name another field with %s%s", field, subject, option,
@@ -124,11 +125,14 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
     case CORPUS_ISSUE_LIMIT:
         status = TOKMAP_ERROR_LIMIT;
         subject_write(subject, sizeof subject, issue, "the document");
-        (void)error_set(
-            error, status, path, issue->offset, "%s is longer than the limit of %" PRIu64 " bytes%s; raise %s%s",
-            subject, issue->limit,
-            issue->format == CORPUS_CSV || issue->format == CORPUS_TSV ? ", perhaps because a quote is not closed" : "",
-            text ? "options.document_limit" : "options.record_limit", after);
+        (void)error_set(error, status, path, issue->offset,
+                        "%s is longer than the limit of %" PRIu64 " bytes%s; raise %s%s", subject, issue->limit,
+                        issue->format == CORPUS_CSV || issue->format == CORPUS_TSV
+                            ? ", perhaps because a quote is not closed"
+                        : issue->format == CORPUS_SEPARATED ? ", perhaps because options.separator does not "
+                                                              "occur (where lines end with CRLF, \\n\\n does not)"
+                                                            : "",
+                        text ? "options.document_limit" : "options.record_limit", after);
         break;
     case CORPUS_ISSUE_ENCODING:
         status = TOKMAP_ERROR_ENCODING;

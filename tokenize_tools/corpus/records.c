@@ -14,6 +14,7 @@
 #include "name_list.h"
 #include "parquet_documents.h"
 #include "record_values.h"
+#include "stream.h"
 #include "text/json_scan.h"
 #include "warc_documents.h"
 
@@ -77,10 +78,9 @@ static enum tokmap_status object_wrong(struct making *making, const struct segme
                                        const char *field)
 {
     const bool missing = !strcmp(fault->reason, JSON_FIELD_MISSING);
-    const bool syntax = !missing && strcmp(fault->reason, JSON_FIELD_TWICE) != 0 &&
-                        strcmp(fault->reason, JSON_NOT_FINITE) != 0 &&
-                        strcmp(fault->reason, JSON_FIELD_NOT_STRING) != 0 &&
-                        strcmp(fault->reason, JSON_FIELD_NULL) != 0;
+    const bool syntax =
+        !missing && strcmp(fault->reason, JSON_FIELD_TWICE) != 0 && strcmp(fault->reason, JSON_NOT_FINITE) != 0 &&
+        strcmp(fault->reason, JSON_FIELD_NOT_STRING) != 0 && strcmp(fault->reason, JSON_FIELD_NULL) != 0;
     struct corpus_issue *issue =
         record_issue(making, syntax ? CORPUS_REASON_SYNTAX : CORPUS_REASON_FIELD, source, segment,
                      max64(fault->offset, blank_bytes(segment->bytes, count)), fault->reason, field);
@@ -263,7 +263,8 @@ static void undivided_note(const struct making *making, const char *path, const 
     const uint64_t bytes = separator_other(options, other);
     making->batch->counts.undivided++;
     if (options->undivided)
-        options->undivided(options->undivided_user, path, memmem(text, count, other, bytes) ? other : NULL, bytes);
+        options->undivided(options->undivided_user, stream_name(path), memmem(text, count, other, bytes) ? other : NULL,
+                           bytes);
 }
 
 /* Makes a document from a segment that contains a record. */
