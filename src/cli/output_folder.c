@@ -46,10 +46,9 @@ static enum tokmap_status folder_failed(const char *path, int system, struct tok
     if (system == EEXIST || system == ENOTDIR)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, path, TOKMAP_NO_OFFSET,
                          "the output folder is not a folder; choose another name");
-    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the output folder cannot be made%s",
-                            system == EACCES || system == EPERM
-                                ? "; the folder that contains it may not be writable for you"
-                                : "");
+    return error_set_system(
+        error, system, path, TOKMAP_NO_OFFSET, "the output folder cannot be made%s",
+        system == EACCES || system == EPERM ? "; the folder that contains it may not be writable for you" : "");
 }
 
 /* Makes a folder that may be missing, from the outermost one on. The path is changed meanwhile. */

@@ -2,10 +2,11 @@
  * json_scan.h - reads JSON (RFC 8259) from front to back: no tree is built, nothing is allocated, and memory does not
  * grow with the text.
  *
- * Objects and arrays may be nested up to JSON_DEPTH deep. Numbers may have any size. NaN, Infinity, and -Infinity, which
- * Python's json.dump() writes and JSON does not have, are faults unless the reader sets scan.not_finite_allowed. Strings may contain any byte from
- * 0x20 on; whoever uses a string checks whether it is UTF-8. The first fault is kept, and from then on every function
- * returns false, so a reader can ask for faults once, at its end. A reader of a whole document looks like this:
+ * Objects and arrays may be nested up to JSON_DEPTH deep. Numbers may have any size. NaN, Infinity, and -Infinity,
+ * which Python's json.dump() writes and JSON does not have, are faults unless the reader sets scan.not_finite_allowed.
+ * Strings may contain any byte from 0x20 on; whoever uses a string checks whether it is UTF-8. The first fault is kept,
+ * and from then on every function returns false, so a reader can ask for faults once, at its end. A reader of a whole
+ * document looks like this:
  *
  *     struct json_scan scan;
  *     struct json_string name;
@@ -30,8 +31,7 @@
 #define JSON_DEPTH 1024
 
 /* The reason of the fault where NaN or Infinity is a value. */
-#define JSON_NOT_FINITE                                                                                                \
-    "NaN and Infinity are not JSON values; Python's json.dumps() refuses them with allow_nan=False"
+#define JSON_NOT_FINITE "NaN and Infinity are not JSON values; Python's json.dumps() refuses them with allow_nan=False"
 
 struct json_fault {
     size_t offset;      /* in the text */

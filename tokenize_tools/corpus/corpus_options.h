@@ -11,8 +11,8 @@
  * CORPUS_AUTO decides by the name (name_kind.h): NAME_JSONL is JSONL. NAME_MIXED and NAME_JSON are JSONL if their first
  * line that is not blank is a JSON object, and JSON if they begin with an array of objects. A file that begins with a
  * line such as WARC/1.0 is CORPUS_WARC. A regular file is CORPUS_PARQUET if its name ends in .parquet, or if it begins
- * and ends with PAR1. All other files are text. But if sniff.h judges that such a text consists of records or is binary,
- * or if its name is neither NAME_TEXT nor NAME_MIXED, it is an issue: the user has to name the format.
+ * and ends with PAR1. All other files are text. But if sniff.h judges that such a text consists of records or is
+ * binary, or if its name is neither NAME_TEXT nor NAME_MIXED, it is an issue: the user has to name the format.
  *
  * CORPUS_JSON: an array of objects, or objects one after another, on any number of lines. CORPUS_CSV and CORPUS_TSV:
  * the first line names the columns.

@@ -42,8 +42,8 @@ static bool may_be_jsonl(const struct first_bytes *first)
     return bytes[at] == '{' && !memchr(bytes + from, '\n', count - from);
 }
 
-/* Returns true if more bytes have to be seen to tell whether these begin with a record. They are judged anew only when
- * they have doubled. */
+/* Returns true if more bytes have to be seen to tell whether these begin with a record. They are judged again only
+ * when they have doubled. */
 static bool may_be_records(const struct first_bytes *first)
 {
     struct first_line none = {0}, *line = first->line ? first->line : &none;

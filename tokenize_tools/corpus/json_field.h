@@ -3,9 +3,10 @@
  * several.
  *
  * The whole record is checked against RFC 8259, including the other fields; text/json_scan.h lists where the scanner
- * accepts more. In the other fields, NaN, Infinity, and -Infinity are accepted and counted, because Python's json.dump()
- * writes them for numbers of pandas and NumPy. Bytes that are not valid UTF-8 are accepted here: the caller checks the field's text. A field that
- * appears twice in the object is an error, because programs differ on which one counts; other names may repeat.
+ * accepts more. In the other fields, NaN, Infinity, and -Infinity are accepted and counted, because Python's
+ * json.dump() writes them for numbers of pandas and NumPy. Bytes that are not valid UTF-8 are accepted here: the caller
+ * checks the field's text. A field that appears twice in the object is an error, because programs differ on which one
+ * counts; other names may repeat.
  *
  * A name may reach into objects: "meta.url" is the field "url" of the object in the field "meta". But if an object has
  * a field whose own name is "meta.url", that one is meant.

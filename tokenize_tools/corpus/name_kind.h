@@ -3,8 +3,8 @@
 #define TOKMAP_CORPUS_NAME_KIND_H
 
 /* The ending decides, in letters of either case and before that of a compression. JSONL: .jsonl, .ndjson, and others of
- * the kind. JSON: .json, .jsonc, .json5. WARC: .warc, .wet, .wat. BINARY: .arrow, .orc, and others whose files are never
- * text, and .parquet before the ending of a compression. MIXED: standard input and devices, which contain text or
+ * the kind. JSON: .json, .jsonc, .json5. WARC: .warc, .wet, .wat. BINARY: .arrow, .orc, and others whose files are
+ * never text, and .parquet before the ending of a compression. MIXED: standard input and devices, which contain text or
  * records. TEXT: all other names. */
 enum name_kind {
     NAME_TEXT,

@@ -5,11 +5,11 @@
  * A file of records that is read as one text becomes one document of raw JSON or CSV, and nobody notices. So text that
  * begins like records is refused, and the user says what it is. The rules accept ordinary text, source code, and logs:
  *
- *   JSON    the text begins with an object or with an array of objects, or it is an array whose first value is a string,
- *           or an empty array
+ *   JSON    the text begins with an object or with an array of objects, or it is an array whose first value is a
+ *           string, or an empty array
  *   CSV     the first line that is not blank is a list of names (short, distinct, beginning with a letter, without
- *           spaces around them), and the rows have as many fields as it has names, in at least 3 rows of 3 names, or 10
- *           rows of 2 names; or one of the names is the wanted field, and one row has as many fields
+ *           spaces around them), and the rows have as many fields as it has names, in at least 3 rows of 3 names, or
+ *           10 rows of 2 names; or one of the names is the wanted field, and one row has as many fields
  *   TSV     the same, but 3 rows are enough also with 2 names
  *   pointer what git leaves in the place of a file that Git LFS has not fetched
  *   page    the beginning of an HTML page; only what a web server sends under another name is refused for it
@@ -21,10 +21,10 @@
  *   a word or number, a colon, and the first byte of a string, a number, an object, or an array
  *   the closing brace, and after it the end of the line, a comma, or a bracket
  *
- * whatever follows: it need not be strict JSON. Control characters, blanks, byte order marks, and comments (from # or //
- * to the end of the line, or between slashes and stars) before it are passed over, and so are comments after the brace.
- * So {% block %}, {{name}}, {\bf text}, { "a", "b" }, {name}: and [link] are text, and what
- * Python's repr() and json.dump(), JSON5, and a file that has been cut off consist of are records.
+ * whatever follows: it need not be strict JSON. Control characters, blanks, byte order marks, and comments (from # or
+ * // to the end of the line, or between slashes and stars) before it are passed over, and so are comments after the
+ * brace. So {% block %}, {{name}}, {\bf text}, { "a", "b" }, {name}: and [link] are text, and what Python's repr() and
+ * json.dump(), JSON5, and a file that has been cut off consist of are records.
  */
 #ifndef TOKMAP_CORPUS_SNIFF_H
 #define TOKMAP_CORPUS_SNIFF_H

@@ -58,18 +58,21 @@ static void repeated_found(void *user, const char *path)
 /* Writes a separator as --separator reads it, ready for the shell. */
 static char *separator_typed(const char *separator, uint64_t bytes)
 {
-    char typed[4 * 2 * RECORD_SEPARATOR_MOST + 1], *at = typed;
+    char typed[4 * 2 * RECORD_SEPARATOR_MOST + 1];
+    size_t at = 0;
     for (uint64_t i = 0; i < bytes; i++) {
         const unsigned char byte = (unsigned char)separator[i];
         const char *named = byte ? strchr("\nn\tt\rr\\\\", byte) : NULL;
-        if (named)
-            at += sprintf(at, "\\%c", named[1]);
-        else if (byte < 0x20 || byte == 0x7f)
-            at += sprintf(at, "\\x%02x", byte);
-        else
-            *at++ = separator[i];
+        if (named) {
+            typed[at++] = '\\';
+            typed[at++] = named[1];
+        } else if (byte < 0x20 || byte == 0x7f) {
+            at += (size_t)snprintf(typed + at, sizeof typed - at, "\\x%02x", byte);
+        } else {
+            typed[at++] = separator[i];
+        }
     }
-    *at = '\0';
+    typed[at] = '\0';
     return cli_shell_quote(typed);
 }
 
