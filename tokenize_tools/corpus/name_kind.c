@@ -16,8 +16,8 @@ enum name_kind name_kind_of(const char *path)
         {".jsonl", NAME_JSONL}, {".ndjson", NAME_JSONL},    {".jsonlines", NAME_JSONL}, {".json-lines", NAME_JSONL},
         {".json", NAME_JSON},   {".jsonc", NAME_JSON},      {".json5", NAME_JSON},      {".csv", NAME_CSV},
         {".tsv", NAME_TSV},     {".parquet", NAME_PARQUET}, {".warc", NAME_WARC},       {".wet", NAME_WARC},
-        {".wat", NAME_WARC},    {".arrow", NAME_BINARY},    {".arrows", NAME_BINARY},   {".feather", NAME_BINARY},
-        {".ipc", NAME_BINARY},  {".orc", NAME_BINARY},      {".avro", NAME_BINARY},
+        {".wat", NAME_WARC},    {".arrow", NAME_BINARY},    {".feather", NAME_BINARY},  {".ipc", NAME_BINARY},
+        {".orc", NAME_BINARY},  {".avro", NAME_BINARY},
     };
     const size_t length = strlen(path), plain = length - file_type_packed_ending(path, length);
     if (!strcmp(path, "-") || !strncmp(path, "/dev/", 5))

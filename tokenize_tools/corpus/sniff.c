@@ -83,10 +83,8 @@ static enum seen object_see(const char *bytes, uint64_t at, uint64_t count)
         return SEEN_OPEN;
     const char first = bytes[at];
     if (first == '}') {
-        at++;
-        while (at < count && (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r'))
-            at++;
-        return at == count ? SEEN_OPEN : strchr("\n,]{", bytes[at]) ? SEEN_YES : SEEN_NO;
+        at = blank_skip(bytes, at + 1, count, BLANK_ONLY);
+        return at == count ? SEEN_OPEN : strchr(",]{", bytes[at]) ? SEEN_YES : SEEN_NO;
     }
     if (first != '"' && first != '\'')
         return bare_name_see(bytes, at, count);

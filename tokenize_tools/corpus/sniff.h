@@ -19,7 +19,7 @@
  *
  *   a name in quotes, single or double, on one line, and a colon
  *   a word or number, a colon, and the first byte of a string, a number, an object, or an array
- *   the closing brace, and after it the end of the line, a comma, or a bracket
+ *   the closing brace, and after it the end of the file, a comma, a bracket, or another object
  *
  * whatever follows: it need not be strict JSON. Control characters, blanks, byte order marks, and comments (from # or
  * // to the end of the line, or between slashes and stars) before it are passed over, and so are comments after the

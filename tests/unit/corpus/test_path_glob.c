@@ -129,6 +129,8 @@ static void test_sniff(void **state)
         {"{}\n", SNIFF_JSONL},
         {"{\"a", SNIFF_JSONL},
         {"{", SNIFF_JSONL},
+        {"{}\n{\"a\": 1}\n", SNIFF_JSONL},
+        {"{\n}\nprogram\n", SNIFF_TEXT},
         {"{} is empty\n", SNIFF_TEXT},
         {"{name}: 1\n", SNIFF_TEXT},
         {"{note: this}\n", SNIFF_TEXT},
