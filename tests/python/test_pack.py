@@ -205,6 +205,11 @@ class Pack(unittest.TestCase):
         for source in self.source, records[:2]:  # null is a value; documents that are left out have none
             self.assertEqual(said(source, columns="n,m", max_tokens=4), empty("m"))
         self.assertEqual(said(records, columns="n,m,k", on_error="skip"), empty("k"))
+        with open(self.source + ".txt", "w", encoding="utf-8", newline="") as file:
+            file.write("one\r\n\r\ntwo\r\n")
+        warned = said(pathlib.Path(self.source + ".txt"), separator="\\n\\n")  # the command's own warnings
+        self.assertEqual(len(warned), 1)
+        self.assertRegex(warned[0], r"does not occur in '.*\.txt', which has CRLF line ends; .*\\r\\n\\r\\n")
 
     @needs("pyarrow")
     def test_pyarrow(self):

@@ -651,6 +651,10 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
     except ValueError:
         pass
     if not shown:  # otherwise the command has said so
+        for line in said.decode("utf-8", "replace").splitlines():
+            _, mark, text = line.partition("tokmap pack: warning: ")
+            if mark and " of --columns: its column is empty" not in text:  # which is said below, as Python calls it
+                warnings.warn(text, stacklevel=3)
         _warn_of_empty((name for name in counts if not counts[name]), 3)
     return _packed(out, skipped)
 
