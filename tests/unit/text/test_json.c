@@ -321,6 +321,42 @@ static void test_faults(void **state)
     }
 }
 
+/* NaN and Infinity are values only where the reader allows it, and are counted. */
+static void test_not_finite(void **state)
+{
+    static const char record[] = "{\"x\": NaN, \"y\": [Infinity, {\"z\": -Infinity}, -1], \"text\": \"a\"}";
+    static const char list[] = "[1, -Infinity, NaN]";
+    struct json_wanted wanted = {.name = "y", .name_bytes = 1};
+    struct json_field found;
+    struct json_fault fault;
+    struct json_scan scan;
+    uint64_t count = 0;
+    size_t wrong = 7;
+    assert_true(json_field_find(record, strlen(record), "text", 4, &found, &fault));
+    assert_int_equal(found.not_finite, 3);
+    assert_false(json_fields_find(record, strlen(record), &wanted, 1, false, &count, &fault, &wrong));
+    assert_string_equal(fault.reason, JSON_NOT_FINITE);
+    assert_int_equal(fault.offset, 17);
+    assert_int_equal(wrong, 0);
+    wanted = (struct json_wanted){.name = "text", .name_bytes = 4};
+    assert_true(json_fields_find(record, strlen(record), &wanted, 1, false, &count, &fault, &wrong));
+    assert_int_equal(count, 3);
+    assert_false(json_is_valid(list, strlen(list), JSON_DEPTH));
+    json_begin(&scan, list, strlen(list));
+    assert_false(json_skip(&scan));
+    assert_string_equal(scan.fault.reason, JSON_NOT_FINITE);
+    json_begin(&scan, list + 1, strlen(list) - 1);
+    scan.not_finite_allowed = true;
+    assert_int_equal(json_kind(&scan), JSON_NUMBER);
+    json_begin(&scan, list + 4, strlen(list) - 4);
+    assert_int_equal(json_kind(&scan), JSON_NUMBER); /* it begins like one */
+    scan.not_finite_allowed = true;
+    assert_int_equal(json_kind(&scan), JSON_NAN);
+    assert_true(json_skip(&scan));
+    assert_int_equal(scan.not_finite, 1);
+    (void)state;
+}
+
 /* Records in UTF-16 without a byte order mark, in memory of exactly their size. */
 static void test_utf16(void **state)
 {
@@ -570,10 +606,10 @@ static void test_whole_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_faults),       cmocka_unit_test(test_utf16),        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_depth),        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_long_strings), cmocka_unit_test(test_whole_values), cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_variants),     cmocka_unit_test(test_units),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_faults),       cmocka_unit_test(test_utf16),
+        cmocka_unit_test(test_fields),     cmocka_unit_test(test_depth),        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_mutations),  cmocka_unit_test(test_long_strings), cmocka_unit_test(test_whole_values),
+        cmocka_unit_test(test_positions),  cmocka_unit_test(test_variants),     cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }
