@@ -32,6 +32,8 @@ static uint64_t blank_skip(const char *bytes, uint64_t at, uint64_t count, enum 
             at += min64(left, 3);
         } else if (blank == BLANK_ONLY) {
             return at;
+        } else if (left == 1 && bytes[at] == '/') { /* half of what begins a comment */
+            at++;
         } else if (left && ((blank == BLANK_ALL && bytes[at] == '#') || (left > 1 && !memcmp(bytes + at, "//", 2)))) {
             const char *end = memchr(bytes + at, '\n', left);
             at = end ? (uint64_t)(end - bytes) + 1 : count;

@@ -216,6 +216,7 @@ static void test_sniff_far(void **state)
         assert_false(sniff_needs_more(text, 3 * SNIFF_BYTES));
     }
     free(text);
+    assert_true(sniff_needs_more("{ /", 3)); /* perhaps a comment */
     (void)state;
 }
 
