@@ -728,9 +728,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     force      replaces an existing shard
     progress   True or False; None: on a terminal
 
-    A missing folder of `out` is made. An exception, Ctrl-C included, leaves nothing behind. If this process is killed, no shard gets the name `out` unless
-    it is complete; the next call replaces files that end in .partial. A child process that the source forks must not
-    continue with the documents, which belong to its parent.
+    A missing folder of `out` is made. An exception, Ctrl-C included, leaves nothing behind. If this process is killed,
+    no shard gets the name `out` unless it is complete; the next call replaces files that end in .partial. A child
+    process that the source forks must not continue with the documents, which belong to its parent.
     """
     _check_names(command)
     chosen = names_argument(columns)
