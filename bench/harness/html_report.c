@@ -283,6 +283,8 @@ static enum tokmap_status report_make(const struct result_rows *rows, const stru
     if (!status && (!memory || !closed))
         status = error_set_memory(error, "the page", 0);
     if (!status)
+        status = cli_output_folder(output, error);
+    if (!status)
         status = cli_file_write(output, text, bytes, error);
     free(text);
     free(page.taken);

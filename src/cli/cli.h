@@ -19,6 +19,7 @@
 #include "made_by.h"
 #include "messages.h"
 #include "numbers.h"
+#include "output_folder.h"
 #include "plot.h"
 #include "progress.h"
 #include "run_name.h"

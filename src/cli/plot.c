@@ -17,6 +17,7 @@
 #include "platform/os.h"
 #include "platform/process.h"
 #include "plot_script.h"
+#include "output_folder.h"
 #include "whole_file.h"
 
 #define PATH_MOST 4096
@@ -238,6 +239,8 @@ enum tokmap_status cli_plot_write(const struct cli_plot *plot, const char *path,
         return error_set(error, TOKMAP_ERROR_ARGUMENT, path, TOKMAP_NO_OFFSET,
                          "the name of a picture ends in .svg or .png; choose another one");
     enum tokmap_status status = cli_plot_render(plot, format, &picture, error);
+    if (!status)
+        status = cli_output_folder(path, error);
     if (!status)
         status = cli_file_write(path, picture.bytes, picture.count, error);
     bytes_free(&picture);

@@ -175,6 +175,16 @@ static bool digits_skip(struct json_scan *scan)
     return scan->at > first || json_wrong(scan, "a number lacks digits");
 }
 
+/* Bytes of the NaN or Infinity that begins here; 0 if neither does. */
+static size_t not_finite_bytes(const char *at, const char *end)
+{
+    static const char *const words[] = {"NaN", "Infinity"};
+    for (size_t i = 0; i < sizeof words / sizeof words[0]; i++)
+        if ((size_t)(end - at) >= strlen(words[i]) && !memcmp(at, words[i], strlen(words[i])))
+            return strlen(words[i]);
+    return 0;
+}
+
 /* Describes bytes that are not what JSON expects here. What other programs write most often has reasons of its own. */
 static bool not_json(struct json_scan *scan, const char *reason)
 {
@@ -182,8 +192,8 @@ static bool not_json(struct json_scan *scan, const char *reason)
     const size_t left = (size_t)(scan->end - at);
     if ((left && !*at) || (left > 1 && !at[1]))
         reason = "there is a zero byte, as UTF-16 has them; convert the file with 'iconv -t UTF-8'";
-    else if ((left >= 3 && !memcmp(at, "NaN", 3)) || (left >= 8 && !memcmp(at, "Infinity", 8)))
-        reason = "NaN and Infinity are not JSON values; Python's json.dumps() refuses them with allow_nan=False";
+    else if (not_finite_bytes(at, scan->end))
+        reason = JSON_NOT_FINITE;
     else if (left && *at == '\'')
         reason = "strings have double quotes; Python's json.dumps() writes them so, and str() does not";
     else if (stand_in_of(at, left) == STAND_IN_POINTER)
@@ -191,12 +201,21 @@ static bool not_json(struct json_scan *scan, const char *reason)
     return json_wrong(scan, reason);
 }
 
+/* Takes a value that is not JSON: a NaN or Infinity, where that is allowed. */
+static bool other_skip(struct json_scan *scan, const char *reason)
+{
+    const size_t bytes = scan->not_finite_allowed ? not_finite_bytes(scan->at, scan->end) : 0;
+    scan->at += bytes;
+    scan->not_finite += bytes > 0;
+    return bytes || not_json(scan, reason);
+}
+
 static bool number_skip(struct json_scan *scan)
 {
     if (*scan->at == '-')
         scan->at++;
     if (scan->at < scan->end && *scan->at == 'I')
-        return not_json(scan, "a number lacks digits");
+        return other_skip(scan, "a number lacks digits");
     if (scan->at < scan->end && *scan->at == '0') {
         scan->at++;
         if (scan->at < scan->end && decimal_is_digit(*scan->at))
@@ -254,7 +273,7 @@ static bool scalar_skip(struct json_scan *scan)
     case '9':
         return number_skip(scan);
     default:
-        return not_json(scan, "this is not a JSON value");
+        return other_skip(scan, "this is not a JSON value");
     }
 }
 
@@ -347,7 +366,8 @@ void json_begin(struct json_scan *scan, const char *text, size_t count)
     scan->fault = (struct json_fault){0, NULL};
     scan->depth = 0;
     scan->depth_most = JSON_DEPTH;
-    scan->fresh = false;
+    scan->fresh = scan->not_finite_allowed = false;
+    scan->not_finite = 0;
 }
 
 enum json_kind json_kind(struct json_scan *scan)
@@ -369,6 +389,8 @@ enum json_kind json_kind(struct json_scan *scan)
     case 'n':
         return JSON_NULL;
     default:
+        if (scan->not_finite_allowed && not_finite_bytes(scan->at + (*scan->at == '-'), scan->end))
+            return JSON_NAN;
         return *scan->at == '-' || decimal_is_digit(*scan->at) ? JSON_NUMBER : JSON_NOTHING;
     }
 }

@@ -2,9 +2,11 @@
  * json_scan.h - reads JSON (RFC 8259) from front to back: no tree is built, nothing is allocated, and memory does not
  * grow with the text.
  *
- * Objects and arrays may be nested up to JSON_DEPTH deep. Numbers may have any size. Strings may contain any byte from
- * 0x20 on; whoever uses a string checks whether it is UTF-8. The first fault is kept, and from then on every function
- * returns false, so a reader can ask for faults once, at its end. A reader of a whole document looks like this:
+ * Objects and arrays may be nested up to JSON_DEPTH deep. Numbers may have any size. NaN, Infinity, and -Infinity,
+ * which Python's json.dump() writes and JSON does not have, are faults unless the reader sets scan.not_finite_allowed.
+ * Strings may contain any byte from 0x20 on; whoever uses a string checks whether it is UTF-8. The first fault is kept,
+ * and from then on every function returns false, so a reader can ask for faults once, at its end. A reader of a whole
+ * document looks like this:
  *
  *     struct json_scan scan;
  *     struct json_string name;
@@ -28,6 +30,9 @@
 
 #define JSON_DEPTH 1024
 
+/* The reason of the fault where NaN or Infinity is a value. */
+#define JSON_NOT_FINITE "NaN and Infinity are not JSON values; Python's json.dumps() refuses them with allow_nan=False"
+
 struct json_fault {
     size_t offset;      /* in the text */
     const char *reason; /* a sentence without its full stop, static; NULL if there is no fault */
@@ -46,9 +51,22 @@ struct json_scan {
     unsigned depth, depth_most;          /* containers that are open, and how many may be */
     uint64_t in_object[JSON_DEPTH / 64]; /* bit d: the container at depth d is an object */
     bool fresh;                          /* a container has just been entered: no comma comes before the next item */
+    bool not_finite_allowed;             /* set by the reader, at any time: NaN, Infinity, and -Infinity are values */
+    uint64_t not_finite;                 /* how many of them were taken */
 };
 
-enum json_kind { JSON_OBJECT, JSON_ARRAY, JSON_STRING, JSON_NUMBER, JSON_TRUE, JSON_FALSE, JSON_NULL, JSON_NOTHING };
+/* JSON_NAN: NaN, Infinity, or -Infinity, where they are allowed. */
+enum json_kind {
+    JSON_OBJECT,
+    JSON_ARRAY,
+    JSON_STRING,
+    JSON_NUMBER,
+    JSON_TRUE,
+    JSON_FALSE,
+    JSON_NULL,
+    JSON_NAN,
+    JSON_NOTHING
+};
 
 void json_begin(struct json_scan *scan, const char *text, size_t count);
 /* The kind of the value that comes next, judged by its first byte; JSON_NOTHING if no value can begin with that. Takes

@@ -11,8 +11,8 @@ exits 2 tokmap convert --width 3 -o x small 2>err
 holds err "--width must be 2 or 4"
 exits 2 tokmap convert --to nanogpt --width 4 -o x small 2>err
 holds err "tokens of nanogpt have 2 bytes"
-exits 1 tokmap convert -o nowhere/x small 2>err
-holds err "the output folder does not exist"
+exits 1 tokmap convert -o in/a.txt/x small 2>err
+holds err "the output folder is not a folder"
 exits 1 tokmap convert -o x missing 2>err
 
 # What exists is replaced only with --force, and a shard never by another project's .bin.

@@ -12,10 +12,13 @@ same got wanted
 tokmap pack -q -o d a.json
 tokmap show d --document 1 2>shown >/dev/null
 holds shown 'a.json record 1 (counted from 0)'
-# Nothing is read as JSON only because of its name: these are texts.
+# A file named .json is text only if that is said.
 printf '[1, 2]\n' >numbers.json
-tokmap encode numbers.json | tokmap decode | cmp - numbers.json
+exits 1 tokmap encode numbers.json 2>err
+holds err 'the name is that of JSON, but the file does not begin with an object or an array of objects'
+tokmap encode --input-format text numbers.json | tokmap decode | cmp - numbers.json
 printf '[]' >none.json
+equal "$(tokmap encode none.json | wc -l | tr -d ' ')" 0
 equal "$(tokmap encode --input-format json none.json | wc -l | tr -d ' ')" 0
 
 # wrong MESSAGE CONTENT

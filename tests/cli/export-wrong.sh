@@ -93,8 +93,8 @@ mkdir folder
 exits 1 tokmap export -o folder --force small 2>err
 holds err "folder: this is a folder"
 exits 1 tokmap export -o folder/ small 2>err
-exits 1 tokmap export -o none/out small 2>err
-holds err "none: the output folder does not exist; create it with 'mkdir -p'"
+exits 1 tokmap export -o there/out small 2>err
+holds err "there: the output folder is not a folder; choose another name"
 mkfifo pipe
 exits 1 tokmap export --force -o pipe small 2>err
 holds err "pipe: this is not a regular file"

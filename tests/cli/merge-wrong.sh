@@ -43,7 +43,7 @@ done
 printf '\1\0\2\0' >raw.bin
 failed -o new raw:raw.bin,width=2
 holds err 'these files of another project (raw) have no index'
-failed -o none/new data/bytes
+failed -o raw.bin/new data/bytes
 failed -o data data/bytes
 holds err "data: this is a folder"
 failed -o data/bytes data/open
@@ -65,9 +65,3 @@ cp data/bytes.bin "$line.bin"
 cp data/bytes.tmx "$line.tmx"
 failed -o new "$line"
 holds err "the name contains a line end"
-# Each command that writes a file says which folder is missing.
-for command in 'merge data/bytes' 'plan data/bytes --seq-len 1' 'export data/bytes' \
-    'mix data/bytes:rest --seq-len 1 --batch 1 --steps 1'; do
-    exits 1 tokmap $command -o nowhere/new >out 2>err
-    equal "$(grep -c "nowhere: the output folder does not exist; create it with 'mkdir -p'" err)" 1
-done

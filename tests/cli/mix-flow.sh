@@ -119,8 +119,8 @@ tokmap mix $whole -q --force -o mine.run web:rest code:50%
 same mine.run want
 exits 1 tokmap mix $whole -o runs/new.run missing:rest 2>err
 [ ! -e runs/new.run ] && [ ! -e runs/new.run.partial ]
-exits 1 tokmap mix $whole -o nowhere/new.run web:rest 2>err
-holds err 'nowhere'
+exits 1 tokmap mix $whole -o mine.run/new.run web:rest 2>err
+holds err "mine.run: the output folder is not a folder"
 exits 1 tokmap mix $whole --force -o runs web:rest 2>err
 holds err 'folder'
 exits 2 tokmap mix --tokens 1K -o new.run web:rest 2>err

@@ -76,6 +76,116 @@ for name in strings.json strings.txt; do
     equal "$(tokmap encode --input-format text $name | wc -l | tr -d ' ')" 1
 done
 
+# What begins like a record is not text, also if it is not strict JSON or is cut off, whatever its name is. Under the
+# name of its format, the message has the place.
+never()
+{
+    for name in never.txt never never.json never.JSON - never.csv never.warc never.arrow never.txt.gz; do
+        case $name in
+        *.gz)
+            tokmap --version | grep -q 'reads .gz: yes' && command -v gzip >/dev/null 2>&1 || continue
+            gzip -c never >$name ;;
+        never | -) ;;
+        *) cp never $name ;;
+        esac
+        exits 1 tokmap pack -q -o q $name <never 2>err
+        holds err '--input-format text'
+        exits 1 tokmap encode $name <never >out 2>err
+        exits 1 tokmap train -q -o q --vocab-size 260 $name <never 2>err
+        exits 1 tokmap pack -q --dry-run $name <never 2>err
+        equal "$(ls q.* 2>/dev/null | wc -l | tr -d ' ')" 0
+    done
+    equal "$(tokmap encode --input-format text never | wc -l | tr -d ' ')" 1 "$(head -c 40 never):"
+}
+cat >cases <<'END'
+[{"text": "a",}]
+{"text": "a",}
+{'text': 'a', 'n': None}
+[{'text': 'a'}, {'text': 'b'}]
+{text: "a"}
+// a comment <newline>{"text": "a",}
+{"title": "front matter"} # A text in Markdown
+[{"text": "a"}, {"text": "b"}
+[{"te
+{"text": "a
+[[{"text": "a"}]]
+{"text": "a\x"}
+['one', 'two']
+["one", "two"
+END
+while IFS= read -r line; do
+    printf '%s\n' "$line" | sed 's/<newline>/\n/' >never
+    never
+done <cases
+printf '{"text": "a", "x": %s%s}\n' "$(printf '[%.0s' $(seq 1100))" "$(printf ']%.0s' $(seq 1100))" >never
+never
+# Valid arrays, after long blanks and a byte order mark: refused under a name that does not say so, otherwise read.
+printf '\357\273\277%70000s\n[%70000s{"text": "a"}, {"text": "b"}]' '' '' >far.json
+cp far.json far.txt
+equal "$(tokmap encode far.json | wc -l | tr -d ' ')" 2
+equal "$(tokmap encode - <far.json | wc -l | tr -d ' ')" 2
+equal "$(cat far.json | tokmap encode - | wc -l | tr -d ' ')" 2
+refused=$(cat far.txt | exits 1 tokmap encode /dev/stdin far.txt 2>&1 >out) || exit 1
+case $refused in *'far.txt: the file begins with a JSON array of objects'*) ;; *) echo "$refused"; exit 1 ;; esac
+printf '[{"text": "a"},\n{"text": "b",}]' >place.json
+exits 1 tokmap pack -q -o q place.json 2>err
+holds err "place.json:2: line 2 (record 1) is not valid JSON: the name of a field is not a string; correct the record, or \
+read the file as text with --input-format text, or skip it with --on-error skip (byte 29)"
+printf '{"text": "a",}\n' >place.json
+exits 1 tokmap pack -q -o q place.json 2>err
+holds err "but is not valid JSON: the name of a field is not a string; use --input-format jsonl if it contains records"
+
+# Names of records are never those of a text. In a folder, the message also says how to leave such files out.
+mkdir -p code
+printf '// comments\n{\n  // more\n  "compilerOptions": {},\n}\n' >code/tsconfig.json
+printf 'int main() { return 0; }\n' >code/main.c
+exits 1 tokmap pack -q -o q code 2>err
+holds err 'code/tsconfig.json: '
+holds err '--input-format text'
+tokmap pack -q --input-format text -o code.packed code
+tokmap pack -q --on-error skip -o skipped.code code 2>err
+holds err 'skipped: code/tsconfig.json'
+for name in a.json a.JSONL a.ndjson.zst a.Csv a.tsv a.parquet a.warc a.wet a.ARROW a.feather a.parquet.gz a.json.gz; do
+    printf 'a text\n' >$name
+    exits 1 tokmap encode $name 2>err
+done
+for name in a.csv a.json a.warc; do
+    : >$name
+    equal "$(tokmap encode $name | wc -l | tr -d ' ')" 0 $name
+done
+
+# NaN and Infinity, as Python writes them, are accepted and counted in fields that are not read, and nowhere else.
+printf '[{"text": "a", "n": NaN}, {"text": "b", "n": [-Infinity, {"m": Infinity}]}]' >nan.json
+printf '{"text": "a", "n": NaN}\n{"text": "b", "n": -Infinity}\n{"text": "c", "n": 1}\n' >nan.jsonl
+tokmap pack -o nan nan.json nan.jsonl >report
+holds report 'NaN, Infinity                           5  values that JSON does not have'
+tokmap pack --json --force -o nan nan.json nan.jsonl >report
+json report
+holds report '"not_finite_values": 5,'
+sed 's/, "n": [^}]*//' nan.jsonl >none.jsonl
+equal "$(tokmap encode nan.jsonl)" "$(tokmap encode none.jsonl)"
+exits 1 tokmap pack -q --columns n -o q nan.jsonl 2>err
+holds err "nan.jsonl:1: the field 'n' of line 1 (record 0) has a value that is not JSON: NaN or Infinity; write null in \
+place of it"
+holds err '(byte 19)'
+exits 1 tokmap pack -q --field n -o q nan.jsonl 2>err
+holds err "nan.jsonl:1: the field 'n' of line 1 (record 0) is not a string"
+printf '{"ids": [1, NaN], "mask": [1, 1], "n": NaN}\n' >ids.jsonl
+exits 1 tokmap pack -q --ids-field ids --vocab-size 9 --no-eod -o q ids.jsonl 2>err
+holds err "the field 'ids' of line 1 (record 0) has a value that is not JSON"
+printf '{"ids": [1, 2], "mask": [1, Infinity], "n": NaN}\n' >ids.jsonl
+exits 1 tokmap pack -q --ids-field ids --mask-field mask --vocab-size 9 --no-eod -o q ids.jsonl 2>err
+holds err "the field 'mask' of line 1 (record 0) has a value that is not JSON"
+printf '{"text": "a", "m": {"n": NaN, "k": 1}}\n' >deep.jsonl
+tokmap pack -q --columns m.k -o deep deep.jsonl
+exits 1 tokmap pack -q --columns m.n -o q deep.jsonl 2>err
+holds err "the field 'm.n' of line 1"
+exits 1 tokmap pack -q --columns m -o q deep.jsonl 2>err
+holds err "the field 'm' of line 1"
+printf '{"p": "a", "c": NaN, "n": NaN}\n' >prompt.jsonl
+exits 1 tokmap pack -q --prompt-field p --completion-field c -o q prompt.jsonl 2>err
+holds err "the field 'c' of line 1"
+
 # What git leaves where Git LFS has not fetched a file would become a document, or an error that does not help.
 printf 'version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 12345\n' >pointer.txt
 cp pointer.txt pointer
@@ -139,12 +249,16 @@ accepted <<'END'
 { "not json" }
 END
 accepted <<'END'
-{"title": "front matter"}
-
-# A text in Markdown
+{% block title %}
 END
 accepted <<'END'
-[{ 'single': 1 }]
+{\bf Theorem 1} [link] {name}: 1
+END
+accepted <<'END'
+[link](https://example.org) and { "a", "b" }
+END
+accepted <<'END'
+[ ] to do
 END
 accepted <<'END'
 import os,sys

@@ -101,6 +101,15 @@ holds err 'no file is left: --include and --exclude leave out all of them (files
 # Lists of paths.
 find repo -name '*.c' | sort >list
 equal "$(packed --files-from list)" 123
+# A list that Windows has written; a name that ends with a carriage return is listed with zero bytes.
+sed 's/$/\r/' list >windows
+(printf '\357\273\277' && cat windows && printf '\r\n') >marked
+equal "$(packed --files-from windows)" 123
+equal "$(packed --files-from marked)" 123
+equal "$(printf 'repo/src/1.c\r' | packed --files-from -)" 1
+printf 4 >"$(printf 'name\r')"
+equal "$(printf 'name\r\0' | packed --files-from - -0)" 4
+rm "$(printf 'name\r')"
 equal "$(packed --files-from - repo/README <list)" 4123
 equal "$(find repo -name '*.c' -print0 | sort -z | packed --files-from - -0 --exclude 1.c)" 23
 printf x >'odd [name]*'

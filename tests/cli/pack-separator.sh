@@ -46,6 +46,41 @@ tokmap pack -q --separator '==' --max-record 1400000 --on-error skip -o k all.tx
 holds err 'document 1 (at line 200001) is longer than the limit'
 tokmap pack -q --input-format text -o l part1 in.txt part1
 same k.bin l.bin
+# Files in which the separator does not occur are counted, and a warning names the first one of each kind.
+printf 'one\r\n\r\ntwo\r\n' >crlf.txt
+printf 'one\n\ntwo\n' >lf.txt
+printf 'one paragraph\n' >single.txt
+: >empty.txt
+printf '\n\n' >begin.txt
+ends="warning: the separator does not occur in 'crlf.txt', which has CRLF line ends; it is one document; use --separator \
+'\r\n\r\n' for such files"
+tokmap pack --separator '\n\n' -o u crlf.txt lf.txt single.txt empty.txt begin.txt >report 2>err
+equal "$(grep -c 'the separator does not occur in' err)" 2
+holds err "tokmap pack: $ends"
+holds err "warning: the separator does not occur in 'single.txt', which is one document; check --separator"
+holds report 'files undivided                         2  the separator does not occur in them'
+tokmap pack --json --separator '\r\n\r\n' -o v crlf.txt lf.txt >report 2>err
+holds report '"documents": 3,'
+holds report '"files_undivided": 1,'
+holds err "does not occur in 'lf.txt', which has LF line ends; it is one document; use --separator '\n\n' for such files"
+tokmap pack -q --dry-run --separator '\n\n' - <crlf.txt 2>err
+holds err "does not occur in 'standard input', which has CRLF line ends"
+tokmap encode --separator '\n\n' crlf.txt 2>err >out
+equal "$(cat err)" "tokmap encode: $ends"
+tokmap train -q --vocab-size 260 --separator '\n\n' -o vocabulary crlf.txt 2>err
+holds err "$ends"
+tokmap pack -q --separator '\n\n' -o w lf.txt 2>err
+equal "$(cat err)" ''
+exits 1 tokmap pack -q --separator '\n\n' --max-record 5 -o x crlf.txt 2>err
+holds err 'document 0 (at line 1) is longer than the limit of 5 bytes, perhaps because --separator does not occur'
+
+# A byte order mark is kept, and counted.
+printf '\357\273\277one\n\n\357\273\277two' >mark.txt
+for option in --input-format=text '--separator=\n\n'; do
+    tokmap pack --no-eod --force "$option" -o mark mark.txt >report
+    equal "$(head -c 6 mark.bin | od -An -v -tu2 | tr -s ' \n' ' ')" ' 239 187 191 '
+    holds report 'byte order marks                        1  kept, since texts begin with them'
+done
 # Options that are wrong.
 exits 2 tokmap pack --separator '' -o m in.txt 2>err
 holds err '--separator needs at least one character'

@@ -12,9 +12,8 @@ exits 1 tokmap pack -o d in 2>err
 holds err 'd.tmx: the output already exists'
 tokmap pack -q --force -o d in
 same d.bin old.bin
-exits 1 tokmap pack -o nowhere/d in 2>err
-holds err "nowhere: the output folder does not exist; create it with 'mkdir -p'"
 exits 1 tokmap pack -o in/a/d in 2>err
+holds err 'in/a: the output folder is not a folder; choose another name'
 exits 1 tokmap pack -o in/d in 2>err
 holds err 'this input is an output of the same command'
 exits 2 tokmap pack in 2>err

@@ -35,7 +35,8 @@ failed -o new --seq-len 8 nothing
 holds err nothing
 failed -o new --seq-len 8 empty
 holds err 'the dataset has no tokens'
-failed -o folder/new --seq-len 8 data
+failed -o data.tmx/new --seq-len 8 data
+holds err "data.tmx: the output folder is not a folder"
 tokmap plan -q -o plan --seq-len 8 data
 cp plan kept
 exits 1 tokmap plan -o plan --seq-len 4 data 2>err

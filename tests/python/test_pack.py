@@ -5,6 +5,7 @@ import json
 import os
 import pathlib
 import re
+import shutil
 import subprocess
 import unittest
 import warnings
@@ -205,6 +206,28 @@ class Pack(unittest.TestCase):
         for source in self.source, records[:2]:  # null is a value; documents that are left out have none
             self.assertEqual(said(source, columns="n,m", max_tokens=4), empty("m"))
         self.assertEqual(said(records, columns="n,m,k", on_error="skip"), empty("k"))
+        with open(self.source + ".txt", "w", encoding="utf-8", newline="") as file:
+            file.write("one\r\n\r\ntwo\r\n")
+        warned = said(pathlib.Path(self.source + ".txt"), separator="\\n\\n")  # the command's own warnings
+        self.assertEqual(len(warned), 1)
+        self.assertRegex(warned[0], r"does not occur in '.*\.txt', which has CRLF line ends; .*\\r\\n\\r\\n")
+
+    def test_missing_folders(self):
+        """They are made for every source, and removed if nothing is packed."""
+        deep = os.path.join(self.at("new"), "deep", "web")
+        for source in self.source, self.records, iter(self.records):
+            tokmap.pack(source, deep, tokenizer=self.tokenizer, progress=False)
+            self.assertEqual(sorted(os.listdir(os.path.dirname(deep))), ["web.bin", "web.tmx"])
+            shutil.rmtree(self.at("new"))
+        for source in pathlib.Path(self.at("absent")), [], [{"text": 1}]:
+            with self.assertRaises(tokmap.TokmapError):
+                tokmap.pack(source, deep, tokenizer=self.tokenizer, progress=False)
+            self.assertFalse(os.path.exists(self.at("new")))
+        with open(self.at("file"), "w", encoding="utf-8"):
+            pass
+        for source in self.source, self.records:
+            with self.assertRaises(tokmap.TokmapError):
+                tokmap.pack(source, os.path.join(self.at("file"), "deep", "web"), tokenizer=self.tokenizer)
 
     @needs("pyarrow")
     def test_pyarrow(self):

@@ -279,7 +279,6 @@ static int encode(const struct cli_command *command, const char **operands, size
     struct encoding *encoding = user;
     struct corpus_options *corpus = &encoding->corpus;
     encoding->command = command;
-    corpus_arguments_apply(&encoding->inputs, corpus);
     if (encoding->text_given && operand_count)
         return cli_misused(command, "--text and inputs (%s) exclude each other", operands[0]);
     if (encoding->text_given && encoding->inputs.lists.count)
@@ -297,6 +296,7 @@ static int encode(const struct cli_command *command, const char **operands, size
         status = tokenizer_arguments_open(command, &encoding->asked, true, &encoding->tokenizer);
     if (!status) {
         tokenizer_info(encoding->tokenizer, &encoding->info);
+        corpus_arguments_apply(&encoding->inputs, corpus);
         corpus->batch_bytes = BATCH_BYTES;
         corpus->cut_anywhere = encoding->info.cuts;
         corpus->cut = encoding->info.cut_anywhere ? NULL : corpus_cut;

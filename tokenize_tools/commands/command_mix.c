@@ -2,7 +2,6 @@
  * command_mix.c - tokmap mix: turns a mixture in percent, epochs, and tokens into the lines of a run file, and reports
  * how often each source is read.
  */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -341,18 +340,17 @@ static bool parse_operands(struct mixing *mixing, const char **operands, size_t 
 /* Finds out whether names start from another folder in the output than here. */
 static enum tokmap_status places_find(struct mixing *mixing, struct tokmap_error *error)
 {
+    enum tokmap_status status = cli_output_folder(mixing->output, error);
+    if (status)
+        return status;
     char *folder = path_folder(mixing->output);
     int system = folder ? os_real_path(folder, &mixing->there) : 0;
     if (folder && !system)
         system = os_real_path(".", &mixing->here);
-    enum tokmap_status status = TOKMAP_OK;
     if (!folder)
         status = error_set_memory(error, "a path", strlen(mixing->output) + 1);
     else if (system)
-        status = system == ENOENT
-                     ? error_set(error, TOKMAP_ERROR_NOT_FOUND, folder, TOKMAP_NO_OFFSET,
-                                 "the output folder does not exist; create it with 'mkdir -p'")
-                     : error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the output folder cannot be found");
+        status = error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the output folder cannot be found");
     if (!status && strcmp(mixing->here, mixing->there) == 0) {
         free(mixing->there);
         mixing->there = NULL;

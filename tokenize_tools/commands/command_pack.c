@@ -420,7 +420,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
         else if (status && !packing->also.begun)
             cli_say(program, "interrupted; the unfinished output has been removed");
         skip_report_close(&packing->skips, status != TOKMAP_OK && !packing->result.kept);
-        os_signal_die(os_signal_caught());
+        cli_signal_die();
     }
     const bool listed = skip_report_finish(&packing->skips);
     if (status) {

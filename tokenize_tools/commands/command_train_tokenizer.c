@@ -326,7 +326,7 @@ static int inputs_train(struct training_command *training, const char **operands
         if (status)
             cli_say(program, "interrupted; the unfinished output has been removed");
         skip_report_close(&training->skips, status != TOKMAP_OK);
-        os_signal_die(os_signal_caught());
+        cli_signal_die();
     }
     const bool listed = skip_report_finish(&training->skips);
     if (status) {

@@ -24,6 +24,9 @@ void corpus_counts_add(struct corpus_counts *sum, const struct corpus_counts *mo
     sum->empty_files += more->empty_files;
     sum->empty_documents += more->empty_documents;
     sum->replaced += more->replaced;
+    sum->not_finite += more->not_finite;
+    sum->marks += more->marks;
+    sum->undivided += more->undivided;
     sum->document_bytes += more->document_bytes;
     sum->structure_bytes += more->structure_bytes;
     sum->skipped_bytes += more->skipped_bytes;

@@ -144,6 +144,9 @@ struct corpus_counts {
     uint64_t empty_files;   /* files without a byte, among `files` */
     uint64_t empty_documents;
     uint64_t replaced;        /* invalid sequences that became U+FFFD */
+    uint64_t not_finite;      /* NaN and Infinity in fields of JSON that are not read */
+    uint64_t marks;           /* byte order marks that texts begin with, and keep */
+    uint64_t undivided;       /* files of text, among `files`, in which the separator does not occur */
     uint64_t document_bytes;  /* bytes of the stream that became documents */
     uint64_t structure_bytes; /* the rest of their records, ends of lines, blank lines, headers, a byte order mark */
     uint64_t skipped_bytes;   /* bytes of the stream that were left out */

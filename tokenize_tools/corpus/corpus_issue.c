@@ -31,8 +31,9 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
                                   const char *after, struct tokmap_error *error)
 {
     const char *field = issue->field ? issue->field : options->field, *option = field_option(options, field);
-    /* The format was found by content: perhaps the file is a text. */
+    /* If the format was found by content, the file may be a text. */
     const bool found = options->format == CORPUS_AUTO && format_of_name(issue->path) == CORPUS_AUTO;
+    const char *as_text = found ? ", or read the file as text with options.format text" : "";
     const enum tokmap_status status = TOKMAP_ERROR_INPUT;
     const char *path = stream_name(issue->path);
     const bool table = issue->format == CORPUS_CSV || issue->format == CORPUS_TSV;
@@ -45,8 +46,12 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     else if (!strcmp(issue->reason, JSON_FIELD_MISSING))
         (void)error_set(error, status, path, issue->offset,
                         "%s has no field '%s'; %s%s; name another field with %s%s%s", subject, field,
-                        *issue->detail ? "it has: " : "it is an empty object", issue->detail, option,
-                        found ? ", or read the file as text with options.format text" : "", after);
+                        *issue->detail ? "it has: " : "it is an empty object", issue->detail, option, as_text, after);
+    else if (!strcmp(issue->reason, JSON_NOT_FINITE))
+        (void)error_set(
+            error, status, path, issue->offset,
+            "the field '%s' of %s has a value that is not JSON: NaN or Infinity; write null in place of it%s", field,
+            subject, after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_STRING))
         (void)error_set(error, status, path, issue->offset,
                         "the field '%s' of %s is not a string; name another field with %s%s", field, subject, option,
@@ -83,8 +88,8 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
         (void)error_set(error, status, path, issue->offset, "the field '%s' appears twice in %s; correct the record%s",
                         field, subject, after);
     else if (!strcmp(issue->reason, JSON_FIELD_NOT_OBJECT))
-        (void)error_set(error, status, path, issue->offset, "%s is not a JSON object; correct the record%s", subject,
-                        after);
+        (void)error_set(error, status, path, issue->offset, "%s is not a JSON object; correct the record%s%s", subject,
+                        as_text, after);
     else if (!strcmp(issue->reason, CORPUS_ROW_FIELDS))
         (void)error_set(error, status, path, issue->offset,
                         "the number of fields of %s is %s; correct the row, or use options.format text if the file is "
@@ -96,8 +101,8 @@ static void record_issue_to_error(const struct corpus_issue *issue, const struct
     else if (issue->format == CORPUS_WARC)
         (void)error_set(error, status, path, issue->offset, "%s cannot be used: %s%s", subject, issue->reason, after);
     else
-        (void)error_set(error, status, path, issue->offset, "%s is not valid %s: %s; correct the record%s", subject,
-                        table ? "CSV" : "JSON", issue->reason, after);
+        (void)error_set(error, status, path, issue->offset, "%s is not valid %s: %s; correct the record%s%s", subject,
+                        table ? "CSV" : "JSON", issue->reason, as_text, after);
 }
 
 enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const struct corpus_options *options,
@@ -120,11 +125,14 @@ enum tokmap_status corpus_issue_to_error(const struct corpus_issue *issue, const
     case CORPUS_ISSUE_LIMIT:
         status = TOKMAP_ERROR_LIMIT;
         subject_write(subject, sizeof subject, issue, "the document");
-        (void)error_set(
-            error, status, path, issue->offset, "%s is longer than the limit of %" PRIu64 " bytes%s; raise %s%s",
-            subject, issue->limit,
-            issue->format == CORPUS_CSV || issue->format == CORPUS_TSV ? ", perhaps because a quote is not closed" : "",
-            text ? "options.document_limit" : "options.record_limit", after);
+        (void)error_set(error, status, path, issue->offset,
+                        "%s is longer than the limit of %" PRIu64 " bytes%s; raise %s%s", subject, issue->limit,
+                        issue->format == CORPUS_CSV || issue->format == CORPUS_TSV
+                            ? ", perhaps because a quote is not closed"
+                        : issue->format == CORPUS_SEPARATED ? ", perhaps because options.separator does not "
+                                                              "occur (where lines end with CRLF, \\n\\n does not)"
+                                                            : "",
+                        text ? "options.document_limit" : "options.record_limit", after);
         break;
     case CORPUS_ISSUE_ENCODING:
         status = TOKMAP_ERROR_ENCODING;

@@ -8,12 +8,11 @@
 #include "inputs.h"
 
 /*
- * CORPUS_AUTO decides by the name, without .gz or .zst: names that end in .jsonl, .ndjson, .jsonlines or .json-lines
- * are JSONL. Standard input, files in /dev/ and names that end in .json are JSONL if their first line is a JSON object,
- * and JSON if they begin with an array of objects. All other files are text. But if sniff.h judges that such a text
- * consists of records or is binary, or if its name ends in .csv or .tsv, it is an issue: the user has to name the
- * format. A file that begins with the line WARC/1.0 (or another version 1) is CORPUS_WARC. A regular file is
- * CORPUS_PARQUET if its name ends in .parquet, or if it begins and ends with PAR1.
+ * CORPUS_AUTO decides by the name (name_kind.h): NAME_JSONL is JSONL. NAME_MIXED and NAME_JSON are JSONL if their first
+ * line that is not blank is a JSON object, and JSON if they begin with an array of objects. A file that begins with a
+ * line such as WARC/1.0 is CORPUS_WARC. A regular file is CORPUS_PARQUET if its name ends in .parquet, or if it begins
+ * and ends with PAR1. All other files are text. But if sniff.h judges that such a text consists of records or is
+ * binary, or if its name is neither NAME_TEXT nor NAME_MIXED, it is an issue: the user has to name the format.
  *
  * CORPUS_JSON: an array of objects, or objects one after another, on any number of lines. CORPUS_CSV and CORPUS_TSV:
  * the first line names the columns.
@@ -76,6 +75,11 @@ struct corpus_options {
     } range;
 
     uint32_t feeder; /* the process of which standard input is a feed (document_feed.h), or 0 */
+
+    /* Called, from any thread, for a file in which the separator does not occur. other: the separator with the other
+     * line ends (CRLF for newlines, or newlines for CRLF), if that does occur; else NULL. NULL: not called. */
+    void (*undivided)(void *undivided_user, const char *path, const char *other, uint64_t other_bytes);
+    void *undivided_user;
 
     bool (*stop)(void *user);         /* called while a pipe has no bytes: true ends the wait; may be NULL */
     void (*before_large)(void *user); /* called before a batch grows above 4 * batch_bytes; may be NULL */

@@ -4,6 +4,7 @@
 #include <assert.h>
 #include <stdint.h>
 #include <string.h>
+#include <strings.h>
 
 #include "common/bytes.h"
 
@@ -133,10 +134,10 @@ bool file_type_is_undecided(const char *head, size_t count)
 
 size_t file_type_packed_ending(const char *path, uint64_t bytes)
 {
-    static const char *const endings[] = {".gz", ".zst", ".bz2", ".xz", ".lz4"};
+    static const char *const endings[] = {".gz", ".zst", ".bz2", ".xz", ".lz4", ".gzip", ".bgz", ".zstd"};
     for (size_t i = 0; i < sizeof endings / sizeof endings[0]; i++) {
         const size_t length = strlen(endings[i]);
-        if (bytes >= length && !memcmp(path + bytes - length, endings[i], length))
+        if (bytes >= length && !strncasecmp(path + bytes - length, endings[i], length))
             return length;
     }
     return 0;

@@ -17,17 +17,23 @@
 
 #define BOM "\xef\xbb\xbf"
 
-/* Returns true if these bytes are the beginning of a line that can still turn out to be a JSON object. */
+/* Returns the index of the first byte from `at` on that is not blank; a byte order mark begins the bytes. */
+static uint64_t blank_skip(const char *bytes, uint64_t at, uint64_t count)
+{
+    if (!at && !memcmp(bytes, BOM, min64(count, 3)))
+        at = min64(count, 3);
+    while (at < count && (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r' || bytes[at] == '\n'))
+        at++;
+    return at;
+}
+
+/* Returns true if these bytes are the beginning of a line that can still turn out to be a JSON object, after blank
+ * lines. */
 static bool may_be_jsonl(const struct first_bytes *first)
 {
     struct first_line none = {0}, *line = first->line ? first->line : &none;
     const char *bytes = first->bytes;
-    const uint64_t count = first->count;
-    uint64_t at = line->blank;
-    if (!at && !memcmp(bytes, BOM, min64(count, 3)))
-        at = min64(count, 3);
-    while (at < count && (bytes[at] == ' ' || bytes[at] == '\t' || bytes[at] == '\r'))
-        at++;
+    const uint64_t count = first->count, at = blank_skip(bytes, line->blank, count);
     line->blank = at < 3 ? 0 : at; /* fewer bytes may be a part of the mark */
     if (at == count)
         return true;
@@ -36,17 +42,29 @@ static bool may_be_jsonl(const struct first_bytes *first)
     return bytes[at] == '{' && !memchr(bytes + from, '\n', count - from);
 }
 
-/* Returns true if the first line is a JSON object. */
-static bool is_jsonl(const char *bytes, uint64_t count)
+/* Returns true if more bytes have to be seen to tell whether these begin with a record. They are judged again only
+ * when they have doubled. */
+static bool may_be_records(const struct first_bytes *first)
 {
-    if (count >= 3 && !memcmp(bytes, BOM, 3)) {
-        bytes += 3;
-        count -= 3;
-    }
-    const char *newline = memchr(bytes, '\n', count);
+    struct first_line none = {0}, *line = first->line ? first->line : &none;
+    if (line->open > SNIFF_BYTES && first->count / 2 < line->open)
+        return true;
+    line->open = sniff_needs_more(first->bytes, first->count) ? first->count : 0;
+    return line->open > 0;
+}
+
+/* Returns true if the first line that is not blank is a JSON object; otherwise *fault says why it is not. */
+static bool is_jsonl(const struct first_bytes *first, struct json_fault *fault)
+{
+    const uint64_t begin = blank_skip(first->bytes, 0, first->count), left = first->count - begin;
+    const char *line = first->bytes + begin, *newline = memchr(line, '\n', left);
     struct json_scan scan;
-    json_begin(&scan, bytes, newline ? (uint64_t)(newline - bytes) : count);
-    return json_kind(&scan) == JSON_OBJECT && json_skip(&scan) && json_end(&scan);
+    json_begin(&scan, line, newline ? (uint64_t)(newline - line) : left);
+    scan.not_finite_allowed = true;
+    const bool object = json_kind(&scan) == JSON_OBJECT && json_skip(&scan) && json_end(&scan);
+    *fault = scan.fault;
+    fault->offset += begin;
+    return object;
 }
 
 static enum judged judged_wrong(struct judgment *judgment, enum corpus_reason reason)
@@ -63,6 +81,17 @@ static enum judged ambiguous(const struct first_bytes *first, struct judgment *j
                     "%s, and would be read as one text; use options.format %s if it contains records, or "
                     "options.format text if it is text",
                     looks, format);
+    return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
+}
+
+/* The first line of records would be JSONL, but is not valid. */
+static enum judged wrong_line(const struct first_bytes *first, const struct json_fault *fault,
+                              struct judgment *judgment)
+{
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), fault->offset,
+                    "the first line begins with a JSON object, as in JSONL, but is not valid JSON: %s; use "
+                    "options.format jsonl if it contains records, or options.format text if it is text",
+                    fault->reason);
     return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
 }
 
@@ -106,8 +135,37 @@ static enum judged no_fields(const struct first_bytes *first, struct judgment *j
     return judged_wrong(judgment, CORPUS_REASON_FIELD);
 }
 
-static enum judged text(const struct first_bytes *first, struct judgment *judgment)
+/* The name says that the file is not text, and the content is not what the name says. */
+static enum judged not_as_named(const struct first_bytes *first, struct judgment *judgment, const char *named)
 {
+    (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), TOKMAP_NO_OFFSET,
+                    "the name is that of %s, and the content is not; get the file again, or use options.format text if "
+                    "it is text",
+                    named);
+    return judged_wrong(judgment, CORPUS_REASON_AMBIGUOUS);
+}
+
+/* The content of the file may be that of a text, but the name may be another one. An empty file has no records. */
+static enum judged text(const struct first_bytes *first, enum name_kind name, enum corpus_format *format,
+                        struct judgment *judgment)
+{
+    const bool table = name == NAME_CSV || name == NAME_TSV;
+    if (table && first->count)
+        return ambiguous(first, judgment, "the name is that of a table", name == NAME_CSV ? "csv" : "tsv");
+    if (name == NAME_JSON && blank_skip(first->bytes, 0, first->count) < first->count)
+        return ambiguous(first, judgment,
+                         "the name is that of JSON, but the file does not begin with an object or an array of "
+                         "objects",
+                         "json");
+    if (name == NAME_BINARY || (name == NAME_WARC && first->count))
+        return not_as_named(first, judgment, name == NAME_WARC ? "a WARC file" : "a binary file");
+    if (table || name == NAME_JSON || name == NAME_WARC) {
+        *format = name == NAME_JSON   ? CORPUS_JSON
+                  : name == NAME_WARC ? CORPUS_WARC
+                  : name == NAME_CSV  ? CORPUS_CSV
+                                      : CORPUS_TSV;
+        return JUDGED;
+    }
     return first->options->content == CORPUS_CONTENT_TEXT ? JUDGED : no_fields(first, judgment);
 }
 
@@ -139,12 +197,19 @@ enum judged warc_end_judge(const char *path, const struct warc_scan *scan, struc
     return judged_wrong(judgment, CORPUS_REASON_FORMAT);
 }
 
-/* Returns true if the bytes begin with the line "WARC/1.0", or as any version 1. */
+/* Returns true if the bytes begin with the line "WARC/1.0", or as any version, after blank lines as they are between
+ * records. */
 static bool is_warc(const struct first_bytes *first)
 {
-    const char *bytes = first->bytes;
-    return first->count >= 9 && !memcmp(bytes, "WARC/1.", 7) && bytes[7] >= '0' && bytes[7] <= '9' &&
-           (bytes[8] == '\r' || bytes[8] == '\n');
+    const char *bytes = first->bytes, *end = bytes + first->count;
+    while (bytes < end && (*bytes == '\r' || *bytes == '\n'))
+        bytes++;
+    if (end - bytes < 9 || memcmp(bytes, "WARC/", 5) != 0)
+        return false;
+    bytes += 5;
+    while (bytes < end && ((*bytes >= '0' && *bytes <= '9') || *bytes == '.'))
+        bytes++;
+    return bytes < end && bytes[-1] != '/' && (*bytes == '\r' || *bytes == '\n');
 }
 
 static enum judged binary(const struct first_bytes *first, struct judgment *judgment)
@@ -167,11 +232,14 @@ enum corpus_format format_of_name(const char *path)
 enum judged format_choose(const struct first_bytes *first, enum corpus_format *format, struct judgment *judgment)
 {
     const enum name_kind name = name_kind_of(first->path);
+    const bool mixed = name == NAME_MIXED || name == NAME_JSON, more = !first->end;
+    const bool within = first->count <= first->options->record_limit;
+    struct json_fault fault = {0, NULL};
     /* Where the name leaves it open, the whole first line is needed, however long it is. */
-    if (name == NAME_MIXED) {
-        if (!first->end && may_be_jsonl(first) && first->count <= first->options->record_limit)
+    if (mixed) {
+        if (more && within && may_be_jsonl(first))
             return JUDGED_MORE;
-        if (is_jsonl(first->bytes, first->count)) {
+        if (is_jsonl(first, &fault)) {
             *format = CORPUS_JSONL;
             return JUDGED;
         }
@@ -180,35 +248,40 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
         *format = CORPUS_WARC;
         return JUDGED;
     }
-    if (!first->end && first->count < SNIFF_BYTES)
+    if (more && (first->count < SNIFF_BYTES || (within && may_be_records(first))))
         return JUDGED_MORE;
     *format = CORPUS_TEXT;
-    if (name == NAME_TABLE && first->count)
-        return ambiguous(first, judgment, "the name is that of a table", strstr(first->path, ".tsv") ? "tsv" : "csv");
-    switch (sniff(first->bytes, first->count, first->end, first->options->field)) {
+    const enum sniff_kind kind = sniff(first->bytes, first->count, first->end, first->options->field);
+    switch (kind) {
     case SNIFF_POINTER:
         return pointer(first, judgment);
     case SNIFF_PAGE:
         if (remote_kind(first->path) == REMOTE_WEB && strncmp(name_ending(first->path), ".htm", 4) != 0)
             return page(first, judgment);
-        return text(first, judgment);
+        return text(first, name, format, judgment);
     case SNIFF_TEXT:
-        return text(first, judgment);
+        return text(first, name, format, judgment);
     case SNIFF_ARRAY:
-        if (name != NAME_MIXED)
+        if (!mixed)
             return ambiguous(first, judgment, "the file begins with a JSON array of objects", "json");
         *format = CORPUS_JSON;
         return JUDGED;
     case SNIFF_STRINGS:
         return strings(first, judgment);
     case SNIFF_JSONL:
+        if (fault.reason)
+            return wrong_line(first, &fault, judgment);
         return ambiguous(first, judgment, "the first line begins with a JSON object, as in JSONL", "jsonl");
     case SNIFF_OBJECT:
         return ambiguous(first, judgment, "the file begins with a JSON object", "json");
     case SNIFF_CSV:
-        return ambiguous(first, judgment, "the first lines look like a CSV table", "csv");
     case SNIFF_TSV:
-        return ambiguous(first, judgment, "the first lines look like a table of tab-separated values", "tsv");
+        if (name == NAME_CSV || name == NAME_TSV)
+            return text(first, name, format, judgment);
+        return ambiguous(first, judgment,
+                         kind == SNIFF_CSV ? "the first lines look like a CSV table"
+                                           : "the first lines look like a table of tab-separated values",
+                         kind == SNIFF_CSV ? "csv" : "tsv");
     case SNIFF_BINARY:
         break;
     }

@@ -22,6 +22,7 @@ struct judgment {
 struct first_line {
     uint64_t blank;    /* bytes at the beginning that are a byte order mark or blank */
     uint64_t searched; /* bytes that have no newline after the first one that is not blank */
+    uint64_t open;     /* bytes that do not tell whether they begin with a record */
 };
 
 /* An input as far as it is known: the first `count` bytes. end: they are all. line: may be NULL. */

@@ -111,7 +111,7 @@ static enum tokmap_status kinds_look(struct inputs *inputs, struct tokmap_error 
     if (!selection->mixed || !inputs->is_several || inputs->mixed)
         return TOKMAP_OK;
     const enum name_kind name = name_kind_of(inputs->path);
-    if (name == NAME_MIXED)
+    if (name == NAME_MIXED || name == NAME_JSON)
         return TOKMAP_OK;
     char **kind = &inputs->kinds[name != NAME_TEXT];
     if (!*kind && !(*kind = strdup(inputs->path)))

@@ -22,14 +22,15 @@ static bool inner_find(const char *record, size_t count, const char *field, size
                        struct json_field *found, struct json_fault *fault)
 {
     struct json_wanted wanted = {.name = field, .name_bytes = field_bytes};
-    size_t twice;
-    if (!json_fields_find(record, count, &wanted, 1, false, fault, &twice))
+    uint64_t not_finite;
+    size_t wrong;
+    if (!json_fields_find(record, count, &wanted, 1, false, &not_finite, fault, &wrong))
         return false;
     if (wanted.kind == JSON_NOTHING)
         return fault_at(fault, 0, JSON_FIELD_MISSING);
     if (wanted.kind != JSON_STRING)
         return fault_at(fault, wanted.offset, wanted.kind == JSON_NULL ? JSON_FIELD_NULL : JSON_FIELD_NOT_STRING);
-    *found = (struct json_field){wanted.offset, wanted.count, wanted.escaped};
+    *found = (struct json_field){wanted.offset, wanted.count, wanted.escaped, not_finite};
     return true;
 }
 
@@ -37,6 +38,7 @@ static bool inner_find(const char *record, size_t count, const char *field, size
 static bool object_begin(struct json_scan *scan, const char *record, size_t count, struct json_fault *fault)
 {
     json_begin(scan, record, count);
+    scan->not_finite_allowed = true;
     if (json_kind(scan) != JSON_OBJECT) {
         const size_t offset = (size_t)(scan->at - record);
         return json_skip(scan) ? fault_at(fault, offset, JSON_FIELD_NOT_OBJECT) : scan_failed(scan, fault);
@@ -75,11 +77,11 @@ bool json_field_find(const char *record, size_t count, const char *field, size_t
         return fault_at(fault, 0, JSON_FIELD_MISSING);
     if (!is_string)
         return fault_at(fault, (size_t)(found_at - record), *found_at == 'n' ? JSON_FIELD_NULL : JSON_FIELD_NOT_STRING);
-    *found = (struct json_field){(size_t)(text.bytes - record), text.count, text.escaped};
+    *found = (struct json_field){(size_t)(text.bytes - record), text.count, text.escaped, scan.not_finite};
     return true;
 }
 
-/* Takes the next value, whose kind is known, and stores where it is. */
+/* Takes the next value, whose kind is known, and stores where it is. In it, NaN and Infinity are faults. */
 static bool value_take(struct json_scan *scan, const char *record, enum json_kind kind, bool jump,
                        struct json_wanted *value)
 {
@@ -96,10 +98,12 @@ static bool value_take(struct json_scan *scan, const char *record, enum json_kin
         return true;
     }
     const char *end = jump ? memchr(begin, ']', (size_t)(scan->end - begin)) : NULL;
+    scan->not_finite_allowed = false;
     if (end)
         scan->at = end + 1;
     else if (!json_skip(scan))
         return false;
+    scan->not_finite_allowed = true;
     value->offset = (size_t)(begin - record);
     value->count = (size_t)(scan->at - begin);
     return true;
@@ -126,10 +130,11 @@ static bool rest_find(const char *record, const struct json_wanted *outer, struc
                       struct json_fault *fault)
 {
     struct json_wanted rest = {.name = wanted->name + head + 1, .name_bytes = wanted->name_bytes - head - 1};
-    size_t twice;
+    uint64_t not_finite; /* counted in the whole record */
+    size_t wrong;
     if (outer->kind != JSON_OBJECT)
         return true;
-    if (!json_fields_find(record + outer->offset, outer->count, &rest, 1, false, fault, &twice)) {
+    if (!json_fields_find(record + outer->offset, outer->count, &rest, 1, false, &not_finite, fault, &wrong)) {
         fault->offset += outer->offset;
         return false;
     }
@@ -146,23 +151,23 @@ static bool outer_find(const char *record, size_t count, struct json_wanted *wan
     struct json_string name;
     struct json_wanted outer = {.kind = JSON_NOTHING};
     const size_t head = head_bytes(wanted);
-    json_begin(&scan, record, count);
-    (void)json_enter_object(&scan);
+    (void)object_begin(&scan, record, count, fault);
     while (json_member(&scan, &name)) {
         const enum json_kind kind = json_kind(&scan);
-        if (!json_equals(&name, wanted->name, head)) {
-            (void)json_skip(&scan);
-            continue;
-        }
-        if (outer.kind != JSON_NOTHING)
+        const bool taken = json_equals(&name, wanted->name, head);
+        if (taken && outer.kind != JSON_NOTHING)
             return fault_at(fault, (size_t)(scan.at - record), JSON_FIELD_TWICE);
-        (void)value_take(&scan, record, kind, false, &outer);
+        if (taken)
+            outer = (struct json_wanted){.kind = kind, .offset = (size_t)(scan.at - record)};
+        (void)json_skip(&scan);
+        if (taken)
+            outer.count = (size_t)(scan.at - record) - outer.offset;
     }
     return rest_find(record, &outer, wanted, head, fault);
 }
 
 bool json_fields_find(const char *record, size_t count, struct json_wanted *wanted, size_t wanted_count, bool fast,
-                      struct json_fault *fault, size_t *twice)
+                      uint64_t *not_finite, struct json_fault *fault, size_t *wrong)
 {
     struct json_scan scan;
     struct json_string name;
@@ -181,7 +186,7 @@ bool json_fields_find(const char *record, size_t count, struct json_wanted *want
             outer |= head && json_equals(&name, one->name, head);
             if (!json_equals(&name, one->name, one->name_bytes))
                 continue;
-            *twice = i;
+            *wrong = i;
             if (one->kind != JSON_NOTHING)
                 return fault_at(fault, at, JSON_FIELD_TWICE);
             if (taken)
@@ -192,11 +197,12 @@ bool json_fields_find(const char *record, size_t count, struct json_wanted *want
         if (!taken)
             (void)json_skip(&scan);
     }
+    *not_finite = scan.not_finite;
     if (!json_end(&scan))
         return scan_failed(&scan, fault);
     for (size_t i = 0; i < wanted_count && outer; i++)
         if (wanted[i].kind == JSON_NOTHING && head_bytes(&wanted[i]) && !outer_find(record, count, &wanted[i], fault)) {
-            *twice = i;
+            *wrong = i;
             return false;
         }
     return true;

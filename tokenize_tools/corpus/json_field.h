@@ -3,8 +3,10 @@
  * several.
  *
  * The whole record is checked against RFC 8259, including the other fields; text/json_scan.h lists where the scanner
- * accepts more. Bytes that are not valid UTF-8 are accepted here: the caller checks the field's text. A field that
- * appears twice in the object is an error, because programs differ on which one counts; other names may repeat.
+ * accepts more. In the other fields, NaN, Infinity, and -Infinity are accepted and counted, because Python's
+ * json.dump() writes them for numbers of pandas and NumPy. Bytes that are not valid UTF-8 are accepted here: the caller
+ * checks the field's text. A field that appears twice in the object is an error, because programs differ on which one
+ * counts; other names may repeat.
  *
  * A name may reach into objects: "meta.url" is the field "url" of the object in the field "meta". But if an object has
  * a field whose own name is "meta.url", that one is meant.
@@ -17,7 +19,8 @@
 /* The string in a field: `count` bytes of the record from `offset` on, without the quotes, escapes not decoded. */
 struct json_field {
     size_t offset, count;
-    bool escaped; /* it contains a backslash */
+    bool escaped;        /* it contains a backslash */
+    uint64_t not_finite; /* how often NaN or Infinity is a value in the record */
 };
 
 /* The reasons for a record that is valid JSON but cannot be used. */
@@ -45,11 +48,12 @@ struct json_wanted {
 };
 
 /* Finds several fields in a record. A missing field is not a fault. Returns false and sets *fault if the record cannot
- * be used, and then, if a field appears twice, *twice to its number.
+ * be used, and then, if a field appears twice or has a NaN or Infinity (JSON_NOT_FINITE), *wrong to its number.
  *   fast   lists in fields with `numbers` are taken up to their first closing bracket without a look at what is in
  *          them. If the caller finds that such a list is not one of numbers, or if the result is false, the result
- *          counts for nothing; without `fast` it does. */
+ *          counts for nothing; without `fast` it does.
+ *   not_finite   how often NaN or Infinity is a value in the other fields */
 bool json_fields_find(const char *record, size_t count, struct json_wanted *wanted, size_t wanted_count, bool fast,
-                      struct json_fault *fault, size_t *twice);
+                      uint64_t *not_finite, struct json_fault *fault, size_t *wrong);
 
 #endif

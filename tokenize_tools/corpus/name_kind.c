@@ -1,44 +1,33 @@
 /* name_kind.c - see name_kind.h. */
 #include "name_kind.h"
 
-#include <stdbool.h>
 #include <stddef.h>
 #include <string.h>
+#include <strings.h>
 
 #include "file_type.h"
 
-static bool ends_with(const char *name, size_t length, const char *end)
-{
-    const size_t bytes = strlen(end);
-    return length > bytes && !memcmp(name + length - bytes, end, bytes);
-}
-
-static bool ends_with_any(const char *name, size_t length, const char *const *ends, size_t count)
-{
-    for (size_t i = 0; i < count; i++)
-        if (ends_with(name, length, ends[i]))
-            return true;
-    return false;
-}
-
 enum name_kind name_kind_of(const char *path)
 {
-    static const char *const lines[] = {".jsonl", ".ndjson", ".jsonlines", ".json-lines"};
-    static const char *const tables[] = {".csv", ".tsv"};
-    static const char *const crawls[] = {".warc", ".wet", ".wat"};
-    size_t length = strlen(path);
+    static const struct {
+        const char *ending;
+        enum name_kind kind;
+    } kinds[] = {
+        {".jsonl", NAME_JSONL}, {".ndjson", NAME_JSONL},    {".jsonlines", NAME_JSONL}, {".json-lines", NAME_JSONL},
+        {".json", NAME_JSON},   {".jsonc", NAME_JSON},      {".json5", NAME_JSON},      {".csv", NAME_CSV},
+        {".tsv", NAME_TSV},     {".parquet", NAME_PARQUET}, {".warc", NAME_WARC},       {".wet", NAME_WARC},
+        {".wat", NAME_WARC},    {".arrow", NAME_BINARY},    {".feather", NAME_BINARY},  {".ipc", NAME_BINARY},
+        {".orc", NAME_BINARY},  {".avro", NAME_BINARY},
+    };
+    const size_t length = strlen(path), plain = length - file_type_packed_ending(path, length);
     if (!strcmp(path, "-") || !strncmp(path, "/dev/", 5))
         return NAME_MIXED;
-    if (ends_with(path, length, ".parquet"))
-        return NAME_PARQUET;
-    length -= file_type_packed_ending(path, length);
-    if (ends_with_any(path, length, lines, sizeof lines / sizeof lines[0]))
-        return NAME_JSONL;
-    if (ends_with_any(path, length, tables, sizeof tables / sizeof tables[0]))
-        return NAME_TABLE;
-    if (ends_with_any(path, length, crawls, sizeof crawls / sizeof crawls[0]))
-        return NAME_WARC;
-    return ends_with(path, length, ".json") ? NAME_MIXED : NAME_TEXT;
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        const size_t bytes = strlen(kinds[i].ending);
+        if (plain > bytes && !strncasecmp(path + plain - bytes, kinds[i].ending, bytes))
+            return kinds[i].kind == NAME_PARQUET && plain < length ? NAME_BINARY : kinds[i].kind;
+    }
+    return NAME_TEXT;
 }
 
 const char *name_ending(const char *path)

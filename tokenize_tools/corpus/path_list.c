@@ -109,10 +109,15 @@ enum tokmap_status path_list_next(struct path_list *list, const char **path, str
         }
         list->at += bytes + (separator != NULL);
         begin[bytes] = '\0';
-        if (!bytes)
+        char *end = begin + bytes;
+        if (list->separator == '\n' && end > begin && end[-1] == '\r') /* as Windows writes lists */
+            *--end = '\0';
+        if (list->separator == '\n' && list->line == 1 && !strncmp(begin, "\xef\xbb\xbf", 3))
+            begin += 3;
+        if (begin == end)
             continue;
         *path = begin;
-        if (strlen(begin) == bytes)
+        if (strlen(begin) == (size_t)(end - begin))
             return TOKMAP_OK;
         list->goes_on = true;
         return error_set_line(error, TOKMAP_ERROR_INPUT, stream_name(list->name), list->line,

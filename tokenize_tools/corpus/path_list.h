@@ -17,7 +17,8 @@ enum tokmap_status path_list_open(struct path_list **list, const char *name, boo
                                   void *user, struct tokmap_error *error);
 void path_list_close(struct path_list *list); /* accepts NULL */
 
-/* Sets *path to the next path, which is valid until the next call. Empty lines are passed over. Statuses: OK, END,
+/* Sets *path to the next path, which is valid until the next call. Empty lines are passed over. In a list of lines, a
+ * carriage return before the newline and a byte order mark at the beginning are not parts of a path. Statuses: OK, END,
  * ERROR_LIMIT (a path of 64 KiB or more), ERROR_INPUT (a zero byte in a list of lines), those of stream_read(). */
 enum tokmap_status path_list_next(struct path_list *list, const char **path, struct tokmap_error *error);
 

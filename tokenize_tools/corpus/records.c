@@ -14,10 +14,12 @@
 #include "name_list.h"
 #include "parquet_documents.h"
 #include "record_values.h"
+#include "stream.h"
 #include "text/json_scan.h"
 #include "warc_documents.h"
 
 #define DETAIL_BYTES 80 /* for two numbers and words between them */
+#define BOM "\xef\xbb\xbf"
 
 /* What is read from the records of a batch. */
 struct reading {
@@ -63,6 +65,7 @@ static char *fields_list(const char *record, uint64_t count)
     struct json_string name;
     struct json_scan scan;
     json_begin(&scan, record, count);
+    scan.not_finite_allowed = true;
     if (json_enter_object(&scan))
         while (json_member(&scan, &name) && json_skip(&scan))
             name_list_add(&names, name.bytes, name.count);
@@ -75,9 +78,9 @@ static enum tokmap_status object_wrong(struct making *making, const struct segme
                                        const char *field)
 {
     const bool missing = !strcmp(fault->reason, JSON_FIELD_MISSING);
-    const bool syntax = !missing && strcmp(fault->reason, JSON_FIELD_TWICE) != 0 &&
-                        strcmp(fault->reason, JSON_FIELD_NOT_STRING) != 0 &&
-                        strcmp(fault->reason, JSON_FIELD_NULL) != 0;
+    const bool syntax =
+        !missing && strcmp(fault->reason, JSON_FIELD_TWICE) != 0 && strcmp(fault->reason, JSON_NOT_FINITE) != 0 &&
+        strcmp(fault->reason, JSON_FIELD_NOT_STRING) != 0 && strcmp(fault->reason, JSON_FIELD_NULL) != 0;
     struct corpus_issue *issue =
         record_issue(making, syntax ? CORPUS_REASON_SYNTAX : CORPUS_REASON_FIELD, source, segment,
                      max64(fault->offset, blank_bytes(segment->bytes, count)), fault->reason, field);
@@ -104,7 +107,10 @@ static enum tokmap_status object_text(struct reading *reading, const struct segm
                                      field.escaped, false};
     made.source_bytes = field.count;
     const enum tokmap_status status = making_text(making, source, &text, &made.text, &made.bytes, &replaced, &used);
-    return status || !used ? status : making_document(making, source, &made, replaced);
+    if (status || !used)
+        return status;
+    making->batch->counts.not_finite += field.not_finite;
+    return making_document(making, source, &made, replaced);
 }
 
 /* Finds the fields of a record of JSON, and makes a document from them. `fast` and *again: as in json_fields_find();
@@ -115,8 +121,11 @@ static enum tokmap_status object_fields(struct reading *reading, const struct se
     struct making *making = &reading->making;
     struct record_value values[RECORD_FIELDS_MOST];
     struct json_fault fault;
+    const uint64_t documents = making->batch->document_count;
+    uint64_t not_finite = 0;
     size_t wrong = 0;
-    bool found = json_fields_find(segment->bytes, count, reading->wanted, reading->fields, fast, &fault, &wrong);
+    bool found =
+        json_fields_find(segment->bytes, count, reading->wanted, reading->fields, fast, &not_finite, &fault, &wrong);
     for (size_t i = 0; found && i < 1 + (size_t)(making->options->second_field != NULL); i++)
         if (reading->wanted[i].kind == JSON_NOTHING) {
             fault = (struct json_fault){0, JSON_FIELD_MISSING};
@@ -141,7 +150,9 @@ static enum tokmap_status object_fields(struct reading *reading, const struct se
         if (making->batch->parts[source->part].format == CORPUS_JSON)
             values[i].line = segment->line + record_scan_lines(segment->bytes, wanted->offset);
     }
-    return record_document(making, source, values, fast, again);
+    const enum tokmap_status status = record_document(making, source, values, fast, again);
+    making->batch->counts.not_finite += making->batch->document_count > documents ? not_finite : 0;
+    return status;
 }
 
 /* Makes a document from a record of JSON. */
@@ -215,6 +226,7 @@ static enum tokmap_status text_read(struct reading *reading, const struct source
     enum tokmap_status status = making_text(making, source, text, &made.text, &made.bytes, &replaced, &used);
     if (status || !used)
         return status;
+    making->batch->counts.marks += !text->offset && made.bytes >= 3 && !memcmp(made.text, BOM, 3);
     if (making->options->column_count) { /* a text file has no fields */
         const size_t room = making->options->column_count * sizeof(struct corpus_value);
         struct corpus_value *none = corpus_batch_take(making->batch, room);
@@ -224,6 +236,35 @@ static enum tokmap_status text_read(struct reading *reading, const struct source
         made.values = none;
     }
     return making_document(making, source, &made, replaced);
+}
+
+/* Writes the separator with the other line ends: CRLF for newlines, or newlines for CRLF. Returns its length. */
+static uint64_t separator_other(const struct corpus_options *options, char other[2 * RECORD_SEPARATOR_MOST])
+{
+    const char *separator = options->separator;
+    const uint64_t bytes = options->separator_bytes;
+    const bool returns = memmem(separator, bytes, "\r\n", 2) != NULL;
+    uint64_t made = 0;
+    for (uint64_t i = 0; i < bytes; i++) {
+        if (returns && bytes - i > 1 && !memcmp(separator + i, "\r\n", 2))
+            continue;
+        if (!returns && separator[i] == '\n')
+            other[made++] = '\r';
+        other[made++] = separator[i];
+    }
+    return made;
+}
+
+/* The separator does not occur in the file, which is one text. */
+static void undivided_note(const struct making *making, const char *path, const char *text, uint64_t count)
+{
+    const struct corpus_options *options = making->options;
+    char other[2 * RECORD_SEPARATOR_MOST];
+    const uint64_t bytes = separator_other(options, other);
+    making->batch->counts.undivided++;
+    if (options->undivided)
+        options->undivided(options->undivided_user, stream_name(path), memmem(text, count, other, bytes) ? other : NULL,
+                           bytes);
 }
 
 /* Makes a document from a segment that contains a record. */
@@ -263,6 +304,8 @@ static enum tokmap_status record_add(struct reading *reading, uint32_t part_numb
                    ? TOKMAP_OK
                    : making_no_memory(making);
     }
+    if (separated && !ended && !segment->offset)
+        undivided_note(making, batch->parts[part_number].path, segment->bytes, count);
     const uint64_t documents = batch->document_count;
     const struct source_text text = {.text = segment->bytes, .bytes = count, .offset = segment->offset};
     const enum tokmap_status status = separated ? text_read(reading, &source, &text)

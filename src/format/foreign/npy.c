@@ -3,7 +3,9 @@
  *
  * The header is the literal of a Python dictionary with exactly three keys, in any order:
  *     {'descr': '<u2', 'fortran_order': False, 'shape': (1000,), }
- * Strings have no escapes, and shape is a tuple of decimal numbers. Whatever else is there is refused, by its byte.
+ * Strings have no escapes, and shape is a tuple of decimal numbers: a tuple of one number has a comma after it, and
+ * only Python 2, which wrote no version above 2.0, wrote numbers with an L. Whatever else is there is refused, by its
+ * byte.
  */
 #include "npy.h"
 
@@ -116,18 +118,23 @@ static enum tokmap_status take_shape(struct reading *reading)
     if (!take(reading, '('))
         return malformed(reading, "the shape in parentheses");
     reading->shape_at = offset_of(reading) - 1;
+    bool comma = true;
     while (!take(reading, ')')) {
         uint64_t number;
         skip_blanks(reading);
-        if (!decimal_read(&reading->at, reading->end, &number))
-            return malformed(reading, "a number of elements below 2^64");
-        if (reading->at < reading->end && *reading->at == 'L') /* Python 2 */
-            reading->at++;
+        const char *digits = reading->at;
+        if (!comma || !decimal_read(&reading->at, reading->end, &number) ||
+            (*digits == '0' && reading->at - digits > 1)) {
+            reading->at = digits;
+            return malformed(reading, comma ? "a number of elements below 2^64" : "a comma or the end of the shape");
+        }
+        if (reading->head[MAGIC_BYTES] < 3)
+            (void)take(reading, 'L');
         reading->count = number;
         reading->dimensions++;
-        skip_blanks(reading);
-        if (!take(reading, ',') && (reading->at == reading->end || *reading->at != ')'))
-            return malformed(reading, "a comma or the end of the shape");
+        comma = take(reading, ',');
+        if (!comma && reading->dimensions == 1)
+            return malformed(reading, "a comma after the only number of the shape");
     }
     reading->shape_given = true;
     return TOKMAP_OK;
@@ -200,7 +207,7 @@ static enum tokmap_status frame_check(const char *path, const uint8_t *head, siz
     if (bytes < 8)
         return error_set(error, TOKMAP_ERROR_TRUNCATED, path, bytes, "the file ends before its version");
     const uint8_t major = head[6];
-    if (major < 1 || major > 3)
+    if (major < 1 || major > 3 || head[7])
         return error_set(error, TOKMAP_ERROR_VERSION, path, 6,
                          "the file has version %u.%u, but tokmap reads the versions 1.0, 2.0, and 3.0; write the array "
                          "again with numpy.save()",

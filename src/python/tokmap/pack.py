@@ -670,6 +670,10 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
     except ValueError:
         pass
     if not shown:  # otherwise the command has said so
+        for line in said.decode("utf-8", "replace").splitlines():
+            _, mark, text = line.partition("tokmap pack: warning: ")
+            if mark and " of --columns: its column is empty" not in text:  # which is said below, as Python calls it
+                warnings.warn(text, stacklevel=3)
         _warn_of_empty((name for name in counts if not counts[name]), 3)
     return _packed(out, skipped)
 
@@ -743,9 +747,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     force      replaces an existing shard
     progress   True or False; None: on a terminal
 
-    An exception, Ctrl-C included, leaves nothing behind. If this process is killed, no shard gets the name `out` unless
-    it is complete; the next call replaces files that end in .partial. A child process that the source forks must not
-    continue with the documents, which belong to its parent.
+    A missing folder of `out` is made. An exception, Ctrl-C included, leaves nothing behind. If this process is killed,
+    no shard gets the name `out` unless it is complete; the next call replaces files that end in .partial. A child
+    process that the source forks must not continue with the documents, which belong to its parent.
     """
     _check_names(command)
     chosen = names_argument(columns)
@@ -785,7 +789,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     delimited = fields["content"] != "text" and (eod_id is not None or bos_id is not None)
     line = _Progress(progress)
     writer: ShardWriter | None = None
+    made: list[str] = []
     try:
+        _make_folder(os.path.dirname(os.fspath(out)), made)
         writer = _writer(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
                          tokenizer=opened, replace=force, about=about, columns=chosen,
                          mask=fields["second"] is not None or fields["content"] == "messages")
@@ -804,10 +810,27 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     except BaseException:
         if writer is not None:  # Ctrl-C may have come before `with` or in the first instruction after it
             writer.abandon()
+        for folder in reversed(made):
+            try:
+                os.rmdir(folder)
+            except OSError:  # it has other files by now
+                break
         line.end()
         raise
     _warn_of_empty((name for name in chosen if name in rules.empty), 2)
     return _packed(os.fspath(out), rules.skipped)
+
+
+def _make_folder(path: str, made: list[str]) -> None:
+    """Makes a folder, and those that contain it, where they are missing, as the command does, and appends their names.
+    If that fails, the writer says why it cannot write into it."""
+    if path and "://" not in path and not os.path.isdir(path):
+        _make_folder(os.path.dirname(path), made)
+        try:
+            os.mkdir(path)
+        except OSError:
+            return
+        made.append(path)
 
 
 def _writer(out: Path, **options: Any) -> ShardWriter:

@@ -173,8 +173,9 @@ static const char *find(const char *record, const char *name, bool numbers, bool
 {
     struct json_wanted wanted = {.name = name, .name_bytes = strlen(name), .numbers = numbers};
     struct json_fault fault = {0, NULL};
+    uint64_t not_finite;
     size_t twice = 7;
-    if (!json_fields_find(record, strlen(record), &wanted, 1, fast, &fault, &twice)) {
+    if (!json_fields_find(record, strlen(record), &wanted, 1, fast, &not_finite, &fault, &twice)) {
         assert_non_null(fault.reason);
         assert_true(fault.offset <= strlen(record));
         assert_true(strcmp(fault.reason, JSON_FIELD_TWICE) != 0 || twice == 0);

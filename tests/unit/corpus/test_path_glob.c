@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "corpus/path_glob.h"
@@ -111,22 +112,69 @@ static void test_sniff(void **state)
         {"", SNIFF_TEXT},
         {"{\"a\": 1}\n", SNIFF_JSONL},
         {"\xef\xbb\xbf\n {\"a\": 1}\n{\"a\": tru", SNIFF_JSONL},
-        {"{\"a\": 1} and more\n", SNIFF_TEXT},
+        {"{\"a\": 1} and more\n", SNIFF_JSONL},
+        {"{\"a\": 1} {\"a\": 2}\n", SNIFF_OBJECT},
         {"{\n\"a\": 1}\n", SNIFF_OBJECT},
-        {"{\"a\": 1,\n}", SNIFF_TEXT},
-        {"{}\n", SNIFF_TEXT},
+        {"{\"a\": 1,\n}", SNIFF_OBJECT},
+        {"{\"a\": 1,}\n", SNIFF_JSONL},
+        {"{\"a\": NaN}\n{\"a\": -Infinity}\n", SNIFF_JSONL},
+        {"{'a': 1}\n", SNIFF_JSONL},
+        {"{a: 'b'}\n", SNIFF_JSONL},
+        {"{1: 2}\n", SNIFF_JSONL},
+        {"{ // a comment\n \"a\": 1}\n", SNIFF_JSONL},
+        {"{\n // a comment\n \"a\": 1}\n", SNIFF_OBJECT},
+        {"{\"a\": 1\n{\"a\": 1}\n", SNIFF_JSONL},
+        {"// a comment\n/* more */ # and more\n{\"a\": 1}\n", SNIFF_JSONL},
+        {"\xef\xbb\xbf\xef\xbb\xbf\v\f\x1e{\"a\": 1}\n", SNIFF_JSONL},
+        {"{}\n", SNIFF_JSONL},
+        {"{\"a", SNIFF_JSONL},
+        {"{", SNIFF_JSONL},
+        {"{}\n{\"a\": 1}\n", SNIFF_JSONL},
+        {"{\n}\nprogram\n", SNIFF_TEXT},
+        {"{} is empty\n", SNIFF_TEXT},
         {"{name}: 1\n", SNIFF_TEXT},
+        {"{note: this}\n", SNIFF_TEXT},
+        {"{ \"not json\" }\n", SNIFF_TEXT},
+        {"{ 'a', 'b' }\n", SNIFF_TEXT},
+        {"{% block %}\n", SNIFF_TEXT},
+        {"{{ name }}\n", SNIFF_TEXT},
+        {"{# \"a\": 1 #}\n", SNIFF_TEXT},
+        {"{\\bf text}\n", SNIFF_TEXT},
+        {"{\n  int i;\n}\n", SNIFF_TEXT},
+        {"{\"a\nb\": 1}\n", SNIFF_TEXT},
+        {"# Title\n\nText\n", SNIFF_TEXT},
+        {"/* all\n of it", SNIFF_TEXT},
         {"[\n {\"a\":1}]", SNIFF_ARRAY},
         {"[\n \"a\", \"b\"]\n", SNIFF_STRINGS},
         {"[\"a\", \"b\"] text", SNIFF_TEXT},
         {"[\"a\"\n", SNIFF_TEXT},
+        {"[\"a\", \"b\"", SNIFF_STRINGS},
+        {"[\"a\"]\n[\"b\"]\n", SNIFF_STRINGS},
+        {"['a', 'b']\n", SNIFF_STRINGS},
+        {"['a'] is a list\n", SNIFF_TEXT},
+        {"[\"a\"](url)\n", SNIFF_TEXT},
         {"[\"a]\n", SNIFF_TEXT},
+        {"[{\"a\n", SNIFF_ARRAY},
+        {"{\"a\nb", SNIFF_TEXT},
         {"[1, 2]\n", SNIFF_TEXT},
-        {"[{\"a\":1}] text", SNIFF_TEXT},
+        {"[{\"a\":1}] text", SNIFF_ARRAY},
+        {"[{\"a\":1},{\"a\":2}", SNIFF_ARRAY},
+        {"[[{\"a\":1}]]", SNIFF_ARRAY},
+        {"[ {", SNIFF_ARRAY},
+        {"[{}]", SNIFF_ARRAY},
+        {"[]\n", SNIFF_ARRAY},
+        {"[ ] to do\n", SNIFF_TEXT},
+        {"[link](url)\n", SNIFF_TEXT},
+        {"[[link]]\n", SNIFF_TEXT},
+        {"[{% if %}]\n", SNIFF_TEXT},
         {"[1, {\"a\":1}]", SNIFF_TEXT},
         {"a,text\n1,2\n", SNIFF_CSV},
         {"a,text\n", SNIFF_TEXT},
         {"a,text\n1,2,3\n", SNIFF_TEXT},
+        {"a,text\n1,2\n1,2,3\n", SNIFF_CSV},
+        {",text\n0,a\n", SNIFF_CSV},
+        {"text,a,text\n1,2,3\n", SNIFF_CSV},
+        {"\r\n\na,text\n1,2\n", SNIFF_CSV},
         {"a,b,c\n1,2,3\n\"x\ny\",2,3\n1,2,3\n", SNIFF_CSV},
         {"a,b,c\n1,2,3\n1,2,3\n", SNIFF_TEXT},
         {"a, b, c\n1,2,3\n1,2,3\n1,2,3\n", SNIFF_TEXT},
@@ -140,15 +188,42 @@ static void test_sniff(void **state)
     assert_int_equal(sniff("a\0b", 3, true, "text"), SNIFF_BINARY);
     /* A file that continues: what can be seen is enough, or it is a text. */
     assert_int_equal(sniff("{\"a\": [1, 2, fal", 16, false, "text"), SNIFF_JSONL);
-    assert_int_equal(sniff("{\"a\": [1, 2, fal", 16, true, "text"), SNIFF_TEXT);
+    assert_int_equal(sniff("{\"a\": [1, 2, fal", 16, true, "text"), SNIFF_JSONL);
     assert_int_equal(sniff("id,text\n1,\"a long", 16, false, "text"), SNIFF_CSV);
     assert_int_equal(sniff("id,body\n1,\"a long", 16, false, "text"), SNIFF_TEXT);
+    (void)state;
+}
+
+/* Blanks may be longer than what is judged; comments may not. */
+static void test_sniff_far(void **state)
+{
+    static const char begin[] = "\n[\n{\"a\": 1", comment[] = "*/ {\"a\": 1}";
+    char *text = malloc(3 * SNIFF_BYTES);
+    assert_non_null(text);
+    memset(text, ' ', 3 * SNIFF_BYTES);
+    assert_true(sniff_needs_more(text, 3 * SNIFF_BYTES));
+    assert_int_equal(sniff(text, 3 * SNIFF_BYTES, true, "text"), SNIFF_TEXT);
+    memcpy(text + 3 * SNIFF_BYTES - sizeof begin, begin, sizeof begin - 1);
+    text[SNIFF_BYTES] = '[';
+    for (uint64_t count = 0; count <= 3 * SNIFF_BYTES; count += count < SNIFF_BYTES ? 511 : 1)
+        assert_int_equal(sniff_needs_more(text, count), count <= 3 * SNIFF_BYTES - 4);
+    assert_int_equal(sniff(text, 3 * SNIFF_BYTES, true, "text"), SNIFF_ARRAY);
+    for (int near = 0; near < 2; near++) {
+        memset(text, ' ', 3 * SNIFF_BYTES);
+        memcpy(text + SNIFF_BYTES, "/*", 2);
+        memcpy(text + 2 * SNIFF_BYTES - 4 * near, comment, sizeof comment - 1);
+        assert_int_equal(sniff(text, 3 * SNIFF_BYTES, true, "text"), near ? SNIFF_JSONL : SNIFF_TEXT);
+        assert_false(sniff_needs_more(text, 3 * SNIFF_BYTES));
+    }
+    free(text);
+    assert_true(sniff_needs_more("{ /", 3)); /* perhaps a comment */
     (void)state;
 }
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_sniff_far),
         cmocka_unit_test(test_files),
         cmocka_unit_test(test_trees),
         cmocka_unit_test(test_random),

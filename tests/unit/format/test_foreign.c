@@ -103,7 +103,7 @@ static enum tokmap_status npy_try(unsigned version, const char *dictionary, uint
     uint8_t head[400] = "\x93NUMPY";
     const size_t bytes = strlen(dictionary), at = version == 1 ? 10 : 12;
     struct tokmap_error error = {0};
-    head[6] = (uint8_t)version;
+    store16(head + 6, (uint16_t)version);
     store32(head + 8, (uint32_t)bytes);
     memcpy(head + at, dictionary, bytes);
     enum tokmap_status status = npy_parse(layout, "x", head, at + bytes, at + bytes + token_bytes, &error);
@@ -146,6 +146,35 @@ static void test_npy(void **unused)
     };
     for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++)
         assert_int_equal(npy_try(1, bad[i].text, 14, &layout), bad[i].status);
+}
+
+/* What numpy.load() says about these shapes, in versions 1.0, 2.0, and 3.0. */
+static void test_npy_shapes(void **unused)
+{
+    static const struct {
+        const char *shape;
+        bool good[3];
+    } shapes[] = {
+        {"(7,)", {true, true, true}},      {"( 7 ,\t)", {true, true, true}},  {"(7)", {false, false, false}},
+        {"(7L,)", {true, true, false}},    {"(7 L,)", {true, true, false}},   {"(7L)", {false, false, false}},
+        {"(7LL,)", {false, false, false}}, {"(7l,)", {false, false, false}},  {"(07,)", {false, false, false}},
+        {"(7,,)", {false, false, false}},  {"(7 7)", {false, false, false}},  {"(,)", {false, false, false}},
+        {"(7,)L", {false, false, false}},  {"7", {false, false, false}},      {"[7]", {false, false, false}},
+        {"(7.0,)", {false, false, false}}, {"(7_0,)", {false, false, false}}, {"(", {false, false, false}},
+    };
+    struct foreign_layout layout;
+    (void)unused;
+    for (size_t i = 0; i < sizeof shapes / sizeof shapes[0]; i++)
+        for (unsigned version = 1; version <= 3; version++) {
+            char text[100];
+            (void)snprintf(text, sizeof text, "{'descr': '<u2', 'fortran_order': False, 'shape': %s, }\n",
+                           shapes[i].shape);
+            const enum tokmap_status wanted = shapes[i].good[version - 1] ? TOKMAP_OK : TOKMAP_ERROR_CORRUPT;
+            if (npy_try(version, text, 14, &layout) != wanted)
+                fail_msg("%s, version %u", shapes[i].shape, version);
+        }
+    assert_int_equal(npy_try(1 | 1 << 8, "{'descr': '<u2', 'fortran_order': False, 'shape': (7,), }", 14, &layout),
+                     TOKMAP_ERROR_VERSION);
 }
 
 /* Three sequences of 4, 0, and 6 tokens in two documents. */
@@ -286,8 +315,8 @@ static void test_texts(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_names),    cmocka_unit_test(test_llmc),  cmocka_unit_test(test_npy),
-        cmocka_unit_test(test_megatron), cmocka_unit_test(test_texts),
+        cmocka_unit_test(test_names),      cmocka_unit_test(test_llmc),     cmocka_unit_test(test_npy),
+        cmocka_unit_test(test_npy_shapes), cmocka_unit_test(test_megatron), cmocka_unit_test(test_texts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

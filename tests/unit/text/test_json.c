@@ -270,9 +270,7 @@ static void test_fields(void **state)
 
 static void test_faults(void **state)
 {
-    static const char NOT_A_NUMBER[] = "NaN and Infinity are not JSON values; Python's json.dumps() refuses them with "
-                                       "allow_nan=False",
-                      SINGLE_QUOTES[] = "strings have double quotes; Python's json.dumps() writes them so, and str() "
+    static const char SINGLE_QUOTES[] = "strings have double quotes; Python's json.dumps() writes them so, and str() "
                                         "does not",
                       POINTER[] = "the file is only a pointer of Git LFS; fetch the data that it stands for with "
                                   "'git lfs pull'";
@@ -302,9 +300,11 @@ static void test_faults(void **state)
         {"{\"x\":-,\"text\":\"a\"}", 6, "a number lacks digits"},
         {"{\"x\":1.,\"text\":\"a\"}", 7, "a number lacks digits"},
         {"{\"x\":tru,\"text\":\"a\"}", 5, "this is not a JSON value"},
-        {"{\"x\":NaN,\"text\":\"a\"}", 5, NOT_A_NUMBER},
-        {"{\"x\":[1,-Infinity]}", 9, NOT_A_NUMBER},
-        {"{\"x\":Infinity}", 5, NOT_A_NUMBER},
+        {"{\"text\":NaN}", 8, JSON_FIELD_NOT_STRING},
+        {"{\"x\":[1,-Infinity]}", 0, JSON_FIELD_MISSING},
+        {"{\"x\":-NaN}", 6, "a number lacks digits"},
+        {"{\"x\":NaNs}", 8, "a comma or the end of an object or array is missing"},
+        {"{\"x\":nan}", 5, "this is not a JSON value"},
         {"{\"x\":Na", 5, "this is not a JSON value"},
         {"{'text': 'a'}", 1, SINGLE_QUOTES},
         {"{\"text\": 'a'}", 9, SINGLE_QUOTES},
@@ -319,6 +319,42 @@ static void test_faults(void **state)
         assert_string_equal(fault.reason, cases[i].reason);
         assert_int_equal(fault.offset, cases[i].offset);
     }
+}
+
+/* NaN and Infinity are values only where the reader allows it, and are counted. */
+static void test_not_finite(void **state)
+{
+    static const char record[] = "{\"x\": NaN, \"y\": [Infinity, {\"z\": -Infinity}, -1], \"text\": \"a\"}";
+    static const char list[] = "[1, -Infinity, NaN]";
+    struct json_wanted wanted = {.name = "y", .name_bytes = 1};
+    struct json_field found;
+    struct json_fault fault;
+    struct json_scan scan;
+    uint64_t count = 0;
+    size_t wrong = 7;
+    assert_true(json_field_find(record, strlen(record), "text", 4, &found, &fault));
+    assert_int_equal(found.not_finite, 3);
+    assert_false(json_fields_find(record, strlen(record), &wanted, 1, false, &count, &fault, &wrong));
+    assert_string_equal(fault.reason, JSON_NOT_FINITE);
+    assert_int_equal(fault.offset, 17);
+    assert_int_equal(wrong, 0);
+    wanted = (struct json_wanted){.name = "text", .name_bytes = 4};
+    assert_true(json_fields_find(record, strlen(record), &wanted, 1, false, &count, &fault, &wrong));
+    assert_int_equal(count, 3);
+    assert_false(json_is_valid(list, strlen(list), JSON_DEPTH));
+    json_begin(&scan, list, strlen(list));
+    assert_false(json_skip(&scan));
+    assert_string_equal(scan.fault.reason, JSON_NOT_FINITE);
+    json_begin(&scan, list + 1, strlen(list) - 1);
+    scan.not_finite_allowed = true;
+    assert_int_equal(json_kind(&scan), JSON_NUMBER);
+    json_begin(&scan, list + 4, strlen(list) - 4);
+    assert_int_equal(json_kind(&scan), JSON_NUMBER); /* it begins like one */
+    scan.not_finite_allowed = true;
+    assert_int_equal(json_kind(&scan), JSON_NAN);
+    assert_true(json_skip(&scan));
+    assert_int_equal(scan.not_finite, 1);
+    (void)state;
 }
 
 /* Records in UTF-16 without a byte order mark, in memory of exactly their size. */
@@ -570,10 +606,10 @@ static void test_whole_values(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_faults),       cmocka_unit_test(test_utf16),        cmocka_unit_test(test_fields),
-        cmocka_unit_test(test_depth),        cmocka_unit_test(test_numbers),      cmocka_unit_test(test_mutations),
-        cmocka_unit_test(test_long_strings), cmocka_unit_test(test_whole_values), cmocka_unit_test(test_positions),
-        cmocka_unit_test(test_variants),     cmocka_unit_test(test_units),
+        cmocka_unit_test(test_not_finite), cmocka_unit_test(test_faults),       cmocka_unit_test(test_utf16),
+        cmocka_unit_test(test_fields),     cmocka_unit_test(test_depth),        cmocka_unit_test(test_numbers),
+        cmocka_unit_test(test_mutations),  cmocka_unit_test(test_long_strings), cmocka_unit_test(test_whole_values),
+        cmocka_unit_test(test_positions),  cmocka_unit_test(test_variants),     cmocka_unit_test(test_units),
     };
     return cmocka_run_group_tests_name("json", tests, NULL, NULL);
 }

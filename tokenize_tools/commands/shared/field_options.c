@@ -69,6 +69,7 @@ static const struct field_option table[] = {
     {"rows", "rows", NULL},
     {"seal", "seal", NULL},
     {"seed", "seed", NULL},
+    {"separator", "separator", NULL},
     {"seq_len", "seq-len", NULL},
     {"shard_tokens", "shard-tokens", NULL},
     {"shuffle", "shuffle", NULL},

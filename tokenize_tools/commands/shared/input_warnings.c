@@ -55,10 +55,50 @@ static void repeated_found(void *user, const char *path)
     message_keep(&warnings->repeated, message);
 }
 
+/* Writes a separator as --separator reads it, ready for the shell. */
+static char *separator_typed(const char *separator, uint64_t bytes)
+{
+    char typed[4 * 2 * RECORD_SEPARATOR_MOST + 1];
+    size_t at = 0;
+    for (uint64_t i = 0; i < bytes; i++) {
+        const unsigned char byte = (unsigned char)separator[i];
+        const char *named = byte ? strchr("\nn\tt\rr\\\\", byte) : NULL;
+        if (named) {
+            typed[at++] = '\\';
+            typed[at++] = named[1];
+        } else if (byte < 0x20 || byte == 0x7f) {
+            at += (size_t)snprintf(typed + at, sizeof typed - at, "\\x%02x", byte);
+        } else {
+            typed[at++] = separator[i];
+        }
+    }
+    typed[at] = '\0';
+    return cli_shell_quote(typed);
+}
+
+static void undivided_found(void *user, const char *path, const char *other, uint64_t other_bytes)
+{
+    static const char none[] = "the separator does not occur in '%s', which is one document; check --separator";
+    static const char ends[] = "the separator does not occur in '%s', which has %s line ends; it is one document; use "
+                               "--separator %s for such files";
+    struct input_warnings *warnings = user;
+    char *typed = other ? separator_typed(other, other_bytes) : NULL;
+    const size_t room = sizeof none + sizeof ends + strlen(path) + (typed ? strlen(typed) : 0) + 8;
+    char *message = malloc(room);
+    if (message && typed)
+        (void)snprintf(message, room, ends, path, memchr(other, '\r', other_bytes) ? "CRLF" : "LF", typed);
+    else if (message)
+        (void)snprintf(message, room, none, path);
+    message_keep(typed ? &warnings->line_ends : &warnings->undivided, message);
+    free(typed);
+}
+
 void input_warnings_watch(struct input_warnings *warnings, struct corpus_options *options)
 {
     options->select.user = warnings;
     options->select.repeated = repeated_found;
+    options->undivided = undivided_found;
+    options->undivided_user = warnings;
     if (options->format == CORPUS_AUTO && options->content == CORPUS_CONTENT_TEXT && !options->select.include_count)
         options->select.mixed = mixed_found;
 }
@@ -77,10 +117,14 @@ void input_warnings_tell(struct input_warnings *warnings, const char *program, s
 {
     tell(&warnings->mixed, &warnings->mixed_told, program, progress);
     tell(&warnings->repeated, &warnings->repeated_told, program, progress);
+    tell(&warnings->undivided, &warnings->undivided_told, program, progress);
+    tell(&warnings->line_ends, &warnings->line_ends_told, program, progress);
 }
 
 void input_warnings_free(struct input_warnings *warnings)
 {
     free(atomic_exchange(&warnings->mixed, NULL));
     free(atomic_exchange(&warnings->repeated, NULL));
+    free(atomic_exchange(&warnings->undivided, NULL));
+    free(atomic_exchange(&warnings->line_ends, NULL));
 }

@@ -1,5 +1,6 @@
 /* input_warnings.h - warns of inputs that are probably named by mistake: files of records together with files that are
- * read as text, as a folder with a data set and its README has them, and files that are named more than once. */
+ * read as text, as a folder with a data set and its README has them, and files that are named more than once. Warns
+ * also of files in which the separator of documents does not occur. */
 #ifndef TOKMAP_COMMANDS_SHARED_INPUT_WARNINGS_H
 #define TOKMAP_COMMANDS_SHARED_INPUT_WARNINGS_H
 
@@ -8,8 +9,8 @@
 
 /* Begins as zeros. */
 struct input_warnings {
-    _Atomic(char *) mixed, repeated; /* messages; NULL: there is none */
-    bool mixed_told, repeated_told;
+    _Atomic(char *) mixed, repeated, undivided, line_ends; /* messages; NULL: there is none */
+    bool mixed_told, repeated_told, undivided_told, line_ends_told;
 };
 
 /* Asks the reader of the inputs to look. It does not look for mixed folders if the user has chosen the format or the

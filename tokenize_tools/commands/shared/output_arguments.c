@@ -37,19 +37,10 @@ int output_prefix_make(const struct cli_command *command, const char *typed, con
 enum tokmap_status output_place_check(const char *prefix, bool set, struct tokmap_error *error)
 {
     struct os_stat stat;
-    char *folder = path_folder(prefix);
-    if (!folder)
-        return error_set_memory(error, "a path", strlen(prefix));
-    const int system = os_stat(folder, &stat);
-    enum tokmap_status status = TOKMAP_OK;
-    if (system && strstr(prefix, "://"))
-        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, prefix, TOKMAP_NO_OFFSET,
-                           "the output is written to files of this machine; give the path of one, and copy the result");
-    else if (system || stat.kind != OS_KIND_FOLDER)
-        status = error_set(error, TOKMAP_ERROR_NOT_FOUND, folder, TOKMAP_NO_OFFSET,
-                           system ? "the output folder does not exist; create it with 'mkdir -p'"
-                                  : "the output folder is not a folder; choose another name");
-    else if (!os_stat(prefix, &stat) && stat.kind == OS_KIND_FOLDER)
+    enum tokmap_status status = cli_output_folder(prefix, error);
+    if (status)
+        return status;
+    if (!os_stat(prefix, &stat) && stat.kind == OS_KIND_FOLDER)
         status = error_set(error, TOKMAP_ERROR_EXISTS, prefix, TOKMAP_NO_OFFSET,
                            "this is a folder, and an output of the same name beside it would be mistaken for it; write "
                            "into it with '-o %s/NAME', or choose another name than '%s'",
@@ -58,6 +49,5 @@ enum tokmap_status output_place_check(const char *prefix, bool set, struct tokma
         status = error_set(error, TOKMAP_ERROR_EXISTS, prefix, TOKMAP_NO_OFFSET,
                            "this is a manifest, and an output of the same name beside it would be taken for it; choose "
                            "another name, or replace a shard set by another one with options.shard_tokens");
-    free(folder);
     return status;
 }

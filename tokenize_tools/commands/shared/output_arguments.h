@@ -10,10 +10,10 @@
  * and returns the exit status. */
 int output_prefix_make(const struct cli_command *command, const char *typed, const char *const *endings, char **prefix);
 
-/* Checks the place of the output before any input is read, so that the message is about the folder and not about a file
- * that cannot be created in it: the folder must exist, and PREFIX itself must not be a folder, nor, unless the output
- * is a shard set, a manifest, because a name that is read later could then mean either. Statuses: OK, ERROR_NOT_FOUND,
- * ERROR_EXISTS, ERROR_MEMORY. */
+/* Prepares the place of the output before any input is read, so that the message is about the folder and not about a
+ * file that cannot be created in it: the folder is made if it is missing (cli_output_folder()), and PREFIX itself must
+ * not be a folder, nor, unless the output is a shard set, a manifest, because a name that is read later could then mean
+ * either. Statuses: those of cli_output_folder(), ERROR_EXISTS. */
 enum tokmap_status output_place_check(const char *prefix, bool set, struct tokmap_error *error);
 
 #endif

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "cli/output_folder.h"
 #include "common/error.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
@@ -35,15 +36,6 @@ static enum tokmap_status partial_open(struct output_file *file, struct tokmap_e
     if (system == EWOULDBLOCK)
         return error_set(error, TOKMAP_ERROR_BUSY, file->partial, TOKMAP_NO_OFFSET,
                          "another process is writing this output; wait for it, or choose another name");
-    if (system == ENOENT) {
-        char *folder = path_folder(file->path);
-        const enum tokmap_status status = folder
-                                              ? error_set(error, TOKMAP_ERROR_NOT_FOUND, folder, TOKMAP_NO_OFFSET,
-                                                          "the output folder does not exist; create it with 'mkdir -p'")
-                                              : error_set_memory(error, "a path", strlen(file->path));
-        free(folder);
-        return status;
-    }
     return system ? error_set_system(
                         error, system, file->partial, TOKMAP_NO_OFFSET, "the output cannot be created%s",
                         system == EACCES || system == EPERM
@@ -70,6 +62,8 @@ enum tokmap_status output_file_open(struct output_file *file, const char *path, 
         status = error_set_memory(error, "the output's name", strlen(path) + 9);
     if (!status)
         status = place_check(file, error);
+    if (!status)
+        status = cli_output_folder(path, error);
     if (!status)
         status = partial_open(file, error);
     if (status)

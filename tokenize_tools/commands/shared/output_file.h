@@ -17,9 +17,10 @@ struct output_file {
     bool replace;
 };
 
-/* Creates PATH.partial and locks it. replace: an existing file PATH is replaced at the end. Only a regular file is. On
- * failure nothing remains. Messages name options.replace. Statuses: OK, ERROR_ARGUMENT (the name is empty or that of a
- * folder), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND, ERROR_IO, ERROR_MEMORY. */
+/* Creates PATH.partial and locks it; its folder is made if it is missing (cli_output_folder()). replace: an existing
+ * file PATH is replaced at the end. Only a regular file is. On failure nothing remains. Messages name options.replace.
+ * Statuses: OK, ERROR_ARGUMENT (the name is empty or that of a folder), ERROR_EXISTS, ERROR_BUSY, ERROR_NOT_FOUND,
+ * ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status output_file_open(struct output_file *file, const char *path, bool replace,
                                     struct tokmap_error *error);
 /* Synchronizes the file with the disk and gives it its name. On failure it is removed, as by output_file_abort().

@@ -304,6 +304,9 @@ static void input_print(const struct pack_report *report)
     row_if("blank lines", counts->blank_lines, "");
     row_if("WARC records", counts->about_records, "about others, so they are structure: warcinfo, metadata, request");
     row_if("sequences replaced", counts->replaced, "invalid UTF-8, now U+FFFD");
+    row_if("NaN, Infinity", counts->not_finite, "values that JSON does not have, in fields that are not read");
+    row_if("byte order marks", counts->marks, "kept, since texts begin with them");
+    row_if("files undivided", counts->undivided, "the separator does not occur in them");
     if (report->corpus->content == CORPUS_CONTENT_IDS)
         return;
     row("text bytes", counts->text_bytes, counts->text_bytes == counts->document_bytes ? "" : "after decoding");
@@ -423,6 +426,9 @@ static void counts_json(const struct corpus_counts *counts, struct cli_json *jso
     cli_json_number(json, "blank_lines", counts->blank_lines);
     cli_json_number(json, "about_records", counts->about_records);
     cli_json_number(json, "sequences_replaced", counts->replaced);
+    cli_json_number(json, "not_finite_values", counts->not_finite);
+    cli_json_number(json, "byte_order_marks", counts->marks);
+    cli_json_number(json, "files_undivided", counts->undivided);
     cli_json_number(json, "text_bytes", counts->text_bytes);
 }
 

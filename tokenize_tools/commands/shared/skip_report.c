@@ -58,6 +58,9 @@ static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_err
     if (old && !skips->resume)
         (void)os_unlink(skips->list_path);
     const bool keep = old && skips->resume;
+    const enum tokmap_status status = cli_output_folder(skips->list_path, error);
+    if (status)
+        return status;
     const int system = os_open(skips->list_path, keep ? OS_WRITE_OLD : OS_WRITE_NEW, &skips->list);
     return system ? list_refuse(skips, system, error) : TOKMAP_OK;
 }
@@ -237,6 +240,9 @@ enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_er
     skips->count = skips->chosen = skips->item_count = skips->list_bytes = 0;
     skips->later = skips->joining = true;
     if (skips->list < 0) {
+        const enum tokmap_status status = cli_output_folder(skips->list_path, error);
+        if (status)
+            return status;
         system = os_open(skips->list_path, OS_WRITE_NEW, &skips->list);
         /* That of a process that was killed here, or, with --force, an old one. */
         if (system == EEXIST && is_list(skips->list_path))
