@@ -144,7 +144,8 @@ static enum tokmap_status open_megatron(struct foreign_file *file, uint64_t file
             megatron_check_ends(&documents->megatron, &documents->bytes, file->path, file_bytes, &file->layout, error);
     documents->is_megatron = true;
     documents->count = documents->megatron.documents;
-    return status;
+    documents->tokens = file->layout.tokens;
+    return status ? status : foreign_index_check(documents, error);
 }
 
 /* Reads X.ds.metadata, if it exists. */
@@ -214,7 +215,10 @@ static enum tokmap_status open_datatrove(struct foreign_file *file, uint64_t fil
     documents->count = whole;
     if (whole)
         status = foreign_load64(&documents->bytes, 8 * (whole - 1), &last, error);
-    return status ? status : datatrove_check_index(file->documents_path, found.bytes, last, file->layout.tokens, error);
+    documents->tokens = file->layout.tokens;
+    if (!status)
+        status = datatrove_check_index(file->documents_path, found.bytes, last, documents->tokens, error);
+    return status ? status : foreign_index_check(documents, error);
 }
 
 static enum tokmap_status open_single(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
@@ -287,7 +291,6 @@ enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kin
     }
     if (!status)
         status = ids_settle(file, error);
-    file->documents.tokens = file->layout.tokens;
     if (status)
         foreign_close(file);
     return status;

@@ -124,7 +124,7 @@ static void search_next(struct converting *converting, uint64_t first, uint64_t 
     }
 }
 
-/* Takes the ends of the .csv.gz of the current shard. What comes after the last of them is a document, too. */
+/* Takes the ends of the .csv.gz of the current shard, the last of which is the end of its tokens. */
 static enum tokmap_status csv_next(struct converting *converting, const struct tokmap_shard_info *shard, uint64_t last,
                                    uint64_t *used, struct tokmap_error *error)
 {
