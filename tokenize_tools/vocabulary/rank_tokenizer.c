@@ -39,14 +39,14 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
     file->source.vocabulary = vocabulary;
     for (uint32_t i = 0; i < specials->count; i++) {
         const uint32_t id = specials->tokens[i].id;
-        if (grown[id + 1] != grown[id])
+        if (grown[id + 1] != grown[id] || id == file->empty)
             return error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
                              "options.special_tokens gives '%.*s' the id %" PRIu32
                              ", which is a token of the file; choose another id",
                              (int)specials->tokens[i].bytes, (const char *)specials->tokens[i].text, id);
     }
     for (uint32_t id = file->hole; id < before; id++) {
-        bool filled = grown[id + 1] != grown[id];
+        bool filled = grown[id + 1] != grown[id] || id == file->empty;
         for (uint32_t i = 0; i < specials->count && !filled; i++)
             filled = specials->tokens[i].id == id;
         if (!filled)
