@@ -254,8 +254,8 @@ static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_er
         file->bos_id = TOKMAP_NO_ID;
     if (words->vocabulary > range)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
-                         "the name says vocab=%" PRIu64 ", but the file's tokens are %s, which has ids below %" PRIu64
-                         "; correct the word vocab",
+                         "the vocabulary has %" PRIu64 " ids, but the file's tokens are %s, which has ids below %" PRIu64
+                         "; correct the word vocab, or name the tokenizer that made the ids",
                          words->vocabulary, element_name(file->layout.element), range);
     /* Loaders deliver ids as int32 by default, and no tokenizer has 2^31 ids. */
     file->vocabulary = words->vocabulary ? words->vocabulary : min64(range, (uint64_t)1 << 31);
@@ -263,7 +263,7 @@ static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_er
         (file->bos_id != TOKMAP_NO_ID && file->bos_id >= file->vocabulary))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
                          "the EOD or BOS of the name is not below %" PRIu64 ", the number of ids of the file's tokens "
-                         "(%s); correct the word eod or bos",
+                         "(%s); correct the word eod or bos, or name the tokenizer that made the ids",
                          file->vocabulary, element_name(file->layout.element));
     return TOKMAP_OK;
 }
