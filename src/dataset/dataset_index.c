@@ -494,6 +494,13 @@ static enum tokmap_status set_find(struct foreign_set *set, const char *name, st
     if (error)
         error->message[0] = '\0';
     enum tokmap_status status = foreign_set_find(set, name, named, error);
+    struct tokmap_dataset *dataset;
+    if (status == TOKMAP_ERROR_NOT_FOUND && !named && !tokmap_dataset_open(&dataset, name, NULL, NULL)) {
+        tokmap_dataset_close(dataset);
+        return error_set(error, TOKMAP_ERROR_EXISTS, name, TOKMAP_NO_OFFSET,
+                         "this is a dataset that has its indexes already, such as `tokmap pack` makes; only token "
+                         "files of other projects are indexed, and are named by their kind: " FOREIGN_RAW_FORM);
+    }
     if (status == TOKMAP_ERROR_NOT_FOUND && !named && (!error || !error->message[0]))
         return error_set(error, status, name, TOKMAP_NO_OFFSET,
                          "there is no token file of Megatron, llm.c, or NumPy of this name; name other files by their "

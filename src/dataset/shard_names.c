@@ -467,6 +467,19 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
 
 /* ---- all names ---- */
 
+/* Finds out whether there is a NAME.bin, such as nanoGPT writes, of which a user typed the prefix. Returns false without
+ * memory. */
+static bool tokens_alone(bool *found, const char *name, struct tokmap_error *error)
+{
+    struct os_stat about;
+    char *path = path_join("", 0, name, strlen(name), ".bin");
+    if (!path)
+        (void)error_set_memory(error, "the path of a shard", strlen(name));
+    *found = path && !os_stat(path, &about) && about.kind == OS_KIND_FILE;
+    free(path);
+    return path != NULL;
+}
+
 enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error)
 {
     size_t bytes = strlen(name);
@@ -501,6 +514,8 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
         status = error_set_system(error, system, index_path, TOKMAP_NO_OFFSET, "the index cannot be examined");
     else if (named && named != ENOENT && named != ENOTDIR)
         status = error_set_system(error, named, name, TOKMAP_NO_OFFSET, "the dataset cannot be examined");
+    else if (!whole && !tokens_alone(&whole, name, error))
+        status = TOKMAP_ERROR_MEMORY;
     else
         status = error_set_system(error, ENOENT, whole ? index_path : name, TOKMAP_NO_OFFSET,
                                   whole ? "the shard has no index, and tokmap does not assume that a file without a "

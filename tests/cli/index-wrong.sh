@@ -161,3 +161,34 @@ same small.tmx kept
 exits 2 tokmap index 2>err
 exits 1 tokmap index nothing 2>err
 holds err "name other files by their kind"
+
+# A shard has its index already; a folder that cannot be written; a .bin of which the prefix was typed.
+for name in small small.bin small.tmx; do
+    exits 1 tokmap index $name 2>err
+    holds err "this is a dataset that has its indexes already, such as \`tokmap pack\` makes"
+done
+exits 1 tokmap info n 2>err
+holds err "n.tmx: the shard has no index"
+holds err "or, if it has tokens of another program without a header, name it raw:PATH,width=2,eod=50256"
+exits 1 tokmap info nowhere 2>err
+holds err "there is no run file and no dataset of this name"
+# As a user who may not write there.
+user=
+if [ "$(id -u)" = 0 ]; then
+    chmod a+rx .
+    user='setpriv --reuid 65534 --clear-groups'
+    $user tokmap info small >out 2>&1 || exit 0 # this machine has no such user, or a folder above is closed to it
+fi
+mkdir theirs
+cp small.bin small.tmx n.bin theirs
+tokens=$(tokmap info small --json | python3 -c 'import json, sys; print(json.load(sys.stdin)["tokens"])')
+head -c "$tokens" /dev/zero >theirs/mask
+chmod a+r theirs/*
+chmod 555 theirs
+exits 1 $user tokmap seal theirs/small 2>err
+holds err "its folder, that of the shard, may not be writable for you"
+exits 1 $user tokmap index --mask theirs/mask theirs/small 2>err
+holds err "run the command as the owner of the shard, or copy it with \`tokmap convert\`"
+exits 1 $user tokmap index raw:theirs/n.bin,width=4,vocab=10 2>err
+holds err "link the files into a folder of your own, and name the links"
+chmod 755 theirs
