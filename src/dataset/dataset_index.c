@@ -127,11 +127,10 @@ static enum tokmap_status id_too_large(const struct shard *shard, uint64_t vocab
         if (id >= head->vocabulary)
             break;
     }
-    return error_set(error, TOKMAP_ERROR_TOKEN, shard->store.path, stream_place(shard, at),
-                     "the id at this byte is %" PRIu64 ", but ids must be below %" PRIu64
-                     "; restore the file, or correct %s",
-                     id, head->vocabulary,
-                     vocabulary ? "options.tokenizer: another one made the ids" : "vocab=V in the name");
+    return error_set(
+        error, TOKMAP_ERROR_TOKEN, shard->store.path, stream_place(shard, at),
+        "the id at this byte is %" PRIu64 ", but ids must be below %" PRIu64 "; restore the file, or correct %s", id,
+        head->vocabulary, vocabulary ? "options.tokenizer: another one made the ids" : "vocab=V in the name");
 }
 
 static enum tokmap_status scan_block(struct worker *worker, const uint8_t *mapping, uint64_t at, size_t bytes,
@@ -512,8 +511,8 @@ static enum tokmap_status tokenizer_check(const struct tokmap_index_options *opt
 {
     const char *about = options->tokenizer_about;
     const size_t bytes = about ? strlen(about) : 0;
-    if (about && (*about != '{' || !json_is_valid(about, bytes, JSON_DEPTH - 1) ||
-                  utf8_valid_prefix(about, bytes) != bytes))
+    if (about &&
+        (*about != '{' || !json_is_valid(about, bytes, JSON_DEPTH - 1) || utf8_valid_prefix(about, bytes) != bytes))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                          "options.tokenizer_about is not the text of a JSON object in UTF-8");
     return TOKMAP_OK;

@@ -252,9 +252,10 @@ static enum tokmap_status check_codes(const struct index *index, const struct in
                            d, code, column->name, next);
         next += code == next;
     }
-    return next == values ? TOKMAP_OK
-                          : CORRUPT(index, column->layout.codes_at,
-                                    "no document has value %" PRIu64 " of column '%.100s'; " REMEDY, next, column->name);
+    return next == values
+               ? TOKMAP_OK
+               : CORRUPT(index, column->layout.codes_at,
+                         "no document has value %" PRIu64 " of column '%.100s'; " REMEDY, next, column->name);
 }
 
 /* Checks that the values of a dictionary differ, and that those of a plain column, which have been checked, would not

@@ -168,7 +168,7 @@ for name in small small.bin small.tmx; do
     holds err "this is a dataset that has its indexes already, such as \`tokmap pack\` makes"
 done
 exits 1 tokmap info n 2>err
-holds err "n.tmx: the shard has no index"
+holds err "n: the shard has no index"
 holds err "or, if it has tokens of another program without a header, name it raw:PATH,width=2,eod=50256"
 exits 1 tokmap info nowhere 2>err
 holds err "there is no run file and no dataset of this name"

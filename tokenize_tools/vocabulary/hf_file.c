@@ -370,24 +370,25 @@ static bool file_parse(struct reading *reading)
            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field model is missing, so the file is not a tokenizer");
 }
 
-/* A file of another model is refused as such, even if a part that comes before the model was refused first: that part
- * may be one that only such models have. Returns `status`, or the refusal of the model. */
+/* A file of another model is refused as such, even if a part before the model was refused first, because only such
+ * models may have this part. Returns `status`; the error then has both reasons. */
 static enum tokmap_status model_check(const struct reading *reading, const char *text, size_t count,
                                       enum tokmap_status status, struct tokmap_error *error)
 {
     struct json_file file = {0};
     struct json_string name;
     struct tokmap_error found = {0};
-    if (status != TOKMAP_ERROR_UNSUPPORTED || reading->seen & SEEN_MODEL)
+    if (status != TOKMAP_ERROR_UNSUPPORTED || reading->seen & SEEN_MODEL || !error)
         return status;
     if (json_file_begin(&file, reading->file.path, text, count, &found) && json_enter_object(&file.scan))
         while (json_member(&file.scan, &name))
             if (!(json_name_is(&name, "model") ? hf_model_kind_check(&file) : json_skip(&file.scan)))
                 break;
-    if (file.status == TOKMAP_ERROR_UNSUPPORTED && error)
-        *error = found;
     json_file_end(&file);
-    return status;
+    if (file.status != TOKMAP_ERROR_UNSUPPORTED)
+        return status;
+    const struct tokmap_error first = *error;
+    return error_set(error, status, found.path, found.offset, "%.200s. Besides, %.200s", found.message, first.message);
 }
 
 /* ---- joining ---- */

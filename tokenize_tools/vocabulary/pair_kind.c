@@ -96,9 +96,10 @@ struct config {
 /* The classes of transformers that read two files as GPT-2 does, without the ending "Fast". */
 static bool class_is_alike(const struct config *config)
 {
-    static const char *const alike[] = {"GPT2",    "Roberta", "Bart",    "LED",  "Longformer", "Deberta",
+    static const char *const alike[] = {"GPT2",    "Roberta", "Bart",     "LED",  "Longformer", "Deberta",
                                         "CodeGen", "Whisper", "MarkupLM", "Luke", "Mvp",        "Blenderbot"};
-    static const char ending[] = "Tokenizer", fast[] = "Fast", any[] = "PreTrainedTokenizer", backend[] = "TokenizersBackend";
+    static const char ending[] = "Tokenizer", fast[] = "Fast", any[] = "PreTrainedTokenizer",
+                      backend[] = "TokenizersBackend";
     size_t bytes = config->class_bytes;
     const char *name = (const char *)config->class_name;
     if (bytes > sizeof fast - 1 && !memcmp(name + bytes - (sizeof fast - 1), fast, sizeof fast - 1))

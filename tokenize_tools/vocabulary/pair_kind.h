@@ -1,5 +1,6 @@
 /*
- * pair_kind.h - finds what contradicts that a tokenizer in two files (merges and ids) is byte-level BPE of GPT-2's kind.
+ * pair_kind.h - finds what contradicts that a tokenizer in two files (merges and ids) is byte-level BPE of GPT-2's
+ * kind.
  *
  * Many tokenizers come in two such files, and the files do not say which: CLIP and GPT-1 mark the ends of words,
  * SentencePiece's mark spaces, and Qwen2 splits text by another pattern. Read as GPT-2's, each gives other ids than its

@@ -173,8 +173,8 @@ static bool config_hash(const char *path, uint8_t stored[16])
     struct os_stat about;
     char *config = pair_config_path(path);
     memset(stored, 0, 16);
-    const bool good = config && (os_stat(config, &about) || about.kind != OS_KIND_FILE ||
-                                 file_hash(config, stored, NULL, NULL));
+    const bool good =
+        config && (os_stat(config, &about) || about.kind != OS_KIND_FILE || file_hash(config, stored, NULL, NULL));
     free(config);
     return good;
 }

@@ -254,7 +254,8 @@ static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_er
         file->bos_id = TOKMAP_NO_ID;
     if (words->vocabulary > range)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
-                         "the vocabulary has %" PRIu64 " ids, but the file's tokens are %s, which has ids below %" PRIu64
+                         "the vocabulary has %" PRIu64
+                         " ids, but the file's tokens are %s, which has ids below %" PRIu64
                          "; correct the word vocab, or name the tokenizer that made the ids",
                          words->vocabulary, element_name(file->layout.element), range);
     /* Loaders deliver ids as int32 by default, and no tokenizer has 2^31 ids. */

@@ -210,8 +210,8 @@ static void recognized_by_content(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_files), cmocka_unit_test(any_order),       cmocka_unit_test(faults),
-        cmocka_unit_test(empty_token), cmocka_unit_test(holes),      cmocka_unit_test(recognized_by_content),
+        cmocka_unit_test(good_files),  cmocka_unit_test(any_order), cmocka_unit_test(faults),
+        cmocka_unit_test(empty_token), cmocka_unit_test(holes),     cmocka_unit_test(recognized_by_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -38,10 +38,11 @@ struct convert_result {
 };
 
 /* Converts. On failure no file of the output remains, and an older output is unchanged unless the message says
- * otherwise. Messages name the fields options.width, options.replace, and options.drop_mask. Statuses: OK; those of
- * opening and reading a dataset; ERROR_CORRUPT (a block does not have its hash); ERROR_TOKEN (an id is not in the
- * vocabulary, or does not fit); ERROR_MISMATCH (the EOD or BOS is not in the vocabulary of the tokenizer); ERROR_UNSUPPORTED (the mask); ERROR_EXISTS, ERROR_BUSY, ERROR_IO, ERROR_LIMIT,
- * ERROR_INTERRUPTED, ERROR_MEMORY. */
+ * otherwise. Messages name the fields options.width, options.replace, options.drop_mask, and options.tokenizer.
+ * Statuses: OK; those of opening and reading a dataset; ERROR_CORRUPT (a block does not have its hash); ERROR_TOKEN (an
+ * id is not in the vocabulary, or does not fit); ERROR_MISMATCH (the EOD or BOS is not in the vocabulary of the
+ * tokenizer); ERROR_UNSUPPORTED (the mask); ERROR_EXISTS, ERROR_BUSY, ERROR_IO, ERROR_LIMIT, ERROR_INTERRUPTED,
+ * ERROR_MEMORY. */
 enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const struct convert_options *options,
                                    struct convert_result *result, struct tokmap_error *error);
 

@@ -17,8 +17,8 @@ struct stated_tokenizer {
 };
 
 /* Opens the tokenizer of the command line, and notes what is to be recorded; stated_tokenizer_free() frees it. Without
- * --tokenizer, none is stated. recorded: the fingerprint that the dataset has, which the tokenizer must have, too; NULL,
- * or zeros: it has none. Statuses: OK, ERROR_MISMATCH, ERROR_MEMORY, and those of vocabulary_open(). */
+ * --tokenizer, none is stated. recorded: the fingerprint that the dataset has, which the tokenizer must have, too;
+ * NULL, or zeros: it has none. Statuses: OK, ERROR_MISMATCH, ERROR_MEMORY, and those of vocabulary_open(). */
 enum tokmap_status stated_tokenizer_open(struct stated_tokenizer *stated, const struct tokenizer_arguments *asked,
                                          const uint8_t *recorded, struct tokmap_error *error);
 void stated_tokenizer_free(struct stated_tokenizer *stated);
