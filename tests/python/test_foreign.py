@@ -51,8 +51,7 @@ class Index(unittest.TestCase):
                 self.assertEqual(dataset.info.tokenizer, tokenizer.fingerprint)
                 self.assertEqual(dataset.info.vocabulary, tokenizer.vocab_size)
                 self.assertEqual([tokenizer.decode(document) for document in dataset], ["one\n", "two\n"])
-                with tokmap.Tokenizer.of(dataset) as found:
-                    self.assertEqual(found.fingerprint, tokenizer.fingerprint)
+                self.assertEqual(tokmap.Tokenizer.of(dataset).fingerprint, tokenizer.fingerprint)
                 dataset.verify()
             with self.assertRaisesRegex(tokmap.TokenError, "another one made the ids"):
                 tokmap.index(f"raw:{self.path},width=2", tokenizer=tokenizer)
