@@ -370,8 +370,8 @@ static bool file_parse(struct reading *reading)
            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field model is missing, so the file is not a tokenizer");
 }
 
-/* A file of another model is refused as such, even if a part before the model was refused first, because only such
- * models may have this part. Returns `status`; the error then has both reasons. */
+/* Refuses a file of another model by name, even if a part before the model was refused first: that part may belong to
+ * this model alone. Returns `status`; the error then has both reasons. */
 static enum tokmap_status model_check(const struct reading *reading, const char *text, size_t count,
                                       enum tokmap_status status, struct tokmap_error *error)
 {
