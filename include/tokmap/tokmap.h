@@ -610,8 +610,14 @@ struct tokmap_index_options {
     enum tokmap_status (*ends)(void *user, const char *tokens_path, uint64_t tokens, uint64_t *ends, uint64_t capacity,
                                uint64_t *used, struct tokmap_error *error);
     void *user; /* passed to both callbacks */
+    /* The tokenizer that made the ids, which no other project's file states. The indexes record it, as those of packed
+     * shards do, so that commands find it, and that datasets of different tokenizers are not combined. */
+    const uint8_t *tokenizer;    /* its fingerprint, 16 bytes; NULL: it is not known */
+    uint64_t vocabulary;         /* the number of its ids, as the word vocab of a name; 0: not known */
+    const char *tokenizer_about; /* a JSON object in UTF-8 that describes it, for the about section, such as
+                                    {"name":"gpt2"}; NULL: nothing more is known */
 };
-#define TOKMAP_INDEX_OPTIONS_INIT {sizeof(struct tokmap_index_options), 0, 0, NULL, NULL, NULL}
+#define TOKMAP_INDEX_OPTIONS_INIT {sizeof(struct tokmap_index_options), 0, 0, NULL, NULL, NULL, NULL, 0, NULL}
 
 struct tokmap_index_result {
     size_t size;        /* set by the caller: sizeof(struct tokmap_index_result) */

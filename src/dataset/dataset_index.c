@@ -18,7 +18,9 @@
 #include "dataset_foreign.h"
 #include "format/foreign/store_index.h"
 #include "platform/os.h"
+#include "text/json_scan.h"
 #include "text/path.h"
+#include "text/utf8.h"
 #include "token_find.h"
 #include "token_parts.h"
 
@@ -114,9 +116,9 @@ static enum tokmap_status part_failed(const struct shard *shard, int system, uin
                      "the file ends at this byte, but it was longer when it was opened");
 }
 
-/* Finds the first id that is not in the vocabulary, in a part that has one. */
-static enum tokmap_status id_too_large(const struct shard *shard, const uint8_t *part, uint64_t at, size_t bytes,
-                                       struct tokmap_error *error)
+/* Finds the first id that is not in the vocabulary, in a part that has one. vocabulary: that of the options, or 0. */
+static enum tokmap_status id_too_large(const struct shard *shard, uint64_t vocabulary, const uint8_t *part, uint64_t at,
+                                       size_t bytes, struct tokmap_error *error)
 {
     const struct section_shard *head = &shard->index.shard;
     uint64_t id = 0;
@@ -125,10 +127,10 @@ static enum tokmap_status id_too_large(const struct shard *shard, const uint8_t 
         if (id >= head->vocabulary)
             break;
     }
-    return error_set(error, TOKMAP_ERROR_TOKEN, shard->store.path, stream_place(shard, at),
-                     "the id at this byte is %" PRIu64 ", but ids must be below %" PRIu64
-                     "; restore the file, or correct vocab=V in the name",
-                     id, head->vocabulary);
+    return error_set(
+        error, TOKMAP_ERROR_TOKEN, shard->store.path, stream_place(shard, at),
+        "the id at this byte is %" PRIu64 ", but ids must be below %" PRIu64 "; restore the file, or correct %s", id,
+        head->vocabulary, vocabulary ? "options.tokenizer: another one made the ids" : "vocab=V in the name");
 }
 
 static enum tokmap_status scan_block(struct worker *worker, const uint8_t *mapping, uint64_t at, size_t bytes,
@@ -165,7 +167,7 @@ static enum tokmap_status scan_block(struct worker *worker, const uint8_t *mappi
     size_t got = 0;
     const int system = token_parts_read(&worker->parts, shard, NULL, at, bytes, &part, &got);
     return system || got < bytes ? part_failed(shard, system, at + got, error)
-                                 : id_too_large(shard, part, at, bytes, error);
+                                 : id_too_large(shard, indexing->options->vocabulary, part, at, bytes, error);
 }
 
 /* Writes the results of a unit, and reports progress. The mutex is held. */
@@ -411,12 +413,23 @@ static enum tokmap_status file_write(struct indexing *indexing, const struct os_
         store_index_abort(indexing->writer);
         return status;
     }
-    char about[256];
+    const struct tokmap_index_options *options = indexing->options;
+    const char *given = options->tokenizer_about;
+    const size_t room = 256 + (given ? strlen(given) : 0);
+    char *about = malloc(room);
+    if (!about) {
+        store_index_abort(indexing->writer);
+        return error_set_memory(error, "the about section", room);
+    }
+    (void)snprintf(about, room, "{\"tool\":\"tokmap index\",\"version\":\"%s\",\"kind\":\"%s\"%s%s}",
+                   TOKMAP_VERSION_STRING, foreign_kind_name(file->kind), given ? ",\"tokenizer\":" : "",
+                   given ? given : "");
     head.largest_id = indexing->largest;
-    (void)snprintf(about, sizeof about, "{\"tool\":\"tokmap index\",\"version\":\"%s\",\"kind\":\"%s\"}",
-                   TOKMAP_VERSION_STRING, foreign_kind_name(file->kind));
+    if (options->tokenizer)
+        memcpy(head.tokenizer, options->tokenizer, sizeof head.tokenizer);
     const uint64_t documents = store_index_documents(indexing->writer);
     status = store_index_commit(indexing->writer, &head, &file->layout, path_name(file->path), about, error);
+    free(about);
     result->files += !status;
     result->tokens += head.tokens;
     result->documents += documents;
@@ -480,6 +493,13 @@ static enum tokmap_status set_find(struct foreign_set *set, const char *name, st
     if (error)
         error->message[0] = '\0';
     enum tokmap_status status = foreign_set_find(set, name, named, error);
+    struct tokmap_dataset *dataset;
+    if (status == TOKMAP_ERROR_NOT_FOUND && !named && !tokmap_dataset_open(&dataset, name, NULL, NULL)) {
+        tokmap_dataset_close(dataset);
+        return error_set(error, TOKMAP_ERROR_EXISTS, name, TOKMAP_NO_OFFSET,
+                         "this is a dataset that has its indexes already, such as `tokmap pack` makes; only token "
+                         "files of other projects are indexed, and are named by their kind: " FOREIGN_RAW_FORM);
+    }
     if (status == TOKMAP_ERROR_NOT_FOUND && !named && (!error || !error->message[0]))
         return error_set(error, status, name, TOKMAP_NO_OFFSET,
                          strstr(name, "://")
@@ -488,6 +508,31 @@ static enum tokmap_status set_find(struct foreign_set *set, const char *name, st
                              : "there is no token file of Megatron, llm.c, or NumPy of this name; name other files by "
                                "their kind, for example " FOREIGN_RAW_FORM);
     return status;
+}
+
+static enum tokmap_status tokenizer_check(const struct tokmap_index_options *options, struct tokmap_error *error)
+{
+    const char *about = options->tokenizer_about;
+    const size_t bytes = about ? strlen(about) : 0;
+    if (about &&
+        (*about != '{' || !json_is_valid(about, bytes, JSON_DEPTH - 1) || utf8_valid_prefix(about, bytes) != bytes))
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                         "options.tokenizer_about is not the text of a JSON object in UTF-8");
+    return TOKMAP_OK;
+}
+
+/* The vocabulary of the tokenizer counts as the word vocab of the name. */
+static enum tokmap_status vocabulary_settle(struct foreign_set *set, const struct tokmap_index_options *options,
+                                            const char *name, struct tokmap_error *error)
+{
+    uint64_t *word = &set->words.vocabulary;
+    if (options->vocabulary && *word && *word != options->vocabulary)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
+                         "the name says vocab=%" PRIu64 ", but the tokenizer has %" PRIu64
+                         " ids; leave out the word vocab, or name the tokenizer that made the ids",
+                         *word, options->vocabulary);
+    *word = options->vocabulary ? options->vocabulary : *word;
+    return TOKMAP_OK;
 }
 
 enum tokmap_status tokmap_dataset_index(const char *name, const struct tokmap_index_options *options,
@@ -506,7 +551,12 @@ enum tokmap_status tokmap_dataset_index(const char *name, const struct tokmap_in
     if (status)
         return status;
     struct indexing indexing = {.options = &chosen};
+    status = tokenizer_check(&chosen, error);
+    if (status)
+        return status;
     status = set_find(&set, name, error);
+    if (!status)
+        status = vocabulary_settle(&set, &chosen, name, error);
     if (!status)
         status = prepare(&set, &indexing, error);
     if (!status && (os_mutex_new(&indexing.mutex) || os_condition_new(&indexing.written_more)))

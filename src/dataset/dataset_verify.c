@@ -135,18 +135,6 @@ static int index_fault(void *user, const struct tokmap_error *error)
     return stopped(worker->verify);
 }
 
-/* Checks the document index of a foreign file, which is mapped for that, as other indexes are. */
-static enum tokmap_status foreign_verify(const struct foreign_file *file, struct tokmap_error *error)
-{
-    struct foreign_index documents = file->documents;
-    enum tokmap_status status = foreign_bytes_map(&documents.bytes, error);
-    if (!status)
-        status = foreign_index_check(&documents, error);
-    if (!file->documents.bytes.map)
-        foreign_bytes_unmap(&documents.bytes);
-    return status;
-}
-
 static void verify_index(struct worker *worker, uint64_t number)
 {
     worker->shard = number;
@@ -155,7 +143,7 @@ static void verify_index(struct worker *worker, uint64_t number)
     struct tokmap_error fault;
     if (!file)
         (void)index_verify(&shard->index, index_fault, worker);
-    else if (foreign_verify(file, &fault))
+    else if (foreign_index_check(&file->documents, &fault))
         report(worker->verify, number, false, &fault);
     if (shard->store.sealed && !worker->verify->shards[number].index_lost && !worker->verify->shards[number].cut &&
         sealed_table_check(shard->store.sealed, shard->store.path, shard->store.fd, &fault))

@@ -467,6 +467,25 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
 
 /* ---- all names ---- */
 
+/* There is no dataset of this name. index_path: of the shard whose file was named; NULL: a prefix was, and there may be
+ * a .bin of it, such as nanoGPT writes. */
+static enum tokmap_status not_found(const char *name, const char *index_path, struct tokmap_error *error)
+{
+    struct os_stat about;
+    char *tokens = index_path ? NULL : path_join("", 0, name, strlen(name), ".bin");
+    if (!index_path && !tokens)
+        return error_set_memory(error, "the path of a shard", strlen(name));
+    const bool bare = tokens && !os_stat(tokens, &about) && about.kind == OS_KIND_FILE;
+    free(tokens);
+    return error_set_system(error, ENOENT, index_path ? index_path : name, TOKMAP_NO_OFFSET,
+                            index_path || bare
+                                ? "the shard has no index, and tokmap does not assume that a file without a .tmx "
+                                  "contains tokens; make both files with `tokmap pack`, or, if it has tokens of "
+                                  "another program without a header, name it " FOREIGN_RAW_FORM
+                                : "there is no dataset of this name: it is not the prefix of a shard (no file has this "
+                                  "name with .tmx added), a folder, or a manifest");
+}
+
 enum tokmap_status shard_names_find(struct shard_names *names, const char *name, struct tokmap_error *error)
 {
     size_t bytes = strlen(name);
@@ -506,12 +525,7 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
                            "a dataset cannot be read from a URL yet; copy its files to a disk of this machine, and "
                            "give their path");
     else
-        status = error_set_system(error, ENOENT, whole ? index_path : name, TOKMAP_NO_OFFSET,
-                                  whole ? "the shard has no index, and tokmap does not assume that a file without a "
-                                          ".tmx contains tokens; make both files with `tokmap pack`, or, if it has "
-                                          "tokens of another program without a header, name it " FOREIGN_RAW_FORM
-                                        : "there is no dataset of this name: it is not the prefix of a shard (no file "
-                                          "has this name with .tmx added), a folder, or a manifest");
+        status = not_found(name, whole ? index_path : NULL, error);
     free(index_path);
     return status;
 }

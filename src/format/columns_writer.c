@@ -59,6 +59,14 @@ int columns_writer_init(struct columns_writer *writer, const char *const *names,
     return ENOMEM;
 }
 
+void column_dictionary_free(struct column_writer *column)
+{
+    free(column->ends);
+    free(column->hashes);
+    free(column->slots);
+    free(column->bytes);
+}
+
 void columns_writer_free(struct columns_writer *writer)
 {
     for (uint32_t c = 0; writer->columns && c < writer->count; c++) {
@@ -66,10 +74,7 @@ void columns_writer_free(struct columns_writer *writer)
         if (!column->name)
             continue; /* its spills have no descriptors yet */
         free(column->name);
-        free(column->ends);
-        free(column->hashes);
-        free(column->slots);
-        free(column->bytes);
+        column_dictionary_free(column);
         spill_free(&column->codes);
         spill_free(&column->lows);
         spill_free(&column->carries);
@@ -132,8 +137,7 @@ static int grow_values(struct column_writer *column, uint64_t bytes)
     return 2 * column->values >= column->slot_count ? grow_slots(column) : 0;
 }
 
-/* Finds a value in the dictionary, or adds it. *fits: whether there was room for it; otherwise nothing has changed. */
-static int find_code(struct column_writer *column, const struct shard_value *value, uint16_t *code, bool *fits)
+int column_dictionary_find(struct column_writer *column, const struct shard_value *value, uint16_t *code, bool *fits)
 {
     const uint32_t hash =
         (uint32_t)(table_hash(column->key, (const uint8_t *)(value->bytes ? value->json : ""), value->bytes) >> 32);
@@ -174,7 +178,7 @@ static int add_value(struct column_writer *column, const struct shard_value *val
 {
     uint16_t code = 0;
     bool fits = false;
-    int system = column->plain ? 0 : find_code(column, value, &code, &fits);
+    int system = column->plain ? 0 : column_dictionary_find(column, value, &code, &fits);
     if (!system && fits) {
         system = spill_add(&column->codes, &code, sizeof code);
         column->coded++;

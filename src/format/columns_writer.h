@@ -54,6 +54,11 @@ struct columns_writer {
 int columns_writer_init(struct columns_writer *writer, const char *const *names, uint32_t count, const char *folder);
 void columns_writer_free(struct columns_writer *writer); /* a zeroed writer is allowed */
 
+/* Finds a value in the dictionary of a column, or adds it. *fits: whether there was room for it; otherwise nothing has
+ * changed. A zeroed column with a key has an empty dictionary, which column_dictionary_free() frees. */
+int column_dictionary_find(struct column_writer *column, const struct shard_value *value, uint16_t *code, bool *fits);
+void column_dictionary_free(struct column_writer *column);
+
 /* Appends the values of `documents` documents: values[d * count + c] is that of column c. */
 int columns_writer_add(struct columns_writer *writer, const struct shard_value *values, uint64_t documents);
 

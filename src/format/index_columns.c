@@ -233,6 +233,63 @@ static enum tokmap_status check_values(const struct index *index, const struct i
                          begin, column->head.value_bytes);
 }
 
+/* Checks that codes have values, and that documents have the values of a dictionary in their order: the code of a
+ * document is one that was there before, or the next one. */
+static enum tokmap_status check_codes(const struct index *index, const struct index_column *column,
+                                      struct tokmap_error *error)
+{
+    const uint64_t code_bytes = column->head.code_bytes, values = column->head.values;
+    uint64_t next = 0;
+    for (uint64_t d = 0; d < index->shard.documents; d++) {
+        const uint64_t code = code_of(section_of(index), column, d), at = column->layout.codes_at + d * code_bytes;
+        if (code >= values)
+            return CORRUPT(index, at, "the code of document %" PRIu64 " in column '%.100s' has no value; " REMEDY, d,
+                           column->name);
+        if (code > next)
+            return CORRUPT(index, at,
+                           "document %" PRIu64 " has value %" PRIu64 " of column '%.100s', but no document before it "
+                           "has value %" PRIu64 ": the values are not in the order of their first use; " REMEDY,
+                           d, code, column->name, next);
+        next += code == next;
+    }
+    return next == values
+               ? TOKMAP_OK
+               : CORRUPT(index, column->layout.codes_at,
+                         "no document has value %" PRIu64 " of column '%.100s'; " REMEDY, next, column->name);
+}
+
+/* Checks that the values of a dictionary differ, and that those of a plain column, which have been checked, would not
+ * fit into one. */
+static enum tokmap_status check_kind(const struct index *index, const struct index_column *column,
+                                     struct tokmap_error *error)
+{
+    struct column_writer dictionary = {.key = table_key_new()};
+    const uint8_t *section = section_of(index);
+    enum tokmap_status status = TOKMAP_OK;
+    uint64_t high = 0, begin = 0;
+    bool fits = true;
+    for (uint64_t v = 0; v < column->head.values && fits && !status; v++) {
+        while (high < column->head.value_bytes >> 32 && carry_of(section, column, high) <= v)
+            high++;
+        const uint64_t end = high << 32 | load32(section + column->layout.lows_at + 4 * v);
+        const struct shard_value value = {(const char *)section + column->layout.values_at + begin, end - begin};
+        uint16_t code;
+        if (column_dictionary_find(&dictionary, &value, &code, &fits))
+            status = error_set_memory(error, "the values of a column", COLUMN_DICTIONARY_BYTES);
+        else if (fits && column->head.code_bytes && code != v)
+            status = CORRUPT(index, column->layout.values_at + begin,
+                             "value %" PRIu64 " of column '%.100s' is value %u, too; " REMEDY, v, column->name, code);
+        begin = end;
+    }
+    if (!status && fits && !column->head.code_bytes)
+        status = CORRUPT(index, column->layout.name_at,
+                         "column '%.100s' has a value for each document, although its %" PRIu64
+                         " different values fit into a dictionary; " REMEDY,
+                         column->name, dictionary.values);
+    column_dictionary_free(&dictionary);
+    return status;
+}
+
 enum tokmap_status index_columns_check(const struct index *index, struct tokmap_error *error)
 {
     struct index_column columns[COLUMNS_MAX];
@@ -244,13 +301,12 @@ enum tokmap_status index_columns_check(const struct index *index, struct tokmap_
                 return CORRUPT(index, columns[c].layout.name_at, "two columns have the name '%.100s'; " REMEDY,
                                columns[c].name);
         status = check_padding(index, &columns[c], error);
-        for (uint64_t d = 0; columns[c].head.code_bytes && d < index->shard.documents && !status; d++)
-            if (code_of(section_of(index), &columns[c], d) >= columns[c].head.values)
-                status = CORRUPT(index, columns[c].layout.codes_at + d * columns[c].head.code_bytes,
-                                 "the code of document %" PRIu64 " in column '%.100s' has no value; " REMEDY, d,
-                                 columns[c].name);
+        if (!status && columns[c].head.code_bytes)
+            status = check_codes(index, &columns[c], error);
         if (!status)
             status = check_values(index, &columns[c], error);
+        if (!status)
+            status = check_kind(index, &columns[c], error);
     }
     return status;
 }

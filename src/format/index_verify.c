@@ -15,6 +15,8 @@
 #include "index_documents.h"
 #include "index_verify.h"
 #include "platform/os.h"
+#include "text/json_scan.h"
+#include "text/utf8.h"
 
 #define REMEDY "restore this index from a good copy, or pack the shard again"
 #define POPULATE_BYTES ((uint64_t)16 << 20)
@@ -195,6 +197,35 @@ static void check_frames(struct check *check)
               index->sealed_bytes);
 }
 
+static void check_about(struct check *check)
+{
+    const struct index_section *about = &check->index->about;
+    const char *text = (const char *)check->index->bytes + about->offset;
+    const uint64_t valid = utf8_valid_prefix(text, about->bytes);
+    if (valid != about->bytes)
+        FAULT(check, TOKMAP_ERROR_CORRUPT, about->offset + valid, "the about section is not UTF-8; " REMEDY);
+    else if (!json_is_valid(text, about->bytes, JSON_DEPTH))
+        FAULT(check, TOKMAP_ERROR_CORRUPT, about->offset, "the about section is not JSON; " REMEDY);
+}
+
+/* Checks that the minor version is the lowest one that has all sections. Of versions and types of sections that this
+ * code does not know, it cannot tell. */
+static void check_minor(struct check *check, const struct index_header *header)
+{
+    uint16_t lowest = 0;
+    bool unknown = header->minor > INDEX_MINOR;
+    for (uint32_t i = 0; i < header->sections; i++) {
+        struct index_entry entry;
+        memcpy(&entry, check->index->bytes + header->table_offset + i * sizeof entry, sizeof entry);
+        unknown |= entry.type > SECTION_PAGES;
+        lowest = section_minor(entry.type) > lowest ? section_minor(entry.type) : lowest;
+    }
+    if (header->minor < lowest || (header->minor > lowest && !unknown))
+        FAULT(check, TOKMAP_ERROR_CORRUPT, offsetof(struct index_header, minor),
+              "the minor version is %u, but the lowest one that has all sections is %u; " REMEDY, header->minor,
+              lowest);
+}
+
 static void check_columns(struct check *check)
 {
     struct tokmap_error found;
@@ -236,6 +267,7 @@ static int verify_bytes(const struct index *index, int (*fault)(void *user, cons
     if (!check_frame(&check, &header))
         return check.ended;
     uint64_t end = sizeof header;
+    check_minor(&check, &header);
     for (uint32_t i = 0; i < header.sections && !check.ended; i++) {
         struct index_entry entry;
         memcpy(&entry, index->bytes + header.table_offset + i * sizeof entry, sizeof entry);
@@ -257,6 +289,8 @@ static int verify_bytes(const struct index *index, int (*fault)(void *user, cons
             check_documents(&check);
         else if (entry.type == SECTION_ORIGIN && entry.offset == index->origin.offset)
             check_origin(&check);
+        else if (entry.type == SECTION_ABOUT && entry.offset == index->about.offset)
+            check_about(&check);
         else if (entry.type == SECTION_COLUMNS && entry.offset == index->columns.offset)
             check_columns(&check);
         else if (entry.type == SECTION_FRAMES && entry.offset == index->frames.offset)

@@ -38,7 +38,12 @@ struct adding {
 
 static enum tokmap_status cannot_write(struct adding *adding, int system, const char *path)
 {
-    return error_set_system(adding->error, system, path, TOKMAP_NO_OFFSET, "the mask or its index cannot be written");
+    return error_set_system(adding->error, system, path, TOKMAP_NO_OFFSET,
+                            system == EACCES || system == EPERM
+                                ? "the mask or its index cannot be written; its folder, that of the shard, may not be "
+                                  "writable for you, or the file may belong to another user: run the command as the "
+                                  "owner of the shard, or copy it with `tokmap convert`, and name the copy"
+                                : "the mask or its index cannot be written");
 }
 
 static enum tokmap_status open_given(struct adding *adding)

@@ -73,3 +73,13 @@ encoded '259 70000' --pattern gpt2 --special-tokens far.json --special recognize
 encoded '[259, 70000]' --pattern gpt2 --special-tokens far.json --special recognize --output-format jsonl
 echo '259 70000' | tokmap decode -t v.tiktoken --pattern gpt2 --special-tokens far.json --specials >out
 equal "$(cat out)" 'hello<|far|>'
+
+# A token without bytes, as in Whisper's multilingual.tiktoken, is an id that no text gets and that decodes to nothing.
+rank_file whisper.tiktoken he ll hell hello ' hello'
+empty=$(wc -l <whisper.tiktoken)
+echo "= $empty" >>whisper.tiktoken
+ids=$(printf 'hello' | tokmap encode -t whisper.tiktoken --pattern gpt2)
+equal "$(echo "$empty $ids $empty" | tokmap decode -t whisper.tiktoken --pattern gpt2)" hello
+echo $((empty + 1)) >ids
+exits 1 tokmap decode -t whisper.tiktoken --pattern gpt2 ids 2>err
+holds err "is not in the vocabulary"

@@ -12,9 +12,9 @@ MAGIC, NONE, BLOCK = b"\x89TMX\r\n\x1a\n", 2**64 - 1, 1 << 20
 def need(truth, what):
     truth or sys.exit("reader.py: the shard is not valid: check of the " + what + " failed")
 
-def sealed(prefix, sections, minor):
+def sealed(prefix, sections):
     """Restores the tokens of a sealed shard. The standard library has no zstd, so the command of this name is used."""
-    need(8 not in sections and 10 not in sections and minor >= 4, "sections of a sealed shard")
+    need(8 not in sections and 10 not in sections, "sections of a sealed shard")
     frame_bytes, file_bytes = struct.unpack_from("<2Q", sections[6])
     entries = list(struct.iter_unpack("<2Q", sections[6][16:]))
     data = open(prefix + ".bin.zst", "rb").read()
@@ -44,11 +44,15 @@ def read(prefix):
     for kind, flags, offset, length, digest, zero in struct.iter_unpack("<IIQQQQ", data[table:]):
         need(offset == at and offset + length <= table and zero == 0 and kind not in sections, "table")
         need(kind != 8, "section store, which this reader does not know")
-        need(flags == (kind in (5, 6)) and (flags == 0 or minor >= (4 if kind == 6 else 1)), "required flag of a section")
+        need(flags == (kind in (5, 6)), "required flag of a section")
         sections[kind], hashes[kind] = data[offset:offset + length], digest
         at = (offset + length + 63) // 64 * 64
         need(not any(data[offset + length:at]) and (not xxh3 or xxh3(sections[kind]) == digest), "section %d" % kind)
     need(at == table, "end of the sections")
+    known = [kind for kind in sections if kind <= 10]
+    lowest = max({5: 1, 8: 1, 9: 2, 10: 3, 6: 4}.get(kind, 0) for kind in known)
+    need(minor == lowest or (minor > lowest and (minor > 4 or len(known) < len(sections))), "minor version")
+    7 in sections and json.loads(sections[7].decode())
     (tokens, documents, width, block_bytes, vocabulary, largest, eod, bos, content, tokenizer, zeros) = struct.unpack(
         "<QQIIQQQQ16s16s32s", sections[1])
     identity = struct.pack("<5Q", width, tokens, documents, hashes[3], hashes[2])
@@ -58,12 +62,12 @@ def read(prefix):
     carries = struct.unpack_from("<%dQ" % (tokens >> 32), sections[2], (4 * documents + 7) // 8 * 8)
     ends = [(sum(c <= i for c in carries) << 32) + low for i, low in enumerate(lows)]
     need(ends == sorted(ends) and (ends[-1:] or [0]) == [tokens], "ends of documents")
-    data = sealed(prefix, sections, minor) if 6 in sections else open(prefix + ".bin", "rb").read()
+    data = sealed(prefix, sections) if 6 in sections else open(prefix + ".bin", "rb").read()
     need(len(data) == tokens * width, "length of the .bin")
     blocks = [data[first:first + BLOCK] for first in range(0, len(data), BLOCK)]
     need(not xxh3 or sections[3] == b"".join(struct.pack("<Q", xxh3(block)) for block in blocks), "hash of a block")
     if 10 in sections:
-        need(minor >= 3 and 8 not in sections, "minor version of an index with hashes of pages")
+        need(8 not in sections, "sections of an index with hashes of pages")
         pages = [data[first:first + 4096] for first in range(0, len(data), 4096)]
         hashes = [struct.pack("<I", xxh3(page) & 0xffffffff) for page in pages] if xxh3 else None
         need(len(sections[10]) == 4 * len(pages) and (not xxh3 or sections[10] == b"".join(hashes)), "hash of a page")
@@ -94,7 +98,6 @@ def read(prefix):
         mask = [len(places), sum(places)]
     columns = {}
     if 9 in sections:
-        need(minor >= 2, "minor version of an index with columns")
         section, up = sections[9], lambda size: (size + 7) // 8 * 8
         number, = struct.unpack_from("<Q", section)
         at = 8 + 40 * number

@@ -38,6 +38,24 @@ class Index(unittest.TestCase):
             dataset.verify()
             return dataset.info.content
 
+    def test_tokenizer(self):
+        """An index records the tokenizer that made the ids, as a packed shard does."""
+        path = os.path.join(self.folder, "text.bin")
+        with tokmap.Tokenizer("bytes") as tokenizer:
+            ids = tokenizer.encode("one\n") + tokenizer.encode("two\n")
+            with open(path, "wb") as file:
+                file.write(array("H", ids).tobytes())
+            name = f"raw:{path},width=2,eod=10"
+            tokmap.index(name, tokenizer=tokenizer)
+            with tokmap.Dataset(name) as dataset:
+                self.assertEqual(dataset.info.tokenizer, tokenizer.fingerprint)
+                self.assertEqual(dataset.info.vocabulary, tokenizer.vocab_size)
+                self.assertEqual([tokenizer.decode(document) for document in dataset], ["one\n", "two\n"])
+                self.assertEqual(tokmap.Tokenizer.of(dataset).fingerprint, tokenizer.fingerprint)
+                dataset.verify()
+            with self.assertRaisesRegex(tokmap.TokenError, "another one made the ids"):
+                tokmap.index(f"raw:{self.path},width=2", tokenizer=tokenizer)
+
     def test_index(self):
         name = f"raw:{self.path},width=2,eod={EOD}"
         with tokmap.Dataset(name) as dataset:

@@ -146,6 +146,27 @@ class Ids(Writing):
                 dataset.value(2, "a")
 
     @needs("numpy")
+    def test_masks_of_no_ids(self):
+        """An EOD after no id does not count, and a BOS never does; without a mask both count."""
+        import array
+        with tokmap.ShardWriter(self.name("none"), vocab_size=100, bos=99, eod=98, mask=True) as writer:
+            writer.add([], mask=[])
+            writer.add(array.array("H"), mask=array.array("B"))
+            writer.add_batch([], [0, 0], mask=b"")
+            writer.add([])
+            writer.add([7], mask=[1])
+            for mask in ([], [1, 1]):
+                with self.assertRaisesRegex(tokmap.InputError, "element.*but there is 1 id"):
+                    writer.add([7], mask=mask)
+            with self.assertRaisesRegex(tokmap.InputError, "but there are 0 ids"):
+                writer.add([], mask=[1])
+        with tokmap.Dataset(self.name("none")) as dataset:
+            self.assertEqual([int(bit) for bit in dataset.mask()], [0] * 8 + [1, 1] + [0, 1, 1])
+        with tokmap.ShardWriter(self.name("without"), vocab_size=100) as writer:
+            with self.assertRaisesRegex(tokmap.ArgumentError, "without a mask"):
+                writer.add([], mask=[])
+            writer.add([1])
+
     def test_masks_of_numpy(self):
         import numpy
         with tokmap.ShardWriter(self.name("masks"), vocab_size=100, mask=True, columns=["score"]) as writer:

@@ -24,6 +24,7 @@ struct convert_arguments {
     uint64_t width;
     bool width_given, drop_mask, force, json, quiet;
     int progress_mode; /* enum cli_progress_mode */
+    struct tokenizer_arguments tokenizer;
     struct cli_progress progress;
 };
 
@@ -170,6 +171,7 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
 {
     struct tokmap_dataset *dataset = NULL;
     struct tokmap_dataset_info info = {.size = sizeof info};
+    struct stated_tokenizer stated = {.vocabulary = 0};
     char *tokens = NULL;
     enum tokmap_status status = output_place_check(given->prefix, false, error);
     if (!status)
@@ -181,6 +183,8 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
         status = tokmap_dataset_info(dataset, &info);
     }
     if (!status)
+        status = stated_tokenizer_open(&stated, &given->tokenizer, info.tokenizer, error);
+    if (!status)
         status = sharing_find(given, dataset, &tokens, error);
     const struct convert_options options = {.program = program,
                                             .name = name,
@@ -190,6 +194,7 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
                                             .width = (uint32_t)given->width,
                                             .drop_mask = given->drop_mask,
                                             .shared_tokens = tokens,
+                                            .tokenizer = &stated,
                                             .replace = given->force,
                                             .sync = true,
                                             .progress = progressed,
@@ -203,6 +208,7 @@ static enum tokmap_status dataset_open_and_convert(struct convert_arguments *giv
         cli_progress_end(&given->progress);
     }
     free(tokens);
+    stated_tokenizer_free(&stated);
     tokmap_dataset_close(dataset);
     return status;
 }
@@ -223,7 +229,9 @@ static int convert_operands(const struct cli_command *command, const char **oper
         return cli_misused(command, "--width must be 2 or 4");
     if (given->width == 4 && given->to == TARGET_NANOGPT + 1)
         return cli_misused(command, "tokens of nanogpt have 2 bytes; leave out --width");
-    const int misused = output_prefix_make(command, given->output, endings, &given->prefix);
+    int misused = tokenizer_arguments_check(command, &given->tokenizer);
+    if (!misused)
+        misused = output_prefix_make(command, given->output, endings, &given->prefix);
     if (misused)
         return misused;
     cli_signals_catch();
@@ -247,12 +255,13 @@ static int convert_operands(const struct cli_command *command, const char **oper
 
 int command_convert(int argc, char **argv)
 {
-    struct convert_arguments given = {0};
+    struct convert_arguments given = {.tokenizer = TOKENIZER_ARGUMENTS_INIT};
     const struct cli_option options[] = {
         {'o', "output", CLI_TEXT, &given.output, NULL, "PREFIX", "what the names of the output begin with", NULL},
         {0, "to", CLI_CHOICE, &given.to, NULL, "FORMAT",
          "what to write: a shard (tokmap, the default), or the files of another project",
          "tokmap|" FOREIGN_TARGET_NAMES},
+        TOKENIZER_OPTIONS_STATED(given.tokenizer),
         {0, "width", CLI_NUMBER, &given.width, &given.width_given, "BYTES",
          "bytes of a token in the output, 2 or 4 (default: those of the dataset; nanogpt: 2); an id that does not fit "
          "is "
@@ -277,7 +286,7 @@ int command_convert(int argc, char **argv)
                    "Examples:\n"
                    "  tokmap convert --to megatron -o data/megatron data/web\n"
                    "  tokmap convert --to megatron -o data/web data/web\n"
-                   "  tokmap convert -o data/old data/my_text_document\n"
+                   "  tokmap convert -t gpt2/tokenizer.json -o data/old data/my_text_document\n"
                    "  tokmap convert --to llmc -o data/llmc raw:train.bin,width=2,eod=50256\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],

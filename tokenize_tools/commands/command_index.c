@@ -12,6 +12,7 @@
 #include "commands.h"
 #include "commands/shared/field_options.h"
 #include "commands/shared/olmo_documents.h"
+#include "commands/shared/stated_tokenizer.h"
 #include "commands/shared/target.h"
 #include "common/error.h"
 #include "format/foreign/foreign_name.h"
@@ -28,6 +29,8 @@ struct index_arguments {
     bool threads_given, force, json, quiet;
     int progress_mode; /* enum cli_progress_mode */
     const char *mask;  /* of --mask; NULL: an index is written */
+    struct tokenizer_arguments tokenizer;
+    struct stated_tokenizer stated;
     bool olmo;
     struct olmo_documents csv;
     struct cli_progress progress;
@@ -79,6 +82,8 @@ static void report(const struct index_arguments *given, const char *name, const 
         cli_json_number(&json, "tokens", result->tokens);
         cli_json_number(&json, "documents", result->documents);
         cli_json_number(&json, "largest_id", info->largest_id);
+        if (given->stated.vocabulary)
+            cli_json_text(&json, "tokenizer", given->stated.name);
         cli_json_text(&json, "content", id_hex(info->content, hex));
         cli_json_number(&json, "bytes", result->bytes);
         cli_json_real(&json, "seconds", seconds);
@@ -160,9 +165,16 @@ static int index_operands(const struct cli_command *command, const char **operan
         return cli_misused(command, "expected one name of other projects' files, [KIND:]PATH[,WORD=VALUE]...");
     if (given->threads_given && (!given->threads || given->threads > THREADS_MOST))
         return cli_misused(command, "--threads must be between 1 and %d", THREADS_MOST);
+    const int misused = tokenizer_arguments_check(command, &given->tokenizer);
+    if (misused)
+        return misused;
+    if (given->mask && given->tokenizer.spec_given)
+        return cli_misused(command, "--mask and --tokenizer exclude each other");
     const char *name = operands[0];
     if (given->mask)
         return mask_add(command, given, name);
+    if (stated_tokenizer_open(&given->stated, &given->tokenizer, NULL, &error))
+        return cli_finish(program, command_failed(command, &error));
     given->olmo = !foreign_name_parse(&parsed, name, NULL) && parsed.kind == FOREIGN_OLMO;
     struct tokmap_index_options options = TOKMAP_INDEX_OPTIONS_INIT;
     options.threads = (uint32_t)given->threads;
@@ -170,6 +182,9 @@ static int index_operands(const struct cli_command *command, const char **operan
     options.progress = progressed;
     options.ends = ends_read;
     options.user = given;
+    options.tokenizer = given->stated.vocabulary ? given->stated.fingerprint : NULL;
+    options.vocabulary = given->stated.vocabulary;
+    options.tokenizer_about = given->stated.about;
     struct tokmap_index_result result = {.size = sizeof result};
     struct tokmap_dataset_info info = {.size = sizeof info};
     cli_signals_catch();
@@ -186,16 +201,17 @@ static int index_operands(const struct cli_command *command, const char **operan
     }
     if (!status && (status = content_find(name, &info, &error)))
         cli_warn(program, "the indexes are written, but the dataset cannot be opened to report its content id");
-    if (status)
-        return cli_finish(program, command_failed(command, &error));
-    report(given, name, &result, &info, seconds);
-    return cli_finish(program, CLI_DONE);
+    if (!status)
+        report(given, name, &result, &info, seconds);
+    stated_tokenizer_free(&given->stated);
+    return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
 }
 
 int command_index(int argc, char **argv)
 {
-    struct index_arguments given = {0};
+    struct index_arguments given = {.tokenizer = TOKENIZER_ARGUMENTS_INIT};
     const struct cli_option options[] = {
+        TOKENIZER_OPTIONS_STATED(given.tokenizer),
         {0, "mask", CLI_TEXT, &given.mask, NULL, "FILE",
          "instead, give an existing shard a mask: FILE has a byte (0 or 1) or a bit for each token", NULL},
         {0, "force", CLI_FLAG, &given.force, NULL, NULL, "write an index or a mask that exists again", NULL},
@@ -216,7 +232,7 @@ int command_index(int argc, char **argv)
                    "recognized without it. PATH may be a pattern. Words: width, offset, eod, bos, vocab.\n\n"
                    "With --mask, the tokens that FILE marks with 0 are not trained on as targets.\n\n"
                    "Examples:\n"
-                   "  tokmap index data/my_text_document\n"
+                   "  tokmap index -t gpt2/tokenizer.json data/my_text_document\n"
                    "  tokmap index --mask chat.mask data/chat\n"
                    "  tokmap index 'llmc:fineweb/*_train_*.bin'\n"
                    "  tokmap index raw:train.bin,width=2,eod=50256\n"

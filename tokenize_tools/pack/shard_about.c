@@ -172,20 +172,17 @@ static void totals_write(struct cli_json *json, const struct shard_about *about)
     cli_json_end(json);
 }
 
-static void tokenizer_write(struct cli_json *json, const struct shard_about *about)
+void shard_about_tokenizer(struct cli_json *json, const char *key, const struct tokenizer *tokenizer,
+                           const struct tokenizer_options *options, const char *path)
 {
     struct tokenizer_info info;
     char hex[33];
-    if (!about->tokenizer) {
-        cli_json_null(json, "tokenizer");
-        return;
-    }
-    tokenizer_info(about->tokenizer, &info);
+    tokenizer_info(tokenizer, &info);
     hash128_hex(info.fingerprint, hex);
-    cli_json_object(json, "tokenizer");
+    cli_json_object(json, key);
     cli_json_text(json, "name", info.name);
     cli_json_text(json, "fingerprint", hex);
-    tokenizer_options_write(json, about->tokenizer_options, about->tokenizer_path);
+    tokenizer_options_write(json, options, path);
     cli_json_end(json);
 }
 
@@ -203,7 +200,10 @@ char *shard_about_text(const struct shard_about *about, uint64_t *bytes)
     cli_json_object(&json, NULL);
     cli_json_text(&json, "tool", "tokmap");
     cli_json_text(&json, "version", tokmap_version());
-    tokenizer_write(&json, about);
+    if (about->tokenizer)
+        shard_about_tokenizer(&json, "tokenizer", about->tokenizer, about->tokenizer_options, about->tokenizer_path);
+    else
+        cli_json_null(&json, "tokenizer");
     options_write(&json, about);
     if (about->shard)
         shard_totals_write(&json, about);

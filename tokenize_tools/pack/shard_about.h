@@ -9,6 +9,7 @@
 #ifndef TOKMAP_PACK_SHARD_ABOUT_H
 #define TOKMAP_PACK_SHARD_ABOUT_H
 
+#include "cli/cli.h"
 #include "corpus/corpus.h"
 #include "minhash.h"
 #include "ngram_set.h"
@@ -46,5 +47,10 @@ struct shard_about {
 /* Returns the section's text, which the caller frees, and sets *bytes to its length. Returns NULL if there is not
  * enough memory. */
 char *shard_about_text(const struct shard_about *about, uint64_t *bytes);
+
+/* Writes the object that describes a tokenizer, as the member `key`; NULL: as a value of its own. tokenizer_options and
+ * path: as in struct shard_about. */
+void shard_about_tokenizer(struct cli_json *json, const char *key, const struct tokenizer *tokenizer,
+                           const struct tokenizer_options *options, const char *path);
 
 #endif

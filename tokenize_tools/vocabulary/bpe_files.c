@@ -1,6 +1,7 @@
 /*
  * bpe_files.c - the two files do not describe the pre-tokenizer or the special tokens. Both are those of GPT-2, whose
- * only special token is <|endoftext|>, the one token of its vocabulary that no merge makes.
+ * only special token is <|endoftext|>, the one token of its vocabulary that no merge makes. Files that contradict that
+ * are refused (pair_kind.h).
  */
 #include "bpe_files.h"
 
@@ -13,6 +14,7 @@
 #include "common/error.h"
 #include "hf_fingerprint.h"
 #include "hf_pretokenizer.h"
+#include "pair_kind.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "tokenizer/pipeline.h"
@@ -98,6 +100,8 @@ static bool merges_parse(struct json_file *file, struct hf_model *model)
         const size_t bytes = (size_t)(stop - line);
         if (bytes >= sizeof version - 1 && !memcmp(line, version, sizeof version - 1))
             continue;
+        if (!pair_merge_check(file, line, bytes, number))
+            break;
         const char *space = memchr(line, ' ', bytes);
         if (!space || memchr(space + 1, ' ', (size_t)(stop - space - 1))) {
             (void)json_file_refuse(file, TOKMAP_ERROR_FORMAT,
@@ -142,7 +146,9 @@ static enum tokmap_status model_parse(const struct halves *halves, struct json_f
         return json_file_status(ids);
     good = json_file_begin(merges, halves->merges.path, halves->merges.text, (size_t)halves->merges.bytes, error) &&
            merges_parse(merges, model) && hf_pretokenizer_build(merges, splits, parts, rules);
-    return good ? TOKMAP_OK : json_file_status(merges);
+    if (!good)
+        return json_file_status(merges);
+    return pair_vocabulary_check(ids, &model->vocabulary) ? TOKMAP_OK : json_file_status(ids);
 }
 
 enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
@@ -158,6 +164,8 @@ enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path
     splits.steps[0] = (struct hf_split){.kind = HF_BYTE_LEVEL, .use_regex = true, .split = true};
     *tokenizer = NULL;
     enum tokmap_status status = halves_read(&halves, path, text, count, error);
+    if (!status)
+        status = pair_folder_check(path, error);
     if (!status)
         status = model_parse(&halves, &ids, &merges, &model, &splits, &parts, &rules, error);
     if (!status)

@@ -316,6 +316,8 @@ static const char *ignored_note(bool truncation, bool padding)
     return NULL;
 }
 
+#define SEEN_MODEL (1u << 7) /* as numbered below */
+
 static bool field_parse(struct reading *reading, const struct json_string *name)
 {
     static const char *const names[] = {"version",    "truncation",    "padding",        "added_tokens",
@@ -366,6 +368,27 @@ static bool file_parse(struct reading *reading)
         return false;
     return reading->model.vocabulary.count ||
            json_file_refuse(file, TOKMAP_ERROR_FORMAT, "the field model is missing, so the file is not a tokenizer");
+}
+
+/* Refuses a file of another model by name, even if a part before the model was refused first: that part may belong to
+ * this model alone. Returns `status`; the error then has both reasons. */
+static enum tokmap_status model_check(const struct reading *reading, const char *text, size_t count,
+                                      enum tokmap_status status, struct tokmap_error *error)
+{
+    struct json_file file = {0};
+    struct json_string name;
+    struct tokmap_error found = {0};
+    if (status != TOKMAP_ERROR_UNSUPPORTED || reading->seen & SEEN_MODEL || !error)
+        return status;
+    if (json_file_begin(&file, reading->file.path, text, count, &found) && json_enter_object(&file.scan))
+        while (json_member(&file.scan, &name))
+            if (!(json_name_is(&name, "model") ? hf_model_kind_check(&file) : json_skip(&file.scan)))
+                break;
+    json_file_end(&file);
+    if (file.status != TOKMAP_ERROR_UNSUPPORTED)
+        return status;
+    const struct tokmap_error first = *error;
+    return error_set(error, status, found.path, found.offset, "%.200s. Besides, %.200s", found.message, first.message);
 }
 
 /* ---- joining ---- */
@@ -440,7 +463,8 @@ enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, 
     reading->frame = (struct hf_frame){PIPELINE_NO_ID, PIPELINE_NO_ID};
     const bool good = json_file_begin(&reading->file, path, text, (size_t)count, error) && file_parse(reading) &&
                       join(reading);
-    enum tokmap_status status = json_file_status(&reading->file);
+    enum tokmap_status status =
+        model_check(reading, text, (size_t)count, json_file_status(&reading->file), error);
     if (!status && !good)
         status = error_set(error, TOKMAP_ERROR_INTERNAL, path, TOKMAP_NO_OFFSET,
                            "the file was refused without a reason; please report this");

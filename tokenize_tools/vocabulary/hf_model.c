@@ -757,29 +757,42 @@ static bool other_model(struct json_file *file, const struct json_string *name)
     return true;
 }
 
-static bool member_parse(struct json_file *file, struct hf_model *model, const struct json_string *name,
-                         struct json_scan *merges)
+/* Parses the fields that say which model it is. *taken: the member was one of them, and its value has been parsed. */
+static bool kind_member(struct json_file *file, const struct json_string *name, bool *taken)
 {
+    *taken = true;
     if (json_name_is(name, "type"))
         return type_parse(file);
-    if (json_name_is(name, "dropout"))
-        return dropout_parse(file);
-    if (json_name_is(name, "unk_token"))
-        return unk_parse(file, model);
     if (json_name_is(name, "continuing_subword_prefix"))
         return empty_parse(file, "continuing_subword_prefix");
     if (json_name_is(name, "end_of_word_suffix"))
         return empty_parse(file, "end_of_word_suffix");
+    if (json_name_is(name, "vocab") && json_kind(&file->scan) == JSON_ARRAY)
+        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                                "model.vocab is an array, so this is a Unigram model; "
+                                "tokmap can only read BPE models");
+    *taken = false;
+    return other_model(file, name);
+}
+
+static bool member_parse(struct json_file *file, struct hf_model *model, const struct json_string *name,
+                         struct json_scan *merges)
+{
+    bool taken;
+    if (!kind_member(file, name, &taken))
+        return false;
+    if (taken)
+        return true;
+    if (json_name_is(name, "dropout"))
+        return dropout_parse(file);
+    if (json_name_is(name, "unk_token"))
+        return unk_parse(file, model);
     if (json_name_is(name, "fuse_unk"))
         return json_file_flag(file, false, &model->fuse_unk);
     if (json_name_is(name, "byte_fallback"))
         return json_file_flag(file, false, &model->byte_fallback);
     if (json_name_is(name, "ignore_merges"))
         return json_file_flag(file, false, &model->ignore_merges);
-    if (json_name_is(name, "vocab") && json_kind(&file->scan) == JSON_ARRAY)
-        return json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
-                                "model.vocab is an array, so this is a Unigram model; "
-                                "tokmap can only read BPE models");
     if (json_name_is(name, "vocab"))
         return hf_vocabulary_parse(file, &model->vocabulary, "model.vocab");
     if (json_name_is(name, "merges")) {
@@ -788,7 +801,19 @@ static bool member_parse(struct json_file *file, struct hf_model *model, const s
         *merges = file->scan;
         return model->vocabulary.indexed ? merges_parse(file, model) : json_skip(&file->scan);
     }
-    return other_model(file, name) && json_skip(&file->scan);
+    return json_skip(&file->scan);
+}
+
+bool hf_model_kind_check(struct json_file *file)
+{
+    struct json_string name;
+    bool taken;
+    if (!json_enter_object(&file->scan))
+        return false;
+    while (json_member(&file->scan, &name))
+        if (!kind_member(file, &name, &taken) || (!taken && !json_skip(&file->scan)))
+            return false;
+    return !file->scan.fault.reason;
 }
 
 bool hf_model_parse(struct json_file *file, struct hf_model *model)

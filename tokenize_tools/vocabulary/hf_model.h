@@ -35,6 +35,8 @@ void hf_model_shed(struct hf_model *model);
 /* Parses the value of "model". A field that would change ids in a way that tokmap does not reproduce is refused by
  * name. */
 bool hf_model_parse(struct json_file *file, struct hf_model *model);
+/* Parses the value of "model", but only to refuse a model of another kind. */
+bool hf_model_kind_check(struct json_file *file);
 /* Parses a JSON object that maps texts to ids, and indexes the table. field: what messages call the object. */
 bool hf_vocabulary_parse(struct json_file *file, struct text_table *vocabulary, const char *field);
 /* Adds one merge to a model whose vocabulary is complete. number: of the merge, counted from 0, for messages. The

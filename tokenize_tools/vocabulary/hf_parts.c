@@ -151,8 +151,8 @@ static bool parse_replace(struct json_file *file, struct normalizer_step *step)
         file->status = regex_new(&step->regex, (const char *)replacing.pattern.bytes, replacing.pattern.count,
                                        REGEX_ONIGURUMA, file->path, "normalizer.Replace.pattern", file->error);
         if (!file->status && regex_may_be_empty(step->regex))
-            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED, "normalizer.Replace.pattern can match an empty text, for "
-                             "which the reference fails on some documents");
+            json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,
+                             "normalizer.Replace.pattern can match an empty text; tokmap cannot read such a file");
         return !file->status;
     }
     return replacing.pattern.count || json_file_refuse(file, TOKMAP_ERROR_UNSUPPORTED,

@@ -45,6 +45,12 @@ static bool next_line(const uint8_t **at, const uint8_t *end, struct line *line)
     return true;
 }
 
+/* A token may have no bytes, which "=" stands for: one of Whisper's has none. It is an id that no text gets. */
+static bool is_empty_token(const uint8_t *text, const uint8_t *end)
+{
+    return end - text == 1 && *text == '=';
+}
+
 /* Parses a line, and decodes its token to bytes + used. Returns NULL, or what is wrong with the line. */
 static const char *read_token(const struct line *line, uint8_t *bytes, uint32_t used, struct token *token)
 {
@@ -64,7 +70,7 @@ static const char *read_token(const struct line *line, uint8_t *bytes, uint32_t 
     token->line = line->number;
     token->offset = used;
     token->bytes = base64_decode(bytes + used, line->text, (uint64_t)(space - line->text));
-    return token->bytes ? NULL : "has a token that is not base64";
+    return token->bytes || is_empty_token(line->text, space) ? NULL : "has a token that is not base64";
 }
 
 bool rank_file_is(const char *text, uint64_t count)
@@ -108,17 +114,23 @@ static enum tokmap_status order_tokens(struct rank_file *file, struct token *tok
             free(ordered);
         return error_set_memory(error, "a vocabulary", bytes + ((uint64_t)vocabulary + 1) * sizeof *file->offsets);
     }
-    file->hole = BPE_NONE;
+    file->hole = file->empty = BPE_NONE;
     for (uint32_t i = 0, id = 0; i < count; i++) {
-        if (i && tokens[i].rank == tokens[i - 1].rank) {
+        const bool empty_again = !tokens[i].bytes && file->empty != BPE_NONE;
+        if (empty_again || (i && tokens[i].rank == tokens[i - 1].rank)) {
             if (!contiguous)
                 free(ordered);
-            return error_set_line(error, TOKMAP_ERROR_FORMAT, file->source.path,
-                                  max64(tokens[i].line, tokens[i - 1].line),
-                                  "two lines have the rank %" PRIu32 "; the file is damaged", tokens[i].rank);
+            return empty_again
+                       ? error_set_line(error, TOKMAP_ERROR_FORMAT, file->source.path, tokens[i].line,
+                                        "a second token has no bytes; the file is damaged")
+                       : error_set_line(error, TOKMAP_ERROR_FORMAT, file->source.path,
+                                        max64(tokens[i].line, tokens[i - 1].line),
+                                        "two lines have the rank %" PRIu32 "; the file is damaged", tokens[i].rank);
         }
         if (id < tokens[i].rank && file->hole == BPE_NONE)
             file->hole = id;
+        if (!tokens[i].bytes)
+            file->empty = tokens[i].rank;
         for (; id <= tokens[i].rank; id++)
             file->offsets[id] = used;
         if (!contiguous)

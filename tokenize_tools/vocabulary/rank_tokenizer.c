@@ -39,14 +39,14 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
     file->source.vocabulary = vocabulary;
     for (uint32_t i = 0; i < specials->count; i++) {
         const uint32_t id = specials->tokens[i].id;
-        if (grown[id + 1] != grown[id])
+        if (grown[id + 1] != grown[id] || id == file->empty)
             return error_set(error, TOKMAP_ERROR_ARGUMENT, file->source.path, TOKMAP_NO_OFFSET,
                              "options.special_tokens gives '%.*s' the id %" PRIu32
                              ", which is a token of the file; choose another id",
                              (int)specials->tokens[i].bytes, (const char *)specials->tokens[i].text, id);
     }
     for (uint32_t id = file->hole; id < before; id++) {
-        bool filled = grown[id + 1] != grown[id];
+        bool filled = grown[id + 1] != grown[id] || id == file->empty;
         for (uint32_t i = 0; i < specials->count && !filled; i++)
             filled = specials->tokens[i].id == id;
         if (!filled)
@@ -126,6 +126,20 @@ static uint32_t id_of(const struct added_tokens *added, const char *name, uint32
     return token ? token->id : otherwise;
 }
 
+/* Gives the token without bytes the text that it decodes to, none. */
+static enum tokmap_status empty_text(struct pipeline_parts *parts, const struct rank_file *file,
+                                     struct tokmap_error *error)
+{
+    if (file->empty == BPE_NONE)
+        return TOKMAP_OK;
+    parts->texts = calloc(1, sizeof *parts->texts);
+    parts->text_bytes = calloc(1, 1);
+    if (!parts->texts || !parts->text_bytes)
+        return error_set_memory(error, "a vocabulary", sizeof *parts->texts);
+    parts->texts[parts->text_count++] = (struct pipeline_text){file->empty, 0, parts->text_bytes};
+    return TOKMAP_OK;
+}
+
 /* The search for equal texts. A thread does it for a large file, while the model is built. What is wrong with a file is
  * reported before what is wrong with options. */
 struct checking {
@@ -187,6 +201,8 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         checking_start(&checking);
     if (!status)
         status = added_tokens_new(&parts.added, specials.tokens, specials.count, path, error);
+    if (!status)
+        status = empty_text(&parts, &file, error);
     if (!status)
         status = bpe_model_build(&model, &file.source, error);
     if (!status)

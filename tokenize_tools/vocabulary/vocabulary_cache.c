@@ -14,6 +14,7 @@
 #include "common/hash.h"
 #include "hf_file.h"
 #include "json_form.h"
+#include "pair_kind.h"
 #include "parts_snapshot.h"
 #include "platform/os.h"
 #include "text/path.h"
@@ -165,21 +166,35 @@ static bool other_find(char **other, const char *path, const char *first, size_t
     return !bpe_files_other(other, path, merges, &unused);
 }
 
+/* Hashes the file beside a vocabulary in two files that can say that they are of another kind. All zeros: there is no
+ * such file. */
+static bool config_hash(const char *path, uint8_t stored[16])
+{
+    struct os_stat about;
+    char *config = pair_config_path(path);
+    memset(stored, 0, 16);
+    const bool good =
+        config && (os_stat(config, &about) || about.kind != OS_KIND_FILE || file_hash(config, stored, NULL, NULL));
+    free(config);
+    return good;
+}
+
 bool cache_key_find(struct cache_key *key, const char *path, const struct tokenizer_options *options)
 {
     static const uint8_t none[16];
-    uint8_t beside[16], specials[16];
+    uint8_t beside[16], config[16] = {0}, specials[16];
     size_t count = 0;
     char *first = malloc(READ_AT_ONCE), *other = NULL;
     struct hash_state *hash = hash_state_new();
     bool good = first && hash && file_hash(path, key->file, first, &count) && other_find(&other, path, first, count) &&
-                (!other || file_hash(other, beside, NULL, NULL)) &&
+                (!other || (file_hash(other, beside, NULL, NULL) && config_hash(path, config))) &&
                 (!options->special_tokens || file_hash(options->special_tokens, specials, NULL, NULL));
     if (good) {
         key->pair = other != NULL;
         layout_add(hash);
         hash_state_add(hash, key->file, sizeof key->file);
         hash_state_add(hash, other ? beside : none, sizeof none);
+        hash_state_add(hash, config, sizeof config);
         hash_state_add(hash, options->special_tokens ? specials : none, sizeof none);
         text_add(hash, options->special_tokens ? "special tokens" : NULL);
         text_add(hash, options->pattern);

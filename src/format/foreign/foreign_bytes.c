@@ -27,8 +27,8 @@ void foreign_bytes_unmap(struct foreign_bytes *bytes)
     bytes->map = NULL;
 }
 
-static enum tokmap_status load(const struct foreign_bytes *bytes, uint64_t at, uint8_t *into, size_t count,
-                               struct tokmap_error *error)
+enum tokmap_status foreign_load(const struct foreign_bytes *bytes, uint64_t at, void *into, size_t count,
+                                struct tokmap_error *error)
 {
     size_t got = 0;
     assert(at <= bytes->count && count <= bytes->count - at);
@@ -49,7 +49,7 @@ enum tokmap_status foreign_load32(const struct foreign_bytes *bytes, uint64_t at
                                   struct tokmap_error *error)
 {
     uint8_t loaded[4] = {0};
-    const enum tokmap_status status = load(bytes, at, loaded, sizeof loaded, error);
+    const enum tokmap_status status = foreign_load(bytes, at, loaded, sizeof loaded, error);
     *value = load32(loaded);
     return status;
 }
@@ -58,7 +58,7 @@ enum tokmap_status foreign_load64(const struct foreign_bytes *bytes, uint64_t at
                                   struct tokmap_error *error)
 {
     uint8_t loaded[8] = {0};
-    const enum tokmap_status status = load(bytes, at, loaded, sizeof loaded, error);
+    const enum tokmap_status status = foreign_load(bytes, at, loaded, sizeof loaded, error);
     *value = load64(loaded);
     return status;
 }

@@ -6,6 +6,7 @@
 #ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_BYTES_H
 #define TOKMAP_FORMAT_FOREIGN_FOREIGN_BYTES_H
 
+#include <stddef.h>
 #include <stdint.h>
 
 #include "tokmap/tokmap.h"
@@ -21,7 +22,12 @@ struct foreign_bytes {
 enum tokmap_status foreign_bytes_map(struct foreign_bytes *bytes, struct tokmap_error *error);
 void foreign_bytes_unmap(struct foreign_bytes *bytes);
 
-/* Load the little-endian number at byte `at`, which is within the file. Statuses: OK, ERROR_IO, ERROR_TRUNCATED. */
+/* Copies `count` bytes from byte `at` on, which are within the file. Statuses of all loads: OK, ERROR_IO,
+ * ERROR_TRUNCATED. */
+enum tokmap_status foreign_load(const struct foreign_bytes *bytes, uint64_t at, void *into, size_t count,
+                                struct tokmap_error *error);
+
+/* Load the little-endian number at byte `at`, which is within the file. */
 enum tokmap_status foreign_load32(const struct foreign_bytes *bytes, uint64_t at, uint32_t *value,
                                   struct tokmap_error *error);
 enum tokmap_status foreign_load64(const struct foreign_bytes *bytes, uint64_t at, uint64_t *value,

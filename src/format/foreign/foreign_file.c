@@ -144,7 +144,8 @@ static enum tokmap_status open_megatron(struct foreign_file *file, uint64_t file
             megatron_check_ends(&documents->megatron, &documents->bytes, file->path, file_bytes, &file->layout, error);
     documents->is_megatron = true;
     documents->count = documents->megatron.documents;
-    return status;
+    documents->tokens = file->layout.tokens;
+    return status ? status : foreign_index_check(documents, error);
 }
 
 /* Reads X.ds.metadata, if it exists. */
@@ -214,7 +215,10 @@ static enum tokmap_status open_datatrove(struct foreign_file *file, uint64_t fil
     documents->count = whole;
     if (whole)
         status = foreign_load64(&documents->bytes, 8 * (whole - 1), &last, error);
-    return status ? status : datatrove_check_index(file->documents_path, found.bytes, last, file->layout.tokens, error);
+    documents->tokens = file->layout.tokens;
+    if (!status)
+        status = datatrove_check_index(file->documents_path, found.bytes, last, documents->tokens, error);
+    return status ? status : foreign_index_check(documents, error);
 }
 
 static enum tokmap_status open_single(struct foreign_file *file, uint64_t file_bytes, struct tokmap_error *error)
@@ -250,8 +254,9 @@ static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_er
         file->bos_id = TOKMAP_NO_ID;
     if (words->vocabulary > range)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
-                         "the name says vocab=%" PRIu64 ", but the file's tokens are %s, which has ids below %" PRIu64
-                         "; correct the word vocab",
+                         "the vocabulary has %" PRIu64
+                         " ids, but the file's tokens are %s, which has ids below %" PRIu64
+                         "; correct the word vocab, or name the tokenizer that made the ids",
                          words->vocabulary, element_name(file->layout.element), range);
     /* Loaders deliver ids as int32 by default, and no tokenizer has 2^31 ids. */
     file->vocabulary = words->vocabulary ? words->vocabulary : min64(range, (uint64_t)1 << 31);
@@ -259,7 +264,7 @@ static enum tokmap_status ids_settle(struct foreign_file *file, struct tokmap_er
         (file->bos_id != TOKMAP_NO_ID && file->bos_id >= file->vocabulary))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, file->path, TOKMAP_NO_OFFSET,
                          "the EOD or BOS of the name is not below %" PRIu64 ", the number of ids of the file's tokens "
-                         "(%s); correct the word eod or bos",
+                         "(%s); correct the word eod or bos, or name the tokenizer that made the ids",
                          file->vocabulary, element_name(file->layout.element));
     return TOKMAP_OK;
 }
@@ -287,7 +292,6 @@ enum tokmap_status foreign_open(struct foreign_file *file, enum foreign_kind kin
     }
     if (!status)
         status = ids_settle(file, error);
-    file->documents.tokens = file->layout.tokens;
     if (status)
         foreign_close(file);
     return status;

@@ -1,8 +1,10 @@
 /*
  * foreign_file.h - one token file of another project, open, with its document index if it has one.
  *
- * Opening reads the first bytes and the small files beside it, and compares every count with the sizes of the files.
- * Neither the tokens nor the numbers of a document index are read.
+ * Opening reads the first bytes and the small files beside it, compares every count with the sizes of the files, and
+ * reads a document index once to compare each of its numbers with its neighbors. The tokens are not read. Megatron's
+ * index has 20 bytes a document and datatrove's 8, so that takes 3 to 4 ms of a processor for each million documents of
+ * Megatron, and the time to load the index if it is not in memory. A .tmx of `tokmap index` saves it.
  */
 #ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_FILE_H
 #define TOKMAP_FORMAT_FOREIGN_FOREIGN_FILE_H

@@ -6,6 +6,8 @@
 #include "common/bytes.h"
 #include "common/error.h"
 
+enum { ENDS_AT_ONCE = 4096 };
+
 static enum tokmap_status bad_end(const struct foreign_index *index, uint64_t document, uint64_t start, uint64_t end,
                                   struct tokmap_error *error)
 {
@@ -32,16 +34,17 @@ enum tokmap_status foreign_index_end(const struct foreign_index *index, uint64_t
 
 enum tokmap_status foreign_index_check(const struct foreign_index *index, struct tokmap_error *error)
 {
-    const uint8_t *map = index->bytes.map;
-    assert(map || !index->bytes.count);
+    uint64_t ends[ENDS_AT_ONCE], before = 0;
     if (index->is_megatron)
-        return megatron_check(&index->megatron, index->bytes.path, map, error);
-    uint64_t before = 0;
-    for (uint64_t i = 0; i < index->count; i++) {
-        const uint64_t end = load64(map + 8 * i);
-        if (end < before || end > index->tokens)
-            return bad_end(index, i, before, end, error);
-        before = end;
+        return megatron_check(&index->megatron, &index->bytes, error);
+    for (uint64_t i = 0; i < index->count; i += ENDS_AT_ONCE) {
+        const size_t count = (size_t)min64(ENDS_AT_ONCE, index->count - i);
+        const enum tokmap_status status = foreign_load(&index->bytes, 8 * i, ends, 8 * count, error);
+        if (status)
+            return status;
+        for (size_t j = 0; j < count; before = ends[j++])
+            if (ends[j] < before || ends[j] > index->tokens)
+                return bad_end(index, i + j, before, ends[j], error);
     }
     return TOKMAP_OK;
 }

@@ -1,9 +1,10 @@
 /*
  * foreign_index.h - the document index of another project: Megatron's .idx or datatrove's .ds.index, read in place.
  *
- * Opening checks only the ends of an index, because more would take time proportional to the number of documents. So
- * each function here compares a number with its bounds before it uses it, and its caller (src/dataset) compares the
- * answer with its neighbors. A hostile index results in ERROR_CORRUPT, never in an access outside it.
+ * Opening compares every number of an index with its neighbors, because an index that contradicts itself means other
+ * tokens than those that it would give; foreign_file.h says what that costs. The file can change afterwards, so each
+ * function here compares a number with its bounds before it uses it, and its caller (src/dataset) compares the answer
+ * with its neighbors. A hostile index results in ERROR_CORRUPT, never in an access outside it.
  */
 #ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_INDEX_H
 #define TOKMAP_FORMAT_FOREIGN_FOREIGN_INDEX_H
@@ -25,8 +26,8 @@ struct foreign_index {
 enum tokmap_status foreign_index_end(const struct foreign_index *index, uint64_t document, uint64_t *end,
                                      struct tokmap_error *error);
 
-/* Compares every number of the index, which is mapped, with its bounds and neighbors. Statuses: OK, ERROR_CORRUPT (with
- * the byte of the first fault). */
+/* Compares every number of the index with its bounds and neighbors. Statuses: OK, ERROR_CORRUPT (with the byte of the
+ * first fault), ERROR_MEMORY, and those of foreign_load(). */
 enum tokmap_status foreign_index_check(const struct foreign_index *index, struct tokmap_error *error);
 
 #endif

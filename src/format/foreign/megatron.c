@@ -2,6 +2,7 @@
 #include "megatron.h"
 
 #include <assert.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "common/bytes.h"
@@ -69,21 +70,6 @@ enum tokmap_status megatron_parse(struct megatron_index *index, const char *path
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, index_bytes - index->sequences,
                          "the index has a mode for each sequence: the data is multimodal, which tokmap does not read");
     return TOKMAP_OK;
-}
-
-static uint32_t length_of(const struct megatron_index *index, const uint8_t *map, uint64_t sequence)
-{
-    return load32(map + index->lengths_at + 4 * sequence);
-}
-
-static uint64_t pointer_of(const struct megatron_index *index, const uint8_t *map, uint64_t sequence)
-{
-    return load64(map + index->pointers_at + 8 * sequence);
-}
-
-static uint64_t first_of(const struct megatron_index *index, const uint8_t *map, uint64_t document)
-{
-    return load64(map + index->documents_at + 8 * document);
 }
 
 /* What megatron_check_ends() looks at. */
@@ -187,35 +173,89 @@ enum tokmap_status megatron_document_end(const struct megatron_index *index, con
     return TOKMAP_OK;
 }
 
-enum tokmap_status megatron_check(const struct megatron_index *index, const char *path, const uint8_t *map,
-                                  struct tokmap_error *error)
+/* ---- every number ---- */
+
+enum { AT_ONCE = 8192 }; /* numbers that are read and compared at once; they stay in the cache */
+
+struct numbers {
+    uint64_t wide[AT_ONCE]; /* pointers, or first sequences of documents */
+    uint32_t lengths[AT_ONCE];
+};
+
+/* Compares `count` sequences from number `first` on, which have been read. *expected: where the first one begins. */
+static enum tokmap_status sequences_check(const struct megatron_index *index, const char *path,
+                                          const struct numbers *numbers, uint64_t first, size_t count,
+                                          uint64_t *expected, struct tokmap_error *error)
 {
     const uint32_t width = element_bytes(index->element);
-    uint64_t expected = 0;
-    for (uint64_t i = 0; i < index->sequences; i++) {
-        const uint32_t tokens = length_of(index, map, i);
+    uint64_t at = *expected, wrong = 0;
+    for (size_t i = 0; i < count; i++) {
+        wrong |= (numbers->wide[i] ^ at) | (numbers->lengths[i] >> 31);
+        at += (uint64_t)numbers->lengths[i] * width; /* at most 2^35 each */
+    }
+    if (!wrong && at <= FOREIGN_BYTES_MAX) {
+        *expected = at;
+        return TOKMAP_OK;
+    }
+    at = *expected;
+    for (size_t i = 0;; i++) {
+        const uint32_t tokens = numbers->lengths[i];
+        if (i == count)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * first,
+                             "the sequences have more than 2^62 bytes; " REMEDY);
         if (tokens >> 31)
-            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * i,
-                             "sequence %" PRIu64 " has a negative number of tokens (%d); " REMEDY, i, (int32_t)tokens);
-        const uint64_t pointer = pointer_of(index, map, i);
-        if (pointer != expected)
-            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * i,
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * (first + i),
+                             "sequence %" PRIu64 " has a negative number of tokens (%d); " REMEDY, first + i,
+                             (int32_t)tokens);
+        if (numbers->wide[i] != at)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * (first + i),
                              "sequence %" PRIu64 " begins at byte %" PRId64 " of the tokens, but the lengths of the "
                              "sequences before it give %" PRIu64 " (numpy 2 wraps these numbers beyond 2 GiB in older "
                              "versions of Megatron); " REMEDY,
-                             i, (int64_t)pointer, expected);
-        expected += (uint64_t)tokens * width; /* at most 2^34 each, and the index has fewer than 2^62 bytes */
-        if (expected > FOREIGN_BYTES_MAX)
-            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * i,
-                             "the sequences have more than 2^62 bytes; " REMEDY);
+                             first + i, (int64_t)numbers->wide[i], at);
+        at += (uint64_t)tokens * width;
     }
-    for (uint64_t i = 0; i < index->documents; i++) {
-        const uint64_t first = first_of(index, map, i), next = first_of(index, map, i + 1);
-        if (first > next || next > index->sequences)
-            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at + 8 * (i + 1),
+}
+
+/* Compares `count` starts of documents, which have been read and of which the first is that of document `first`.
+ * *before: the start of the document before it. */
+static enum tokmap_status documents_check(const struct megatron_index *index, const char *path,
+                                          const struct numbers *numbers, uint64_t first, size_t count, uint64_t *before,
+                                          struct tokmap_error *error)
+{
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t next = numbers->wide[i];
+        if (next < *before || next > index->sequences)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->documents_at + 8 * (first + i),
                              "document %" PRIu64 " ends at sequence %" PRId64 ", but begins at sequence %" PRId64
-                             "; " REMEDY,
-                             i, (int64_t)next, (int64_t)first);
+                             ", and the index has %" PRIu64 "; " REMEDY,
+                             first + i - (first + i > 0), (int64_t)next, (int64_t)*before, index->sequences);
+        *before = next;
     }
     return TOKMAP_OK;
+}
+
+enum tokmap_status megatron_check(const struct megatron_index *index, const struct foreign_bytes *bytes,
+                                  struct tokmap_error *error)
+{
+    struct numbers *numbers = malloc(sizeof *numbers);
+    enum tokmap_status status =
+        numbers ? TOKMAP_OK : error_set_memory(error, "the numbers of an index", sizeof *numbers);
+    uint64_t expected = 0, before = 0;
+    for (uint64_t i = 0; i < index->sequences && !status; i += AT_ONCE) {
+        const size_t count = (size_t)min64(AT_ONCE, index->sequences - i);
+        status = foreign_load(bytes, index->lengths_at + 4 * i, numbers->lengths, 4 * count, error);
+        if (!status)
+            status = foreign_load(bytes, index->pointers_at + 8 * i, numbers->wide, 8 * count, error);
+        if (!status)
+            status = sequences_check(index, bytes->path, numbers, i, count, &expected, error);
+    }
+    for (uint64_t i = 0; i <= index->documents && !status; i += AT_ONCE) {
+        const size_t count = (size_t)min64(AT_ONCE, index->documents + 1 - i);
+        status = foreign_load(bytes, index->documents_at + 8 * i, numbers->wide, 8 * count, error);
+        if (!status)
+            status = documents_check(index, bytes->path, numbers, i, count, &before, error);
+    }
+    free(numbers);
+    return status;
 }

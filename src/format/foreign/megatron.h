@@ -12,7 +12,8 @@
  *     ..  i8 modes[S], in multimodal files only
  *
  * Nothing is aligned. Megatron never compares the index with the size of the .bin, and reads what is missing there as
- * garbage. Sequences are written back to back, so a sequence must begin where the one before it ends.
+ * garbage. Sequences are written back to back, so a sequence must begin where the one before it ends: an index with
+ * gaps, overlaps, or another order means other tokens than the stream of the .bin, and is refused.
  */
 #ifndef TOKMAP_FORMAT_FOREIGN_MEGATRON_H
 #define TOKMAP_FORMAT_FOREIGN_MEGATRON_H
@@ -56,9 +57,10 @@ enum tokmap_status megatron_check_ends(const struct megatron_index *index, const
 enum tokmap_status megatron_document_end(const struct megatron_index *index, const struct foreign_bytes *bytes,
                                          uint64_t tokens, uint64_t document, uint64_t *end, struct tokmap_error *error);
 
-/* Compares every number of the index, whose bytes are in memory at `map`: each sequence begins where the one before it
- * ends, and documents are in order. Statuses: OK, ERROR_CORRUPT (with the byte of the first fault). */
-enum tokmap_status megatron_check(const struct megatron_index *index, const char *path, const uint8_t *map,
+/* Compares every number of the index with its neighbors: each sequence begins where the one before it ends, and
+ * documents are in order. Reads the index once, 12 bytes a sequence and 8 a document. Statuses: OK, ERROR_CORRUPT (with
+ * the byte of the first fault), ERROR_MEMORY, and those of foreign_load(). */
+enum tokmap_status megatron_check(const struct megatron_index *index, const struct foreign_bytes *bytes,
                                   struct tokmap_error *error);
 
 #endif

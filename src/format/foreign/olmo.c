@@ -27,3 +27,14 @@ enum tokmap_status olmo_parse_line(const char *path, uint64_t line, const char *
                               *end, start, tokens);
     return TOKMAP_OK;
 }
+
+enum tokmap_status olmo_check_end(const char *path, uint64_t line, uint64_t end, uint64_t tokens,
+                                  struct tokmap_error *error)
+{
+    if (end == tokens)
+        return TOKMAP_OK;
+    return error_set_line(error, TOKMAP_ERROR_TRUNCATED, path, line,
+                          "the list of documents ends here, at token %" PRIu64 ", but the file has %" PRIu64
+                          " tokens; copy or make the list again, or remove it and name the EOD with eod=ID",
+                          end, tokens);
+}

@@ -15,4 +15,9 @@
 enum tokmap_status olmo_parse_line(const char *path, uint64_t line, const char *text, size_t bytes, uint64_t before,
                                    uint64_t tokens, uint64_t *end, struct tokmap_error *error);
 
+/* Compares the end of the last document, of line `line`, with the tokens of the file: a list that ends early has lost
+ * its last lines, or belongs to another file. Statuses: OK, ERROR_TRUNCATED (with the line's number). */
+enum tokmap_status olmo_check_end(const char *path, uint64_t line, uint64_t end, uint64_t tokens,
+                                  struct tokmap_error *error);
+
 #endif

@@ -85,6 +85,12 @@ static struct shard_commit commit_of(const struct store_index *writer)
 static enum tokmap_status output_open(struct output *output, struct shard_commit *commit, struct tokmap_error *error)
 {
     const int system = partial_file_open(output->partial, commit ? remove_saved : NULL, commit, &output->fd);
+    if (system == EACCES || system == EPERM)
+        return failed(
+            output, system,
+            "the index cannot be created; its folder, that of the tokens, may not be writable for you, or the "
+            "file may belong to another user: link the files into a folder of your own, and name the links",
+            error);
     if (system == EWOULDBLOCK)
         return error_set(error, TOKMAP_ERROR_BUSY, output->partial, TOKMAP_NO_OFFSET,
                          "another process is writing this index; wait for it");

@@ -118,7 +118,7 @@ ENDS = CFUNCTYPE(c_int, c_void_p, c_char_p, c_uint64, POINTER(c_uint64), c_uint6
 
 class IndexOptions(Structure):
     _fields_ = [("size", c_size_t), ("threads", c_uint32), ("replace", c_int), ("progress", PROGRESS), ("ends", ENDS),
-                ("user", c_void_p)]
+                ("user", c_void_p), ("tokenizer", c_void_p), ("vocabulary", c_uint64), ("tokenizer_about", c_char_p)]
 
 
 class IndexResult(Structure):

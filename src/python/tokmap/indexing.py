@@ -2,7 +2,7 @@
 from __future__ import annotations
 
 import os
-from ctypes import byref, sizeof
+from ctypes import addressof, byref, c_uint8, sizeof
 
 from . import _library as c
 from ._library import check, lib
@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Callable, Iterable, Iterator
 
     from .hints import Path
+    from .tokenizer import Tokenizer
 
 
 class Indexed(NamedTuple):
@@ -51,7 +52,8 @@ class _Ends:
 
 def index(name: Path, *, threads: int = 0, replace: bool = False,
           progress: Callable[[int, int], object] | None = None,
-          ends: Callable[[str, int], Iterable[int] | None] | None = None) -> Indexed:
+          ends: Callable[[str, int], Iterable[int] | None] | None = None,
+          tokenizer: Tokenizer | None = None) -> Indexed:
     """Indexes files of another project, which Dataset(name) opens in place: reads each file once and writes its .tmx
     beside it. The files themselves do not change. With its indexes, a dataset has numbered documents and a full
     identity. Cursors from before differ, because the identity is part of them.
@@ -64,6 +66,9 @@ def index(name: Path, *, threads: int = 0, replace: bool = False,
     ends      called as ends(path, tokens) for each file whose format does not say where its documents end. It returns
               these ends, in tokens, in order, or None if it does not know: then the EOD and BOS of the name tell. The
               iterable is read as the index is written, so it can be a generator.
+    tokenizer the tokmap.Tokenizer that made the ids. The indexes record it, as those of packed shards do: then texts
+              can be shown, and data of another tokenizer is not combined with this. An id that it does not have is an
+              error
 
     Ctrl-C interrupts it. An index appears complete or not at all."""
     result, error = c.IndexResult(sizeof(c.IndexResult)), c.Error()
@@ -81,6 +86,11 @@ def index(name: Path, *, threads: int = 0, replace: bool = False,
         sizeof(c.IndexOptions), c.number(threads, "threads", 0, 65536), int(bool(replace)),
         c.PROGRESS(lambda _user, done, total: call.guard(progress, lambda: (done, total))),
         c.ENDS() if asked is None else c.ENDS(on_ends), None)
+    if tokenizer is not None:
+        import json  # here, because importing this package should not wait for it
+        fingerprint = (c_uint8 * 16)(*bytes.fromhex(tokenizer.fingerprint))
+        options.tokenizer, options.vocabulary = addressof(fingerprint), tokenizer.vocab_size
+        options.tokenizer_about = json.dumps(tokenizer._about()).encode()
     text = c.text_argument(os.fspath(name), "name")
     check(call.run(lambda: lib.tokmap_dataset_index(text, byref(options), byref(result), byref(error))), error)
     return Indexed(int(result.files), int(result.tokens), int(result.documents), int(result.bytes))

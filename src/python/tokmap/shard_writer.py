@@ -113,10 +113,12 @@ def _mask(values: Any, count: int) -> _Memory | None:
     if memory.count != count:
         raise InputError(f"the mask has {c.counted(memory.count, 'element')}, but there are {c.counted(count, 'id')}",
                          status="ERROR_INPUT")
+    if not count:
+        return _of_buffer(memoryview(bytearray(1)), "mask")  # a mask of no ids is not the same as none
     if memory.bytes == 1:
         return memory
     kind: Any = {(True, 2): "h", (True, 4): "i", (True, 8): "q", (False, 2): "H", (False, 4): "I", (False, 8): "Q"}
-    raw = (c_char * (count * memory.bytes)).from_address(memory.address) if count else b""
+    raw = (c_char * (count * memory.bytes)).from_address(memory.address)
     try:
         made = bytearray(memoryview(raw).cast("B").cast(kind[memory.signed, memory.bytes]).tolist())
     except ValueError:
@@ -300,7 +302,7 @@ class ShardWriter:
             if ids.count:
                 raise ArgumentError(f"ends is empty, but there are {c.counted(ids.count, 'id')}")
             return
-        added.counted = (mask.address or None) if mask is not None else None
+        added.counted = mask.address if mask is not None else None
         added.values = addressof(values[0]) if values is not None else None
         if origin is not None:
             path, record = origin if isinstance(origin, tuple) else (origin, 0)

@@ -107,6 +107,14 @@ class Tokenizer:
         """A sentence that the user should read, such as about an ignored field of the file, or None."""
         return self._note
 
+    def _about(self) -> dict[str, str | None]:
+        """What an index records of this tokenizer, by which commands and Tokenizer.of() find it again."""
+        special, pattern, regex, specials = self._asked
+        return {"name": self._name, "fingerprint": self._fingerprint,
+                "special": "recognise" if special == "recognize" else "text",  # kept spelling
+                "pattern": pattern, "pattern_regex": regex, "special_tokens": specials,
+                "path": None if self.path == "bytes" else self.path}
+
     @property
     def vocab_size(self) -> int:
         """The number of ids, special tokens included; every id is below it."""

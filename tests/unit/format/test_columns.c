@@ -19,6 +19,7 @@
 #include "format/index_columns.h"
 #include "format/shard_mask.h"
 #include "platform/os.h"
+#include "fuzz/index_exercise.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
 
@@ -129,6 +130,26 @@ static char *large_value(uint64_t bytes, char fill)
     return text;
 }
 
+/* Makes all values of 'a' values of 'b', so that the different ones fit into a dictionary: the column must not be
+ * plain. */
+static void a_plain_column_that_fits_is_refused(void)
+{
+    size_t bytes;
+    struct tokmap_dataset *dataset;
+    uint8_t *index = file_read(in_folder(folder, "large.tmx"), &bytes);
+    for (size_t i = 0; i + 16 < bytes; i++)
+        if (index[i] == 'a' && (index[i + 1] == 'a' || index[i + 1] == '"'))
+            index[i] = 'b';
+    index_rehash(index, bytes);
+    file_write(in_folder(folder, "large.tmx"), index, bytes);
+    free(index);
+    MUST(tokmap_dataset_open(&dataset, in_folder(folder, "large"), NULL, &error));
+    assert_int_equal(tokmap_dataset_verify(dataset, NULL, NULL, &error), TOKMAP_ERROR_CORRUPT);
+    if (!strstr(error.message, "fit into a dictionary"))
+        fail_msg("%s", error.message);
+    tokmap_dataset_close(dataset);
+}
+
 /* 16 values of 1 MiB fill a dictionary; one more byte makes the column plain, and so does a first value of more. */
 static void a_dictionary_has_16_mib(void **unused)
 {
@@ -164,6 +185,8 @@ static void a_dictionary_has_16_mib(void **unused)
             assert_memory_equal(value.json, values[d].json, value.bytes);
         }
         tokmap_dataset_close(dataset);
+        if (extra == 1)
+            a_plain_column_that_fits_is_refused();
         for (int i = 0; i < 17; i++)
             free(texts[i]);
     }

@@ -199,6 +199,60 @@ static void only_unknown_major_versions_are_refused(void **unused)
     free(bytes);
 }
 
+/* The base has columns (since 2) and hashes of pages (since 3). */
+static void the_minor_version_is_the_lowest_one_with_all_sections(void **unused)
+{
+    (void)unused;
+    uint8_t *bytes = copy_of_base();
+    assert_int_equal(load16(base + 10), 3);
+    for (uint16_t minor = 0; minor <= INDEX_MINOR; minor++) {
+        store16(bytes + 10, minor);
+        index_rehash(bytes, base_bytes);
+        assert_int_equal(outcome(bytes, base_bytes), minor == 3 ? TOKMAP_OK : TOKMAP_ERROR_CORRUPT);
+    }
+    free(bytes);
+}
+
+/* Writes a shard with this text about it, and verifies it. */
+static enum tokmap_status about_verified(const char *about, uint64_t bytes, uint64_t *offset)
+{
+    struct shard_writer_options options = plain_options(2);
+    struct shard_writer *writer;
+    struct tokmap_dataset *dataset;
+    uint8_t content[16];
+    options.replace = true;
+    MUST(shard_writer_open(&writer, in_folder(folder, "about"), &options, &error));
+    MUST(shard_writer_commit(writer, about, bytes, content, &error));
+    MUST(tokmap_dataset_open(&dataset, in_folder(folder, "about"), NULL, &error));
+    const enum tokmap_status status = tokmap_dataset_verify(dataset, NULL, NULL, &error);
+    *offset = error.offset;
+    tokmap_dataset_close(dataset);
+    return status;
+}
+
+static void the_about_section_is_json_in_utf8(void **unused)
+{
+    (void)unused;
+    static const struct {
+        const char *text;
+        enum tokmap_status status;
+    } texts[] = {
+        {"{\"tool\":\"\xc3\xa4\"}", TOKMAP_OK},
+        {" [1, {}] ", TOKMAP_OK},
+        {"{\"tool\":\"\xc3\"}", TOKMAP_ERROR_CORRUPT},
+        {"{\"tool\":", TOKMAP_ERROR_CORRUPT},
+        {"{} x", TOKMAP_ERROR_CORRUPT},
+        {"tool", TOKMAP_ERROR_CORRUPT},
+        {" ", TOKMAP_ERROR_CORRUPT},
+    };
+    for (size_t i = 0; i < sizeof texts / sizeof texts[0]; i++) {
+        uint64_t offset;
+        const enum tokmap_status status = about_verified(texts[i].text, strlen(texts[i].text), &offset);
+        if (status != texts[i].status)
+            fail_msg("%s: %s", texts[i].text, error.message);
+    }
+}
+
 /* ---- hostile content under valid checksums ---- */
 
 struct change {
@@ -383,6 +437,9 @@ static const struct change changes[] = {
     IN_SECTION(SECTION_COLUMNS, 90, 1, 0),    /* too short, */
     IN_SECTION(SECTION_COLUMNS, 88, 1, 0xff), /* not UTF-8, */
     IN_SECTION(SECTION_COLUMNS, 91, 1, 'x'),  /* or not terminated */
+    IN_SECTION(SECTION_COLUMNS, 96, 1, 1),    /* the first document does not have the first value, */
+    IN_SECTION(SECTION_COLUMNS, 98, 1, 3),    /* the third one has a value before it is the next one, */
+    IN_SECTION(SECTION_COLUMNS, 102, 1, 5),   /* and no document has the last value */
     IN_SECTION(SECTION_COLUMNS, 95, 1, 1),    /* padding of the name, */
     IN_SECTION(SECTION_COLUMNS, 103, 1, 1),   /* of the codes, */
     IN_SECTION(SECTION_COLUMNS, 132, 1, 1),   /* of the ends, */
@@ -399,6 +456,7 @@ static const struct change changes[] = {
     IN_SECTION(SECTION_COLUMNS, 137, 1, 0xff), /* not UTF-8, */
     IN_SECTION(SECTION_COLUMNS, 137, 1, '"'),  /* or more than one */
     IN_SECTION(SECTION_COLUMNS, 336, 1, ' '),
+    IN_SECTION(SECTION_COLUMNS, 180, 1, '0'), /* value 1 is value 0, too */
 };
 
 static void store_sized(uint8_t *at, uint32_t width, uint64_t value)
@@ -493,7 +551,7 @@ static void unknown_sections_are_skipped_unless_required(void **unused)
         memcpy(bytes + at + 64 + table_bytes, &entry, sizeof entry);
         struct index_header changed = header;
         changed.sections++;
-        changed.minor = 1;
+        changed.minor = INDEX_MINOR + 1;
         changed.table_offset += 64;
         changed.file_bytes += 64 + sizeof entry;
         memcpy(bytes, &changed, sizeof changed);
@@ -624,6 +682,8 @@ int main(void)
         cmocka_unit_test(a_wrong_length_of_the_tokens_is_noticed),
         cmocka_unit_test(other_files_are_refused),
         cmocka_unit_test(only_unknown_major_versions_are_refused),
+        cmocka_unit_test(the_minor_version_is_the_lowest_one_with_all_sections),
+        cmocka_unit_test(the_about_section_is_json_in_utf8),
         cmocka_unit_test(one_hostile_field_is_refused),
         cmocka_unit_test(section_types_must_be_unique),
         cmocka_unit_test(padding_must_be_zero),

@@ -150,7 +150,7 @@ static void faults(void **state)
     } wrong[] = {
         {"#version: 0.2\na b\nabc\n", "merge 1 (counted from 0) must be two tokens"},
         {"#version: 0.2\na b c\n", "merge 0 (counted from 0) must be two tokens"},
-        {"#version: 0.2\na x!\n", "needs the token 'x!'"},
+        {"#version: 0.2\na xy\n", "needs the token 'xy'"},
     };
     for (size_t i = 0; i < sizeof wrong / sizeof wrong[0]; i++) {
         struct tokenizer *tokenizer;
@@ -163,6 +163,84 @@ static void faults(void **state)
         assert_string_equal(error.path, merges_path);
     }
     write_file(merges_path, merges_text);
+}
+
+static void refused(const char *message, const char *path)
+{
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    const char *const named[] = {merges_path, ids_path, folder};
+    for (int i = 0; i < 3; i++) {
+        assert_int_equal(vocabulary_open(&tokenizer, named[i], NULL, &error), TOKMAP_ERROR_UNSUPPORTED);
+        assert_null(tokenizer);
+        if (!strstr(error.message, message))
+            fail_msg("%s: %s", named[i], error.message);
+        assert_string_equal(error.path, path);
+    }
+}
+
+/* Two files that are not of GPT-2's kind are refused, because they would load and give other ids. */
+static void other_kinds(void **state)
+{
+    static const struct {
+        const char *merges, *message;
+    } kinds[] = {
+        {"#version: 0.2\na b\nab c</w>\n", "merge 1 (counted from 0) marks the end of a word with </w>"},
+        {"#version: 0.2\nc </w> 1234\n", "merge 0 (counted from 0) marks the end of a word with </w>"},
+        {"#version: 0.2\n\xe2\x96\x81 a\n", "merge 0 (counted from 0) has the character '\xe2\x96\x81'"},
+        {"#version: 0.2\na \xe4\xb8\xad\n", "has the character '\xe4\xb8\xad', which stands for no byte"},
+        {"#version: 0.2\n. a\n", "merge 0 (counted from 0) is '. a', but GPT-2's pattern"},
+        {"#version: 0.2\na @@\n", "is 'a @@', but GPT-2's pattern"},
+        {"#version: 0.2\na 1\n", "is 'a 1', but GPT-2's pattern"},
+        {"#version: 0.2\n1 %\n", "is '1 %', but GPT-2's pattern"},
+        {"#version: 0.2\na \xc4\xa0\n", "is 'a \xc4\xa0', but GPT-2's pattern"}, /* a space behind a letter */
+        {"#version: 0.2\n; \xc4\x8a\n", "is '; \xc4\x8a', but GPT-2's pattern"},
+    };
+    for (size_t i = 0; i < sizeof kinds / sizeof kinds[0]; i++) {
+        write_file(merges_path, kinds[i].merges);
+        refused(kinds[i].message, merges_path);
+    }
+    /* A space or an apostrophe before a letter is of GPT-2's kind; the merge lacks its token here. */
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    write_file(merges_path, "#version: 0.2\n\xc4\xa0 a\n");
+    assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_ERROR_FORMAT);
+    write_file(merges_path, "#version: 0.2\n' a\n");
+    assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_ERROR_FORMAT);
+    write_file(merges_path, merges_text);
+    write_file(ids_path, "{\"a\": 0, \"b\": 1, \"c\": 2, \"ab\": 3, \"abc\": 4}");
+    refused("the vocabulary has no token for the space", ids_path);
+    write_file(ids_path, ids_text);
+}
+
+/* The configuration in the same folder can say that the files are of another kind. */
+static void configurations(void **state)
+{
+    char path[640];
+    struct tokenizer *tokenizer;
+    struct tokmap_error error;
+    static const char *const good[] = {
+        "{\"tokenizer_class\": \"GPT2Tokenizer\", \"add_prefix_space\": false}",
+        "{\"model_max_length\": 512, \"tokenizer_class\": \"RobertaTokenizerFast\"}",
+        "{\"tokenizer_class\": null, \"x\": {\"tokenizer_class\": \"CLIPTokenizer\"}}",
+        "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}",
+    };
+    snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
+    for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
+        write_file(path, good[i]);
+        assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_OK);
+        check_and_close(tokenizer);
+    }
+    write_file(path, "{\"tokenizer_class\": \"Qwen2Tokenizer\"}");
+    refused("the tokenizer_class is 'Qwen2Tokenizer'", path);
+    write_file(path, "{\"tokenizer_class\": \"Tokenizer\"}");
+    refused("the tokenizer_class is 'Tokenizer'", path);
+    write_file(path, "{\"add_prefix_space\": true, \"tokenizer_class\": \"GPT2Tokenizer\"}");
+    refused("add_prefix_space is true", path);
+    write_file(path, "{\"tokenizer_class\": \"GPT2Tokenizer\"");
+    assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_ERROR_FORMAT);
+    assert_string_equal(error.path, path);
+    assert_int_equal(os_unlink(path), 0);
 }
 
 /* A vocabulary without tokens is refused, also when there is no merge that would need one. */
@@ -192,6 +270,8 @@ int main(void)
         cmocka_unit_test(error_of_the_caller),
         cmocka_unit_test(given_text_is_used),
         cmocka_unit_test(faults),
+        cmocka_unit_test(other_kinds),
+        cmocka_unit_test(configurations),
         cmocka_unit_test(empty_vocabulary),
     };
     return cmocka_run_group_tests(tests, write_files, NULL);

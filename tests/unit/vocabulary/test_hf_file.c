@@ -97,6 +97,15 @@ static void fields(void **state)
 #ifdef HAVE_PCRE2
     REFUSED(normalizer, "{\"type\":\"Replace\",\"pattern\":{\"Regex\":\"x*\"},\"content\":\"a\"}", no, "match an empty text");
 #endif
+    /* What comes before a model of another kind is not the reason. */
+    struct parts other = SOUND;
+    other.normalizer = "{\"type\":\"NFKC\"}";
+    other.model = "\"type\":\"Unigram\",";
+    refused(other, no, "model.type is 'Unigram'");
+    other.model = "\"vocab\":[],";
+    refused(other, no, "this is a Unigram model");
+    other.model = "\"type\":\"BPE\",";
+    refused(other, no, "NFKC");
     REFUSED(normalizer, "{}", no, "type");
     REFUSED(normalizer, "7", bad, "object");
     REFUSED(pre_tokenizer, "{\"type\":\"BertPreTokenizer\"}", no, "BertPreTokenizer");

@@ -167,6 +167,36 @@ static void holes(void **state)
     assert_int_equal(open_ranks(&tokenizer, "\n", 1, "gpt2", &error), TOKMAP_ERROR_FORMAT);
 }
 
+/* A token without bytes, as the last one of Whisper's multilingual.tiktoken, is an id that no text gets. */
+static void empty_token(void **state)
+{
+    struct tokmap_error error;
+    struct tokenizer *tokenizer;
+    struct tokenizer_info info;
+    struct rank_file file;
+    size_t bytes = make_file(text, "\n");
+    const size_t sound = bytes;
+    bytes += (size_t)sprintf(text + bytes, "= 258\n");
+    assert_int_equal(open_ranks(&tokenizer, text, bytes, "gpt2", &error), TOKMAP_OK);
+    tokenizer_info(tokenizer, &info);
+    assert_int_equal(info.vocabulary, 259);
+    tokenizer_close(tokenizer);
+    assert_int_equal(rank_file_read(&file, "test", text, bytes, &error), TOKMAP_OK);
+    assert_true(file.empty == 258 && file.hole == BPE_NONE);
+    assert_int_equal(file.offsets[258], file.offsets[259]);
+    rank_file_free(&file);
+    sprintf(text + bytes, "= 259\n");
+    assert_int_equal(open_ranks(&tokenizer, text, strlen(text), "gpt2", &error), TOKMAP_ERROR_FORMAT);
+    assert_int_equal(error.line, 260);
+    assert_non_null(strstr(error.message, "a second token has no bytes"));
+    static const char *const bad[] = {" 258\n", "== 258\n", "==== 258\n", "=a== 258\n"};
+    for (size_t i = 0; i < sizeof bad / sizeof bad[0]; i++) {
+        strcpy(text + sound, bad[i]);
+        assert_int_equal(open_ranks(&tokenizer, text, strlen(text), "gpt2", &error), TOKMAP_ERROR_FORMAT);
+        assert_int_equal(error.line, 259);
+    }
+}
+
 static void recognized_by_content(void **state)
 {
     static const char *const others[] = {"", "\n", "{\"version\": \"1.0\"}", "#version: 0.2\na b\n", "the cat sat",
@@ -180,8 +210,8 @@ static void recognized_by_content(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(good_files), cmocka_unit_test(any_order),       cmocka_unit_test(faults),
-        cmocka_unit_test(holes),      cmocka_unit_test(recognized_by_content),
+        cmocka_unit_test(good_files),  cmocka_unit_test(any_order), cmocka_unit_test(faults),
+        cmocka_unit_test(empty_token), cmocka_unit_test(holes),     cmocka_unit_test(recognized_by_content),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

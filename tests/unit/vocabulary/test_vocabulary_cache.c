@@ -475,7 +475,7 @@ static void a_folder_that_cannot_be_made(void **unused)
 
 static void the_key_has_all_that_decides(void **unused)
 {
-    struct cache_key keys[8];
+    struct cache_key keys[9];
     struct tokenizer_options options = {.pattern = "gpt2"};
     const char *ranks = "tests/fuzz/corpus/fuzz_vocabulary/ranks.tiktoken";
     const char *specials = in_folder(scratch, "specials.json");
@@ -497,8 +497,12 @@ static void the_key_has_all_that_decides(void **unused)
     assert_true(cache_key_find(&keys[6], merges, &plain) && keys[6].pair);
     file_write_text(ids, "{\"a\": 1, \"b\": 0}");
     assert_true(cache_key_find(&keys[7], merges, &plain));
-    for (int i = 0; i < 8; i++)
-        for (int k = 0; k < 8; k++)
+    /* So does what says which kind they are. */
+    file_write_text(in_folder(scratch, "tokenizer_config.json"), "{}");
+    assert_true(cache_key_find(&keys[8], merges, &plain));
+    assert_int_equal(unlink(in_folder(scratch, "tokenizer_config.json")), 0);
+    for (int i = 0; i < 9; i++)
+        for (int k = 0; k < 9; k++)
             assert_int_equal(cache_key_same(&keys[i], &keys[k]), i == k);
     assert_true(cache_key_find(&keys[0], ids, &plain) && keys[0].pair);
     assert_int_equal(unlink(ids), 0);

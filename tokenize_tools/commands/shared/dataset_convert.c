@@ -124,7 +124,7 @@ static void search_next(struct converting *converting, uint64_t first, uint64_t 
     }
 }
 
-/* Takes the ends of the .csv.gz of the current shard. What comes after the last of them is a document, too. */
+/* Takes the ends of the .csv.gz of the current shard, the last of which is the end of its tokens. */
 static enum tokmap_status csv_next(struct converting *converting, const struct tokmap_shard_info *shard, uint64_t last,
                                    uint64_t *used, struct tokmap_error *error)
 {
@@ -189,6 +189,11 @@ static enum tokmap_status ends_next(struct converting *converting, const struct 
 
 /* ---- one block ---- */
 
+static bool is_stated(const struct converting *converting)
+{
+    return converting->options->tokenizer && converting->options->tokenizer->vocabulary;
+}
+
 /* Reports the first id of a block that is not in the vocabulary. There is one. */
 static enum tokmap_status id_too_large(const struct converting *converting, const struct tokmap_shard_info *shard,
                                        uint64_t first, struct tokmap_error *error)
@@ -200,8 +205,9 @@ static enum tokmap_status id_too_large(const struct converting *converting, cons
         i++;
     return error_set(error, TOKMAP_ERROR_TOKEN, shard->tokens_path, TOKMAP_NO_OFFSET,
                      "token %" PRIu64 " of the dataset has the id %" PRIu64 ", but ids must be below %" PRIu64
-                     "; restore the file, or correct vocab=V in the name",
-                     first + i, id, info->vocabulary);
+                     "; restore the file, or correct %s",
+                     first + i, id, info->vocabulary,
+                     is_stated(converting) ? "options.tokenizer: another one made the ids" : "vocab=V in the name");
 }
 
 static uint64_t largest_of(const uint8_t *tokens, uint64_t count, uint32_t width)
@@ -338,7 +344,10 @@ static enum tokmap_status foreign_open(struct converting *converting, uint32_t s
 {
     const struct convert_options *options = converting->options;
     const struct tokmap_dataset_info *info = &converting->info;
-    (void)dataset_tokenizer_name(converting->dataset, converting->tokenizer);
+    if (is_stated(converting))
+        memcpy(converting->tokenizer, options->tokenizer->name, sizeof converting->tokenizer);
+    else
+        (void)dataset_tokenizer_name(converting->dataset, converting->tokenizer);
     const struct foreign_writer_options writer = {.target = options->target,
                                                   .prefix = options->prefix,
                                                   .width = info->width,
@@ -370,6 +379,7 @@ static enum tokmap_status output_open(struct converting *converting, bool masked
         return status && status != TOKMAP_ERROR_LIMIT ? status : foreign_open(converting, stored, masked, error);
     }
     const struct shard_sink_options sink = {.dataset = converting->dataset,
+                                            .tokenizer = is_stated(converting) ? options->tokenizer : NULL,
                                             .prefix = options->prefix,
                                             .width = stored,
                                             .mask = masked,
@@ -406,6 +416,22 @@ static enum tokmap_status source_examine(struct converting *converting, struct t
     return TOKMAP_OK;
 }
 
+/* Takes the vocabulary of the tokenizer that is stated. */
+static enum tokmap_status vocabulary_take(struct converting *converting, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info *info = &converting->info;
+    if (!is_stated(converting))
+        return TOKMAP_OK;
+    info->vocabulary = converting->options->tokenizer->vocabulary;
+    const bool eod = info->eod_id != TOKMAP_NO_ID && info->eod_id >= info->vocabulary;
+    if (!eod && (info->bos_id == TOKMAP_NO_ID || info->bos_id < info->vocabulary))
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_MISMATCH, converting->options->name, TOKMAP_NO_OFFSET,
+                     "documents %s with token %" PRIu64 ", which the tokenizer with its %" PRIu64
+                     " ids does not have; correct options.tokenizer, or the words eod and bos of the name",
+                     eod ? "end" : "begin", eod ? info->eod_id : info->bos_id, info->vocabulary);
+}
+
 enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const struct convert_options *options,
                                    struct convert_result *result, struct tokmap_error *error)
 {
@@ -416,6 +442,8 @@ enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const s
     *converting =
         (struct converting){.dataset = dataset, .options = options, .info = {.size = sizeof converting->info}};
     enum tokmap_status status = source_examine(converting, error);
+    if (!status)
+        status = vocabulary_take(converting, error);
     result->masked = converting->info.masked && (options->to_shard || foreign_target_has_mask(options->target));
     result->mask_dropped = converting->info.masked && !result->masked;
     if (!status && result->mask_dropped && !options->drop_mask)

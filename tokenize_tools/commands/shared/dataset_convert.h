@@ -9,6 +9,7 @@
 #define TOKMAP_COMMANDS_SHARED_DATASET_CONVERT_H
 
 #include "format/foreign/foreign_writer.h"
+#include "stated_tokenizer.h"
 
 struct convert_options {
     const char *program; /* for messages */
@@ -19,6 +20,8 @@ struct convert_options {
     uint32_t width;            /* bytes of a token of the output; 0: those of the dataset, for nanogpt 2 */
     bool drop_mask;            /* a mask that the output cannot have is left out; otherwise it is an error */
     const char *shared_tokens; /* as in foreign_writer_options */
+    const struct stated_tokenizer *tokenizer; /* that made the ids, to be recorded; NULL, or none stated: that of the
+                                                 dataset */
     bool replace, sync;
     bool equal;                                    /* as in foreign_writer_options */
     void (*progress)(void *user, uint64_t tokens); /* from time to time, with the tokens so far; may be NULL */
@@ -35,10 +38,11 @@ struct convert_result {
 };
 
 /* Converts. On failure no file of the output remains, and an older output is unchanged unless the message says
- * otherwise. Messages name the fields options.width, options.replace, and options.drop_mask. Statuses: OK; those of
- * opening and reading a dataset; ERROR_CORRUPT (a block does not have its hash); ERROR_TOKEN (an id is not in the
- * vocabulary, or does not fit); ERROR_UNSUPPORTED (the mask); ERROR_EXISTS, ERROR_BUSY, ERROR_IO, ERROR_LIMIT,
- * ERROR_INTERRUPTED, ERROR_MEMORY. */
+ * otherwise. Messages name the fields options.width, options.replace, options.drop_mask, and options.tokenizer.
+ * Statuses: OK; those of opening and reading a dataset; ERROR_CORRUPT (a block does not have its hash); ERROR_TOKEN (an
+ * id is not in the vocabulary, or does not fit); ERROR_MISMATCH (the EOD or BOS is not in the vocabulary of the
+ * tokenizer); ERROR_UNSUPPORTED (the mask); ERROR_EXISTS, ERROR_BUSY, ERROR_IO, ERROR_LIMIT, ERROR_INTERRUPTED,
+ * ERROR_MEMORY. */
 enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const struct convert_options *options,
                                    struct convert_result *result, struct tokmap_error *error);
 

@@ -88,6 +88,8 @@ enum tokmap_status olmo_documents_read(struct olmo_documents *csv, const char *p
         const char *text = NULL;
         size_t bytes = 0;
         status = csv_line(csv, &text, &bytes, error);
+        if (!status && !text)
+            status = olmo_check_end(csv->path, csv->line, csv->before, tokens, error);
         if (status || !text)
             break;
         if (bytes && text[bytes - 1] == '\r')

@@ -8,6 +8,7 @@
 
 #include "cli/cli.h"
 #include "commands/shared/dataset_about.h"
+#include "commands/shared/stated_tokenizer.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
@@ -38,6 +39,10 @@ enum tokmap_status shard_sink_open(struct shard_sink **sink, const struct shard_
     made->options = *options;
     made->info.size = sizeof made->info;
     enum tokmap_status status = tokmap_dataset_info(options->dataset, &made->info);
+    if (options->tokenizer) {
+        made->info.vocabulary = options->tokenizer->vocabulary;
+        memcpy(made->info.tokenizer, options->tokenizer->fingerprint, sizeof made->info.tokenizer);
+    }
     if (!status && options->indexed)
         status = tokmap_dataset_columns(options->dataset, made->names, COLUMNS_MAX, &made->columns, error);
     made->converted = malloc(2 * BLOCK_BYTES);
@@ -182,6 +187,10 @@ static enum tokmap_status tokenizer_write(const struct shard_sink *sink, struct 
     struct tokmap_shard_info shard = {.size = sizeof shard};
     struct about_facts facts = {0};
     char hex[33];
+    if (sink->options.tokenizer) {
+        cli_json_raw(json, "tokenizer", sink->options.tokenizer->about, strlen(sink->options.tokenizer->about));
+        return TOKMAP_OK;
+    }
     if (!memcmp(sink->info.tokenizer, unknown, 16) || !sink->info.shards)
         return TOKMAP_OK;
     enum tokmap_status status = tokmap_dataset_shard(sink->options.dataset, 0, &shard, error);

@@ -6,9 +6,11 @@
 #define TOKMAP_COMMANDS_SHARED_SHARD_SINK_H
 
 #include "format/foreign/foreign_writer.h"
+#include "stated_tokenizer.h"
 
 struct shard_sink_options {
     const struct tokmap_dataset *dataset; /* where vocabulary, tokenizer, origins, and columns come from */
+    const struct stated_tokenizer *tokenizer; /* or of the vocabulary and the tokenizer, this; NULL: the dataset's */
     const char *prefix;
     uint32_t width; /* of the shard */
     bool mask;

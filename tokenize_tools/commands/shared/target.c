@@ -81,7 +81,10 @@ static void missing_name(const char *name, struct tokmap_error *error)
     char work[4096];
     if (strcmp(error->path, name) != 0 || !os_stat(name, &found))
         return;
-    const int length = snprintf(work, sizeof work, "%s.work", name);
+    int length = snprintf(work, sizeof work, "%s.bin", name);
+    if (length > 0 && (size_t)length < sizeof work && !os_stat(work, &found) && found.kind == OS_KIND_FILE)
+        return; /* the library has said what to do with a .bin alone */
+    length = snprintf(work, sizeof work, "%s.work", name);
     if (length > 0 && (size_t)length < sizeof work && !os_stat(work, &found))
         (void)error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
                         "there is no dataset of this name yet, only the unfinished work of a `tokmap pack` (%.200s); "

@@ -46,6 +46,12 @@ struct tokenizer_arguments {
      "the tokenizer that the dataset was made with: a file, or a folder that holds one (default: the one that 'tokmap "\
      "pack' was given, if it is still there)", NULL},                                                                  \
     TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
+/* ... the same for a command that records the tokenizer of ids that another program made, ... */
+#define TOKENIZER_OPTIONS_STATED(tokenizer)                                                                            \
+    {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
+     "the tokenizer that made the ids, to be recorded: a file, or a folder that holds one; ids that it does not have "  \
+     "are an error", NULL},                                                                                            \
+    TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
 /* ... what happens to text that reads like a special token, ... */
 #define TOKENIZER_OPTION_SPECIAL(tokenizer)                                                                            \
     {0, "special", CLI_CHOICE, &(tokenizer).special, NULL, "ACTION",                                                   \
