@@ -51,7 +51,7 @@ failed()
 failed 1 tokmap pack -q -o new/deep/d bad.txt
 failed 1 tokmap pack -q -o new/deep/d absent
 failed 1 tokmap pack -q -o bad.txt/d --skipped-list new/other/list --on-error skip in
-failed 1 tokmap train -q --vocab-size 257 -o new/deep/v bad.txt
+failed 1 tokmap train-tokenizer -q --vocab-size 257 -o new/deep/v bad.txt
 failed 1 tokmap convert -q -o new/deep/d absent
 failed 1 tokmap merge -o new/deep/d absent
 failed 1 tokmap plan -q --seq-len 64 -o new/deep/d absent
@@ -84,7 +84,7 @@ fi
 
 # A signal: train leaves nothing; pack leaves its unfinished work, which the same command continues.
 mkfifo pipe
-tokmap train -q --vocab-size 300 -o new/deep/v pipe 2>err &
+tokmap train-tokenizer -q --vocab-size 300 -o new/deep/v pipe 2>err &
 child=$!
 exec 3>pipe
 echo 'some text' >&3

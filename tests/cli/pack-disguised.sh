@@ -91,7 +91,7 @@ never()
         exits 1 tokmap pack -q -o q $name <never 2>err
         holds err '--input-format text'
         exits 1 tokmap encode $name <never >out 2>err
-        exits 1 tokmap train -q -o q --vocab-size 260 $name <never 2>err
+        exits 1 tokmap train-tokenizer -q -o q --vocab-size 260 $name <never 2>err
         exits 1 tokmap pack -q --dry-run $name <never 2>err
         equal "$(ls q.* 2>/dev/null | wc -l | tr -d ' ')" 0
     done

@@ -67,7 +67,7 @@ tokmap pack -q --dry-run --separator '\n\n' - <crlf.txt 2>err
 holds err "does not occur in 'standard input', which has CRLF line ends"
 tokmap encode --separator '\n\n' crlf.txt 2>err >out
 equal "$(cat err)" "tokmap encode: $ends"
-tokmap train -q --vocab-size 260 --separator '\n\n' -o vocabulary crlf.txt 2>err
+tokmap train-tokenizer -q --vocab-size 260 --separator '\n\n' -o vocabulary crlf.txt 2>err
 holds err "$ends"
 tokmap pack -q --separator '\n\n' -o w lf.txt 2>err
 equal "$(cat err)" ''
