@@ -309,7 +309,7 @@ static void number_text(char *text, const struct parquet_column *column, uint64_
     }
 }
 
-/* Writes a value that is stored as bytes and is no text. Returns false if it is not what its column says. */
+/* Writes a value that is stored as bytes and is not a text. Returns false if it is not what its column says. */
 static bool bytes_text(char *text, const struct parquet_column *column, const char *value, uint64_t count)
 {
     const uint8_t *bytes = (const uint8_t *)value;

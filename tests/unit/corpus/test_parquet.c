@@ -796,7 +796,7 @@ static void test_annotated_values(void **state)
     issue_is(TOKMAP_ERROR_INPUT, "the column 'price' of row 2 (in row group 0) cannot be used: a decimal has no bytes");
 }
 
-/* Bytes that are no text are refused by name, whatever their use. */
+/* Columns of another type than text are refused by name. */
 static void test_types_refused(void **state)
 {
     static const char *const kept[] = {"value"};
