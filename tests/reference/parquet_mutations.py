@@ -2,13 +2,15 @@
 
     parquet_mutations.py PROGRAM FOLDER FILES SEED
 
-PROGRAM is dump_documents. A file is a function of its seed and number: pyarrow writes a table of random shape with random
-options, which is read as it is, and then some damaged copies of it are. The file is taken apart into the structs of its
-footer, the headers of its pages, and the bytes of the pages. Damage changes these parts, and the file is put together
-again, so that the damage is not found by what surrounds it: lengths and places are right unless they are what is damaged.
+PROGRAM is dump_documents. A file is a function of its seed and number: pyarrow writes a table of random shape with
+random options, which is read unchanged, and then some damaged copies of it are. The file is taken apart into the
+structs of its footer, the headers of its pages, and the bytes of the pages. Damage changes these parts, and the file is
+put together again, so that the damage is not found by what surrounds it: lengths and places are right unless they are
+damaged.
 
-A copy must be refused, whole or from some row on, or in some rows; or the values are those that pyarrow reads. Rows that
-follow a refused one count, too: they must be the rows that pyarrow reads there. What pyarrow refuses is not compared.
+A copy must be refused, whole or from some row on, or in some rows; or the values are those that pyarrow reads. Rows
+that follow a refused one count, too: they must be the rows that pyarrow reads there. What pyarrow refuses is not
+compared.
 """
 
 import copy
@@ -109,7 +111,8 @@ def encoded(kind, value):
         return varint(len(value)) + value
     if kind in (LIST, SET):
         element, values = value
-        head = bytes([len(values) << 4 | element]) if len(values) < 15 else bytes([0xf0 | element]) + varint(len(values))
+        count = len(values)
+        head = bytes([count << 4 | element]) if count < 15 else bytes([0xf0 | element]) + varint(count)
         return head + b"".join(b"\1" if v is True else b"\2" if v is False else encoded(element, v) for v in values)
     return b"".join(bytes([(TRUE if v else FALSE) if k in (TRUE, FALSE) else k]) + zigzag(i) +
                     (b"" if k in (TRUE, FALSE) else encoded(k, v)) for i, k, v in value) + b"\0"
@@ -157,7 +160,7 @@ class File:
         return rng.choice(pages) if pages else None
 
     def bytes(self, moves, lies):
-        """moves: the chunks are stored in another order. lies: changes descriptions after places and lengths are set."""
+        """moves: the chunks are stored in another order. lies: changes descriptions whose places and lengths are set."""
         made = bytearray(b"PAR1")
         order = list(range(len(self.chunks)))
         moves(order)
@@ -314,7 +317,7 @@ def some_column(rng, rows, nulls):
     """A type that columns are kept of, and values, as Python has them after they are read."""
     half = struct.Struct("<e")
     precision = rng.randrange(1, 77)
-    scale = rng.randrange(precision + 1)
+    scale, few = rng.randrange(precision + 1), min(38, precision)
     kind, value = rng.choice([
         (pa.int8(), lambda: rng.randrange(-128, 128)),
         (pa.uint8(), lambda: rng.randrange(256)),
@@ -326,7 +329,7 @@ def some_column(rng, rows, nulls):
         (pa.float64(), lambda: rng.choice([0.5, 1e300, float("nan"), float("-inf"), rng.random()])),
         (pa.bool_(), lambda: rng.random() < 0.5),
         (pa.uuid(), lambda: uuid.UUID(bytes=rng.randbytes(16))),
-        (pa.decimal128(min(38, precision), min(38, scale)), lambda: some_decimal(rng, min(38, precision), min(38, scale))),
+        (pa.decimal128(few, min(few, scale)), lambda: some_decimal(rng, few, min(few, scale))),
         (pa.decimal256(precision, scale), lambda: some_decimal(rng, precision, scale)),
         (pa.string(), lambda: some_text(rng)),
         (pa.null(), lambda: None),
@@ -352,11 +355,13 @@ def some_table(rng):
     rows = rng.choice([1, 2, 7, 8, 9, 50, 300])
     nulls = rng.choice([0, 0, 0.1, 0.9])
     pool = [some_text(rng) for _ in range(rng.choice([1, 2, 5, 40]))]
-    texts = lambda: [None if rng.random() < nulls else rng.choice([rng.choice(pool), some_text(rng)]) for _ in range(rows)]
+    text = lambda: None if rng.random() < nulls else rng.choice([rng.choice(pool), some_text(rng)])
+    texts = lambda: [text() for _ in range(rows)]
     ids = [None if rng.random() < nulls else [rng.randrange(1000) for _ in range(rng.choice([0, 1, 3, 3, 30]))]
            for _ in range(rows)]
     columns = {"text": pa.array(texts(), rng.choice([pa.string(), pa.large_string(), pa.string_view()])),
-               "email": pa.array(texts(), pa.string()), "ids": pa.array(ids, pa.list_(rng.choice([pa.int32(), pa.int64()]))),
+               "email": pa.array(texts(), pa.string()),
+               "ids": pa.array(ids, pa.list_(rng.choice([pa.int32(), pa.int64()]))),
                "refused": refused_column(rng, rows)}
     for i in range(rng.randrange(3)):
         columns[f"kept{i}"] = some_column(rng, rows, nulls)

@@ -186,10 +186,11 @@ def some_texts(rng, rows, nulls):
 
 
 def some_ids(rng, rows, nulls, inner_nulls, highest):
-    """Lists of ids of one shape: all of one length, short, long, or empty."""
-    shape = rng.choice(["equal", "short", "long", "empty", "mixed"])
+    """Lists of ids of one shape: all of one length, short, long, empty, or larger than a run of rows."""
+    shape = rng.choice(["equal", "short", "long", "empty", "mixed", "large" if rows <= 100 else "long"])
     length = {"equal": lambda: 7, "short": lambda: rng.randrange(4), "long": lambda: rng.randrange(900),
-              "empty": lambda: 0, "mixed": lambda: rng.choice([0, 0, 1, 5, 200])}[shape]
+              "empty": lambda: 0, "large": lambda: rng.choice([0, 3, 9000]),
+              "mixed": lambda: rng.choice([0, 0, 1, 5, 200])}[shape]
     step = rng.choice([0, 1, 1000])  # ascending ids are what delta encodings are made for
     lists = []
     for _ in range(rows):

@@ -1,6 +1,6 @@
 #!/bin/sh
-# test_parquet_mutations.sh: compares what tokmap reads from damaged Parquet files with what pyarrow reads from them: the
-# same, or it refuses them. Skipped if pyarrow and what parquet_reference.py needs besides cannot be installed.
+# test_parquet_mutations.sh: compares what tokmap reads from damaged Parquet files with what pyarrow reads from them: it
+# reads the same, or refuses them. Skipped if pyarrow and what parquet_reference.py needs besides cannot be installed.
 #
 # From the environment: PARQUET_FILES, how many files are made, of each of which 12 copies are damaged (20; a round of
 # `make torture` makes 40); REFERENCE_SEED (1).

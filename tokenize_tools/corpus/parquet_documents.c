@@ -157,6 +157,20 @@ static enum tokmap_status row_issue(struct row_reading *reading, enum corpus_rea
     return issue->detail ? TOKMAP_OK : making_no_memory(reading->making);
 }
 
+/* Adds the issue that the current row is longer than a record may be. */
+static enum tokmap_status row_too_long(struct row_reading *reading)
+{
+    struct making *making = reading->making;
+    struct corpus_issue *issue = making_issue(making, &reading->source, CORPUS_ISSUE_LIMIT, CORPUS_REASON_TOO_LONG, 0,
+                                              TOKMAP_NO_OFFSET, NULL, NULL);
+    reading->used = false;
+    if (!issue)
+        return making_no_memory(making);
+    issue->limit = making->options->record_limit;
+    issue->row_group = reading->rows->group;
+    return TOKMAP_OK;
+}
+
 static enum tokmap_status element_issue(struct row_reading *reading, bool is_mask, const char *field, uint64_t index,
                                         const char *number, const char *fault)
 {
@@ -309,7 +323,7 @@ static void number_text(char *text, const struct parquet_column *column, uint64_
     }
 }
 
-/* Writes a value that is stored as bytes and is no text. Returns false if it is not what its column says. */
+/* Writes a value that is stored as bytes and is not a text. Returns false if it is not what its column says. */
 static bool bytes_text(char *text, const struct parquet_column *column, const char *value, uint64_t count)
 {
     const uint8_t *bytes = (const uint8_t *)value;
@@ -398,7 +412,7 @@ static enum tokmap_status messages_take(struct row_reading *reading, size_t fiel
     struct cursor *cursors = &reading->cursors[reading->field_first[field]];
     struct cursor at[PARQUET_LEAVES_MOST];
     uint64_t entries[PARQUET_LEAVES_MOST], ends[PARQUET_LEAVES_MOST], room = 2;
-    uint64_t elements = 0;
+    uint64_t elements = 0, least = 0; /* bytes that the text has at least */
     for (uint32_t c = 0; c < columns; c++) {
         uint64_t count = 0, begin, end;
         bool more;
@@ -411,7 +425,7 @@ static enum tokmap_status messages_take(struct row_reading *reading, size_t fiel
             count += none ? 0 : end - begin;
             for (uint64_t i = begin; i < end && !none; i++)
                 if (entry_kind(&cursors[c], i) == ENTRY_VALUE)
-                    room += 6 * (uint64_t)cursor_page(&cursors[c])->values.spans[i].bytes;
+                    least += cursor_page(&cursors[c])->values.spans[i].bytes;
             room += (end - begin) * (6 * strlen(cursors[c].column->last) + 8);
             more = cursor_next(&cursors[c]);
         } while (more);
@@ -432,7 +446,10 @@ static enum tokmap_status messages_take(struct row_reading *reading, size_t fiel
     }
     if (!reading->used)
         return TOKMAP_OK;
-    char *text = corpus_batch_take(reading->making->batch, room + 3 * elements + 2);
+    /* A dictionary makes few bytes of a file any number here, so they are counted before there is memory for them. */
+    if (least > reading->making->options->record_limit)
+        return row_too_long(reading);
+    char *text = corpus_batch_take(reading->making->batch, room + 6 * least + 3 * elements + 2);
     if (!text)
         return making_no_memory(reading->making);
     uint64_t bytes = 0;
@@ -505,15 +522,8 @@ static enum tokmap_status row_make(struct row_reading *reading)
     if (status || !reading->used)
         return status;
     for (size_t i = 0; i < reading->fields; i++)
-        if (values[i].bytes > making->options->record_limit) {
-            struct corpus_issue *issue = making_issue(making, &reading->source, CORPUS_ISSUE_LIMIT,
-                                                      CORPUS_REASON_TOO_LONG, 0, TOKMAP_NO_OFFSET, NULL, NULL);
-            if (!issue)
-                return making_no_memory(making);
-            issue->limit = making->options->record_limit;
-            issue->row_group = reading->rows->group;
-            return TOKMAP_OK;
-        }
+        if (values[i].bytes > making->options->record_limit)
+            return row_too_long(reading);
     bool wrong_list;
     status = record_document(making, &reading->source, values, false, &wrong_list);
     for (uint64_t i = issues; i < making->batch->issue_count; i++)

@@ -8,9 +8,9 @@
  *     version 1    compressed together: repetition levels, definition levels, values
  *     version 2    repetition levels, definition levels, compressed: values
  *
- * The entries of one row in one page are a *piece*. Of a flat column each entry is a piece. A list can begin in one page
- * and continue in the next ones: those begin with a piece that continues the row (`continues`). Version 2 forbids that,
- * but some programs do it.
+ * The entries of one row in one page are a *piece*. Of a flat column each entry is a piece. A list can begin in one
+ * page and continue in the next ones: those begin with a piece that continues the row (`continues`). Version 2 forbids
+ * that, but some programs do it.
  *
  * A page is made by the thread that reads the file and decoded by the first thread that needs it, so that decoding is
  * parallel by page. It is freed with the last reference to it.

@@ -429,6 +429,9 @@ static enum tokmap_status run_size(struct parquet_source *source, uint64_t *rows
         if (some < left || chosen >= source->options.rows_most)
             break;
     }
+    /* The only row at hand may continue in the next page, however large it is. */
+    if (!status && !feed_ready(feed))
+        status = feed_fill(source, feed, 1, error);
     *rows = min64(min64(chosen, source->options.rows_most), feed_ready(feed));
     return status;
 }

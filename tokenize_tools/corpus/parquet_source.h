@@ -4,8 +4,8 @@
  * This is the sequential part of reading a Parquet file. It reads headers and compressed bytes of pages, column after
  * column, and only as far as the next rows need. A run of rows names, for each column, the pages that its rows are in;
  * a page at the border of two runs is in both. The threads that get the runs decode the pages (parquet_page.h). So
- * memory is bounded by pages, of which each column has one or a few at a time, and never by a row group. Only of
- * lists are levels decoded here, since nothing else tells where their rows begin.
+ * memory is bounded by pages, of which each column has one or a few at a time, and never by a row group. Of lists,
+ * levels are decoded here, since nothing else says where their rows begin.
  *
  * Example: a row group with the columns text, in pages of 3 and 4 rows, and score, in one page of 7 rows.
  *
@@ -53,8 +53,8 @@ struct parquet_source_options {
     size_t wanted_count;
     uint64_t run_bytes; /* how much text a run should have */
     uint64_t rows_most; /* most rows of a run */
-    /* Most memory that a page may take, and a list over several pages, by what their headers say; 0: any. Pages that are
-     * at least a 64th as large in the file may take more. */
+    /* Most memory that a page may take, and a list over several pages, by what their headers say; 0: any. Pages that
+     * are at least a 64th as large in the file may take more. */
     uint64_t page_most;
     /* The row groups [first_group, end_group) of a file whose parquet_cut_hash() is groups_hash; 0: all of any file. */
     uint64_t first_group, end_group, groups_hash;

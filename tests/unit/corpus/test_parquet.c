@@ -694,6 +694,55 @@ static void test_messages(void **state)
                         "2:[{\"role\":\"user\",\"content\":\"hello\"}]|");
 }
 
+/* Rows that are larger than a run of rows, with lists of a text from a dictionary. One that is longer than a record may
+ * be is refused before there is memory for it. */
+static void test_long_messages(void **state)
+{
+    enum { ENTRIES = 4096, BYTES = 1 << 16 };
+    static uint8_t repetitions[ENTRIES], definitions[ENTRIES];
+    static uint32_t indexes[ENTRIES];
+    static char text[BYTES];
+    memset(text, 'x', sizeof text);
+    for (int i = 0; i < ENTRIES; i++) {
+        repetitions[i] = i > 1; /* [x] and [x, x, ...] */
+        definitions[i] = 1;
+    }
+    for (int version = 1; version <= 2; version++)
+        for (int64_t entries = 2; entries <= ENTRIES; entries += ENTRIES - 2) {
+            struct corpus_options options = usual();
+            struct made_file file;
+            struct bytes_buffer dictionary = {NULL, 0, 0};
+            options.content = CORPUS_CONTENT_MESSAGES;
+            options.field = "messages";
+            options.skip = true;
+            made_begin(&file);
+            made_element(&file, "messages", -1, REPEATED, 1);
+            made_element(&file, "content", TEXT, REQUIRED, 0);
+            made_plain_text(&dictionary, text, BYTES);
+            made_dictionary(&file, 0, &dictionary, 1, 6);
+            struct made_page page = {.version = version,
+                                     .entries = entries,
+                                     .rows = 2,
+                                     .definitions = definitions,
+                                     .definition_most = 1,
+                                     .repetitions = repetitions,
+                                     .repetition_most = 1,
+                                     .encoding = PARQUET_RLE_DICTIONARY,
+                                     .codec = 6};
+            assert_true(bytes_append(&page.values, "\1", 1));
+            made_hybrid(&page.values, indexes, (uint64_t)entries, 1, false);
+            made_data(&file, 0, &page);
+            made_group_end(&file, 2);
+            made_file_end(&file, "t.parquet");
+            (void)read_with(&options, "t.parquet");
+            const bool whole = entries == 2;
+            assert_in_range(all.counts.text_bytes, (whole ? 2 : 1) * BYTES, (whole ? 2 : 1) * BYTES + 99);
+            assert_int_equal(all.counts.records_skipped, !whole);
+            if (!whole)
+                issue_is(TOKMAP_ERROR_LIMIT, "row 1 (in row group 0) is longer than the limit of 1048576 bytes");
+        }
+}
+
 static void test_values_of_columns(void **state)
 {
     static const char *const columns[] = {"flag", "score", "url", "count"};
@@ -796,7 +845,7 @@ static void test_annotated_values(void **state)
     issue_is(TOKMAP_ERROR_INPUT, "the column 'price' of row 2 (in row group 0) cannot be used: a decimal has no bytes");
 }
 
-/* Bytes that are no text are refused by name, whatever their use. */
+/* Columns of another type than text are refused by name. */
 static void test_types_refused(void **state)
 {
     static const char *const kept[] = {"value"};
@@ -1410,6 +1459,7 @@ int main(void)
         cmocka_unit_test(test_rows_across_pages),
         cmocka_unit_test(test_mask_of_other_length),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_long_messages),
         cmocka_unit_test(test_values_of_columns),
         cmocka_unit_test(test_annotated_values),
         cmocka_unit_test(test_types_refused),

@@ -31,8 +31,8 @@ static struct parquet_footer footer_of(const uint64_t *places, uint64_t count, u
     memset(chunks, 0, sizeof chunks);
     for (uint64_t i = 0; i < count; i++) {
         groups[i] = (struct parquet_row_group){places[i] == NONE ? 0 : 3, 3 * i};
-        chunks[2 * i] =
-            places[i] == NONE ? (struct parquet_chunk){0, 4, 0, 0, bytes} : (struct parquet_chunk){0, places[i], 2, 3, bytes};
+        chunks[2 * i] = places[i] == NONE ? (struct parquet_chunk){0, 4, 0, 0, bytes}
+                                          : (struct parquet_chunk){0, places[i], 2, 3, bytes};
         chunks[2 * i + 1] = (struct parquet_chunk){0, bytes - 50 + i, 1, 3, bytes};
     }
     return (struct parquet_footer){.file_bytes = bytes,
