@@ -292,7 +292,8 @@ static enum tokmap_status add_sources(struct evaluation *evaluation)
         return status;
     if (!found)
         return wrong(evaluation, TOKMAP_ERROR_NOT_FOUND,
-                     "the run has no source and no validation set '%.80s'; name one of them", options->source);
+                     "the run has no source '%.80s', and no validation set of that name; name one of them",
+                     options->source);
     if (evaluation->spec.source_count == 0)
         return wrong(evaluation, TOKMAP_ERROR_NOT_FOUND,
                      "the run leaves out no data of %s%s%s; hold out a dataset with a line 'validation NAME DATASET', "

@@ -618,10 +618,11 @@ enum tokmap_status past_compare_before(const struct past *past, const struct pas
         return TOKMAP_OK;
     return error_set_line(error, TOKMAP_ERROR_PAST, past->path, spec->lines[RUN_TAIL],
                           "the cursor is of an earlier version, which with 'tail pad' and lookahead %" PRIu64
-                          " left out the last %" PRIu64 " targets of a dataset if they needed another window; now each "
-                          "target counts once, so a source has one window more and another order. Start from step 0 "
-                          "without a cursor, or continue from this cursor with the earlier version",
-                          spec->lookahead, spec->lookahead - 1);
+                          " left out the last %s of a dataset if %s needed another window; now each target counts "
+                          "once, so a source has one window more and another order. Start from step 0 without a "
+                          "cursor, or continue from this cursor with the earlier version",
+                          spec->lookahead, spec->lookahead == 2 ? "target" : "targets",
+                          spec->lookahead == 2 ? "it" : "they");
 }
 
 enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,
