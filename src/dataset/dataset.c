@@ -31,15 +31,14 @@
 
 static const uint8_t unknown[16];
 
-/* "gpt2 (fingerprint 838f..)", or without the name if the index has none. */
+/* "838f.. (gpt2)", or without the name if the index has none. */
 static void tokenizer_describe(const struct shard *shard, char text[128])
 {
     struct about_facts facts;
     char hex[33];
     about_facts_read(&shard->index, &facts);
     hash128_hex(shard->index.shard.tokenizer, hex);
-    (void)snprintf(text, 128, facts.tokenizer[0] ? "%s (fingerprint %s)" : "%sthe one with fingerprint %s",
-                   facts.tokenizer, hex);
+    (void)snprintf(text, 128, facts.tokenizer[0] ? "%s (%s)" : "%s%s", hex, facts.tokenizer);
 }
 
 static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, const struct shard *shard,
@@ -57,10 +56,11 @@ static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, 
         char ours[128], theirs[128];
         tokenizer_describe(shard, ours);
         tokenizer_describe(known, theirs);
-        return error_set(error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
-                         "its tokenizer is %s, but that of %s is %s; pack both with the same tokenizer, or do not "
-                         "combine them",
-                         ours, known->index_path, theirs);
+        return error_set(
+            error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
+            "its tokenizer has fingerprint %s, but that of %s has %s; pack both with the same tokenizer, or do not "
+            "combine them",
+            ours, known->index_path, theirs);
     }
     return TOKMAP_OK;
 }
