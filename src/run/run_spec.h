@@ -91,7 +91,7 @@ struct run_spec {
     enum tokmap_reading reading;
     struct source_line *sources; /* at least one, in the order of the text; names differ */
     size_t source_count;
-    struct source_line *validations; /* likewise; their names differ from each other and from those of the sources */
+    struct source_line *validations; /* in the order of the text; no name is that of another one or of a source */
     size_t validation_count;
     struct phase_line *phases; /* by step, strictly increasing. With several sources the first has step 0 and weights */
     size_t phase_count;

@@ -1,5 +1,5 @@
-# What is held out: sets of one split are no dataset together, and a validation set is shown, evaluated, and not trained
-# on, under whatever name.
+# What is held out: a folder with several sets of one split is refused, and a validation set is shown, verified, and not
+# trained on, under whatever name.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir texts data
 i=0

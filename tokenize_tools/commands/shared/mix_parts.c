@@ -81,7 +81,7 @@ static bool parse_what(struct mix_part *part, const char *text)
 }
 
 /* Writes the percentage that a number without a percent sign means: 80 of web:80 is 80%, and 0.5 of web:0.5 is half,
- * 50%. Returns false if it is no percentage. */
+ * 50%. Returns false for any other text. */
 static bool lacks_percent(const char *text, char percent[32])
 {
     uint64_t amount;
