@@ -342,7 +342,7 @@ class Loader(Reader):
         self._query_lock, self._in_query, self._moving = RLock(), False, False
         self._arrays, code, device_name = choose(framework, dtype, device)
         self.fields = parse_fields(fields)
-        if mask_targets and "targets" not in self.fields:
+        if mask_targets and "targets" not in self.fields and "targets_ahead" not in self.fields:
             raise ArgumentError(f"mask_targets is {mask_targets!r}, but fields does not have \"targets\": add it, or "
                                 f"leave mask_targets out")
         self._part = launcher.of_loader(rank, world)
