@@ -601,7 +601,7 @@ class Comparison:
                     break
                 self.batch(model, b, at, options, masked, documents)
             else:
-                self.check(model.end is not None, "the loader ends")
+                self.check(run.info.steps == len(steps), "the loader ends")
         for t in delivered:
             self.check(at[t] == (options["rank"] + 1) * steps[t][1] // world, f"step {t} ends at row {at[t]}")
 
@@ -610,7 +610,8 @@ class Comparison:
         self.check(b.seq_len == seq_len and b.first_row == at.get(b.step), f"step {b.step} row {b.first_row}")
         at[b.step] += b.count
         ends = []
-        found = {name: getattr(b, name).tolist() for name in options["fields"] if name != "cu_seqlens"} if b.count else {}
+        arrays = [name for name in options["fields"] if name != "cu_seqlens" and b.count]
+        found = {name: getattr(b, name).tolist() for name in arrays}
         for i in range(b.count):
             number = b.first_row + i
             place, wanted = b.places[i], model.fields(b.step, number, masked)
