@@ -775,7 +775,7 @@ int command_audit(int argc, char **argv)
     const struct cli_command command = {
         .program = program,
         .usage = "RUN [--ranks R] [OPTION]...\n"
-                 "       tokmap audit DATASET --seq-len S --batch G --steps N|--passes P [--ranks R]\n"
+                 "       tokmap audit DATASET --seq-len S --batch G --steps N|--passes P [-r R]\n"
                  "                    [--seed N] [OPTION]...",
         .summary =
             "Proves that a run shows every window of an epoch exactly once, that its ranks own disjoint rows which "

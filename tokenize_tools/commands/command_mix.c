@@ -514,7 +514,7 @@ int command_mix(int argc, char **argv)
          NULL},
         {0, "steps", CLI_NUMBER, &mixing.steps, &mixing.steps_given, "N", "steps of the run, in place of --tokens",
          NULL},
-        {0, "validation", CLI_LIST, &mixing.validations, NULL, "[NAME=]DATASET",
+        {0, "validation", CLI_LIST, &mixing.validations, NULL, "NAME=DATASET",
          "a dataset that the run holds out for evaluation and never draws, such as val=data/web.val; may be repeated",
          NULL},
         {0, "max-epochs", CLI_NUMBER, &mixing.max_epochs, &mixing.max_epochs_given, "E",
@@ -546,8 +546,8 @@ int command_mix(int argc, char **argv)
             "was opened to check it.\n\n"
             "Examples:\n"
             "  tokmap mix --tokens 1T web=rest wiki:epochs=3 code:20%\n"
-            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T -o mix.run \\\n"
-            "      --validation val=data/web.val data/web.train:rest data/wiki:20%\n"
+            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T --validation val=data/val \\\n"
+            "      -o mix.run data/web:rest data/wiki:epochs=3\n"
             "  tokmap mix --max-epochs 4 data/wiki:epochs=3 data/code:40%\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],
