@@ -100,3 +100,13 @@ holds err "trained.run:5: the run trains on data of validation set 'val' (data/w
 sed 's,data/web.train,all,' train.run >trained.run
 exits 1 tokmap info trained.run 2>err
 holds err "source 'web' (all) has tokens of data/web.val-00000.bin, too"
+# The same bytes as a file of another project, and parts of both that have no token in common.
+whole=raw:data/web.val-00000.bin,width=2,eod=256
+sed "s|data/web.train|$whole|" train.run >raw.run
+exits 1 tokmap info raw.run 2>err
+holds err "source 'web' ($whole) has tokens of data/web.val-00000.bin, too"
+printf "seq_len 16\nbatch 2\nsteps 9\nsource web $whole#tokens=0..300\nvalidation val data/web.val#tokens=300..400\n" >raw.run
+tokmap info raw.run >out 2>err
+sed 's/300\.\.400/299..400/' raw.run >overlap.run
+exits 1 tokmap info overlap.run 2>err
+holds err "the run trains on data of validation set 'val'"

@@ -286,11 +286,20 @@ class Evaluation(unittest.TestCase):
             with tokmap.Run(data=web, seq_len=24, batch=6, steps=9) as without:
                 self.assertEqual(str(without.cursor(5)), str(run.cursor(5)))
         os.mkdir(os.path.join(folder, "copy"))
-        for end in (".bin", ".tmx"):
-            with open(val + end, "rb") as file, open(os.path.join(folder, "copy", "other" + end), "wb") as copy:
-                copy.write(file.read())
+        for prefix, name in ((web, "one"), (val, "two")):
+            for end in (".bin", ".tmx"):
+                with open(prefix + end, "rb") as file, open(os.path.join(folder, "copy", name + end), "wb") as copy:
+                    copy.write(file.read())
         with self.assertRaisesRegex(tokmap.RangeError, r"validation set 'val' .*: source 'data' .* has tokens of .*val\.bin"):
             tokmap.Run(data=os.path.join(folder, "copy"), validation={"val": val}, seq_len=24)
+        # The shard of a source with weight 0 is in a folder that is trained on.
+        with tokmap.Run(sources={"web": os.path.join(folder, "copy"), "val": val}, weights={"web": 1, "val": 0},
+                        seq_len=24, steps=2) as run:
+            for source in (None, "val"):
+                with self.assertRaisesRegex(tokmap.RangeError, "the run trains on data of .*source 'web' is "):
+                    run.evaluation(source)
+            with run.evaluation("val", trained=True) as evaluation:
+                self.assertEqual(len(evaluation.sources), 1)
         for wrong in (["val"], "val", {"val": 3}, {"val": {"data": val}}):
             with self.assertRaises(tokmap.ArgumentError):
                 tokmap.Run(data=web, validation=wrong, seq_len=24)
