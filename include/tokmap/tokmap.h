@@ -395,9 +395,11 @@ struct tokmap_origin {
  *              a prefix: "data/web" for data/web.bin and data/web.tmx; the full name of either file works too
  *              a folder: all .tmx files below it, in byte order of their paths. A NAME.bin whose NAME.tmx is missing
  *                is ERROR_MISMATCH, unless it begins like a file of Megatron or llm.c, because the dataset would be
- *                smaller without a word. A shard that is being written for the first time is not in the folder yet
+ *                smaller without a word. So are several sets of one split, such as web.train and web.val, because a
+ *                run of the folder would train on what the split holds out. A shard that is being written for the first
+ *                time is not in the folder yet
  *              a manifest: a text file whose first line is "tokmap-shards 1", followed by one prefix per line, relative
- *                to the manifest's folder
+ *                to the manifest's folder. Several sets of one split in it are a warning
  *              files of another project, in place: "[KIND:]PATH[,WORD=VALUE]...", such as "data/my_text_document" of
  *                Megatron, or "raw:train.bin,width=2,eod=50256". See src/format/FORMAT.md
  *              a synthetic dataset, which has no files: "synthetic:vocab=50257", optionally followed by ",tokens=N",
@@ -411,7 +413,8 @@ struct tokmap_origin {
  * most 1 MiB in all. It checks the magic, the version, the hashes of the header, the section table, and the shard
  * section, all bounds, and the sizes of all files. tokmap_dataset_verify() checks the rest. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_MISMATCH
- * (shards differ in width or tokenizer, or a folder has tokens without their index), ERROR_BUSY (a shard is replaced
+ * (shards differ in width or tokenizer, or a folder has tokens without their index or several sets of one split; a
+ * pattern may have such sets, too), ERROR_BUSY (a shard is replaced
  * again and again while it is being opened), ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
                                                                     const struct tokmap_dataset_options *options,
@@ -742,10 +745,9 @@ struct tokmap_run_options {
  * Any thread may call it.
  * Statuses: OK, ERROR_RUN (error->line is the line), ERROR_RANGE (a window is longer than the dataset, a source needs
  * more epochs than its line allows, the run trains on a validation set, or it has more than 2^63 rows or no step),
- * ERROR_MISMATCH (sources have
- * different tokenizers, or a plan is not of its dataset or length), ERROR_LIMIT (the text has more than 16 MiB, or the
- * phases have too many sources), ERROR_FORMAT (the path is that of a dataset or of JSON, not of a run file), and those
- * of tokmap_dataset_open(). */
+ * ERROR_MISMATCH (sources have different tokenizers, or a plan is not of its dataset or length), ERROR_LIMIT (the text
+ * has more than 16 MiB, or the phases have too many sources), ERROR_FORMAT (the path is that of a dataset or of JSON,
+ * not of a run file), and those of tokmap_dataset_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path,
                                                                 struct tokmap_error *error);
 

@@ -277,7 +277,8 @@ class Evaluation(unittest.TestCase):
                 self.assertEqual([each.data for each in evaluation.sources], [val, WIKI])
             with run.evaluation("val", batch=5) as evaluation:
                 self.assertEqual([each.data for each in evaluation.sources], [val])
-                self.assertEqual(run.validations[0].windows, sum(evaluation.valid(t) for t in range(evaluation.info.steps)))
+                rows = sum(evaluation.valid(step) for step in range(evaluation.info.steps))
+                self.assertEqual(run.validations[0].windows, rows)
             again = pickle.loads(pickle.dumps(run))
             self.assertEqual(len(again.validations), 2)
             held = pickle.loads(pickle.dumps(run.validations[0].dataset))
@@ -290,7 +291,7 @@ class Evaluation(unittest.TestCase):
             for end in (".bin", ".tmx"):
                 with open(prefix + end, "rb") as file, open(os.path.join(folder, "copy", name + end), "wb") as copy:
                     copy.write(file.read())
-        with self.assertRaisesRegex(tokmap.RangeError, r"validation set 'val' .*: source 'data' .* has tokens of .*val\.bin"):
+        with self.assertRaisesRegex(tokmap.RangeError, r"set 'val' .*: source 'data' .* has tokens of .*val\.bin"):
             tokmap.Run(data=os.path.join(folder, "copy"), validation={"val": val}, seq_len=24)
         # The shard of a source with weight 0 is in a folder that is trained on.
         with tokmap.Run(sources={"web": os.path.join(folder, "copy"), "val": val}, weights={"web": 1, "val": 0},
