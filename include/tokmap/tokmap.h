@@ -395,9 +395,11 @@ struct tokmap_origin {
  *              a prefix: "data/web" for data/web.bin and data/web.tmx; the full name of either file works too
  *              a folder: all .tmx files below it, in byte order of their paths. A NAME.bin whose NAME.tmx is missing
  *                is ERROR_MISMATCH, unless it begins like a file of Megatron or llm.c, because the dataset would be
- *                smaller without a word. A shard that is being written for the first time is not in the folder yet
+ *                smaller without a word. So are several sets of one split, such as web.train and web.val, because a
+ *                run of the folder would train on what the split holds out. A shard that is being written for the first
+ *                time is not in the folder yet
  *              a manifest: a text file whose first line is "tokmap-shards 1", followed by one prefix per line, relative
- *                to the manifest's folder
+ *                to the manifest's folder. Several sets of one split in it are a warning
  *              files of another project, in place: "[KIND:]PATH[,WORD=VALUE]...", such as "data/my_text_document" of
  *                Megatron, or "raw:train.bin,width=2,eod=50256". See src/format/FORMAT.md
  *              a synthetic dataset, which has no files: "synthetic:vocab=50257", optionally followed by ",tokens=N",
@@ -411,7 +413,8 @@ struct tokmap_origin {
  * most 1 MiB in all. It checks the magic, the version, the hashes of the header, the section table, and the shard
  * section, all bounds, and the sizes of all files. tokmap_dataset_verify() checks the rest. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_MISMATCH
- * (shards differ in width or tokenizer, or a folder has tokens without their index), ERROR_BUSY (a shard is replaced
+ * (shards differ in width or tokenizer, or a folder has tokens without their index or several sets of one split; a
+ * pattern may have such sets, too), ERROR_BUSY (a shard is replaced
  * again and again while it is being opened), ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
                                                                     const struct tokmap_dataset_options *options,
@@ -747,10 +750,10 @@ struct tokmap_run_options {
  *   path  the run file; relative paths in it start from its own folder
  * Any thread may call it.
  * Statuses: OK, ERROR_RUN (error->line is the line), ERROR_RANGE (a window is longer than the dataset, a source needs
- * more epochs than its line allows, or the run has more than 2^63 rows or no step), ERROR_MISMATCH (sources have
- * different tokenizers, or a plan is not of its dataset or length), ERROR_LIMIT (the text has more than 16 MiB, or the
- * phases have too many sources), ERROR_FORMAT (the path is that of a dataset or of JSON, not of a run file), and those
- * of tokmap_dataset_open(). */
+ * more epochs than its line allows, the run trains on a validation set, or it has more than 2^63 rows or no step),
+ * ERROR_MISMATCH (sources have different tokenizers, or a plan is not of its dataset or length), ERROR_LIMIT (the text
+ * has more than 16 MiB, or the phases have too many sources), ERROR_FORMAT (the path is that of a dataset or of JSON,
+ * not of a run file), and those of tokmap_dataset_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_open(struct tokmap_run **run, const char *path,
                                                                 struct tokmap_error *error);
 
@@ -784,7 +787,7 @@ struct tokmap_run_info {
     uint64_t batch;      /* rows of a global batch in the first phase */
     uint64_t seed;
     enum tokmap_ordering ordering;
-    uint64_t sources;
+    uint64_t sources;    /* that steps may draw: see tokmap_run_source() */
     uint64_t steps;      /* the run's step numbers are below this; TOKMAP_FOREVER if it has no end */
     uint64_t delivered;  /* the number of steps that are delivered, which is all but the skipped ones; TOKMAP_FOREVER if
                             the run has no end */
@@ -799,10 +802,12 @@ struct tokmap_run_info {
     uint64_t blocks;     /* of TOKMAP_BLOCKS: windows of a block; otherwise 0 */
     uint64_t span;       /* of TOKMAP_BLOCKS: blocks whose windows are permuted together; otherwise 0 */
     uint64_t valid_last; /* rows of the last step that are not padding; 0 if the run has no end */
-    uint64_t vocabulary; /* the largest vocabulary of the sources; every id is below it */
+    uint64_t vocabulary; /* the largest vocabulary of the sources and validation sets; every id is below it */
     uint32_t width;      /* bytes of a token in a row: the largest width of the sources, 2 or 4 */
     const char *warning; /* a text that the user should read, valid until the run is closed; NULL: none. A source's
                             tokenizer is not known, or sources end their documents with different ids */
+    uint64_t validations; /* lines `validation`: datasets that no step draws, which tokmap_run_evaluation() reads.
+                             tokmap_run_source() has them after the sources */
 };
 
 /* Fills *info. Statuses: OK, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
@@ -823,7 +828,8 @@ struct tokmap_source_info {
     uint64_t line;                        /* of the run file; 0: the run was made from arguments */
 };
 
-/* Fills *info for source number `source`, from 0, below tokmap_run_info.sources.
+/* Fills *info for source number `source`, from 0, below tokmap_run_info.sources. The next numbers, as many as
+ * tokmap_run_info.validations, are the validation sets; their windows are those of an evaluation with its defaults.
  * Statuses: OK, ERROR_RANGE, ERROR_ARGUMENT (an argument is NULL, or info->size is not set). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t source,
                                                                   struct tokmap_source_info *info);
@@ -963,13 +969,13 @@ TOKMAP_API const char *tokmap_run_text(const struct tokmap_run *run);
 /* What tokmap_run_evaluation() reads. */
 struct tokmap_evaluation_options {
     size_t size;        /* sizeof(struct tokmap_evaluation_options) */
-    const char *source; /* the name of one source of the run; default: NULL, all sources, mixed in proportion to their
-                           windows */
+    const char *source; /* the name of one validation set or source of the run; default: NULL, all validation sets, or
+                           all sources of a run without any, mixed in proportion to their windows */
     const char *part;   /* a part of the source's dataset, such as "docs=99..100%" or "tokens=0..1000000"; default:
                            NULL, what the run's parts of that dataset leave out */
     uint64_t batch;     /* rows of a global batch; default: 0, that of the run's first phase */
     uint64_t seq_len;   /* default: 0, the largest of the run */
-    uint64_t lookahead; /* default: TOKMAP_NO_ID, that of the run */
+    uint64_t lookahead; /* default: TOKMAP_NO_ID, 1, whatever the run has */
     uint64_t stride;    /* 1 to seq_len: windows overlap, and of each but the first of a dataset only the last `stride`
                            targets count; default: 0, seq_len */
     uint64_t pad_id;    /* default: TOKMAP_NO_ID, that of the run */
@@ -985,14 +991,14 @@ struct tokmap_evaluation_options {
 
 /* Opens a run that evaluates on data which another run leaves out: windows in the order of the dataset, one pass, with
  * `tail pad`, so every target counts exactly once and every rank makes the same calls with the same shapes. For a run
- * file with `source web data/web#docs=0..99%`:
+ * file with `validation val data/web.val`:
  *
  * @code
  *     struct tokmap_error e = {0};
  *     struct tokmap_run *evaluation = NULL;
  *     struct tokmap_evaluation_options o = TOKMAP_EVALUATION_OPTIONS_INIT;
  *     o.batch = 32;
- *     if (tokmap_run_evaluation(&evaluation, run, &o, &e)) // data/web#docs=99..100%
+ *     if (tokmap_run_evaluation(&evaluation, run, &o, &e)) // data/web.val
  *         fatal(&e);
  *     puts(tokmap_run_text(evaluation));
  *     tokmap_run_close(evaluation);
@@ -1000,10 +1006,14 @@ struct tokmap_evaluation_options {
  *
  *   evaluation  receives the handle, a run like any other; close it with tokmap_run_close(). It does not need `run`
  *   options     NULL: the defaults
- * Without a part, datasets of which the run leaves out nothing are not read; one must remain. A plan is not used: the
- * evaluation draws windows. Any thread may call it.
- * Statuses: OK, ERROR_NOT_FOUND (no source has that name, or nothing is left out), ERROR_RANGE (among others: the part
- * has data that the run trains on), and those of tokmap_run_open(). */
+ * It reads the validation sets of the run. For a run without any, or if options.source names a source, it reads what
+ * the run's parts of a dataset leave out: for `source web data/web#docs=0..99%` these are the last hundredth of the
+ * documents; datasets of which nothing is left out are not read, and one must remain. What it reads is compared with
+ * what the run trains on, by the content ids of shards and the tokens of each, and refused if they have any in common.
+ * Copies of a text in different shards are not found. A plan is not used: the evaluation draws windows. Any thread may
+ * call it.
+ * Statuses: OK, ERROR_NOT_FOUND (no source has that name, or nothing is left out), ERROR_RANGE (among others: the run
+ * trains on some of it), and those of tokmap_run_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
 tokmap_run_evaluation(struct tokmap_run **evaluation, const struct tokmap_run *run,
                       const struct tokmap_evaluation_options *options, struct tokmap_error *error);

@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "common/hash.h"
+#include "about_facts.h"
 #include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"
@@ -22,12 +23,23 @@
 #include "shard_documents.h"
 #include "shard_names.h"
 #include "shard_open.h"
+#include "split_sets.h"
 #include "text/path.h"
 #include "common/bit_copy.h"
 
 /* ---- open ---- */
 
 static const uint8_t unknown[16];
+
+/* "838f.. (gpt2)", or without the name if the index has none. */
+static void tokenizer_describe(const struct shard *shard, char text[128])
+{
+    struct about_facts facts;
+    char hex[33];
+    about_facts_read(&shard->index, &facts);
+    hash128_hex(shard->index.shard.tokenizer, hex);
+    (void)snprintf(text, 128, facts.tokenizer[0] ? "%s (%s)" : "%s%s", hex, facts.tokenizer);
+}
 
 static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, const struct shard *shard,
                                           const struct shard *known, struct tokmap_error *error)
@@ -41,9 +53,9 @@ static enum tokmap_status check_agreement(const struct tokmap_dataset *dataset, 
             shard->index.shard.width, first->index_path, first->index.shard.width);
     if (known && memcmp(shard->index.shard.tokenizer, unknown, sizeof unknown) &&
         memcmp(shard->index.shard.tokenizer, known->index.shard.tokenizer, sizeof unknown)) {
-        char ours[33], theirs[33];
-        hash128_hex(shard->index.shard.tokenizer, ours);
-        hash128_hex(known->index.shard.tokenizer, theirs);
+        char ours[128], theirs[128];
+        tokenizer_describe(shard, ours);
+        tokenizer_describe(known, theirs);
         return error_set(
             error, TOKMAP_ERROR_MISMATCH, shard->index_path, TOKMAP_NO_OFFSET,
             "its tokenizer has fingerprint %s, but that of %s has %s; pack both with the same tokenizer, or do not "
@@ -258,6 +270,18 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
     return status;
 }
 
+/* Refuses, or warns of, sets of one split in a dataset that is open. */
+static enum tokmap_status check_sets(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
+                                     struct tokmap_error *error)
+{
+    char *warning;
+    enum tokmap_status status = split_sets_check(dataset, origin, name, &warning, error);
+    if (!status && warning && !warning_add(dataset, "%s", warning))
+        status = error_set_memory(error, "a warning", 1024);
+    free(warning);
+    return status;
+}
+
 static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char *name, struct tokmap_error *error)
 {
     struct shard_names names = {0};
@@ -267,6 +291,7 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
     dataset->kind = "shards";
     dataset->identity = TOKMAP_IDENTITY_FULL;
     const bool folder_too = names.folder_too;
+    const enum shard_origin origin = names.manifest ? SHARDS_NAMED : SHARDS_OF_FOLDER;
     shard_names_free(&names);
     if (!status && folder_too &&
         !warning_add(dataset,
@@ -274,6 +299,8 @@ static enum tokmap_status open_named(struct tokmap_dataset *dataset, const char 
                      "folder, or %.300s.bin for the shard",
                      name, name, name))
         status = error_set_memory(error, "a warning", 1024);
+    if (!status)
+        status = check_sets(dataset, origin, name, error);
     if (!status)
         status = compare_shards(dataset, error);
     if (!status)
@@ -293,6 +320,8 @@ static enum tokmap_status open_foreign_indexes(struct tokmap_dataset *dataset, c
     shard_names_free(&names);
     for (uint64_t i = 0; i < dataset->shard_count && !status; i++)
         status = foreign_check_words(set, &dataset->shards[i], error);
+    if (!status)
+        status = check_sets(dataset, SHARDS_OF_PATTERN, dataset->name, error);
     if (!status)
         status = compare_shards(dataset, error);
     if (!status)
@@ -321,6 +350,8 @@ static enum tokmap_status open_foreign_files(struct tokmap_dataset *dataset, con
                      "all of them",
                      set->indexed, set->count))
         status = error_set_memory(error, "a warning", 1024);
+    if (!status)
+        status = check_sets(dataset, SHARDS_OF_PATTERN, dataset->name, error);
     for (uint64_t i = 0; i < dataset->shard_count; i++)
         dataset->masked = dataset->masked || dataset->shards[i].mask.fd >= 0;
     return status ? status : foreign_identity(dataset->shards, dataset->shard_count, dataset->content, error);
@@ -412,6 +443,7 @@ enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const ch
     status = dataset_name_split(name, &base, &part, error);
     if (!status)
         status = open_whole(made, base, error);
+    memcpy(made->whole, made->content, sizeof made->whole);
     if (!status)
         status = dataset_cut(made, &part, error);
     if (!status)

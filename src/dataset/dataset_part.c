@@ -132,6 +132,7 @@ enum tokmap_status dataset_cut(struct tokmap_dataset *dataset, const struct data
     if (tokens == dataset->tokens && documents == dataset->documents)
         return TOKMAP_OK;
     identify(dataset, &range);
+    dataset->part_first = range.first_token;
     if (dataset->synthetic) {
         dataset->skipped_tokens = range.first_token;
         dataset->skipped_documents = range.first_document;

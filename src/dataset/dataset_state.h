@@ -44,6 +44,8 @@ struct tokmap_dataset {
     bool documents_unknown;      /* some shard with tokens does not say where its documents are */
     uint64_t vocabulary, largest_id, eod_id, bos_id;
     uint8_t content[16];
+    uint8_t whole[16]; /* the content id of the dataset of which this is a part; that of the dataset, if it is whole */
+    uint64_t part_first; /* the part's first token in it */
     uint8_t tokenizer[16];
     const char *kind;  /* as in struct tokmap_dataset_info */
     uint32_t identity; /* likewise */

@@ -6,6 +6,10 @@
  * tokens for parts in tokens. What it leaves out is everything between them. Example: with sources
  * data/web#docs=0..90% and data/web#docs=95..99% of 1,000 documents, documents 900 to 949 and 990 to 999 are left out.
  * The evaluation has a source for each of these ranges, in the proportions of their windows.
+ *
+ * A run with validation sets leaves out these, and nothing else is looked for unless a source is named. Whatever the
+ * evaluation reads is compared with what the run trains on (trained.h), because the same shards may be in several
+ * datasets.
  */
 #include <assert.h>
 #include <stdio.h>
@@ -19,6 +23,7 @@
 #include "dataset/dataset_name.h"
 #include "run.h"
 #include "run_state.h"
+#include "trained.h"
 
 struct range {
     uint64_t from, to; /* documents, or tokens */
@@ -26,7 +31,7 @@ struct range {
     bool trained;      /* the run draws it */
 };
 
-/* A dataset of which sources of the run are parts. */
+/* A dataset of which sources or validation sets of the run are parts. */
 struct base {
     char *name;                    /* the name of the first source, without its part */
     struct tokmap_dataset *opened; /* NULL: it is a source's own dataset */
@@ -132,15 +137,20 @@ static enum tokmap_status add_base(struct evaluation *evaluation, uint64_t sourc
     return TOKMAP_OK;
 }
 
+static bool is_validation(const struct tokmap_run *run, uint64_t source)
+{
+    return source >= run->sources.count;
+}
+
 static bool is_trained(const struct tokmap_run *run, uint64_t source)
 {
-    return run->phases.appearances_of[source] < run->phases.appearances_of[source + 1];
+    return !is_validation(run, source) && trained_source(&run->phases, source);
 }
 
 /* Fills the bases. */
 static enum tokmap_status find_bases(struct evaluation *evaluation)
 {
-    const uint64_t sources = evaluation->run->sources.count;
+    const uint64_t sources = evaluation->run->sources.opened;
     enum tokmap_status status;
     evaluation->bases = calloc(sources, sizeof *evaluation->bases);
     evaluation->base_of = calloc(sources, sizeof *evaluation->base_of);
@@ -236,32 +246,6 @@ static enum tokmap_status add_left_out(struct evaluation *evaluation, uint64_t s
     return TOKMAP_OK;
 }
 
-/* Fails if the run trains on any of the last source that was added, which is a part of the base. */
-static enum tokmap_status check_untrained(const struct evaluation *evaluation, const struct base *base)
-{
-    const char *data = evaluation->spec.sources[evaluation->spec.source_count - 1].data;
-    struct dataset_part chosen;
-    uint64_t from, to, first, end;
-    char *name = NULL;
-    enum tokmap_status status = dataset_name_split(data, &name, &chosen, evaluation->error);
-    free(name);
-    if (status || evaluation->options.trained || (status = part_tokens(base, &chosen, &from, &to, evaluation->error)))
-        return status;
-    for (uint64_t i = 0; i < base->count; i++) {
-        const uint64_t other = base->ranges[i].source;
-        if (!base->ranges[i].trained)
-            continue;
-        if ((status = part_tokens(base, &evaluation->parts[other], &first, &end, evaluation->error)))
-            return status;
-        if (max64(from, first) < min64(to, end))
-            return wrong(evaluation, TOKMAP_ERROR_RANGE,
-                         "the run trains on data of '%.200s': source '%s' is '%.200s'; evaluate on a part that no "
-                         "source has, or set options.trained to evaluate on training data",
-                         data, source_name(evaluation, other), evaluation->run->spec.sources[other].data);
-    }
-    return TOKMAP_OK;
-}
-
 /* Adds what the options ask for of one source. first: no source before it has the same base. */
 static enum tokmap_status add_one(struct evaluation *evaluation, uint64_t source, bool first)
 {
@@ -271,17 +255,13 @@ static enum tokmap_status add_one(struct evaluation *evaluation, uint64_t source
     bool trained = false;
     for (uint64_t i = 0; i < base->count; i++)
         trained = trained || base->ranges[i].trained;
-    enum tokmap_status status = TOKMAP_OK;
-    if (options->part) {
-        if (!options->source && !first)
-            return TOKMAP_OK;
-        status = add_source(evaluation, source, base->name, options->part + (options->part[0] == '#'));
-    } else if (options->trained || !trained || (options->source && !is_trained(evaluation->run, source))) {
-        status = add_source(evaluation, source, data, "");
-    } else {
-        return options->source || first ? add_left_out(evaluation, source) : TOKMAP_OK;
-    }
-    return status ? status : check_untrained(evaluation, base);
+    const bool named = options->source || is_validation(evaluation->run, source);
+    if (options->part)
+        return named || first ? add_source(evaluation, source, base->name, options->part + (options->part[0] == '#'))
+                              : TOKMAP_OK;
+    if (options->trained || !trained || (named && !is_trained(evaluation->run, source)))
+        return add_source(evaluation, source, data, "");
+    return named || first ? add_left_out(evaluation, source) : TOKMAP_OK;
 }
 
 /* Returns the length of a dataset's name without its part, at most 200. */
@@ -298,10 +278,11 @@ static enum tokmap_status add_sources(struct evaluation *evaluation)
     const struct tokmap_evaluation_options *options = &evaluation->options;
     const char *found = NULL; /* the dataset of the first source, as the run names it */
     enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t i = 0; !status && i < run->sources.count; i++) {
+    const bool held_out = !options->source && run->sources.opened > run->sources.count;
+    for (uint64_t i = held_out ? run->sources.count : 0; !status && i < run->sources.opened; i++) {
         if (options->source && strcmp(source_name(evaluation, i), options->source) != 0)
             continue;
-        found = found ? found : run->spec.sources[i].data;
+        found = found ? found : run_spec_line(&run->spec, i)->data;
         bool first = true; /* of its base */
         for (uint64_t j = 0; j < i; j++)
             first = first && evaluation->base_of[j] != evaluation->base_of[i];
@@ -310,12 +291,13 @@ static enum tokmap_status add_sources(struct evaluation *evaluation)
     if (status)
         return status;
     if (!found)
-        return wrong(evaluation, TOKMAP_ERROR_NOT_FOUND, "the run has no source '%.80s'; name one of its sources",
+        return wrong(evaluation, TOKMAP_ERROR_NOT_FOUND,
+                     "the run has no source '%.80s', and no validation set of that name; name one of them",
                      options->source);
     if (evaluation->spec.source_count == 0)
         return wrong(evaluation, TOKMAP_ERROR_NOT_FOUND,
-                     "the run leaves out no data of %s%s%s; let it train on a part, such as '%.*s#docs=0..99%%', or "
-                     "name a dataset as a source with weight 0",
+                     "the run leaves out no data of %s%s%s; hold out a dataset with a line 'validation NAME DATASET', "
+                     "or let it train on a part, such as '%.*s#docs=0..99%%'",
                      options->source ? "source '" : "its sources", options->source ? options->source : "",
                      options->source ? "'" : "", (int)without_part(found), found);
     return TOKMAP_OK;
@@ -355,7 +337,7 @@ static enum tokmap_status open_run(struct evaluation *evaluation, struct tokmap_
     struct run_spec *spec = &evaluation->spec;
     spec->seq_len = options->seq_len ? options->seq_len : run->phases.seq_len_most;
     spec->batch = options->batch ? options->batch : run->phases.phases[0].batch;
-    spec->lookahead = options->lookahead != TOKMAP_NO_ID ? options->lookahead : run->spec.lookahead;
+    spec->lookahead = options->lookahead != TOKMAP_NO_ID ? options->lookahead : 1;
     spec->pad_id = options->pad_id != TOKMAP_NO_ID ? options->pad_id : run->sources.pad_id;
     spec->stride = options->stride;
     spec->ordering = TOKMAP_SEQUENTIAL;
@@ -378,6 +360,27 @@ static enum tokmap_status open_run(struct evaluation *evaluation, struct tokmap_
     return open_copy(evaluation, options->steps, out);
 }
 
+/* Fails if the run trains on anything that the evaluation reads. */
+static enum tokmap_status check_untrained(const struct evaluation *evaluation, const struct tokmap_run *made)
+{
+    const struct tokmap_run *run = evaluation->run;
+    struct trained trained;
+    enum tokmap_status status = trained_init(&trained, &run->sources, &run->phases, evaluation->error);
+    for (uint64_t i = 0; !status && i < made->sources.count; i++) {
+        uint64_t source;
+        const char *path;
+        status = trained_find(&trained, made->sources.of[i].dataset, &source, &path, evaluation->error);
+        if (!status && source != UINT64_MAX)
+            status = wrong(evaluation, TOKMAP_ERROR_RANGE,
+                           "the run trains on data of '%.200s'%s%.200s%s: source '%s' is '%.200s'; evaluate on a part "
+                           "that no source has, or set options.trained to evaluate on training data",
+                           made->sources.of[i].data, path ? " (tokens of " : "", path ? path : "", path ? ")" : "",
+                           source_name(evaluation, source), run->spec.sources[source].data);
+    }
+    trained_free(&trained);
+    return status;
+}
+
 enum tokmap_status tokmap_run_evaluation(struct tokmap_run **out, const struct tokmap_run *run,
                                          const struct tokmap_evaluation_options *given, struct tokmap_error *error)
 {
@@ -396,6 +399,10 @@ enum tokmap_status tokmap_run_evaluation(struct tokmap_run **out, const struct t
         status = add_sources(&evaluation);
     if (!status)
         status = open_run(&evaluation, out);
+    if (!status && !evaluation.options.trained && (status = check_untrained(&evaluation, *out))) {
+        tokmap_run_close(*out);
+        *out = NULL;
+    }
     for (uint64_t i = 0; evaluation.bases && i < evaluation.base_count; i++) {
         tokmap_dataset_close(evaluation.bases[i].opened);
         free(evaluation.bases[i].name);

@@ -22,7 +22,8 @@
  *
  *     stride D, if the run states it      geometry = H("stride", geometry, D)               before all other events
  *     and it is not the first seq_len
- *     tail pad                            geometry = H("tail pad", geometry, pad id)        before all but the stride
+ *     tail pad                            geometry = H("tail pad", geometry, pad id)        before all but the stride;
+ *                                         if lookahead is above 1, H("tail pad", geometry, pad id, 1)
  *     a phase changes seq_len to S        geometry = H(geometry, t, S), or with a stride H(geometry, t, S, D)
  *     a phase changes batch to G          batch = H(batch, t, G)
  *     a new mixture begins                data = H("mixture", data, t, number of its sources), and then for each of
@@ -37,6 +38,11 @@
  * 0) and its first event is the first mixture. A source that is not drawn before `step` is in no fingerprint.
  *
  * With `order blocks`, order = H("order", 2, seed, W, SPAN).
+ *
+ * Two rules of rows have changed once (struct past, `before`): the default of the pad id, which is in these hashes, and
+ * the windows with tail pad and a lookahead above 1, hence the 1 above. A run of which the old rules would have made
+ * another past also computes that one. It resumes from a cursor of it if both have the same rows, and otherwise says
+ * what has changed.
  *
  * of[] holds the first four bytes of each kind, read as a big-endian number. At step 0 there is no past: all members
  * are zero, and any run may start there. The end of the run and later skips are not hashed, because the future may
@@ -111,7 +117,7 @@ static void put_source(struct message *message, const struct past *past, uint64_
     put_number(message, source->identity_kind);
     put_bytes(message, source->identity, sizeof source->identity);
     if (source->plan_path)
-        put_number(message, past->sources->pad_id);
+        put_number(message, past->pad_id);
 }
 
 static struct past_event *add_event(struct past *past, enum past_kind kind, uint64_t step, struct hash128 hash)
@@ -146,7 +152,9 @@ static void init_geometry(struct past *past)
     if (spec->tail_pad) {
         put_tag(&message, "tail pad");
         put_hash(&message, hash);
-        put_number(&message, past->sources->pad_id);
+        put_number(&message, past->pad_id);
+        if (spec->lookahead > 1 && !past->before)
+            put_number(&message, 1);
         hash = message_hash(&message);
     }
     (void)add_event(past, PAST_GEOMETRY, 0, hash);
@@ -457,7 +465,7 @@ static void add_geometry(struct sentence *sentence)
             add(sentence, ", line %" PRIu64 ": tail pad, ", spec->lines[RUN_TAIL]);
         else
             add(sentence, ", tail pad, ");
-        add_number(sentence, RUN_PAD, "pad", sentence->past->sources->pad_id);
+        add_number(sentence, RUN_PAD, "pad", sentence->past->pad_id);
     }
     add_changes(sentence, true);
 }
@@ -586,6 +594,35 @@ static uint64_t kind_line(const struct past *past, enum past_kind kind)
         break;
     }
     return 0;
+}
+
+enum tokmap_status past_compare_before(const struct past *past, const struct past *before, bool same_rows,
+                                       const struct tokmap_cursor *own, const struct tokmap_cursor *saved,
+                                       struct tokmap_error *error)
+{
+    struct tokmap_cursor old;
+    const struct run_spec *spec = past->spec;
+    past_cursor(before, own->step, own->tokens, &old);
+    if (memcmp(own->past, saved->past, sizeof own->past) == 0 || memcmp(old.past, saved->past, sizeof old.past) != 0 ||
+        memcmp(old.of, saved->of, sizeof old.of) != 0)
+        return past_compare(past, own, saved, error);
+    if (past->pad_id != before->pad_id)
+        return error_set_line(error, TOKMAP_ERROR_PAST, past->path, 0,
+                              "the cursor is of an earlier version, which padded the rows of this run with id %" PRIu64
+                              ", because it is not recorded which tokenizer made a source; now they are padded with "
+                              "the id that ends documents, %" PRIu64 ". To continue with the rows of then, write the "
+                              "line 'pad %" PRIu64 "' in the run; to train with the right padding, start from step 0 "
+                              "without a cursor",
+                              before->pad_id, past->pad_id, before->pad_id);
+    if (same_rows)
+        return TOKMAP_OK;
+    return error_set_line(error, TOKMAP_ERROR_PAST, past->path, spec->lines[RUN_TAIL],
+                          "the cursor is of an earlier version, which with 'tail pad' and lookahead %" PRIu64
+                          " left out the last %s of a dataset if %s needed another window; now each target counts "
+                          "once, so a source has one window more and another order. Start from step 0 without a "
+                          "cursor, or continue from this cursor with the earlier version",
+                          spec->lookahead, spec->lookahead == 2 ? "target" : "targets",
+                          spec->lookahead == 2 ? "it" : "they");
 }
 
 enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,

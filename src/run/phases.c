@@ -61,8 +61,9 @@ static const char *prefix(const struct builder *builder)
 uint64_t windows_of_dataset(const struct run_spec *spec, uint64_t tokens, uint64_t seq_len)
 {
     const uint64_t stride = spec->stride ? spec->stride : seq_len, window = seq_len + spec->lookahead;
+    const uint64_t needed = seq_len + min64(spec->lookahead, 1); /* of a window, for each target to be in one */
     if (spec->tail_pad)
-        return tokens == 0 ? 0 : tokens <= window ? 1 : 1 + div_ceil(tokens - window, stride);
+        return tokens == 0 ? 0 : tokens <= needed ? 1 : 1 + div_ceil(tokens - needed, stride);
     return tokens < window ? 0 : 1 + (tokens - window) / stride;
 }
 

@@ -16,6 +16,7 @@
 #include "run_print.h"
 #include "run_state.h"
 #include "run_text.h"
+#include "trained.h"
 
 /* ---- steps ---- */
 
@@ -93,6 +94,31 @@ static enum tokmap_status make_phases(struct tokmap_run *run, struct tokmap_erro
     return status;
 }
 
+/* Fails if the run trains on any of its validation sets. */
+static enum tokmap_status check_validations(const struct tokmap_run *run, struct tokmap_error *error)
+{
+    const struct run_sources *sources = &run->sources;
+    struct trained trained;
+    if (sources->opened == sources->count)
+        return TOKMAP_OK;
+    enum tokmap_status status = trained_init(&trained, sources, &run->phases, error);
+    for (uint64_t i = sources->count; !status && i < sources->opened; i++) {
+        const struct source_line *line = run_spec_line(&run->spec, i);
+        uint64_t source;
+        const char *path;
+        status = trained_find(&trained, sources->of[i].dataset, &source, &path, error);
+        if (!status && source != UINT64_MAX)
+            status = error_set_line(
+                error, TOKMAP_ERROR_RANGE, run->path, run->from_text ? line->line : 0,
+                "the run trains on data of validation set '%s' (%.200s): source '%s' (%.200s) has%s%.200s%s too; take "
+                "it out of that source, or hold out other data",
+                line->name, line->data, sources->of[source].name, run->spec.sources[source].data,
+                path ? " tokens of " : " its tokens", path ? path : "", path ? "," : "");
+    }
+    trained_free(&trained);
+    return status;
+}
+
 /* Sums the tokens that are delivered before each phase. */
 static enum tokmap_status sum_tokens(struct tokmap_run *run, struct tokmap_error *error)
 {
@@ -108,15 +134,60 @@ static enum tokmap_status sum_tokens(struct tokmap_run *run, struct tokmap_error
     return TOKMAP_OK;
 }
 
+/* Returns whether each source has as many windows as in earlier versions. With tail pad, these left out a last window
+ * that had nothing but targets further ahead than the next token. */
+static bool has_same_windows(const struct tokmap_run *run)
+{
+    const struct run_spec *spec = &run->spec;
+    for (uint64_t i = 0; spec->tail_pad && spec->lookahead > 1 && i < run->phases.stretch_count_all; i++) {
+        const struct mixture_span *stretch = &run->phases.stretches[i];
+        const uint64_t window = stretch->seq_len + spec->lookahead;
+        for (uint64_t j = 0; j < stretch->leaf_count; j++) {
+            const struct run_source *source = &run->sources.of[stretch->leaves[j].source];
+            const uint64_t over = source->tokens > window ? source->tokens - window : 0;
+            if (!source->plan_path && stretch->leaves[j].windows != 1 + div_ceil(over, stretch->stride))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Computes the past, and the one that earlier versions computed if that differs. */
+static enum tokmap_status make_pasts(struct tokmap_run *run, struct tokmap_error *error)
+{
+    const struct run_spec *spec = &run->spec;
+    run->past = (struct past){
+        .spec = spec,
+        .sources = &run->sources,
+        .phases = &run->phases,
+        .skips = &run->skips,
+        .path = run->path,
+        .from_text = run->from_text,
+        .pad_id = run->sources.pad_id,
+    };
+    run->has_before = run->sources.pad_before != run->sources.pad_id || (spec->tail_pad && spec->lookahead > 1);
+    run->same_rows = has_same_windows(run);
+    if (run->has_before) {
+        run->before = run->past;
+        run->before.pad_id = run->sources.pad_before;
+        run->before.before = true;
+        const enum tokmap_status status = past_init(&run->before, error);
+        if (status)
+            return status;
+    }
+    return past_init(&run->past, error);
+}
+
 /* Sets the text of the run, in which datasets have the names with which they were opened. */
 static enum tokmap_status print_text(struct tokmap_run *run, struct tokmap_error *error)
 {
-    const size_t bytes = run->sources.count * sizeof(struct source_line);
+    const size_t bytes = run->sources.opened * sizeof(struct source_line);
     struct run_spec spec = run->spec;
     if (!(spec.sources = malloc(bytes)))
         return error_set_memory(error, "the run's text", bytes);
-    for (uint64_t i = 0; i < run->sources.count; i++) {
-        spec.sources[i] = run->spec.sources[i];
+    spec.validations = spec.sources + run->sources.count;
+    for (uint64_t i = 0; i < run->sources.opened; i++) {
+        spec.sources[i] = *run_spec_line(&run->spec, i);
         spec.sources[i].data = run->sources.of[i].data;
         spec.sources[i].plan = run->sources.of[i].plan_path;
     }
@@ -143,20 +214,13 @@ enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const
     if (!status)
         status = make_phases(run, error);
     if (!status)
+        status = check_validations(run, error);
+    if (!status)
         status = skips_merge(&run->skips, run->spec.skips, run->spec.skip_count, error);
     if (!status)
         status = sum_tokens(run, error);
-    if (!status) {
-        run->past = (struct past){
-            .spec = &run->spec,
-            .sources = &run->sources,
-            .phases = &run->phases,
-            .skips = &run->skips,
-            .path = run->path,
-            .from_text = from_text,
-        };
-        status = past_init(&run->past, error);
-    }
+    if (!status)
+        status = make_pasts(run, error);
     if (!status)
         status = print_text(run, error);
     if (status) {
@@ -339,6 +403,7 @@ void tokmap_run_close(struct tokmap_run *run)
     run_sources_close(&run->sources);
     phases_free(&run->phases);
     past_free(&run->past);
+    past_free(&run->before);
     skips_free(&run->skips);
     run_spec_free(&run->spec);
     free(run->tokens_before);
@@ -380,6 +445,7 @@ void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info)
         .width = run->sources.width,
         .warned = run->sources.warning != NULL,
         .warning = run->sources.warning,
+        .validations = run->sources.opened - run->sources.count,
     };
 }
 
@@ -396,19 +462,23 @@ enum tokmap_status tokmap_run_source(const struct tokmap_run *run, uint64_t sour
 {
     if (!run || !info)
         return TOKMAP_ERROR_ARGUMENT;
-    if (source >= run->sources.count)
+    if (source >= run->sources.opened)
         return TOKMAP_ERROR_RANGE;
+    const bool held_out = source >= run->sources.count;
     const struct run_source *of = &run->sources.of[source];
-    const struct source_line *line = &run->spec.sources[source];
-    const uint64_t seq_len = run->phases.phases[0].seq_len;
+    const struct source_line *line = run_spec_line(&run->spec, source);
+    const struct run_spec evaluation = {.lookahead = 1, .tail_pad = true};
+    const uint64_t seq_len = held_out ? run->phases.seq_len_most : run->phases.phases[0].seq_len;
     const uint64_t stride = run->spec.stride ? run->spec.stride : seq_len;
-    const uint64_t windows = of->plan_path ? of->plan.header.rows : windows_of_dataset(&run->spec, of->tokens, seq_len);
+    const uint64_t windows = of->plan_path
+                                 ? of->plan.header.rows
+                                 : windows_of_dataset(held_out ? &evaluation : &run->spec, of->tokens, seq_len);
     const uint64_t strides = windows <= of->tokens / stride ? windows * stride : of->tokens;
     const struct tokmap_source_info filled = {
         .name = of->name,
         .dataset = of->dataset,
         .windows = windows,
-        .tail = of->plan_path || run->spec.tail_pad ? 0 : of->tokens - strides,
+        .tail = of->plan_path || run->spec.tail_pad || held_out ? 0 : of->tokens - strides,
         .data = of->data,
         .plan = of->plan_path,
         .epochs_most = line->epochs_most,
@@ -483,7 +553,7 @@ enum tokmap_status tokmap_run_drawn(const struct tokmap_run *run, uint64_t sourc
 
 const struct tokmap_dataset *run_dataset(const struct tokmap_run *run, uint64_t source)
 {
-    return source < run->sources.count ? run->sources.of[source].dataset : NULL;
+    return source < run->sources.opened ? run->sources.of[source].dataset : NULL;
 }
 
 const char *tokmap_run_text(const struct tokmap_run *run)

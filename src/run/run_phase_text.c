@@ -244,6 +244,12 @@ static enum tokmap_status unknown_source(struct run_line *at, const struct run_s
 {
     const char *nearest = NULL;
     size_t fewest = strlen(name) < 4 ? 2 : 3; /* this many edits are too many */
+    for (size_t i = 0; i < spec->validation_count; i++)
+        if (strcmp(name, spec->validations[i].name) == 0)
+            return line_wrong(at,
+                              "'%.80s' is the validation set of line %" PRIu64 ", which no step draws; remove the name "
+                              "here, or make that line a source",
+                              name, spec->validations[i].line);
     for (size_t i = 0; i < spec->source_count; i++) {
         const size_t distance = edit_distance(name, spec->sources[i].name);
         if (distance < fewest) {
@@ -281,6 +287,37 @@ static enum tokmap_status check_names(struct run_line *at, const struct run_spec
                               spec->sources[i].name);
         }
     return TOKMAP_OK;
+}
+
+/* Names of validation sets: evaluations ask for them as for sources. */
+static enum tokmap_status check_validations(struct run_line *at, const struct run_spec *spec, struct named *sorted)
+{
+    const size_t count = spec->validation_count;
+    struct named *names = malloc((count ? count : 1) * sizeof *names);
+    if (!names)
+        return error_set_memory(at->error, "the names of the validation sets", count * sizeof *names);
+    uint64_t line = 0, other = 0; /* the first line whose name is taken, and the line that has it */
+    for (size_t i = 0; i < count; i++)
+        names[i] = (struct named){spec->validations[i].name, i, 0};
+    qsort(names, count, sizeof *names, by_name);
+    for (size_t i = 0; i < count; i++) {
+        const struct source_line *own = &spec->validations[names[i].index];
+        const struct named *source = find(sorted, spec->source_count, own->name);
+        const bool twice = i && strcmp(names[i - 1].name, own->name) == 0;
+        if ((source || twice) && (!line || own->line < line)) {
+            line = own->line;
+            other = source ? spec->sources[source->index].line : spec->validations[names[i - 1].index].line;
+            at->line = line;
+        }
+    }
+    const char *name = "";
+    for (size_t i = 0; line && i < count; i++)
+        name = spec->validations[i].line == line ? spec->validations[i].name : name;
+    free(names);
+    if (!line)
+        return TOKMAP_OK;
+    return line_wrong(at, "the name '%s' is already that of line %" PRIu64 "; give the validation set another name",
+                      name, other);
 }
 
 static enum tokmap_status resolve_phase(struct run_line *at, const char *text, struct run_spec *spec, size_t which,
@@ -461,6 +498,8 @@ enum tokmap_status run_text_resolve(struct run_line *at, const char *text, const
         sorted[i] = (struct named){spec->sources[i].name, i, 0};
     qsort(sorted, spec->source_count, sizeof *sorted, by_name);
     enum tokmap_status status = check_names(at, spec, sorted);
+    if (!status && spec->validation_count)
+        status = check_validations(at, spec, sorted);
     for (size_t i = 0; !status && i < spec->phase_count; i++)
         status = resolve_phase(at, text, spec, i, sorted);
     if (!status && !(status = check_first_phase(at, spec)) && !(status = check_all_named(at, spec, sorted)) &&

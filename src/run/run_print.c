@@ -75,9 +75,9 @@ static void put_tokens(struct printer *printer, uint64_t tokens)
     put(printer, "%" PRIu64, tokens);
 }
 
-static void put_source(struct printer *printer, const struct source_line *source, int column)
+static void put_source(struct printer *printer, const char *directive, const struct source_line *source, int column)
 {
-    put(printer, "source   %-*s ", column, source->name);
+    put(printer, "%-8s %-*s ", directive, column, source->name);
     put_word(printer, source->data);
     if (source->plan) {
         put(printer, " plan ");
@@ -140,7 +140,9 @@ char *run_spec_print(const struct run_spec *spec)
     }
     put_numbers(&printer, spec);
     for (size_t i = 0; i < spec->source_count; i++)
-        put_source(&printer, &spec->sources[i], (int)column);
+        put_source(&printer, "source", &spec->sources[i], (int)column);
+    for (size_t i = 0; i < spec->validation_count; i++)
+        put_source(&printer, "validation", &spec->validations[i], 0);
     for (size_t i = 0; i < spec->phase_count; i++)
         put_phase(&printer, spec, &spec->phases[i]);
     for (size_t i = 0; i < spec->skip_count; i++)

@@ -65,17 +65,35 @@ static char *data_path(const char *folder, const char *data)
 
 /* ---- one source ---- */
 
+#define MOVED " (a relative name starts from the folder of the run file)"
+
+static const char *kind_of(const struct run_sources *sources, uint64_t number)
+{
+    return number < sources->count ? "source" : "validation set";
+}
+
 /* Reports that the dataset that a line of a run names does not exist. */
 static enum tokmap_status no_dataset(const struct opening *opening, uint64_t source, struct tokmap_error *error)
 {
-    const struct source_line *line = &opening->spec->sources[source];
+    const struct source_line *line = run_spec_line(opening->spec, source);
     const char *name = opening->sources->of[source].data;
     const bool moved = strcmp(name, line->data) != 0;
     return wrong_at(opening, TOKMAP_ERROR_NOT_FOUND, line->line,
-                    "source '%s' is the dataset '%.200s', which was looked for as '%.300s' and does not exist%s; "
+                    "%s '%s' is the dataset '%.200s', which was looked for as '%.300s' and does not exist%s; "
                     "correct the line, or put the dataset there",
-                    line->name, line->data, name,
-                    moved ? " (a relative name starts from the folder of the run file)" : "");
+                    kind_of(opening->sources, source), line->name, line->data, name, moved ? MOVED : "");
+}
+
+/* Reports that the plan that a line of a run names does not exist. */
+static enum tokmap_status no_plan(const struct opening *opening, uint64_t source, struct tokmap_error *error)
+{
+    const struct source_line *line = run_spec_line(opening->spec, source);
+    const char *path = opening->sources->of[source].plan_path;
+    const bool moved = strcmp(path, line->plan) != 0;
+    return wrong_at(opening, TOKMAP_ERROR_NOT_FOUND, line->line,
+                    "source '%s' has the plan '%.200s', which was looked for as '%.300s' and does not exist%s; correct "
+                    "the line, or make the plan with `tokmap plan`",
+                    line->name, line->plan, path, moved ? MOVED : "");
 }
 
 static enum tokmap_status open_plan(const struct opening *opening, uint64_t number, struct run_source *source,
@@ -83,7 +101,12 @@ static enum tokmap_status open_plan(const struct opening *opening, uint64_t numb
 {
     const struct source_line *line = &opening->spec->sources[number];
     struct plan *plan = &source->plan;
-    enum tokmap_status status = plan_open_as(plan, source->plan_path, dataset_reading(source->dataset), error);
+    struct tokmap_error reason = {0};
+    enum tokmap_status status = plan_open_as(plan, source->plan_path, dataset_reading(source->dataset), &reason);
+    if (status == TOKMAP_ERROR_NOT_FOUND && opening->from_text)
+        return no_plan(opening, number, error);
+    if (status && error)
+        *error = reason;
     if (status)
         return status;
     const struct plan_header *header = &plan->header;
@@ -142,7 +165,7 @@ static void open_some(void *user, uint32_t number_of_thread)
     struct opening *opening = user;
     while (!__atomic_load_n(&opening->ended, __ATOMIC_RELAXED)) {
         const uint64_t number = __atomic_fetch_add(&opening->next, 1, __ATOMIC_RELAXED);
-        if (number >= opening->sources->count)
+        if (number >= opening->sources->opened)
             return;
         if (open_source(opening, number, NULL)) {
             close_source(&opening->sources->of[number]);
@@ -153,7 +176,7 @@ static void open_some(void *user, uint32_t number_of_thread)
 
 static enum tokmap_status open_all(struct opening *opening, struct tokmap_error *error)
 {
-    const uint64_t count = opening->sources->count;
+    const uint64_t count = opening->sources->opened;
     if (count >= 2 * SOURCES_PER_THREAD) {
         const enum tokmap_status status = open_source(opening, 0, error);
         if (status)
@@ -176,12 +199,23 @@ static enum tokmap_status open_all(struct opening *opening, struct tokmap_error 
 
 /* ---- agreement ---- */
 
-static enum tokmap_status set_warning(struct run_sources *sources, const char *text, struct tokmap_error *error)
+/* What the sources before have. UINT64_MAX: no such source so far. */
+struct agreement {
+    uint64_t known;               /* the first one whose tokenizer is known */
+    uint64_t ends;                /* the first one that ends documents with an id */
+    uint64_t ends_before;         /* the same, as earlier versions saw it: see run_sources.pad_before */
+    bool unknown_said, ends_said; /* each is a warning about the first source */
+};
+
+static enum tokmap_status add_warning(struct run_sources *sources, const char *text, struct tokmap_error *error)
 {
-    if (sources->warning)
-        return TOKMAP_OK;
-    sources->warning = strdup(text);
-    return sources->warning ? TOKMAP_OK : error_set_memory(error, "a warning about the run", strlen(text) + 1);
+    const size_t before = sources->warning ? strlen(sources->warning) : 0, bytes = before + strlen(text) + 3;
+    char *grown = realloc(sources->warning, bytes);
+    if (!grown)
+        return error_set_memory(error, "a warning about the run", bytes);
+    (void)snprintf(grown + before, bytes - before, "%s%s", before ? "; " : "", text);
+    sources->warning = grown;
+    return TOKMAP_OK;
 }
 
 static bool is_known(const struct tokmap_dataset_info *info)
@@ -190,72 +224,98 @@ static bool is_known(const struct tokmap_dataset_info *info)
     return memcmp(info->tokenizer, unknown, sizeof unknown) != 0;
 }
 
-/* Compares a source with those before it. known, ends: the first source whose tokenizer is known, and the first that
- * ends documents with an id; UINT64_MAX: none so far. */
-static enum tokmap_status agree(const struct opening *opening, uint64_t i, const struct tokmap_dataset_info *info,
-                                uint64_t *known, uint64_t *ends, struct tokmap_error *error)
+/* Compares the tokenizer of a source, or of a validation set, with those before it. */
+static enum tokmap_status agree_in_tokenizer(const struct opening *opening, uint64_t i,
+                                             const struct tokmap_dataset_info *info, struct agreement *agreement,
+                                             struct tokmap_error *error)
 {
     struct run_sources *sources = opening->sources;
-    const struct source_line *lines = opening->spec->sources;
+    const struct source_line *line = run_spec_line(opening->spec, i);
     struct tokmap_dataset_info other;
     char text[512];
     if (!is_known(info)) {
-        if (sources->count > 1 && !dataset_is_synthetic(sources->of[i].dataset)) {
-            (void)snprintf(text, sizeof text,
-                           "it is not recorded which tokenizer made source '%s' (%.200s), so it cannot be checked that "
-                           "all sources of the run use the same ids",
-                           lines[i].name, lines[i].data);
-            return set_warning(sources, text, error);
-        }
-    } else if (*known == UINT64_MAX) {
-        *known = i;
-    } else {
-        dataset_describe(sources->of[*known].dataset, &other);
-        if (memcmp(info->tokenizer, other.tokenizer, sizeof other.tokenizer) != 0)
-            return wrong_at(
-                opening, TOKMAP_ERROR_MISMATCH, lines[i].line,
-                "source '%s' (%.150s) and source '%s' (%.150s) were made with different tokenizers, so their "
-                "ids mean different things; pack both with one tokenizer",
-                lines[i].name, lines[i].data, lines[*known].name, lines[*known].data);
+        if (sources->opened == 1 || dataset_is_synthetic(sources->of[i].dataset) || agreement->unknown_said)
+            return TOKMAP_OK;
+        agreement->unknown_said = true;
+        (void)snprintf(text, sizeof text,
+                       "it is not recorded which tokenizer made %s '%s' (%.200s), so it cannot be checked that "
+                       "all sources of the run use the same ids",
+                       kind_of(sources, i), line->name, line->data);
+        return add_warning(sources, text, error);
     }
+    if (agreement->known == UINT64_MAX) {
+        agreement->known = i;
+        return TOKMAP_OK;
+    }
+    const struct source_line *known = run_spec_line(opening->spec, agreement->known);
+    dataset_describe(sources->of[agreement->known].dataset, &other);
+    if (memcmp(info->tokenizer, other.tokenizer, sizeof other.tokenizer) == 0)
+        return TOKMAP_OK;
+    return wrong_at(opening, TOKMAP_ERROR_MISMATCH, line->line,
+                    "%s '%s' (%.150s) and %s '%s' (%.150s) were made with different tokenizers, so their "
+                    "ids mean different things; pack both with one tokenizer",
+                    kind_of(sources, i), line->name, line->data, kind_of(sources, agreement->known), known->name,
+                    known->data);
+}
+
+/* Compares the id that ends documents. */
+static enum tokmap_status agree_in_eod(const struct opening *opening, uint64_t i,
+                                       const struct tokmap_dataset_info *info, struct agreement *agreement,
+                                       struct tokmap_error *error)
+{
+    struct run_sources *sources = opening->sources;
+    struct tokmap_dataset_info other;
+    char text[512];
     if (info->eod_id == TOKMAP_NO_ID)
         return TOKMAP_OK;
-    if (*ends == UINT64_MAX)
-        *ends = i;
-    dataset_describe(sources->of[*ends].dataset, &other);
+    if (i < sources->count && agreement->ends == UINT64_MAX)
+        agreement->ends = i;
+    if (i < sources->count && agreement->ends_before == UINT64_MAX && (is_known(info) || sources->count == 1))
+        agreement->ends_before = i;
+    if (agreement->ends == UINT64_MAX || agreement->ends_said)
+        return TOKMAP_OK;
+    dataset_describe(sources->of[agreement->ends].dataset, &other);
     if (info->eod_id == other.eod_id)
         return TOKMAP_OK;
+    agreement->ends_said = true;
     (void)snprintf(text, sizeof text,
-                   "source '%s' ends its documents with id %" PRIu64 ", and source '%s' with id %" PRIu64,
-                   lines[*ends].name, other.eod_id, lines[i].name, info->eod_id);
-    return set_warning(sources, text, error);
+                   "source '%s' ends its documents with id %" PRIu64 ", and %s '%s' with id %" PRIu64,
+                   run_spec_line(opening->spec, agreement->ends)->name, other.eod_id, kind_of(sources, i),
+                   run_spec_line(opening->spec, i)->name, info->eod_id);
+    return add_warning(sources, text, error);
+}
+
+/* The id that ends the documents of a source; 0 if there is no such source. */
+static uint64_t eod_of(const struct run_sources *sources, uint64_t source)
+{
+    struct tokmap_dataset_info info = {.eod_id = 0};
+    if (source != UINT64_MAX)
+        dataset_describe(sources->of[source].dataset, &info);
+    return info.eod_id;
 }
 
 static enum tokmap_status all_agree(const struct opening *opening, struct tokmap_error *error)
 {
     struct run_sources *sources = opening->sources;
     const struct run_spec *spec = opening->spec;
-    uint64_t known = UINT64_MAX, ends = UINT64_MAX;
+    struct agreement agreement = {.known = UINT64_MAX, .ends = UINT64_MAX, .ends_before = UINT64_MAX};
     struct tokmap_dataset_info info;
     sources->pieces_most = 1;
-    for (uint64_t i = 0; i < sources->count; i++) {
+    for (uint64_t i = 0; i < sources->opened; i++) {
         dataset_describe(sources->of[i].dataset, &info);
-        const enum tokmap_status status = agree(opening, i, &info, &known, &ends, error);
+        enum tokmap_status status = agree_in_tokenizer(opening, i, &info, &agreement, error);
+        if (!status)
+            status = agree_in_eod(opening, i, &info, &agreement, error);
         if (status)
             return status;
         sources->vocabulary = max64(sources->vocabulary, info.vocabulary);
-        sources->width = info.width > sources->width ? info.width : sources->width;
+        sources->width = i < sources->count && info.width > sources->width ? info.width : sources->width;
         if (sources->of[i].plan_path)
             sources->pieces_most = max64(sources->pieces_most, sources->of[i].plan.header.row_segments);
     }
-    sources->pad_id = spec->pad_id;
-    if (spec->pad_id == TOKMAP_NO_ID) {
-        sources->pad_id = 0;
-        if (ends != UINT64_MAX) {
-            dataset_describe(sources->of[ends].dataset, &info);
-            sources->pad_id = info.eod_id;
-        }
-    }
+    const bool given = spec->pad_id != TOKMAP_NO_ID;
+    sources->pad_id = given ? spec->pad_id : eod_of(sources, agreement.ends);
+    sources->pad_before = given ? spec->pad_id : eod_of(sources, agreement.ends_before);
     if (sources->width == 2 && sources->pad_id > UINT16_MAX)
         return wrong_at(opening, TOKMAP_ERROR_RANGE, spec->lines[RUN_PAD],
                         "the pad id %" PRIu64 " does not fit in the run's tokens, which have 2 bytes; use an id up to "
@@ -269,13 +329,15 @@ enum tokmap_status run_sources_open(struct run_sources *sources, const struct ru
 {
     struct opening opening = {.sources = sources, .spec = spec, .path = path, .from_text = from_text};
     *sources = (struct run_sources){0};
-    sources->of = calloc(spec->source_count, sizeof *sources->of);
+    const uint64_t all = spec->source_count + spec->validation_count;
+    sources->of = calloc(all, sizeof *sources->of);
     if (!sources->of)
-        return error_set_memory(error, "the run's sources", spec->source_count * sizeof *sources->of);
+        return error_set_memory(error, "the run's sources", all * sizeof *sources->of);
     sources->count = spec->source_count;
-    for (uint64_t i = 0; i < sources->count; i++) {
+    sources->opened = all;
+    for (uint64_t i = 0; i < all; i++) {
         struct run_source *source = &sources->of[i];
-        const struct source_line *line = &spec->sources[i];
+        const struct source_line *line = run_spec_line(spec, i);
         source->name = line->name;
         source->name_bytes = strlen(line->name);
         source->data = data_path(folder, line->data);
@@ -290,7 +352,7 @@ enum tokmap_status run_sources_open(struct run_sources *sources, const struct ru
 
 void run_sources_close(struct run_sources *sources)
 {
-    for (uint64_t i = 0; i < sources->count; i++) {
+    for (uint64_t i = 0; i < sources->opened; i++) {
         close_source(&sources->of[i]);
         free(sources->of[i].data);
         free(sources->of[i].plan_path);

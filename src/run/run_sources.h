@@ -1,5 +1,6 @@
 /*
- * run_sources.h - the sources of a run: their datasets and plans, open, and what they must agree in.
+ * run_sources.h - the sources and validation sets of a run: their datasets and plans, open, and what they must agree
+ * in.
  */
 #ifndef TOKMAP_RUN_RUN_SOURCES_H
 #define TOKMAP_RUN_RUN_SOURCES_H
@@ -10,7 +11,7 @@
 #include "run_spec.h"
 
 struct run_source {
-    const char *name; /* of spec.sources */
+    const char *name; /* of the line */
     uint64_t name_bytes;
     char *data;      /* the name with which the dataset was opened */
     char *plan_path; /* the name with which the plan was opened; NULL: no plan */
@@ -22,11 +23,14 @@ struct run_source {
 };
 
 struct run_sources {
-    struct run_source *of; /* as many as spec.sources, in that order */
-    uint64_t count;
-    uint64_t vocabulary; /* the largest */
-    uint32_t width;      /* likewise */
+    struct run_source *of; /* of spec.sources, in that order, and then of spec.validations */
+    uint64_t count;        /* sources */
+    uint64_t opened;       /* and validation sets */
+    uint64_t vocabulary;   /* the largest of all */
+    uint32_t width;        /* the largest of the sources */
     uint64_t pad_id;
+    uint64_t pad_before;  /* the pad id of earlier versions, which looked at no source that has an EOD but no recorded
+                             tokenizer, if there was another source */
     uint64_t pieces_most; /* of any row */
     char *warning;        /* NULL: none */
 };

@@ -4,16 +4,22 @@
 #include <stdlib.h>
 #include <string.h>
 
+static void free_lines(struct source_line *lines, size_t count)
+{
+    for (size_t i = 0; i < count; i++) {
+        free(lines[i].name);
+        free(lines[i].data);
+        free(lines[i].plan);
+    }
+    free(lines);
+}
+
 void run_spec_free(struct run_spec *spec)
 {
-    for (size_t i = 0; i < spec->source_count; i++) {
-        free(spec->sources[i].name);
-        free(spec->sources[i].data);
-        free(spec->sources[i].plan);
-    }
+    free_lines(spec->sources, spec->source_count);
+    free_lines(spec->validations, spec->validation_count);
     for (size_t i = 0; i < spec->phase_count; i++)
         free(spec->phases[i].weights);
-    free(spec->sources);
     free(spec->phases);
     free(spec->skips);
     memset(spec, 0, sizeof *spec);

@@ -36,10 +36,11 @@ enum run_directive {
     RUN_PASSES,
     RUN_STEPS,
     RUN_SKIP,
+    RUN_VALIDATION,
     RUN_DIRECTIVES
 };
 
-/* One source directive. */
+/* One source directive, or one validation directive, which has a name, a dataset, and a line. */
 struct source_line {
     char *name;
     char *data;           /* the dataset as it is written in the run, without the run file's folder */
@@ -90,12 +91,20 @@ struct run_spec {
     enum tokmap_reading reading;
     struct source_line *sources; /* at least one, in the order of the text; names differ */
     size_t source_count;
+    struct source_line *validations; /* in the order of the text; no name is that of another one or of a source */
+    size_t validation_count;
     struct phase_line *phases; /* by step, strictly increasing. With several sources the first has step 0 and weights */
     size_t phase_count;
     struct skip_line *skips; /* in the order of the text; they may overlap */
     size_t skip_count;
     uint64_t lines[RUN_DIRECTIVES]; /* line of each directive, of those that repeat the first; 0: not in the text */
 };
+
+/* The line of source number `number`; from source_count on, those of the validation sets follow. */
+static inline const struct source_line *run_spec_line(const struct run_spec *spec, uint64_t number)
+{
+    return number < spec->source_count ? &spec->sources[number] : &spec->validations[number - spec->source_count];
+}
 
 /* Frees what *spec owns and sets it to zero. A zeroed *spec is accepted. */
 void run_spec_free(struct run_spec *spec);

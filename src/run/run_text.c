@@ -22,7 +22,7 @@ struct reader {
     struct run_spec *spec;
     const char *text;      /* all lines; the words are parts of it */
     const char *passes_of; /* the name in `passes P of NAME`, or NULL */
-    size_t skip_capacity, source_capacity, phase_capacity;
+    size_t skip_capacity, source_capacity, validation_capacity, phase_capacity;
 };
 
 struct directive {
@@ -30,7 +30,7 @@ struct directive {
     const char *usage;
     enum tokmap_status (*read)(struct reader *reader, enum run_directive which);
     uint64_t least, most; /* range of the value, for read_number() */
-    size_t words_most;    /* after the directive's name; one word is always needed, two for a source */
+    size_t words_most;    /* after the directive's name; one word is always needed, two for a dataset */
 };
 
 static enum tokmap_status read_number(struct reader *reader, enum run_directive which);
@@ -55,16 +55,18 @@ static const struct directive directives[RUN_DIRECTIVES] = {
     [RUN_PASSES] = {"passes", "passes NUMBER [of SOURCE]", read_passes, 1, RUN_DRAWS_MOST, 3},
     [RUN_STEPS] = {"steps", "steps NUMBER", read_number, 1, RUN_DRAWS_MOST, 1},
     [RUN_SKIP] = {"skip", "skip FIRST..END", read_skip, 0, 0, 1},
+    [RUN_VALIDATION] = {"validation", "validation NAME DATASET", read_source, 0, 0, 2},
 };
 
 /* Names of other systems, and the directive to suggest for each. */
 static const struct {
     const char *word, *directive;
 } other_names[] = {
-    {"sequence", "seq_len"}, {"sequence_length", "seq_len"}, {"seqlen", "seq_len"},     {"block_size", "seq_len"},
-    {"context", "seq_len"},  {"batch_size", "batch"},        {"global_batch", "batch"}, {"data", "source"},
-    {"dataset", "source"},   {"epochs", "passes"},           {"max_steps", "steps"},    {"iterations", "steps"},
-    {"shuffle", "order"},    {"train_iters", "steps"},       {"random_seed", "seed"},
+    {"sequence", "seq_len"}, {"sequence_length", "seq_len"}, {"seqlen", "seq_len"},      {"block_size", "seq_len"},
+    {"context", "seq_len"},  {"batch_size", "batch"},        {"global_batch", "batch"},  {"data", "source"},
+    {"dataset", "source"},   {"epochs", "passes"},           {"max_steps", "steps"},     {"iterations", "steps"},
+    {"shuffle", "order"},    {"train_iters", "steps"},       {"random_seed", "seed"},    {"val", "validation"},
+    {"valid", "validation"}, {"eval", "validation"},         {"held_out", "validation"},
 };
 
 #define wrong(reader, ...) line_wrong(&(reader)->at, __VA_ARGS__)
@@ -90,9 +92,17 @@ static enum tokmap_status parse_number(struct reader *reader, enum run_directive
                                        const char *word, uint64_t *number)
 {
     const struct directive *directive = &directives[which];
-    if (!decimal_parse(word, strlen(word), number))
+    if (!decimal_parse(word, strlen(word), number)) {
+        const size_t digits = strspn(word, "0123456789.");
+        const char *hint = "";
+        if (strchr(word, '#'))
+            hint = ", and a space before a comment";
+        else if (digits && word[digits] && strchr("kKMGBT", word[digits]))
+            hint = ". Only tokens= in a phase takes a suffix, and there K is 1000; write all digits, such as 1024 or "
+                   "1000000";
         return wrong(reader, "'%.40s' is not a number for '%s'; write decimal digits only, below 2^64%s", word, name,
-                     strchr(word, '#') ? ", and a space before a comment" : "");
+                     hint);
+    }
     if (*number < directive->least || *number > directive->most)
         return wrong(reader, "%s %" PRIu64 " is out of range; it must be %" PRIu64 " to %" PRIu64, name, *number,
                      directive->least, directive->most);
@@ -198,20 +208,25 @@ static enum tokmap_status read_source_options(struct reader *reader, struct sour
 static enum tokmap_status read_source(struct reader *reader, enum run_directive which)
 {
     struct run_spec *spec = reader->spec;
+    const bool held_out = which == RUN_VALIDATION;
+    struct source_line **lines = held_out ? &spec->validations : &spec->sources;
+    size_t *count = held_out ? &spec->validation_count : &spec->source_count;
     const char *name = reader->at.words[1], *data = reader->at.words[2];
+    const char *what = held_out ? "validation set" : "source";
     if (!run_name_is_good(name))
         return wrong(reader,
-                     "'%.80s' is not a valid name for a source; use at most %d letters, digits, '_', '-', and '.', "
+                     "'%.80s' is not a valid name for a %s; use at most %d letters, digits, '_', '-', and '.', "
                      "beginning with a letter or '_'",
-                     name, RUN_NAME_MOST);
+                     name, what, RUN_NAME_MOST);
     if (data[0] == '\0')
-        return wrong(reader, "the dataset of source '%s' is an empty word; name a prefix, a folder, or a manifest",
+        return wrong(reader, "the dataset of %s '%s' is an empty word; name a prefix, a folder, or a manifest", what,
                      name);
     enum tokmap_status status =
-        reserve(reader, (void **)&spec->sources, spec->source_count, &reader->source_capacity, sizeof *spec->sources);
+        reserve(reader, (void **)lines, *count, held_out ? &reader->validation_capacity : &reader->source_capacity,
+                sizeof **lines);
     if (status)
         return status;
-    struct source_line *source = &spec->sources[spec->source_count++];
+    struct source_line *source = &(*lines)[(*count)++];
     *source = (struct source_line){strdup(name), strdup(data), NULL, 0, reader->at.line};
     if (!source->name || !source->data)
         return error_set_memory(reader->at.error, "the run's source", strlen(name) + strlen(data) + 2);
@@ -310,7 +325,7 @@ static enum tokmap_status unknown_directive(struct reader *reader)
         return wrong(reader, "unknown directive '%.40s'; did you mean '%s'?", word, nearest);
     return wrong(reader,
                  "unknown directive '%.40s'; the directives are seq_len, lookahead, batch, seed, order, source, "
-                 "phase, stride, tail, pad, passes, steps, and skip",
+                 "phase, validation, stride, tail, pad, passes, steps, and skip",
                  word);
 }
 
@@ -328,7 +343,7 @@ static enum tokmap_status read_line(struct reader *reader, char *line)
         which++;
     if (which == RUN_DIRECTIVES)
         return unknown_directive(reader);
-    if (spec->lines[which] && which != RUN_SKIP && which != RUN_SOURCE && which != RUN_PHASE)
+    if (spec->lines[which] && which != RUN_SKIP && which != RUN_SOURCE && which != RUN_PHASE && which != RUN_VALIDATION)
         return wrong(reader, "'%s' is already set on line %" PRIu64 "; keep one of the two lines",
                      directives[which].name, spec->lines[which]);
     if ((which == RUN_STEPS && spec->lines[RUN_PASSES]) || (which == RUN_PASSES && spec->lines[RUN_STEPS]))
@@ -339,7 +354,7 @@ static enum tokmap_status read_line(struct reader *reader, char *line)
     if (reader->at.count >= 2 && (reader->at.words[1][0] == '=' || reader->at.words[1][0] == ':'))
         return wrong(reader, "the value of '%s' must follow a space, without '%c'; write '%s'", directives[which].name,
                      reader->at.words[1][0], directives[which].usage);
-    const size_t least = which == RUN_SOURCE ? 2 : 1, given = reader->at.count - 1;
+    const size_t least = which == RUN_SOURCE || which == RUN_VALIDATION ? 2 : 1, given = reader->at.count - 1;
     if (given < least || given > directives[which].words_most)
         return wrong(reader, "'%s' takes %s%s, but this line has %zu; write '%s'", directives[which].name,
                      given < least && directives[which].words_most > least ? "at least " : "",

@@ -12,8 +12,9 @@ misused()
     holds err "Try 'tokmap audit --help'."
 }
 misused
-misused train.run
 misused train.run --ranks 0
+tokmap audit train.run >out
+holds out 'ranks     1 rank with '
 misused train.run --ranks 2 --steps 3 --passes 1
 misused train.run --ranks 2 --seq-len 64
 misused small --ranks 2 --steps 5

@@ -75,6 +75,7 @@ while read -r command; do
     if [ "$command" != pack ]; then
         rm -f data/* moved/*
         tokmap pack -q -o data/web -t gpt2/tokenizer.json books
+        tokmap pack -q -o data/val -t gpt2/tokenizer.json text
         cp data/web.* moved/
         for name in data/books data/code data/wiki web wiki code; do
             cp data/web.bin $name.bin

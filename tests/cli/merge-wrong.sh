@@ -30,6 +30,8 @@ failed -o new nothing
 holds err nothing
 failed -o new data/bytes data/ranks
 holds err "data/ranks.tmx: its tokenizer has fingerprint "
+holds err ' (v.tiktoken), but that of data/bytes.tmx has '
+holds err ' (bytes); pack both with the same tokenizer'
 failed -o new data/ranks data/wide
 holds err "data/wide.tmx: its tokens have 4 bytes, but those of"
 failed -o new synthetic:vocab=300,tokens=10

@@ -60,7 +60,25 @@ holds report '"unread_tokens": 5000001'
 tokmap mix -q --tokens 6K "web=$web:rest" "code=$code:rest" "wiki=$wiki:tokens=1.5K" >out
 holds out 'phase    0 web tokens=3750 code tokens=750 wiki tokens=1500'
 tokmap mix -q --tokens 1001 "web=$web:33.333%" "wiki=$wiki:33.333%" "code=$code:33.334%" >out
-holds out 'phase    0 web tokens=335 wiki tokens=333 code tokens=333'
+holds out 'phase    0 web 33.333 wiki 33.333 code 33.334'
+# Percentages and the rest are shares, so the run may get longer, or another phase, without another line.
+tokmap mix -q --steps 60 --seq-len 100 --batch 10 "web=$web:79.5%" "wiki=$wiki:rest" >mix.run
+holds mix.run 'phase    0 web 79.5 wiki 20.5'
+sed 's/^steps .*/steps 90/' mix.run >longer.run
+echo 'phase 30 web 1 wiki 0' >>longer.run
+tokmap audit -q longer.run >out
+holds out 'shares    computed for all steps'
+tokmap mix -q --steps 60 --seq-len 100 --batch 10 "web=$web:20%" "wiki=$wiki:rest" "code=$code:rest" >mix.run
+holds mix.run 'phase    0 web 12000 wiki 16000 code 32000'
+# Validation sets: named like sources, read by no step, and refused if one is trained on.
+tokmap mix -q --steps 60 --seq-len 100 --batch 10 --validation "val=$web,seed=9" --validation "two=$wiki,document=7" \
+    "web=$web:rest" >mix.run
+holds mix.run "validation val $web,seed=9"
+holds mix.run "validation two $wiki,document=7"
+exits 1 tokmap mix -q --steps 60 --seq-len 100 --batch 10 --validation "val=$web#docs=0..5" "web=$web:rest" >out 2>err
+holds err "the run trains on data of validation set 'val'"
+exits 2 tokmap mix --tokens 1K --validation "$web" "web=$web:rest" >out 2>err
+holds err 'write NAME=DATASET, such as --validation val=data/web.val'
 
 # Names: the line as it is typed with datasets in this folder, paths, parts, and names that need quotes.
 printf 'some text that is long enough' >a.txt
@@ -94,6 +112,10 @@ same mine.run want
 tokmap mix $whole -q -o runs/deep/train.run web:rest 'my data/books#docs=0..100%:50%' "$PWD/wiki:10%" "s=$web:1%" >table
 [ ! -s table ]
 holds runs/deep/train.run 'source   web   ../../web'
+printf 'another text, which is long enough' >b.txt
+tokmap pack -q -o held b.txt
+tokmap mix $whole -q -o runs/deep/held.run --validation held web:rest >table
+holds runs/deep/held.run 'validation held ../../held'
 holds runs/deep/train.run 'source   books "../../my data/books#docs=0..100%"'
 holds runs/deep/train.run "$PWD/wiki"
 holds runs/deep/train.run "source   s     $web"

@@ -35,6 +35,12 @@ holds err '-o writes a whole run file, which also needs --batch'
 misused --max-epochs 0 $a:rest
 misused --tokens 1K data/web:80
 holds err "such as 'data/web:80%'"
+misused --tokens 1K data/web:0.5
+holds err "such as 'data/web:50%'"
+misused --tokens 1K w=data/web:0.125
+holds err "such as 'w=data/web:12.5%'"
+misused --tokens 1K data/web:1
+holds err "such as 'data/web:1%'"
 misused --tokens 1K data/web:101
 holds err "such as 'data/web:101:rest'"
 misused --tokens 1K web

@@ -250,6 +250,65 @@ class Evaluation(unittest.TestCase):
                     starts = truth.starts[first:]
                     self.assertEqual(counted, [0 if i == 0 or starts[i] else 1 for i in range(len(held))])
 
+    @needs("numpy")
+    def test_lookahead(self):
+        """An evaluation has a lookahead of 1 unless it is asked for more, and then each target counts once, too."""
+        prefix = os.path.join(new_folder(), "one")
+        with tokmap.ShardWriter(prefix, vocab_size=300) as writer:
+            writer.add(list(range(94)))
+        for lookahead in (0, 1, 4):
+            with tokmap.Run(data=prefix, seq_len=10, lookahead=lookahead, batch=2) as run:
+                for asked in (None, 1, 4):
+                    with run.evaluation(lookahead=asked, trained=True) as evaluation:
+                        self.assertEqual(evaluation.info.lookahead, asked or 1)
+                        with evaluation.loader(fields="inputs targets loss_mask") as loader:
+                            targets = [int(t) for b in loader for t in b.targets[b.loss_mask == 1]]
+                    self.assertEqual(targets, list(range(1, 94)))
+
+    def test_validation(self):
+        folder = new_folder()
+        web, val = pack(folder, "web", seed=5), pack(folder, "val", documents=20, seed=6)
+        with tokmap.Run(data=web, validation={"val": val, "more": WIKI}, seq_len=24, batch=6, steps=9) as run:
+            self.assertEqual([(each.name, each.data) for each in run.validations], [("val", val), ("more", WIKI)])
+            self.assertEqual(len(run.sources), 1)
+            self.assertEqual(run.info.sources, 1)
+            self.assertIn(f"\nvalidation val \"{val}\"\nvalidation more {WIKI}\n", run.text)
+            with run.evaluation() as evaluation:
+                self.assertEqual([each.data for each in evaluation.sources], [val, WIKI])
+            with run.evaluation("val", batch=5) as evaluation:
+                self.assertEqual([each.data for each in evaluation.sources], [val])
+                rows = sum(evaluation.valid(step) for step in range(evaluation.info.steps))
+                self.assertEqual(run.validations[0].windows, rows)
+            again = pickle.loads(pickle.dumps(run))
+            self.assertEqual(len(again.validations), 2)
+            held = pickle.loads(pickle.dumps(run.validations[0].dataset))
+            self.assertEqual(held.info.content, run.validations[0].dataset.info.content)
+            # A cursor does not know of them.
+            with tokmap.Run(data=web, seq_len=24, batch=6, steps=9) as without:
+                self.assertEqual(str(without.cursor(5)), str(run.cursor(5)))
+        os.mkdir(os.path.join(folder, "copy"))
+        for prefix, name in ((web, "one"), (val, "two")):
+            for end in (".bin", ".tmx"):
+                with open(prefix + end, "rb") as file, open(os.path.join(folder, "copy", name + end), "wb") as copy:
+                    copy.write(file.read())
+        with self.assertRaisesRegex(tokmap.RangeError, r"set 'val' .*: source 'data' .* has tokens of .*val\.bin"):
+            tokmap.Run(data=os.path.join(folder, "copy"), validation={"val": val}, seq_len=24)
+        # The shard of a source with weight 0 is in a folder that is trained on.
+        with tokmap.Run(sources={"web": os.path.join(folder, "copy"), "val": val}, weights={"web": 1, "val": 0},
+                        seq_len=24, steps=2) as run:
+            for source in (None, "val"):
+                with self.assertRaisesRegex(tokmap.RangeError, "the run trains on data of .*source 'web' is "):
+                    run.evaluation(source)
+            with run.evaluation("val", trained=True) as evaluation:
+                self.assertEqual(len(evaluation.sources), 1)
+        for wrong in (["val"], "val", {"val": 3}, {"val": {"data": val}}):
+            with self.assertRaises(tokmap.ArgumentError):
+                tokmap.Run(data=web, validation=wrong, seq_len=24)
+        with self.assertRaises(tokmap.ArgumentError):
+            tokmap.Run(text="seq_len 4\nbatch 2\nsource a " + WEB, validation={"val": val})
+        with self.assertRaises(tokmap.RunError):
+            tokmap.Run(data=web, validation={"data": val}, seq_len=24)
+
     def test_arguments(self):
         with mixture(sources={"web": WEB + "#docs=0..90%", "wiki": WIKI}) as run:
             with run.evaluation(batch=4) as evaluation:

@@ -37,6 +37,9 @@ class Readme(unittest.TestCase):
                        check=True, stdout=subprocess.DEVNULL)
         subprocess.run([TOKMAP, "pack", "--eod", "-o", os.path.join(cls.folder, "data", "wiki"),
                         os.path.join(TOP, "src", "format", "FORMAT.md")], check=True, stdout=subprocess.DEVNULL)
+        subprocess.run([TOKMAP, "pack", "-q", "--eod", "--split", "train=0.9,val=0.1", "-o",
+                        os.path.join(cls.folder, "data", "books"), os.path.join(TOP, "include"),
+                        os.path.join(TOP, "src", "run"), os.path.join(TOP, "src", "order")], check=True)
         with open(os.path.join(cls.folder, "train.run"), "w", encoding="utf-8") as file:
             file.write(RUN)
         for name, program in cls.programs.items():

@@ -21,6 +21,7 @@
 #include "commands/shared/loader_trial.h"
 #include "commands/shared/mixture_report.h"
 #include "commands/shared/row_samples.h"
+#include "commands/shared/run_about.h"
 #include "commands/shared/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
@@ -38,6 +39,7 @@ static const char program[] = "tokmap audit";
 #define EPOCHS_PRINTED 8u
 #define PHASES_TRIED 16u /* phases after the first at whose beginning loaders are tried */
 #define SKIPS_KEPT 16u   /* ranges of skipped steps that are printed */
+#define VALIDATIONS_PRINTED 16u
 #define SKIP_WORK                                                                                                      \
     ((uint64_t)1 << 20) /* ranges times sources up to which the skipped draws of each source are counted */
 #define CHECKS 7
@@ -45,7 +47,7 @@ static const char program[] = "tokmap audit";
 struct audit_arguments {
     struct run_arguments run;
     uint64_t ranks, rows, draws, threads, sample_steps;
-    bool ranks_given, json, quiet;
+    bool json, quiet;
     int progress; /* enum cli_progress_mode */
 };
 
@@ -494,6 +496,17 @@ static void facts_print(const struct audit *audit)
         printf("padding: %s at the end of the last step\n",
                cli_counted(rows - tokmap_run_valid(audit->run, audit->steps - 1), "row", a));
     }
+    for (uint64_t i = 0; i < audit->info.validations && i < VALIDATIONS_PRINTED; i++) {
+        struct tokmap_source_info held_out = {.size = sizeof held_out};
+        struct tokmap_dataset_info data = {.size = sizeof data};
+        if (!tokmap_run_source(audit->run, audit->info.sources + i, &held_out) &&
+            !tokmap_dataset_info(held_out.dataset, &data))
+            cli_print("validation: %s, %.200s, %s; the run trains on none of it\n", held_out.name, held_out.data,
+                      cli_counted(data.tokens, "token", a));
+    }
+    if (audit->info.validations > VALIDATIONS_PRINTED)
+        printf("... and %" PRIu64 " more validation sets; --json lists all\n",
+               audit->info.validations - VALIDATIONS_PRINTED);
     if (audit->info.remainder)
         printf("remainder: %s of the last pass that no step shows\n", cli_counted(audit->info.remainder, "window", a));
 }
@@ -611,6 +624,7 @@ static void report_json(const struct audit *audit)
     }
     cli_json_end(&json);
     mixture_report_json(&audit->report, &json);
+    run_about_validations_json(audit->run, &json);
     samples_json(audit, &json);
     cli_json_end(&json);
 }
@@ -722,8 +736,8 @@ static int audit(const struct cli_command *command, const char **operands, size_
     const struct audit_arguments *given = user;
     if (operand_count != 1)
         return cli_misused(command, "expected one run file or dataset");
-    if (!given->ranks_given || !given->ranks)
-        return cli_misused(command, "--ranks is required and must be at least 1");
+    if (!given->ranks)
+        return cli_misused(command, "--ranks must be at least 1");
     if (!given->threads || given->threads > COVERAGE_THREADS_MOST)
         return cli_misused(command, "--threads must be between 1 and %u", COVERAGE_THREADS_MOST);
     if (given->run.steps_given && given->run.passes_given)
@@ -733,11 +747,12 @@ static int audit(const struct cli_command *command, const char **operands, size_
 
 int command_audit(int argc, char **argv)
 {
-    struct audit_arguments given = {.run = RUN_ARGUMENTS_INIT, .draws = COUNT_DRAWS, .sample_steps = SAMPLE_STEPS};
+    struct audit_arguments given = {
+        .run = RUN_ARGUMENTS_INIT, .ranks = 1, .draws = COUNT_DRAWS, .sample_steps = SAMPLE_STEPS};
     given.threads = os_processors() < COVERAGE_THREADS_MOST ? os_processors() : COVERAGE_THREADS_MOST;
     const struct cli_option options[] = {
         CLI_HEADING("What is audited"),
-        {'r', "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "R", "number of ranks that share the run", NULL},
+        {'r', "ranks", CLI_NUMBER, &given.ranks, NULL, "R", "number of ranks that share the run (default: 1)", NULL},
         {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
          "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
         {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N",
@@ -759,8 +774,8 @@ int command_audit(int argc, char **argv)
     };
     const struct cli_command command = {
         .program = program,
-        .usage = "RUN --ranks R [OPTION]...\n"
-                 "       tokmap audit DATASET --seq-len S --batch G --steps N|--passes P --ranks R\n"
+        .usage = "RUN [--ranks R] [OPTION]...\n"
+                 "       tokmap audit DATASET --seq-len S --batch G --steps N|--passes P [-r R]\n"
                  "                    [--seed N] [OPTION]...",
         .summary =
             "Proves that a run shows every window of an epoch exactly once, that its ranks own disjoint rows which "

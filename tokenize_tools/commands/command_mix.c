@@ -31,7 +31,8 @@ struct mixing {
     bool seq_len_given, lookahead_given, batch_given, seed_given, steps_given, max_epochs_given, force, json, quiet;
     struct mix_part *parts;
     size_t count;
-    uint64_t total; /* tokens of the run */
+    uint64_t total;              /* tokens of the run */
+    struct cli_list validations; /* NAME=DATASET, or DATASET */
     /* The real paths of the current folder and of the output's; NULL if they are the same. */
     char *here, *there;
 };
@@ -114,7 +115,6 @@ static void put_tokens(struct text *text, uint64_t tokens)
     put_number(text, " tokens=", tokens / units[i].unit, units[i].suffix);
 }
 
-/* Writes the run file, or without a sequence length and a batch the lines that do not depend on them. */
 /* Prints the run's text: into a file or a pipe as it is, because it is a run file. */
 static void text_print(const char *text)
 {
@@ -127,9 +127,50 @@ static void text_print(const char *text)
     visible_end(&visible);
 }
 
+/* The name and the dataset of a validation set, which is written like a source, but without how much of it. Returns
+ * false, and writes what is wrong, if it has no good name. */
+static bool validation_parse(const char *written, struct mix_part *part, struct mix_error *error)
+{
+    const size_t room = strlen(written) + sizeof ":rest";
+    char *source = malloc(room);
+    *part = (struct mix_part){.kind = MIX_REST};
+    if (!source) {
+        error->memory = true;
+        return false;
+    }
+    (void)snprintf(source, room, "%s:rest", written);
+    const bool good = mix_part_parse(part, source, error);
+    free(source);
+    if (!good && !error->memory)
+        (void)snprintf(error->text, sizeof error->text,
+                       "--validation %.200s names no dataset with a good name; write NAME=DATASET, such as "
+                       "--validation val=data/web.val",
+                       written);
+    return good;
+}
+
+static void put_validations(struct text *text, const struct mixing *mixing)
+{
+    for (size_t i = 0; i < mixing->validations.count; i++) {
+        struct mix_part part;
+        struct mix_error error = {.memory = false};
+        if (!validation_parse(mixing->validations.values[i], &part, &error)) {
+            text->failed = true;
+            return;
+        }
+        put(text, "validation ");
+        put(text, part.name);
+        put(text, " ");
+        put_source(text, mixing, part.data);
+        mix_part_free(&part);
+    }
+}
+
+/* Writes the run file, or without a sequence length and a batch the lines that do not depend on them. */
 static char *run_text(const struct mixing *mixing)
 {
     struct text text = {.failed = false};
+    const bool shares = mix_are_shares(mixing->parts, mixing->count);
     const bool whole = mixing->seq_len_given && mixing->batch_given;
     size_t column = 0;
     for (size_t i = 0; i < mixing->count; i++) {
@@ -150,11 +191,15 @@ static char *run_text(const struct mixing *mixing)
             put(&text, " ");
         put_source(&text, mixing, mixing->parts[i].data);
     }
+    put_validations(&text, mixing);
     put(&text, "phase    0");
     for (size_t i = 0; i < mixing->count; i++) {
         put(&text, " ");
         put(&text, mixing->parts[i].name);
-        put_tokens(&text, mixing->parts[i].tokens);
+        put(&text, shares ? " " : "");
+        put(&text, shares ? mixing->parts[i].share : "");
+        if (!shares)
+            put_tokens(&text, mixing->parts[i].tokens);
     }
     if (whole)
         put_number(&text, "\nsteps    ", mixing->total / (mixing->batch * mixing->seq_len), "\n");
@@ -436,7 +481,13 @@ static int mix(const struct cli_command *command, const char **operands, size_t 
         return CLI_FAILED;
     }
     int status = CLI_FAILED;
-    if (parse_operands(mixing, operands, operand_count, &why))
+    bool good = parse_operands(mixing, operands, operand_count, &why);
+    for (size_t i = 0; good && i < mixing->validations.count; i++) {
+        struct mix_part part;
+        if ((good = validation_parse(mixing->validations.values[i], &part, &why)))
+            mix_part_free(&part);
+    }
+    if (good)
         status = mix_print(mixing, command);
     else if (why.memory)
         cli_say(program, "%s", why.text);
@@ -461,6 +512,9 @@ int command_mix(int argc, char **argv)
          NULL},
         {0, "steps", CLI_NUMBER, &mixing.steps, &mixing.steps_given, "N", "steps of the run, in place of --tokens",
          NULL},
+        {0, "validation", CLI_LIST, &mixing.validations, NULL, "NAME=DATASET",
+         "a dataset that the run holds out for evaluation and never draws, such as val=data/web.val; may be repeated",
+         NULL},
         {0, "max-epochs", CLI_NUMBER, &mixing.max_epochs, &mixing.max_epochs_given, "E",
          "fail if a source is read more than E times", NULL},
         CLI_HEADING("A whole run file"),
@@ -484,11 +538,14 @@ int command_mix(int argc, char **argv)
         .details =
             "HOW_MUCH of each source is rest (what the others leave; several share it by their size), a percentage of "
             "the run such as 20%, epochs=3, or tokens=300B. Without NAME the source has the name of its dataset, and "
-            "NAME=HOW_MUCH means the dataset NAME. With --seq-len and --batch the output is a whole run file, which "
+            "NAME=HOW_MUCH means the dataset NAME. Percentages and the rest become shares, which also hold if the run "
+            "gets longer; epochs and tokens become tokens. With --seq-len and --batch the output is a whole run file, "
+            "which "
             "was opened to check it.\n\n"
             "Examples:\n"
             "  tokmap mix --tokens 1T web=rest wiki:epochs=3 code:20%\n"
-            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T -o mix.run data/web:rest data/wiki:epochs=3\n"
+            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T --validation val=data/val \\\n"
+            "      -o mix.run data/web:rest data/wiki:epochs=3\n"
             "  tokmap mix --max-epochs 4 data/wiki:epochs=3 data/code:40%\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],

@@ -45,7 +45,8 @@ struct item {
 struct showing {
     const struct show_arguments *given;
     struct target *target;
-    uint64_t sources;                 /* of a run; 1 for a dataset */
+    uint64_t sources;                 /* of a run, and its validation sets; 1 for a dataset */
+    uint64_t drawn;                   /* sources alone */
     struct printer *printers;         /* one for each source, all zero until it is used */
     struct printer *printer;          /* of the source at hand */
     struct tokmap_source_info source; /* of the source at hand, if the target is a run */
@@ -118,14 +119,14 @@ static enum tokmap_status source_choose(struct showing *show, uint64_t *number, 
     const char *wanted = show->given->source;
     struct tokmap_source_info source = {.size = sizeof source};
     *number = 0;
-    if (!wanted && show->sources == 1)
+    if (!wanted && show->drawn == 1)
         return TOKMAP_OK;
     char names[400] = "";
     if (show->target->run)
         names_write(show, names, sizeof names);
     if (!wanted)
         return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
-                         "the run has %" PRIu64 " sources; choose one with --source NAME: %s", show->sources, names);
+                         "the run has %" PRIu64 " sources; choose one with --source NAME: %s", show->drawn, names);
     for (uint64_t i = 0; i < show->sources && show->target->run; i++)
         if (!tokmap_run_source(show->target->run, i, &source) && !strcmp(source.name, wanted)) {
             *number = i;
@@ -584,10 +585,14 @@ static enum tokmap_status show_where(struct showing *show, struct tokmap_error *
                          "the run has no end; choose the steps to search with --steps A..B");
     if (status || !where.count)
         return status;
-    status = tokmap_run_find(show->target->run, (uint64_t)(show->printer - show->printers), where.first, where.count,
-                             given->steps.given ? given->steps.first : 0,
-                             given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, place_found,
-                             &where, error);
+    const uint64_t number = (uint64_t)(show->printer - show->printers);
+    if (number >= show->drawn)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
+                         "'%s' is a validation set, which no step of the run shows; leave out --where",
+                         show->source.name);
+    status = tokmap_run_find(
+        show->target->run, number, where.first, where.count, given->steps.given ? given->steps.first : 0,
+        given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, place_found, &where, error);
     if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
         status = TOKMAP_OK; /* cli_finish() reports that standard output cannot be written */
     if (!status && !given->quiet)
@@ -637,7 +642,7 @@ static int arguments_check(const struct cli_command *command, const struct show_
 static int name_show(const struct cli_command *command, const struct show_arguments *given, const char *name)
 {
     struct target target = {0};
-    struct showing showing = {.given = given, .target = &target, .sources = 1};
+    struct showing showing = {.given = given, .target = &target, .sources = 1, .drawn = 1};
     struct tokmap_run_info info = {.size = sizeof info};
     struct tokmap_error error = {0};
     const bool make_run = given->step_given || given->where;
@@ -649,7 +654,10 @@ static int name_show(const struct cli_command *command, const struct show_argume
     if (exit_status < 0) {
         uint64_t source = 0;
         enum tokmap_status status = target.run ? tokmap_run_info(target.run, &info) : TOKMAP_OK;
-        showing.sources = target.run && !status ? info.sources : 1;
+        if (target.run && !status) {
+            showing.drawn = info.sources;
+            showing.sources = info.sources + info.validations;
+        }
         showing.printers = calloc(showing.sources, sizeof *showing.printers);
         if (!status && !showing.printers)
             status = error_set_memory(&error, "the printers", showing.sources * sizeof *showing.printers);
@@ -700,7 +708,9 @@ int command_show(int argc, char **argv)
         {0, "step", CLI_NUMBER, &given.step, &given.step_given, "N",
          "show the rows of step N of a run; a dataset needs --seq-len and --batch", NULL},
         {0, "source", CLI_TEXT, &given.source, NULL, "NAME",
-         "the source of a run to which documents, windows, and tokens belong, if it has several", NULL},
+         "the source or validation set of a run to which documents, windows, and tokens belong; needed if the run has "
+         "several sources",
+         NULL},
         {0, "row", CLI_NUMBER, &given.row, &given.row_given, "J",
          "show only row J of the step or, with --rank, of the rank's slice", NULL},
         {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "show only the rows of rank R of --ranks", NULL},

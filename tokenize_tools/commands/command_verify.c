@@ -179,11 +179,12 @@ static enum tokmap_status run_verify(const struct tokmap_run *run, const char *n
 {
     struct tokmap_run_info info = {.size = sizeof info};
     enum tokmap_status status = tokmap_run_info(run, &info), found = TOKMAP_OK;
-    for (uint64_t i = 0; i < info.sources && (!status || is_fault(status)); i++) {
+    const uint64_t datasets = info.sources + info.validations;
+    for (uint64_t i = 0; i < datasets && (!status || is_fault(status)); i++) {
         struct tokmap_source_info source = {.size = sizeof source};
         status = tokmap_run_source(run, i, &source);
         if (!status && !is_repeated(run, i, source.data))
-            status = dataset_verify(source.dataset, info.sources == 1 ? name : source.data, given, report, sum, error);
+            status = dataset_verify(source.dataset, datasets == 1 ? name : source.data, given, report, sum, error);
         found = found ? found : status;
         if (source.plan && (!status || is_fault(status)))
             status = plan_verify_source(&source, given, report, sum, error);

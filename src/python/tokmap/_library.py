@@ -138,7 +138,7 @@ class RunInfo(Structure):
                 ("delivered", c_uint64), ("remainder", c_uint64), ("phases", c_uint64), ("stride", c_uint64),
                 ("batch_most", c_uint64), ("seq_len_most", c_uint64), ("pad_id", c_uint64), ("tail_pad", c_uint32),
                 ("warned", c_uint32), ("blocks", c_uint64), ("span", c_uint64), ("valid_last", c_uint64),
-                ("vocabulary", c_uint64), ("width", c_uint32), ("warning", c_char_p)]
+                ("vocabulary", c_uint64), ("width", c_uint32), ("warning", c_char_p), ("validations", c_uint64)]
 
 
 class SourceInfo(Structure):

@@ -139,6 +139,9 @@ if TYPE_CHECKING:
         @property
         def sources(self) -> Sequence[Owned]: ...
 
+        @property
+        def validations(self) -> Sequence[Owned]: ...
+
 
 class Dataset:
     """An open dataset: a sequence of documents. It is immutable: any number of threads may use it, and so may a child
@@ -439,7 +442,7 @@ def _rebuild(name: str, reading: Reading, content: str | None = None) -> Dataset
 
 
 def _of_source(run: Owner, name: str) -> Dataset:
-    for source in run.sources:
+    for source in (*run.sources, *run.validations):
         if source.name == name:
             return source.dataset
     raise RangeError(f"the run does not have a source named {name}")

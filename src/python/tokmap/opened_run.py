@@ -146,7 +146,8 @@ class OpenedRun:
         tokmap.Run(text="seq_len 2048\\n...", folder="runs")                  from the text of a run file
         tokmap.Run(sources={"web": "data/web", "wiki": dict(data="data/wiki", epochs=4)},
                    weights={"web": 0.8, "wiki": 0.2}, seq_len=2048, batch=64, steps=200000,
-                   phases=[dict(step=150000, weights={"web": 1, "wiki": 1}, batch=128)])    a mixture
+                   phases=[dict(step=150000, weights={"web": 1, "wiki": 1}, batch=128)],
+                   validation={"val": "data/web.val"})                       a mixture, and what it holds out
         tokmap.Run({"data": "data/web", "seq_len": 2048})                    from a dict of such arguments
 
     data       the dataset: a prefix, a folder, a manifest, a file of another project, or "synthetic:..."
@@ -154,6 +155,7 @@ class OpenedRun:
                plan (the file of rows that it draws)
     weights    of the sources at step 0: a number for each name, "natural", or texts as in a run file ("tokens=300B")
     phases     dicts with step, and what changes there: weights, batch, seq_len
+    validation datasets by name that no step draws, which run.evaluation() reads; the run is refused if it trains on one
     seq_len    tokens of a row
     batch      rows of a global batch, over all ranks
     seed       of the order
@@ -179,6 +181,7 @@ class OpenedRun:
     _names: tuple[str, ...]  # of the sources
     _handle: RunHandle | None
     _description: dict[str, Any]
+    _held_out: int  # validation sets
     _frames = 0  # between the program's call and __init__(), for warnings, which point at the program
 
     def __init__(self, path: Path | Mapping[str, Any] | None = None, *, text: str | None = None,
@@ -187,7 +190,8 @@ class OpenedRun:
                  passes: int | str | None = None, reading: Reading = "auto", ordering: Order | None = None,
                  sources: Mapping[str, Path | SourceOptions] | None = None, weights: Weights | None = None,
                  phases: Iterable[PhaseOptions] | None = None, stride: int | None = None, tail: Tail | None = None,
-                 pad: int | None = None, skip: Iterable[tuple[int, int]] | None = None) -> None:
+                 pad: int | None = None, skip: Iterable[tuple[int, int]] | None = None,
+                 validation: Mapping[str, Path] | None = None) -> None:
         self._handle = None
         self._loaders: weakref.WeakSet[Any] = weakref.WeakSet()
         self._views: weakref.WeakSet[Any] = weakref.WeakSet()
@@ -200,8 +204,8 @@ class OpenedRun:
         if path is not None and not isinstance(path, (str, bytes, os.PathLike)):
             passed: tuple[Any, ...] = (
                 text, folder, data, seq_len, batch, seed, lookahead, order, steps, passes, reading, sources, weights,
-                phases, stride, tail, pad, skip)
-            if passed != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 7:
+                phases, stride, tail, pad, skip, validation)
+            if passed != (None, None, None, None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 8:
                 raise ArgumentError("a run is opened from a dict or from arguments, not from both: put them together")
             if not hasattr(path, "keys"):
                 raise ArgumentError(f"path is {path!r}, but it must be the path of a run file, or a dict of arguments")
@@ -211,15 +215,15 @@ class OpenedRun:
         if (path is None) + (text is None) + (data is None) + (sources is None) != 3:
             raise ArgumentError("a run is opened from exactly one of path (a run file), text, data (a dataset), and "
                                 "sources (datasets by name)")
-        more = (weights, phases, stride, tail, pad, skip)
+        more = (weights, phases, stride, tail, pad, skip, validation)
         given = (seq_len, batch, seed, lookahead, order, steps, passes, "auto" if path is None else reading) + more
-        if data is None and sources is None and given != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 6:
+        if data is None and sources is None and given != (None, 1, 0, 1, "shuffle", None, None, "auto") + (None,) * 7:
             raise ArgumentError("a run file or text sets seq_len, batch, seed and the other values itself: pass them "
                                 "as arguments only together with data")
         if text is None and sources is None and folder is not None:
             raise ArgumentError("folder is only for text and sources: relative paths in a run file start from the "
                                 "file's own folder")
-        made = data is not None and more == (None,) * 6 and order in c.ORDERS[:2] and not isinstance(passes, str)
+        made = data is not None and more == (None,) * 7 and order in c.ORDERS[:2] and not isinstance(passes, str)
         if data is not None or sources is not None:
             if seq_len is None:
                 raise ArgumentError("seq_len is missing: pass the number of tokens in a row")
@@ -231,7 +235,7 @@ class OpenedRun:
                 text = text_of({"data": data} if sources is None else sources,  # type: ignore[dict-item]
                                seq_len=seq_len, batch=batch, seed=seed, lookahead=lookahead, order=order,
                                weights=weights, phases=phases, stride=stride, tail=tail, pad=pad, steps=steps,
-                               passes=passes, skip=skip)
+                               passes=passes, skip=skip, validation=validation)
         handle, error = new(RunHandle), c.Error()
         if path is not None:
             self.name = os.fspath(path)
@@ -275,13 +279,14 @@ class OpenedRun:
                             found.blocks, found.span, found.valid_last, found.width)
         if found.warned:
             warnings.warn(f"{self.name}: {os.fsdecode(found.warning)}", stacklevel=3 + self._frames)
+        self._held_out = found.validations
         names = []
-        for i in range(self.info.sources):
+        for i in range(self.info.sources + self._held_out):
             source = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(opened, i, byref(source)))
             warn_of(source.dataset, self.name, 4 + self._frames)
             names.append(source.name.decode())
-        self._names = tuple(names)
+        self._names = tuple(names[:self.info.sources])
         self._handle = opened
 
     def _open(self) -> RunHandle:
@@ -336,8 +341,17 @@ class OpenedRun:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The sources, each with its dataset, which stays open as long as the run."""
+        return self._described(0, self.info.sources)
+
+    @property
+    def validations(self) -> tuple[Source, ...]:
+        """The datasets that the run holds out, by the lines `validation` of its text: no step draws them, and
+        evaluation() reads them. windows is the number that an evaluation has by default."""
+        return self._described(self.info.sources, self._held_out)
+
+    def _described(self, first: int, count: int) -> tuple[Source, ...]:
         run, sources = self._open(), []
-        for i in range(self.info.sources):
+        for i in range(first, first + count):
             found = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(run, i, byref(found)))
             name = found.name.decode()
@@ -394,8 +408,9 @@ class OpenedRun:
 
     @property
     def vocabulary(self) -> int:
-        """The number of ids that a model of this run's data needs: the largest vocabulary of its sources."""
-        return max(source.dataset.info.vocabulary for source in self.sources)
+        """The number of ids that a model of this run's data needs: the largest vocabulary of its sources and validation
+        sets."""
+        return max(source.dataset.info.vocabulary for source in (*self.sources, *self.validations))
 
     def delivers(self, step: int) -> bool:
         """Whether `step` is delivered: it is before the run's end and not skipped."""

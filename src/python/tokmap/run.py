@@ -68,14 +68,19 @@ class Run(OpenedRun):
         """A run that evaluates on what this run leaves out: windows in the order of the dataset, one pass, padded at its
         end, so that every target counts exactly once and every rank makes the same calls with the same shapes.
 
-            run = tokmap.Run(data="data/web#docs=0..99%", seq_len=2048, batch=512)
-            run.evaluation(batch=32)                       # data/web#docs=99..100%
+            run = tokmap.Run(data="data/web.train", validation={"val": "data/web.val"}, seq_len=2048, batch=512)
+            run.evaluation(batch=32)                       # data/web.val
 
-        source     the name of one source; None: all of which the run leaves documents out
-        part       a part of the source's dataset, such as "docs=99..100%"; None: what its #docs= leaves out
+        What it reads is compared with what this run trains on, by the content of shards and the tokens of each. If they
+        have any in common, it is a RangeError.
+
+        source     the name of one validation set or source; None: all validation sets, or, of a run without any, all
+                   sources of which the run leaves documents out
+        part       a part of the source's dataset, such as "docs=99..100%"; None: a validation set as it is, or what the
+                   #docs= of a source leaves out
         batch      rows of a global batch; None: that of this run's first phase
         seq_len    tokens of a row; None: the largest of this run
-        lookahead  tokens that a window has beyond seq_len; None: that of this run
+        lookahead  tokens that a window has beyond seq_len; None: 1, whatever this run has
         stride     less than seq_len: windows overlap, and only the last `stride` targets of each count (all of the
                    first), which is perplexity with a sliding window
         pad        the id of padding; None: that of this run

@@ -1,4 +1,4 @@
-"""The text of a run file, from Python values: what tokmap.Run does with sources, weights, and phases."""
+"""The text of a run file, from Python values: what tokmap.Run does with sources, weights, phases, and validation."""
 from __future__ import annotations
 
 import os
@@ -118,7 +118,7 @@ def _order(order: Order) -> str:
 def text_of(sources: Mapping[str, Path | SourceOptions], *, seq_len: int, batch: int, seed: int, lookahead: int,
             order: Order, weights: Weights | None, phases: Iterable[Phase] | None, stride: int | None,
             tail: str | None, pad: int | None, steps: int | None, passes: int | str | None,
-            skip: Iterable[tuple[int, int]] | None) -> str:
+            skip: Iterable[tuple[int, int]] | None, validation: Mapping[str, Path] | None) -> str:
     """The text of the run file that has these values."""
     lines = [f"seq_len {_number(seq_len, 'seq_len')}", f"lookahead {_number(lookahead, 'lookahead')}",
              f"batch {_number(batch, 'batch')}", f"seed {_number(seed, 'seed')}", f"order {_order(order)}"]
@@ -130,6 +130,13 @@ def text_of(sources: Mapping[str, Path | SourceOptions], *, seq_len: int, batch:
         lines.append(f"pad {_number(pad, 'pad')}")
     found = _mapping(sources, "sources", "{'web': 'data/web', 'wiki': 'data/wiki'}")
     lines += [_source(name, value) for name, value in found.items()]
+    if validation is not None:
+        held_out = _mapping(validation, "validation", "{'val': 'data/web.val'}")
+        for name, value in held_out.items():
+            if not isinstance(value, (str, os.PathLike)):
+                raise ArgumentError(f"validation set {name!r} is {value!r}, but it must be the name of a dataset")
+            lines.append(f"validation {_word(name, 'the name of a validation set')} "
+                         f"{_word(value, f'the dataset of {name!r}')}")
     later = list(phases or ())
     if weights is not None:
         if any(hasattr(each, "keys") and each.get("step") == 0 for each in later):

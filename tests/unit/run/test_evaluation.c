@@ -142,6 +142,114 @@ static void what_is_left_out(void **state)
     }
 }
 
+/* Of a lookahead above 1, too: windows are as many as the targets of the next token need. */
+static void lookaheads(void **state)
+{
+    (void)state;
+    for (unsigned lookahead = 0; lookahead < 20; lookahead++)
+        for (unsigned tokens = 180; tokens < 197; tokens++)
+            for (int asked = 0; asked < 2; asked++) {
+                char text[200];
+                struct tokmap_evaluation_options options = TOKMAP_EVALUATION_OPTIONS_INIT;
+                struct tokmap_run_info info = {.size = sizeof info};
+                (void)snprintf(text, sizeof text, HEAD "lookahead %u\nsource web " WEB "#tokens=0..%u\n", lookahead,
+                               1999 - tokens);
+                if (asked)
+                    options.lookahead = lookahead;
+                struct tokmap_run *run = evaluate(text, &options);
+                assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
+                assert_int_equal(info.lookahead, asked ? lookahead : 1);
+                if (info.lookahead)
+                    counts_each_target_once(run);
+                tokmap_run_close(run);
+            }
+}
+
+#define HELD_OUT HEAD "source web " WEB "#docs=0..190\nvalidation val " WEB "#docs=195..200\nvalidation wiki " WIKI "\n"
+
+static void validation_sets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *source, *part;
+        uint64_t count;
+        const char *sources[2][2];
+    } cases[] = {
+        {NULL, NULL, 2, {{"val", WEB "#docs=195..200"}, {"wiki", WIKI}}},
+        {"val", NULL, 1, {{"val", WEB "#docs=195..200"}}},
+        {"wiki", "docs=1..2", 1, {{"wiki", WIKI "#docs=1..2"}}},
+        {"web", NULL, 1, {{"web", WEB "#docs=190..200"}}},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tokmap_evaluation_options options = TOKMAP_EVALUATION_OPTIONS_INIT;
+        options.source = cases[i].source;
+        options.part = cases[i].part;
+        struct tokmap_run *run = evaluate(HELD_OUT, &options);
+        has_sources(run, cases[i].sources, cases[i].count);
+        counts_each_target_once(run);
+        tokmap_run_close(run);
+    }
+    /* They change neither the sources nor the past, and are described after the sources. */
+    struct tokmap_run *run = parse(HELD_OUT), *without = parse(HEAD "source web " WEB "#docs=0..190\n");
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_cursor cursor;
+    assert_int_equal(tokmap_run_info(run, &info), TOKMAP_OK);
+    assert_true(info.sources == 1 && info.validations == 2);
+    assert_int_equal(tokmap_run_source(run, 2, &source), TOKMAP_OK);
+    assert_string_equal(source.name, "wiki");
+    assert_true(source.windows == (1500 - 1 + 15) / 16 && source.tail == 0 && source.line == 6);
+    assert_int_equal(tokmap_run_source(run, 3, &source), TOKMAP_ERROR_RANGE);
+    assert_int_equal(tokmap_run_cursor(run, 40, &cursor, NULL), TOKMAP_OK);
+    assert_int_equal(tokmap_run_check(without, &cursor, NULL), TOKMAP_OK);
+    struct tokmap_run *again = parse(tokmap_run_text(run));
+    assert_string_equal(tokmap_run_text(run), tokmap_run_text(again));
+    assert_non_null(strstr(tokmap_run_text(run), "validation val " WEB "#docs=195..200\nvalidation wiki " WIKI "\n"));
+    tokmap_run_close(again);
+    tokmap_run_close(without);
+    tokmap_run_close(run);
+}
+
+/* A run does not open if it trains on a validation set, or on a part of one. */
+static void trained_validation_sets(void **state)
+{
+    (void)state;
+    static const struct {
+        const char *text;
+        unsigned line; /* 0: it opens */
+    } cases[] = {
+        {HEAD "source web " WEB "\nvalidation v " WEB "\n", 5},
+        {HEAD "source web " WEB "#docs=0..196\nvalidation v " WEB "#docs=195..200\n", 5},
+        {HEAD "source web " WEB "#tokens=0..1951\nvalidation v " WEB "#tokens=1950..2000\n", 5},
+        {HEAD "source web " WEB "#tokens=0..1950\nvalidation v " WEB "#tokens=1950..2000\n", 0},
+        {HEAD "source web " WEB "#tokens=1960..2000\nvalidation v " WEB "#tokens=100..1960\n", 0},
+        {HEAD "source a " WIKI "\nsource web " WEB "\nvalidation v " WEB "#docs=1..2\nphase 0 a 1 web 0\n", 0},
+        {HEAD "source a " WIKI "\nsource web " WEB "\nvalidation v " WEB "#docs=1..2\nphase 0 a 1 web 0\n"
+              "phase 9 web 1\nsteps 10\n",
+         6},
+        {HEAD "source a " WIKI "\nsource web " WEB "\nvalidation v " WEB "#docs=1..2\nphase 0 a 1 web 0\n"
+              "phase 9 web 1\nsteps 9\n",
+         0},
+        /* Ranges of several sources that contain each other. */
+        {HEAD "source a " WEB "#tokens=0..1000\nsource b " WEB "#tokens=10..50\nsource c " WEB "#tokens=1500..1600\n"
+              "validation v " WEB "#tokens=900..1500\nphase 0 natural\n",
+         7},
+        {HEAD "source a " WEB "#tokens=0..900\nsource b " WEB "#tokens=10..50\nsource c " WEB "#tokens=1500..1600\n"
+              "validation v " WEB "#tokens=900..1500\nphase 0 natural\n",
+         0},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
+        struct tokmap_run *run = NULL;
+        struct tokmap_error error = {0};
+        const enum tokmap_status status = tokmap_run_parse(&run, cases[i].text, NULL, &error);
+        if (status != (cases[i].line ? TOKMAP_ERROR_RANGE : TOKMAP_OK) || error.line != cases[i].line)
+            fail_msg("%s\nline %u: %s", cases[i].text, error.line, error.message);
+        if (cases[i].line)
+            assert_non_null(strstr(error.message, "the run trains on data of validation set 'v'"));
+        tokmap_run_close(run);
+    }
+}
+
 static void chosen_parts_and_values(void **state)
 {
     (void)state;
@@ -221,9 +329,9 @@ static void refusals(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(what_is_left_out),
-        cmocka_unit_test(chosen_parts_and_values),
-        cmocka_unit_test(refusals),
+        cmocka_unit_test(what_is_left_out),        cmocka_unit_test(lookaheads),
+        cmocka_unit_test(validation_sets),         cmocka_unit_test(trained_validation_sets),
+        cmocka_unit_test(chosen_parts_and_values), cmocka_unit_test(refusals),
     };
     return cmocka_run_group_tests_name("evaluation", tests, NULL, NULL);
 }

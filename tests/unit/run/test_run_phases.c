@@ -60,10 +60,11 @@ static uint64_t windows(const struct made_run *run, uint64_t source, uint64_t se
 {
     /* By counting: windows that fit, or that begin before a token which no window before holds as a target. */
     const uint64_t stride = run->stride ? run->stride : seq_len, tokens = run->tokens[source];
+    const uint64_t ahead = run->tail_pad && run->lookahead > 1 ? 1 : run->lookahead;
     uint64_t n = 0;
-    while (n * stride + seq_len + run->lookahead <= tokens)
+    while (n * stride + seq_len + ahead <= tokens)
         n++;
-    if (run->tail_pad && (n == 0 || (n - 1) * stride + seq_len + run->lookahead < tokens))
+    if (run->tail_pad && (n == 0 || (n - 1) * stride + seq_len + ahead < tokens))
         n++;
     return n;
 }

@@ -43,6 +43,7 @@ static int make_shards(void **state)
     make_shard("wide", 4, 90000, 7, 1);
     make_shard("other", 2, 100, 7, 2);
     make_shard("unknown", 2, 100, 7, 0);
+    make_shard("unknown_9", 2, 100, 9, 0);
     make_shard("ends", 2, 100, 9, 1);
     make_shard("no_end", 2, 100, TOKMAP_NO_ID, 1);
     return 0;
@@ -86,6 +87,17 @@ static void agreement(void **state)
     accepted(HEAD "source x no_end\nsource y ends\nphase 0 natural\n", NULL, 2, 100, 9);
     accepted(HEAD "source x no_end\n", NULL, 2, 100, 0);
     accepted(HEAD "source x unknown\n", NULL, 2, 100, 7);
+    /* The id that pads is that of the first source that has one, whether or not its tokenizer is recorded. */
+    accepted(HEAD "source x unknown\nsource y unknown_9\nphase 0 natural\n", "source 'y' with id 9", 2, 100, 7);
+    accepted(HEAD "source x unknown_9\nsource y unknown\nphase 0 natural\n", "which tokenizer made source 'x'", 2, 100,
+             9);
+    accepted(HEAD "source x unknown_9\nsource y a\nphase 0 natural\n", "source 'y' with id 7", 2, 100, 9);
+    /* A validation set must have the same tokenizer, but changes neither the padding nor the width. */
+    accepted(HEAD "source x no_end\nvalidation y wide\n", NULL, 2, 90000, 0);
+    accepted(HEAD "source x a#tokens=0..500\nvalidation y ends#tokens=500..600\n", "and validation set 'y' with id 9",
+             2, 100, 7);
+    accepted(HEAD "source x a#tokens=0..500\nvalidation y unknown_9#tokens=500..600\n",
+             "which tokenizer made validation set 'y'", 2, 100, 7);
     accepted(HEAD "source x a\nsource s synthetic:vocab=50\nphase 0 x 1 s 1\n", NULL, 2, 100, 7);
 }
 
@@ -104,6 +116,13 @@ static void refusals(void **state)
     refused(HEAD "source x a\nsource y other\nphase 0 natural\n", TOKMAP_ERROR_MISMATCH, 4, "different tokenizers");
     refused(HEAD "source x unknown\nsource y a\nsource z other\nphase 0 natural\n", TOKMAP_ERROR_MISMATCH, 5,
             "source 'z' (other) and source 'y' (a)");
+    refused(HEAD "source x a\nvalidation y b\n", TOKMAP_ERROR_RANGE, 4,
+            "source 'x' (a) has tokens of "); /* whose content is the same */
+    refused(HEAD "source x a\nvalidation y other\n", TOKMAP_ERROR_MISMATCH, 4,
+            "validation set 'y' (other) and source 'x' (a) were made with different tokenizers");
+    refused(HEAD "source x a\nvalidation y missing\n", TOKMAP_ERROR_NOT_FOUND, 4, "validation set 'y' is the dataset");
+    refused(HEAD "source x a plan missing.plan\n", TOKMAP_ERROR_NOT_FOUND, 3,
+            "source 'x' has the plan 'missing.plan', which was looked for as");
     refused(HEAD "source x a\npad 65536\ntail pad\n", TOKMAP_ERROR_RANGE, 4, "does not fit");
     refused(HEAD "source x a\nsource y b\nphase 0 natural\nphase 10 x 1 seq_len 2000\n", TOKMAP_ERROR_RANGE, 6,
             "longer than dataset 'a'");
@@ -125,6 +144,37 @@ static void refusals(void **state)
     refused(HEAD "source x a epochs<=3\nsteps 94\n", TOKMAP_ERROR_RANGE, 3,
             "runs out in step 93: there its 3 epochs are over, and the run continues");
     refused(HEAD "source x a epochs<=1\nsteps 94\n", TOKMAP_ERROR_RANGE, 3, ": there its 1 epoch is over, and the run");
+}
+
+/* Earlier versions padded with 0 where the tokenizers of several sources are not recorded. Cursors of such runs are
+ * refused, unless the run says that it pads with 0, too. */
+static void padding_of_earlier_versions(void **state)
+{
+    (void)state;
+    static const char *const texts[] = {
+        HEAD "tail pad\nsource x unknown\nsource y unknown_9\nphase 0 natural\n",
+        HEAD "tail pad\nsource x unknown_9\nsource y a\nphase 0 natural\n",
+        HEAD "source x unknown\nsource y unknown_9\nphase 0 natural\n", /* which pads nothing */
+    };
+    static const char *const lines[] = {"pad 0\n", "pad 7\n", "pad 0\n"};
+    static const char *const says[] = {"padded the rows of this run with id 0,", "with id 7,", NULL};
+    for (int i = 0; i < 3; i++) {
+        struct tokmap_run *now = NULL, *then = NULL;
+        struct tokmap_error error = {0};
+        struct tokmap_cursor cursor;
+        char text[300];
+        (void)snprintf(text, sizeof text, "%s%s", texts[i], lines[i]);
+        assert_int_equal(tokmap_run_parse(&now, texts[i], folder, NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_run_parse(&then, text, folder, NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_run_cursor(then, 5, &cursor, NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_run_check(now, &cursor, &error), says[i] ? TOKMAP_ERROR_PAST : TOKMAP_OK);
+        if (says[i] && (!strstr(error.message, says[i]) || !strstr(error.message, "write the line 'pad ")))
+            fail_msg("%s", error.message);
+        assert_int_equal(tokmap_run_cursor(now, 5, &cursor, NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_run_check(now, &cursor, NULL), TOKMAP_OK);
+        tokmap_run_close(now);
+        tokmap_run_close(then);
+    }
 }
 
 /* The error is that of the first source that cannot be opened, however many threads open them. */
@@ -186,6 +236,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(agreement),
         cmocka_unit_test(refusals),
+        cmocka_unit_test(padding_of_earlier_versions),
         cmocka_unit_test(first_of_many),
         cmocka_unit_test(out_in_long_runs),
     };

@@ -38,6 +38,8 @@ static const char full[] = "phase    0       web 0.80  wiki 0.10  code .1\n" /* 
                            "order    blocks 64 16\n"
                            "stride   4096\n"
                            "tail     pad\n"
+                           "validation val data/web.val\n"
+                           "validation more \"other val#docs=0..5\"\n"
                            "pad      7\n";
 
 static void everything(void **state)
@@ -114,6 +116,8 @@ static void printed(void **state)
                               "source   web  data/web#docs=0..99%\n"
                               "source   wiki data/wiki epochs<=4\n"
                               "source   code \"my data\" plan data/code.plan epochs<=1\n"
+                              "validation val data/web.val\n"
+                              "validation more \"other val#docs=0..5\"\n"
                               "phase    0 web 0.8 wiki 0.1 code 0.1\n"
                               "phase    150000 web 0.4 wiki 0.5 code 0 batch 2048\n"
                               "phase    160000 seq_len 16384\n"
@@ -169,6 +173,17 @@ static const struct {
     {ONE "source seq_len x\nphase 0 web 1\n", 4, "rename it"},
     {"seq_len 8\nbatch 2\nsource natural x\nphase 5 batch 3\n", 3, "cannot have the name 'natural'"},
     {TWO "phase 0 web 1\n", 4, "no phase names source 'wiki'; give it a weight (0 if it is not to be drawn)"},
+    {ONE "validation web v\n", 4, "the name 'web' is already that of line 3"},
+    {ONE "validation v a\nvalidation w b\nvalidation v c\n", 6, "the name 'v' is already that of line 4"},
+    {ONE "validation v a\nvalidation v b\nvalidation web c\n", 5, "the name 'v' is already that of line 4"},
+    {ONE "validation v\n", 4, "takes two words, but this line has 1; write 'validation NAME DATASET'"},
+    {ONE "validation v a b\n", 4, "takes two words, but this line has 3"},
+    {ONE "validation 1v a\n", 4, "not a valid name for a validation set"},
+    {ONE "validation v \"\"\n", 4, "the dataset of validation set 'v' is an empty word"},
+    {ONE "validation v a\nphase 0 v 1\n", 5, "'v' is the validation set of line 4, which no step draws"},
+    {ONE "validation v a\npasses 2 of v\n", 5, "'v' is the validation set of line 4"},
+    {ONE "val v a\n", 4, "did you mean 'validation'"},
+    {"source a b\nbatch 4\nseq_len 1K\n", 3, "write all digits, such as 1024"},
     {"source web w epochs<=0\n", 1, "epochs<=0 would never draw source 'web'"},
     {"source web w epochs<=\n", 1, "write 'epochs<=N' as one word"},
     {"source web w epochs<=3k\n", 1, "does not limit the epochs of source 'web'"},

@@ -80,11 +80,18 @@ static bool parse_what(struct mix_part *part, const char *text)
            part->amount <= HUNDRED_PERCENT;
 }
 
-/* Returns whether the text would be a percentage with a percent sign, as 80 in web:80. */
-static bool lacks_percent(const char *text)
+/* Writes the percentage that a number without a percent sign means: 80 of web:80 is 80%, and 0.5 of web:0.5 is half,
+ * 50%. Returns false for any other text. */
+static bool lacks_percent(const char *text, char percent[32])
 {
     uint64_t amount;
-    return *text && parse_scaled(text, strlen(text), &amount) && amount <= HUNDRED_PERCENT;
+    if (!*text || !parse_scaled(text, strlen(text), &amount) || amount > HUNDRED_PERCENT)
+        return false;
+    if (amount < SCALE)
+        (void)snprintf(percent, 32, "%.10g%%", 100.0 * (double)amount / SCALE);
+    else
+        (void)snprintf(percent, 32, "%.20s%%", text);
+    return true;
 }
 
 /* The name of a source that has none is that of its dataset, without folders, a slash at its end, and a part. */
@@ -116,12 +123,16 @@ bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *e
         return memory_lacks(error);
     }
     const char *colon = strrchr(rest, ':');
-    if (!colon || !parse_what(part, colon + 1))
+    if (!colon || !parse_what(part, colon + 1)) {
+        char percent[32] = "rest";
+        const bool share = colon && colon > rest && lacks_percent(colon + 1, percent);
+        const char *sample = share ? text : part->name[0] || !*rest ? "code" : rest;
+        const size_t length = share ? (size_t)(colon - text) : strlen(sample);
         return wrong(error,
                      "'%.200s' does not say how much of the source is wanted; end it with a colon and one of %s, such "
-                     "as '%.64s%s'",
-                     text, FORMS, part->name[0] || !*rest ? "code" : rest,
-                     colon && !part->name[0] && lacks_percent(colon + 1) ? "%" : ":rest");
+                     "as '%.*s:%s'",
+                     text, FORMS, (int)(length < 64 ? length : 64), sample, percent);
+    }
     if (colon == rest)
         return wrong(error, "'%.200s' names no dataset; write NAME:HOW_MUCH or NAME=DATASET:HOW_MUCH", text);
     part->data = strndup(rest, (size_t)(colon - rest));
@@ -246,4 +257,26 @@ bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct mix
                      (uint64_t)used, *total,
                      fixed ? "leave out --tokens and --steps" : "raise the percentages to 100% together");
     return no_source_is_empty(parts, count, error);
+}
+
+bool mix_are_shares(struct mix_part *parts, size_t count)
+{
+    uint64_t left = HUNDRED_PERCENT;
+    size_t rests = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (parts[i].kind == MIX_PERCENT)
+            left -= parts[i].amount;
+        else if (parts[i].kind != MIX_REST)
+            return false;
+        rests += parts[i].kind == MIX_REST;
+    }
+    for (size_t i = 0; i < count; i++) {
+        const uint64_t share = parts[i].kind == MIX_REST ? left : parts[i].amount;
+        /* Several sources share the rest by their sizes, so the shares of all are their tokens. */
+        if (rests > 1)
+            (void)snprintf(parts[i].share, sizeof parts[i].share, "%" PRIu64, parts[i].tokens);
+        else
+            (void)snprintf(parts[i].share, sizeof parts[i].share, "%.9g", (double)share / SCALE); /* exact: 9 digits */
+    }
+    return true;
 }

@@ -26,6 +26,7 @@ struct mix_part {
     uint64_t amount;       /* tokens; or percent or epochs, multiplied by 10^MIX_DECIMALS */
     uint64_t epoch_tokens; /* of one epoch, at least 1; set between mix_part_parse() and mix_solve() */
     uint64_t tokens;       /* the result */
+    char share[24];        /* a share as a run file has it, such as 33.5; set by mix_are_shares() */
 };
 
 struct mix_error {
@@ -40,5 +41,9 @@ void mix_part_free(struct mix_part *part);
 /* Computes the tokens of each part. *total is the tokens of the run, or 0: then they follow from the parts, and are
  * stored. The parts sum to *total, which is below 2^63. Returns false after writing what is wrong. */
 bool mix_solve(struct mix_part *parts, size_t count, uint64_t *total, struct mix_error *error);
+
+/* Sets the shares of parts that are solved, if they follow from percentages and the rest alone, and so hold for a run
+ * of any length. Returns false, without shares, if a part is in epochs or tokens. */
+bool mix_are_shares(struct mix_part *parts, size_t count);
 
 #endif

@@ -128,6 +128,17 @@ void run_about_table(const struct run_about *about, struct cli_table *table)
         padded = source_get(about, i).plan != NULL;
     if (padded)
         row_add(table, "pad id", cli_count(info->pad_id, a));
+    for (uint64_t i = 0; i < info->validations && i < RUN_ABOUT_LINES; i++) {
+        const struct tokmap_source_info held_out = source_get(about, info->sources + i);
+        struct tokmap_dataset_info data = {.size = sizeof data};
+        if (tokmap_dataset_info(held_out.dataset, &data))
+            continue;
+        (void)snprintf(text, sizeof text, "%.64s: %.60s, %s; the run trains on none of it", held_out.name,
+                       held_out.data, cli_counted(data.tokens, "token", a));
+        row_add(table, "validation", text);
+    }
+    if (info->validations > RUN_ABOUT_LINES)
+        row_add(table, "validation", "... and more; --json lists all");
     if (!about->ends)
         return;
     row_add(table, "rows of the run", cli_count(about->rows, a));
@@ -260,6 +271,26 @@ static void phases_json(const struct run_about *about, struct cli_json *json)
     cli_json_end(json);
 }
 
+void run_about_validations_json(const struct tokmap_run *run, struct cli_json *json)
+{
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_source_info source = {.size = sizeof source};
+    struct tokmap_dataset_info data = {.size = sizeof data};
+    cli_json_array(json, "validations");
+    for (uint64_t i = 0; !tokmap_run_info(run, &info) && i < info.validations; i++) {
+        if (tokmap_run_source(run, info.sources + i, &source) || tokmap_dataset_info(source.dataset, &data))
+            break;
+        cli_json_object(json, NULL);
+        cli_json_text(json, "name", source.name);
+        text_or_null(json, "data", source.data);
+        cli_json_number(json, "tokens", data.tokens);
+        cli_json_number(json, "documents", data.documents);
+        cli_json_number(json, "windows", source.windows);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
+}
+
 void run_about_json(const struct run_about *about, struct cli_json *json)
 {
     const struct tokmap_run_info *info = &about->info;
@@ -277,6 +308,7 @@ void run_about_json(const struct run_about *about, struct cli_json *json)
     cli_json_number(json, "vocabulary", info->vocabulary);
     cli_json_number(json, "width", info->width);
     text_or_null(json, "warning", info->warning);
+    run_about_validations_json(about->run, json);
 }
 
 void run_about_source_json(const struct run_about *about, uint64_t number, struct cli_json *json)

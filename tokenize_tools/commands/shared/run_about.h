@@ -38,6 +38,9 @@ void run_about_table(const struct run_about *about, struct cli_table *table);
 /* Prints tables of the sources and of the phases, if there are several of any of them, each after an empty line. */
 void run_about_print(const struct run_about *about);
 
+/* Writes a member `validations`: the datasets that the run holds out, with their tokens, documents, and windows. */
+void run_about_validations_json(const struct tokmap_run *run, struct cli_json *json);
+
 /* Write members of an open object: about the run, and about one source of it. */
 void run_about_json(const struct run_about *about, struct cli_json *json);
 void run_about_source_json(const struct run_about *about, uint64_t source, struct cli_json *json);

@@ -154,9 +154,10 @@ void sources_warn(const char *program, const struct tokmap_run *run, const char 
     struct tokmap_source_info source = {.size = sizeof source};
     if (tokmap_run_info(run, &info))
         return;
-    for (uint64_t i = 0; i < info.sources; i++)
+    const uint64_t datasets = info.sources + info.validations;
+    for (uint64_t i = 0; i < datasets; i++)
         if (!tokmap_run_source(run, i, &source))
-            dataset_warn(program, source.dataset, info.sources > 1 ? source.data : name);
+            dataset_warn(program, source.dataset, datasets > 1 ? source.data : name);
 }
 
 void target_close(struct target *target)

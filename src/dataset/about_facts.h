@@ -1,0 +1,18 @@
+/* about_facts.h - what the about section of an index says that decides how a shard may be used. */
+#ifndef TOKMAP_DATASET_ABOUT_FACTS_H
+#define TOKMAP_DATASET_ABOUT_FACTS_H
+
+#include "format/index_reader.h"
+
+/* Empty texts: the section does not say it. */
+struct about_facts {
+    char tokenizer[64]; /* the tokenizer's name */
+    char set[64];       /* of a split: the name of the shard's set */
+    uint64_t sets;      /* of a split: a hash of the names of its sets; otherwise 0 */
+};
+
+/* Reads them. An index without the section, or with one that is damaged, has no facts: `tokmap verify` reports the
+ * damage. */
+void about_facts_read(const struct index *index, struct about_facts *facts);
+
+#endif

@@ -1,0 +1,106 @@
+/* split_sets.c - see split_sets.h. */
+#include "split_sets.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "about_facts.h"
+#include "common/error.h"
+#include "text/path.h"
+
+enum { SETS_KEPT = 64, NUMBER_BYTES = 6 }; /* sets of all splits; bytes of the -00000 in a shard's name */
+
+struct found {
+    struct about_facts sets[SETS_KEPT]; /* those that differ in set or split */
+    size_t count;
+    bool several;
+    char list[256]; /* "web.train, web.val" */
+    size_t bytes;
+    char last[128]; /* the last name in it */
+};
+
+/* Adds the name of a shard's set to the list, such as web.train for web.train-00000.tmx. A few names are enough. */
+static void list_add(struct found *found, const char *index_path, const char *set)
+{
+    char name[sizeof found->last];
+    const char *file = path_name(index_path);
+    size_t length = strlen(file) - strlen(".tmx");
+    const size_t digits = NUMBER_BYTES - 1;
+    if (length > NUMBER_BYTES && file[length - NUMBER_BYTES] == '-' &&
+        strspn(file + length - digits, "0123456789") >= digits)
+        length -= NUMBER_BYTES;
+    const size_t own = strlen(set);
+    const bool says = length > own && strncmp(file + length - own, set, own) == 0 && file[length - own - 1] == '.';
+    (void)snprintf(name, sizeof name, "%.*s%s%.60s%s", (int)(length < 60 ? length : 60), file, says ? "" : " (set ",
+                   says ? "" : set, says ? "" : ")");
+    if (strcmp(name, found->last) == 0 || found->bytes + strlen(name) + 3 > sizeof found->list)
+        return;
+    memcpy(found->last, name, sizeof name);
+    found->bytes += (size_t)snprintf(found->list + found->bytes, sizeof found->list - found->bytes, "%s%s",
+                                     found->bytes ? ", " : "", name);
+}
+
+static void take(struct found *found, const struct index *index, const char *path)
+{
+    struct about_facts facts;
+    about_facts_read(index, &facts);
+    if (!facts.set[0])
+        return;
+    bool known = false;
+    for (size_t i = 0; i < found->count; i++) {
+        const bool same_split = found->sets[i].sets == facts.sets;
+        const bool same_set = strcmp(found->sets[i].set, facts.set) == 0;
+        found->several = found->several || (same_split && !same_set);
+        known = known || (same_split && same_set);
+    }
+    if (!known && found->count < SETS_KEPT)
+        found->sets[found->count++] = facts;
+    list_add(found, path, facts.set);
+}
+
+/* A file of another project that `tokmap pack --also` has made a shard of, too, has that shard's index beside it. */
+static void take_beside(struct found *found, const struct shard *shard)
+{
+    struct index index;
+    const size_t bytes = strlen(shard->store.path);
+    const size_t stem = bytes > 4 && strcmp(shard->store.path + bytes - 4, ".bin") == 0 ? bytes - 4 : bytes;
+    char *path = path_join("", 0, shard->store.path, stem, ".tmx");
+    if (path && !index_open_as(&index, path, TOKMAP_READ_PREAD, NULL)) {
+        take(found, &index, path);
+        index_close(&index);
+    }
+    free(path);
+}
+
+enum tokmap_status split_sets_check(const struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
+                                    char **warning, struct tokmap_error *error)
+{
+    enum { WARNING_BYTES = 512 };
+    struct found found = {.count = 0};
+    *warning = NULL;
+    for (uint64_t i = 0; i < dataset->shard_count && dataset->shard_count > 1; i++) {
+        const struct shard *shard = &dataset->shards[i];
+        const bool has_index = shard->index.bytes || shard->index.pages;
+        if (!has_index)
+            take_beside(&found, shard);
+        else if (i == 0 || shard->index.about.hash != shard[-1].index.about.hash) /* a set's shards have the same */
+            take(&found, &shard->index, shard->index_path);
+    }
+    if (!found.several)
+        return TOKMAP_OK;
+    if (origin != SHARDS_NAMED)
+        return error_set(
+            error, TOKMAP_ERROR_MISMATCH, name, TOKMAP_NO_OFFSET,
+            "the %s has several sets of one split, %s, so a dataset of it would mix what the split keeps "
+            "apart; name one of them, or, to mix them on purpose, name them in a manifest (`tokmap merge`)",
+            origin == SHARDS_OF_FOLDER ? "folder" : "pattern", found.list);
+    if (!(*warning = malloc(WARNING_BYTES)))
+        return error_set_memory(error, "a warning", WARNING_BYTES);
+    (void)snprintf(*warning, WARNING_BYTES,
+                   "this dataset mixes sets of one split, %s, so whoever trains on it trains on what the split holds "
+                   "out",
+                   found.list);
+    return TOKMAP_OK;
+}
