@@ -156,6 +156,7 @@ static bool is_kind(const struct parquet_column *column, enum parquet_use use)
     case PARQUET_USE_NUMBERS:
         return (integer || type == PARQUET_BOOLEAN) && column->max_repetition == 1;
     case PARQUET_USE_VALUE:
+    case PARQUET_USE_BESIDE:
         return (bytes || integer || type == PARQUET_BOOLEAN || type == PARQUET_FLOAT || type == PARQUET_DOUBLE) &&
                !column->max_repetition;
     case PARQUET_USE_MESSAGES:
@@ -167,7 +168,7 @@ static bool is_kind(const struct parquet_column *column, enum parquet_use use)
 static const char *use_text(enum parquet_use use)
 {
     static const char *const texts[] = {"a column of text", "a list of integers", "a column of text, numbers, or bools",
-                                        "a list of structs of text"};
+                                        "a column of text, numbers, or bools", "a list of structs of text"};
     return texts[use];
 }
 
@@ -323,13 +324,18 @@ static enum tokmap_status columns_check(struct reading *reading)
             if (footer->columns[i].wanted == w)
                 sorted[count++] = footer->columns[i];
         const uint32_t found = count - first;
-        if (!found && use == PARQUET_USE_VALUE)
+        if (!found && (use == PARQUET_USE_VALUE || use == PARQUET_USE_BESIDE))
             continue; /* records may lack a field that is only kept */
         if (!found)
             return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                              "the Parquet file has no column '%s'; it has: %s; name another with %s", field,
                              *reading->names.text ? reading->names.text : "no columns", option);
         const struct parquet_column *column = &sorted[first];
+        if (use == PARQUET_USE_BESIDE && (found > 1 || column->inside || !is_kind(column, use)))
+            return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                             "the field '%s' is beside the messages in the Parquet file and is not a column of "
+                             "text, so no template can write it; write it as a text of JSON, or leave it out with %s",
+                             field, option);
         const bool single = use == PARQUET_USE_TEXT || use == PARQUET_USE_VALUE;
         if (use != PARQUET_USE_MESSAGES && (found > 1 || (single && column->inside && !column->max_repetition)))
             return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,

@@ -46,6 +46,7 @@ enum parquet_use {
     PARQUET_USE_TEXT,    /* strings */
     PARQUET_USE_NUMBERS, /* lists of integers or bools */
     PARQUET_USE_VALUE,   /* strings, numbers or bools */
+    PARQUET_USE_BESIDE,  /* the same; others are refused because nobody would see what they say */
     PARQUET_USE_MESSAGES /* lists of structs of strings, or strings, which then are JSON */
 };
 
