@@ -1,6 +1,7 @@
 /*
  * fuzz_chat.c - a hostile conversation. The first byte chooses a chat template, and the rest is the JSON of the
- * messages, up to its first invalid byte of UTF-8. For any text, a conversation is refused with a reason, or written as
+ * messages, up to its first invalid byte of UTF-8. If it has a zero, what follows is what the record has beside the
+ * messages, if that is an object. For any text, a conversation is refused with a reason, or written as
  * valid UTF-8 whose marks and targets are in order, and encoded to ids of the vocabulary. What a chat_text had before
  * does not matter: it is used again and again.
  */
@@ -12,6 +13,7 @@
 #include "fuzz_case.h"
 #include "pack/chat.h"
 #include "pack/chat_templates.h"
+#include "text/json_scan.h"
 #include "text/utf8.h"
 #include "vocabulary/vocabulary.h"
 
@@ -123,7 +125,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     char *json = malloc(valid + 1); /* of exactly these bytes, so that a read after them is seen */
     REQUIRE(json);
     memcpy(json, data + 1, valid);
-    REQUIRE(chat_render(templates[data[0] % template_count], json, valid, &text, &error) == TOKMAP_OK);
+    const char *zero = memchr(json, '\0', valid);
+    const size_t count = zero ? (size_t)(zero - json) : valid, more = zero ? valid - count - 1 : 0;
+    const bool has_beside = more && zero[1] == '{' && json_is_valid(zero + 1, more, JSON_DEPTH);
+    REQUIRE(chat_render_record(templates[data[0] % template_count], json, count, has_beside ? zero + 1 : NULL,
+                               has_beside ? more : 0, &text, &error) == TOKMAP_OK);
     free(json);
     if (text.reason) {
         REQUIRE(*text.reason && memchr(text.detail, '\0', sizeof text.detail));

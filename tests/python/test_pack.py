@@ -341,6 +341,19 @@ class Pack(unittest.TestCase):
             self.assertEqual(pathlib.Path(made.path + ".mask").read_bytes(), bytes([bits]))
         with self.assertRaisesRegex(tokmap.InputError, "document 1: the chat template .*: roles must alternate"):
             tokmap.pack(turns, self.at("chat"), **options)
+        beside = [{"messages": [{"role": "user", "content": "x"}, {"role": "assistant", "content": "x", "weight": 0},
+                                {"role": "user", "content": "x"}, {"role": "assistant", "content": "x", "train": True}],
+                   "tools": [{"name": "f"}], "chat_template_kwargs": {"mood": 1}, "id": 3}]
+        with self.assertRaisesRegex(tokmap.InputError, "tools"):  # the method does not take them
+            tokmap.pack(beside, self.at("chat"), **options)
+        with mock.patch.object(Chat, "apply_chat_template", lambda self, messages, tools, mood, **more: {
+                "input_ids": [5, 6, 5, tools[0]["name"] == "f" and mood], "assistant_masks": [0, 1, 0, 1]}):
+            made = tokmap.pack(beside, self.at("chat"), **options)
+            self.assertEqual(pathlib.Path(made.path + ".bin").read_bytes(), array.array("H", [5, 6, 5, 1]).tobytes())
+            self.assertEqual(pathlib.Path(made.path + ".mask").read_bytes(), bytes([0b1000]))
+            with self.assertRaisesRegex(tokmap.InputError, "does not write the key 'system'"):
+                tokmap.pack([{**beside[0], "system": "s"}], self.at("chat"), **options)
+            tokmap.pack([{**beside[0], "system": "s"}], self.at("chat"), ignore_fields="system", **options)
         chat.marks = False
         with self.assertRaisesRegex(tokmap.ArgumentError, "does not mark what the assistant says"):
             tokmap.pack(turns, self.at("chat"), on_error="skip", **options)

@@ -8,6 +8,9 @@ around what the assistant says and the token that ends its turn. Where pip can g
 for byte copies of most originals (trl/chat_templates), the originals are compared, too, and tokmap has to recognize
 them as files.
 
+The same is done with tools beside the messages, calls, results, and thoughts, which only the originals write: ids are
+compared, because originals do not mark what counts.
+
 The vocabularies are real; special tokens that a base model lacks and its chat model has are added.
 """
 
@@ -150,6 +153,7 @@ TEMPLATES = {
     "qwen3-2507": ("qwen2.5", ["qwen3_instruct_2507"], chatml()),
     "zephyr": ("llama2", [], turns("'<|' + message['role'] + '|>\\n'", "message['content']", "eos_token", "{{ '\\n' }}")),
 }
+TOOLS = ("llama3.1", "qwen2.5", "qwen3", "qwen3-2507")  # whose originals are in TRL and write tools
 ADDED = {
     "gemma": ["<start_of_turn>", "<end_of_turn>"],
     "gemma3": ["<start_of_turn>", "<end_of_turn>"],
@@ -157,7 +161,7 @@ ADDED = {
     "phi3": ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|endoftext|>"],
     "phi3.5": ["<|system|>", "<|user|>", "<|assistant|>", "<|end|>", "<|endoftext|>"],
     "phi4": ["<|im_start|>", "<|im_sep|>", "<|im_end|>"],
-    "qwen3": ["<think>", "</think>", "<tool_response>"],
+    "qwen3": ["<think>", "</think>", "<tool_response>", "</tool_response>"],
 }
 BOS_EOS = {
     "deepseek_v3": ("<｜begin▁of▁sentence｜>", "<｜end▁of▁sentence｜>"),
@@ -234,17 +238,85 @@ def conversation_make(chance):
     return [{"role": role, "content": text_make(chance)} for role in roles]
 
 
+def value_make(chance, depth=0):
+    """A value of JSON, with numbers and texts that are hard to write as Python does."""
+    kind = chance.randrange(12 if depth < 3 else 9)
+    if kind < 2:
+        return chance.choice([0, -1, 10**30, -0.0, 0.1, 1e15, 1e16, 123456789.123, 1e-5, 1e-4, 5e-324, 1e22, 1 / 3])
+    if kind == 2:
+        return chance.choice([True, False, None])
+    if kind < 9:
+        return chance.choice(WORDS) + chance.choice(SPACES + ['"', "\\", "\x01", "\x7f", "/"])
+    if kind < 10:
+        return [value_make(chance, depth + 1) for _ in range(chance.randrange(4))]
+    return {f"{chance.choice(WORDS)}{i}": value_make(chance, depth + 1) for i in range(chance.randrange(4))}
+
+
+def record_make(chance):
+    """A conversation in which tools are called, with the tools or without them."""
+    messages = [{"role": "system", "content": text_make(chance)}] if chance.random() < 0.4 else []
+    for _ in range(chance.randrange(1, 4)):
+        messages.append({"role": "user", "content": text_make(chance)})
+        while chance.random() < 0.5:
+            arguments = {word: value_make(chance) for word in chance.sample(WORDS, 2)}
+            call = {"name": "get", "arguments": json.dumps(arguments) if chance.random() < 0.2 else arguments}
+            call = {"id": "abcdefghi", "type": "function", "function": call} if chance.random() < 0.9 else call
+            calls = [call] * chance.choice([1, 1, 1, 2])
+            content = {"content": chance.choice([None, "", text_make(chance)])} if chance.random() < 0.9 else {}
+            messages.append({"role": "assistant", **content, "tool_calls": calls})
+            for _ in calls:
+                messages.append({"role": "tool", "content": text_make(chance), "tool_call_id": "abcdefghi"})
+        messages.append({"role": "assistant", "content": text_make(chance)})
+        if chance.random() < 0.1:
+            messages[-1]["reasoning_content"] = text_make(chance)
+    record = {"messages": messages}
+    if chance.random() < 0.6:
+        function = {"name": "get", "description": chance.choice(WORDS), "parameters": value_make(chance)}
+        record["tools"] = [{"type": "function", "function": function}] * chance.choice([1, 2])
+    return record
+
+
+def may_refuse_tools(name, record):
+    """Whether tokmap refuses what the template writes without a part of it."""
+    messages = record["messages"]
+    if name == "llama3.1" and any(message.get("tool_calls") and message.get("content") for message in messages):
+        return True
+    return name != "qwen3" and any(message.get("reasoning_content") for message in messages)
+
+
+def tools_compare(name, tokenizer, records, original, packed):
+    """Returns how the ids of records with tools differ from those of the original template, or None."""
+    ids, _, refused = packed
+    at = 0
+    for i, record in enumerate(records):
+        try:
+            wanted = tokenizer.apply_chat_template(
+                record["messages"], tools=record.get("tools"), chat_template=original, tokenize=True, return_dict=True
+            )["input_ids"]
+        except Exception:
+            wanted = None
+        if (i in refused) != (wanted is None or may_refuse_tools(name, record)):
+            return f"{'refused' if i in refused else 'accepted'}: {record}"
+        if i in refused:
+            continue
+        if wanted != ids[at : at + len(wanted)].tolist():
+            got = tokenizer.decode(ids[at : at + len(wanted)])
+            return f"ids of {record}:\n  {tokenizer.decode(wanted)!r}\n  {got!r}"
+        at += len(wanted)
+    return None if at == len(ids) else f"{len(ids) - at} ids are left over"
+
+
 def may_refuse(name, messages):
     """Whether tokmap refuses a conversation that the template writes: it would leave out a message."""
     roles = [message["role"] for message in messages]
-    if name == "llama3.1" and any(role in ("tool", "ipython") for role in roles):
-        return True
     if name in ("llama2", "mistral-v1", "mistral-v3", "mistral-v3-tekken", "gemma3") and roles == ["system"]:
         return True
     if name.startswith("mistral-v3") and roles[0] == "system" and roles[-1] != "user":
         return True
     if name == "deepseek-r1-distill" and roles.count("system") > 1:
         return True
+    if name in TOOLS and "tool" in roles:
+        return True  # the templates below write no results of tools
     open_roles = ("chatml", "gemma", "gemma3", "llama3", "llama3.1")
     if name == "llama2" and "system" in roles[1:]:
         return True
@@ -262,15 +334,16 @@ def written(tokenizer, messages, template):
     return made["input_ids"], made["assistant_masks"]
 
 
-def pack(tokmap, folder, path, choice, conversations):
+def pack(tokmap, folder, path, choice, records):
     """What tokmap writes: all ids, all bits of the mask, and the numbers of the refused conversations."""
-    records, output, skipped = (os.path.join(folder, name) for name in ("in.jsonl", "out", "skipped"))
-    with open(records, "w", encoding="utf-8") as file:
-        for i, messages in enumerate(conversations):
-            file.write(json.dumps({"messages": messages}, ensure_ascii=i % 2 == 0) + "\n")
+    source, output, skipped = (os.path.join(folder, name) for name in ("in.jsonl", "out", "skipped"))
+    with open(source, "w", encoding="utf-8") as file:
+        for i, record in enumerate(records):
+            record = record if isinstance(record, dict) else {"messages": record}
+            file.write(json.dumps(record, ensure_ascii=i % 2 == 0) + "\n")
     command = [tokmap, "pack", "-q", "--force", "--no-eod", "-t", os.path.join(path, "tokenizer.json"), "--special"]
     command += ["recognize", "--messages-field", "messages", "--on-error", "skip", "--skipped-list", skipped, "-o"]
-    command += [output] + (["--chat-template", choice] if choice else []) + [records]
+    command += [output] + (["--chat-template", choice] if choice else []) + [source]
     done = subprocess.run(command, capture_output=True, text=True)
     if done.returncode:
         raise SystemExit(f"not ok - {path}: {done.stderr}")
@@ -365,6 +438,10 @@ def main():
         few = conversations[:100]
         wrong = originals_compare(name, tokenizer, few, originals)
         wrong = wrong or compare(name, tokenizer, few, pack(tokmap, folder, path, None, few))
+        if name in TOOLS and not wrong:
+            records = [record_make(chance) for _ in range(count)]
+            packed = pack(tokmap, folder, path, None, records)
+            wrong = tools_compare(name, tokenizer, records, originals[TEMPLATES[name][1][0]], packed)
         print(f"{'not ok' if wrong else 'ok'} {2 * number + 2} - {name}: its original")
         failed += wrong is not None
         if wrong:

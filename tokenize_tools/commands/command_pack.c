@@ -391,6 +391,11 @@ static void targets_check(const struct packing *packing)
     if (result->has_mask && result->tokens && !result->counted_tokens)
         cli_warn(program, "no token counts as a target, so training would learn nothing from the output; %s",
                  packing->chat ? "only messages with the role 'assistant' count" : "check the mask");
+    else if (result->untaught)
+        cli_warn(program,
+                 "in %" PRIu64 " of %" PRIu64 " conversations no token counts as a target: no message has the role "
+                 "'assistant', or each has the weight 0",
+                 result->untaught, result->counts.documents);
 }
 
 /* Warns of sets without a document, since their shares are probably too small for these inputs. */
@@ -497,9 +502,10 @@ static int tokenizer_open(struct packing *packing)
     const int status = tokenizer_arguments_open(packing->command, &packing->asked, true, &packing->tokenizer);
     if (status || content->content != CORPUS_CONTENT_MESSAGES)
         return status;
-    return chat_template_open(&packing->chat, content->chat_template, packing->asked.spec, packing->tokenizer, &error)
-               ? command_failed(packing->command, &error)
-               : 0;
+    if (chat_template_open(&packing->chat, content->chat_template, packing->asked.spec, packing->tokenizer, &error))
+        return command_failed(packing->command, &error);
+    chat_template_ignore(packing->chat, content->ignore_names, content->ignore_count);
+    return 0;
 }
 
 static int tokenizer_pack(struct packing *packing, const char **operands, size_t operand_count)
@@ -526,6 +532,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .tokenizer = packing->tokenizer,
                                    .vocabulary = packing->content.vocabulary,
                                    .chat = packing->chat,
+                                   .ignored = packing->content.ignore_names,
+                                   .ignored_count = packing->content.ignore_count,
                                    .min_tokens = packing->content.min_tokens,
                                    .max_tokens = packing->content.max_tokens,
                                    .tokenizer_options = &packing->asked.options,

@@ -49,9 +49,10 @@ struct corpus_value {
  * WARC), of Parquet the row, and of text 0. What its pointers point to is valid until the batch is filled again or
  * freed. Only a document whose content is text comes in parts. */
 struct corpus_document {
-    const char *text;      /* text, prompt, or the JSON text of the messages: valid UTF-8, not terminated. Ids: NULL */
-    uint64_t bytes;        /* of `text` */
-    const char *second;    /* of CORPUS_CONTENT_PROMPT: the completion, like `text`. Else NULL */
+    const char *text;   /* text, prompt, or the JSON text of the messages: valid UTF-8, not terminated. Ids: NULL */
+    uint64_t bytes;     /* of `text` */
+    const char *second; /* of CORPUS_CONTENT_PROMPT: the completion, like `text`. Of CORPUS_CONTENT_MESSAGES: an object
+                         * of JSON with the fields of corpus_options.beside that say something. Else NULL */
     uint64_t second_bytes; /* of `second` */
     const uint32_t *ids;   /* of CORPUS_CONTENT_IDS: id_count ids, each below corpus_options.vocabulary. Else NULL */
     uint64_t id_count;

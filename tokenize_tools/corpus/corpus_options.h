@@ -46,6 +46,9 @@ struct corpus_options {
     const char *field, *second_field;
     const char *const *columns; /* column_count fields whose values are kept with each document */
     size_t column_count;
+    /* For CORPUS_CONTENT_MESSAGES: beside_count fields that say something to whom the messages are for. */
+    const char *const *beside;
+    size_t beside_count;
     uint64_t vocabulary; /* token ids of the input must be below it; 0: below 2^32 */
 
     /* What separates the documents of a text file: separator_bytes bytes, 1 to RECORD_SEPARATOR_MOST. Each document is
@@ -86,11 +89,12 @@ struct corpus_options {
     void *user;
 };
 
-#define RECORD_COLUMNS_MOST 64                       /* fields that can be kept */
-#define RECORD_FIELDS_MOST (2 + RECORD_COLUMNS_MOST) /* field, second_field, and columns */
+#define RECORD_COLUMNS_MOST 64 /* fields that can be kept */
+#define RECORD_BESIDE_MOST 128 /* fields beside messages */
+#define RECORD_FIELDS_MOST (2 + RECORD_COLUMNS_MOST + RECORD_BESIDE_MOST)
 
-/* The fields that the options name, in order: field, second_field if there is one, and the columns. Returns how many.
- */
+/* The fields that the options name, in order: field, second_field if there is one, the columns, and those beside the
+ * messages. Returns how many. */
 size_t record_fields(const struct corpus_options *options, const char *names[RECORD_FIELDS_MOST]);
 
 #endif

@@ -296,6 +296,9 @@ const char *field_option(const struct corpus_options *options, const char *field
         return first[options->content];
     if (field == options->second_field)
         return options->content == CORPUS_CONTENT_IDS ? "options.mask_field" : "options.completion_field";
+    for (size_t i = 0; i < options->beside_count; i++)
+        if (field == options->beside[i])
+            return "options.ignore_fields";
     return "options.columns";
 }
 
@@ -345,7 +348,7 @@ enum judged header_read(const struct first_bytes *first, enum corpus_format form
         }
         ++*columns;
     }
-    for (size_t i = fields - first->options->column_count; i > 0; i--)
+    for (size_t i = fields - first->options->column_count - first->options->beside_count; i > 0; i--)
         missing = places[i - 1] == UINT64_MAX ? wanted[i - 1] : missing;
     if (missing == first->options->field && *columns == 1 && memchr(first->bytes, other, record.count)) {
         (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(first->path), offset,

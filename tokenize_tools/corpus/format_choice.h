@@ -44,7 +44,8 @@ enum judged format_choose(const struct first_bytes *first, enum corpus_format *f
 
 /* Finds the columns of the options' fields in the header of a table, which is `first` as a whole; `line` and `offset`
  * are its place in the file. Sets *columns to the number of columns, and places[i] to the index of the column of the
- * field i of record_fields(), or to UINT64_MAX for a field of options->columns that the header lacks. */
+ * field i of record_fields(), or to UINT64_MAX for a field of options->columns or options->beside that the header
+ * lacks. */
 enum judged header_read(const struct first_bytes *first, enum corpus_format format, uint64_t line, uint64_t offset,
                         uint64_t *columns, uint64_t *places, struct judgment *judgment);
 

@@ -61,7 +61,8 @@ static size_t wanted_fields(const struct corpus_options *options, struct parquet
     const char *names[RECORD_FIELDS_MOST];
     const size_t count = record_fields(options, names), content = 1 + (size_t)(options->second_field != NULL);
     for (size_t i = 0; i < count; i++) {
-        wanted[i] = (struct parquet_wanted){names[i], PARQUET_USE_VALUE, field_option(options, names[i])};
+        const enum parquet_use use = i < count - options->beside_count ? PARQUET_USE_VALUE : PARQUET_USE_BESIDE;
+        wanted[i] = (struct parquet_wanted){names[i], use, field_option(options, names[i])};
         if (i < content)
             wanted[i].use = options->content == CORPUS_CONTENT_IDS        ? PARQUET_USE_NUMBERS
                             : options->content == CORPUS_CONTENT_MESSAGES ? PARQUET_USE_MESSAGES

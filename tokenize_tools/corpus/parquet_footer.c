@@ -176,6 +176,7 @@ static bool is_usable(const struct parquet_column *column, enum parquet_use use)
         return (column->meaning == PARQUET_IS_INTEGER || column->meaning == PARQUET_IS_BOOL) &&
                column->max_repetition == 1;
     case PARQUET_USE_VALUE:
+    case PARQUET_USE_BESIDE:
         return column->meaning != PARQUET_IS_OTHER && !column->max_repetition;
     case PARQUET_USE_MESSAGES:
         return text && column->max_repetition <= 1;
@@ -186,7 +187,7 @@ static bool is_usable(const struct parquet_column *column, enum parquet_use use)
 static const char *use_text(enum parquet_use use)
 {
     static const char *const texts[] = {"a column of text", "a list of integers", "a column of text, numbers, or bools",
-                                        "a list of structs of text"};
+                                        "a column of text, numbers, or bools", "a list of structs of text"};
     return texts[use];
 }
 
@@ -345,13 +346,18 @@ static enum tokmap_status columns_check(struct reading *reading)
             if (footer->columns[i].wanted == w)
                 sorted[count++] = footer->columns[i];
         const uint32_t found = count - first;
-        if (!found && use == PARQUET_USE_VALUE)
+        if (!found && (use == PARQUET_USE_VALUE || use == PARQUET_USE_BESIDE))
             continue; /* records may lack a field that is only kept */
         if (!found)
             return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                              "the Parquet file has no column '%s'; it has: %s; name another with %s", field,
                              *reading->names.text ? reading->names.text : "no columns", option);
         const struct parquet_column *column = &sorted[first];
+        if (use == PARQUET_USE_BESIDE && (found > 1 || column->inside || !is_usable(column, use)))
+            return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                             "the field '%s' is beside the messages in the Parquet file and is not a column of "
+                             "text, so no template can write it; write it as a text of JSON, or leave it out with %s",
+                             field, option);
         const bool single = use == PARQUET_USE_TEXT || use == PARQUET_USE_VALUE;
         if (use != PARQUET_USE_MESSAGES && (found > 1 || (single && column->inside && !column->max_repetition)))
             return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,

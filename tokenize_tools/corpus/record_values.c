@@ -237,6 +237,56 @@ static enum tokmap_status columns_make(struct drafting *drafting, const struct r
     return status;
 }
 
+/* ---- beside the messages ---- */
+
+/* Whether a value says nothing: null, "", [], {}. */
+static bool is_nothing(const struct corpus_value *value)
+{
+    if (value->bytes && (value->json[0] == '[' || value->json[0] == '{')) {
+        for (uint64_t i = 1; i + 1 < value->bytes; i++)
+            if (!strchr(" \t\r\n", value->json[i]))
+                return false;
+        return true;
+    }
+    return (value->bytes == 4 && !memcmp(value->json, "null", 4)) || (value->bytes == 2 && value->json[0] == '"');
+}
+
+/* Makes the object of JSON with what the record says beside its messages. */
+static enum tokmap_status beside_make(struct drafting *drafting, const struct record_value *values)
+{
+    const struct corpus_options *options = drafting->making->options;
+    struct corpus_value said[RECORD_BESIDE_MOST];
+    enum tokmap_status status = TOKMAP_OK;
+    uint64_t bytes = 2, used = 0;
+    for (size_t i = 0; i < options->beside_count && !status && drafting->used; i++) {
+        said[i] = (struct corpus_value){NULL, 0};
+        if (values[i].kind != JSON_NOTHING)
+            status = value_copy(drafting, &values[i], &said[i]);
+        if (is_nothing(&said[i]))
+            said[i].bytes = 0;
+        bytes += said[i].bytes ? said[i].bytes + 6 * strlen(options->beside[i]) + 4 : 0;
+    }
+    if (status || !drafting->used || bytes == 2)
+        return status;
+    char *text = corpus_batch_take(drafting->making->batch, bytes);
+    if (!text)
+        return making_no_memory(drafting->making);
+    for (size_t i = 0; i < options->beside_count; i++) {
+        if (!said[i].bytes)
+            continue;
+        text[used] = used ? ',' : '{';
+        used += 1 + json_string_write(text + used + 1, options->beside[i], strlen(options->beside[i]));
+        text[used++] = ':';
+        memcpy(text + used, said[i].json, said[i].bytes);
+        used += said[i].bytes;
+    }
+    text[used++] = '}';
+    corpus_batch_shorten(drafting->making->batch, text, used);
+    drafting->made.second = text;
+    drafting->made.second_bytes = used;
+    return TOKMAP_OK;
+}
+
 /* ---- records ---- */
 
 static enum tokmap_status content_make(struct drafting *drafting, const struct record_value *values)
@@ -276,6 +326,8 @@ enum tokmap_status record_document(struct making *making, const struct source_re
     const struct record_value *columns = values + 1 + (options->second_field != NULL);
     if (lists)
         status = content_make(&drafting, values);
+    if (!status && drafting.used && options->beside_count)
+        status = beside_make(&drafting, columns + options->column_count);
     if (!status && drafting.used && options->column_count)
         status = columns_make(&drafting, columns);
     if (!lists && !status && drafting.used)

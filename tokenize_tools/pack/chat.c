@@ -17,7 +17,10 @@ struct chat_template {
     const struct chat_known *known;
     struct chat_token_found tokens[CHAT_TOKENS_MOST];
     size_t token_count;
+    const struct tokenizer *tokenizer;
     uint32_t width; /* bytes of an id */
+    const char *const *ignored;
+    size_t ignored_count;
 };
 
 void chat_template_close(struct chat_template *template)
@@ -27,6 +30,12 @@ void chat_template_close(struct chat_template *template)
     for (size_t i = 0; i < template->token_count; i++)
         free(template->tokens[i].text);
     free(template);
+}
+
+void chat_template_ignore(struct chat_template *template, const char *const *keys, size_t count)
+{
+    template->ignored = keys;
+    template->ignored_count = count;
 }
 
 const char *chat_template_name(const struct chat_template *template)
@@ -41,21 +50,6 @@ const char *const *chat_template_names(void)
 
 /* ---- opening ---- */
 
-/* The id of an added token by its text, or TOKMAP_NO_ID. */
-static uint64_t added_id(const struct tokenizer *tokenizer, const char *text)
-{
-    struct tokenizer_info info;
-    struct tokenizer_added added;
-    const size_t bytes = strlen(text);
-    tokenizer_info(tokenizer, &info);
-    for (uint64_t i = 0; i < info.added; i++) {
-        tokenizer_added_at(tokenizer, i, &added);
-        if (added.bytes == bytes && !memcmp(added.text, text, bytes))
-            return added.id;
-    }
-    return TOKMAP_NO_ID;
-}
-
 /* Finds the tokens of the template in the vocabulary. */
 static enum tokmap_status tokens_find(struct chat_template *template, const struct chat_config *config,
                                       const struct tokenizer *tokenizer, struct tokmap_error *error)
@@ -66,7 +60,7 @@ static enum tokmap_status tokens_find(struct chat_template *template, const stru
                                                                           : token->text;
         struct chat_token_found *found = &template->tokens[template->token_count];
         assert(template->token_count < CHAT_TOKENS_MOST);
-        found->id = added_id(tokenizer, text);
+        found->id = chat_added_id(tokenizer, text, strlen(text));
         if (found->id == TOKMAP_NO_ID && !token->optional)
             return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                              "the chat template '%s' writes the special token '%s', which the vocabulary lacks; use a "
@@ -172,6 +166,7 @@ enum tokmap_status chat_template_open(struct chat_template **template, const cha
         struct tokenizer_info info;
         tokenizer_info(tokenizer, &info);
         made->width = info.width;
+        made->tokenizer = tokenizer;
         made->known = known;
         status = tokens_find(made, &config, tokenizer, error);
     }
@@ -203,21 +198,42 @@ void chat_text_free(struct chat_text *text)
 enum tokmap_status chat_render(const struct chat_template *template, const char *json, uint64_t bytes,
                                struct chat_text *out, struct tokmap_error *error)
 {
+    return chat_render_record(template, json, bytes, NULL, 0, out, error);
+}
+
+enum tokmap_status chat_render_record(const struct chat_template *template, const char *json, uint64_t bytes,
+                                      const char *beside, uint64_t beside_bytes, struct chat_text *out,
+                                      struct tokmap_error *error)
+{
+    const struct chat_source source = {.json = json,
+                                       .bytes = (size_t)bytes,
+                                       .beside = beside,
+                                       .beside_bytes = (size_t)beside_bytes,
+                                       .abilities = template->known->abilities,
+                                       .ignored = template->ignored,
+                                       .ignored_count = template->ignored_count};
     if (!out->parsed && !(out->parsed = calloc(1, sizeof *out->parsed)))
         return error_set_memory(error, "a conversation", sizeof *out->parsed);
     struct chat_messages *messages = out->parsed;
     out->text.count = out->mark_count = out->counted_count = 0;
-    const enum tokmap_status status = chat_messages_read(messages, json, (size_t)bytes, error);
+    const enum tokmap_status status = chat_messages_read(messages, &source, error);
     if (status)
         return status;
-    struct chat_writer writer = {.out = out, .tokens = template->tokens, .messages = messages, .open = UINT64_MAX};
+    struct chat_writer writer = {.out = out,
+                                 .tokens = template->tokens,
+                                 .token_count = template->token_count,
+                                 .tokenizer = template->tokenizer,
+                                 .messages = messages,
+                                 .open = UINT64_MAX};
     if (!messages->reason)
         template->known->render(&writer, messages);
-    if (writer.no_memory)
+    if (messages->json.names_twice)
+        chat_messages_refuse(messages, "an object of its tools or arguments has a key twice", UINT64_MAX, NULL);
+    if (writer.no_memory || messages->json.no_memory)
         return error_set_memory(error, "the text of a conversation", out->text.count);
     out->width = template->width;
     out->messages = messages->count;
-    out->lone = messages->lone;
+    out->lone = messages->lone + messages->json.lone;
     out->reason = messages->reason;
     out->message = messages->message;
     memcpy(out->detail, messages->detail, sizeof out->detail);

@@ -39,6 +39,8 @@ enum tokmap_status chat_template_open(struct chat_template **template, const cha
                                       const struct tokenizer *tokenizer, struct tokmap_error *error);
 /* NULL is allowed. */
 void chat_template_close(struct chat_template *template);
+/* Keys of messages, and of chat_template_kwargs, that count for nothing. They must outlive the template. */
+void chat_template_ignore(struct chat_template *template, const char *const *keys, size_t count);
 /* The name of the built-in template that it is; static. */
 const char *chat_template_name(const struct chat_template *template);
 /* The names of all built-in templates, in alphabetical order, and a NULL; static. */
@@ -46,16 +48,21 @@ const char *const *chat_template_names(void);
 
 void chat_text_free(struct chat_text *text);
 
-/* Writes a conversation: a JSON array of objects. Of each, "role" is a string; "content" is a string or null, or, where
- * the template takes that, a list of parts {"type": "text", "text": ...}. Keys that change what other programs write
- * ("tool_calls", "reasoning_content", and so on) are refused unless their value is null, false, or empty; further keys
- * are ignored, as the templates do.
- *   json, bytes   valid UTF-8
- *   out           what it had before is overwritten; its memory is used again
+/* Writes a conversation: a JSON array of objects. Of each, "role" is a string; "content" is a string or, where the
+ * template takes that, a list of parts {"type": "text", "text": ...}. Only an assistant that calls tools may have no
+ * content, or null. "tool_calls", "tool_call_id", and "reasoning_content" are written where the template writes them.
+ * "weight" 0 and "train" false mask what an assistant says. Other keys that change what programs write
+ * ("function_call", "images", and so on) are refused unless their value is null, false, or empty; further keys are
+ * ignored, as the templates do. json, bytes   valid UTF-8 beside        for chat_render_record(): NULL, or a JSON
+ * object of those keys beside the messages that say something (chat_beside_keys() of chat_messages.h), valid UTF-8.
+ * What the template does not write is refused out           what it had before is overwritten; its memory is used again
  * Statuses: OK (also if out->reason says why the conversation cannot be written; `text` is then incomplete),
  * ERROR_MEMORY. */
 enum tokmap_status chat_render(const struct chat_template *template, const char *json, uint64_t bytes,
                                struct chat_text *out, struct tokmap_error *error);
+enum tokmap_status chat_render_record(const struct chat_template *template, const char *json, uint64_t bytes,
+                                      const char *beside, uint64_t beside_bytes, struct chat_text *out,
+                                      struct tokmap_error *error);
 
 /* The most ids that chat_encode() makes of the text, without a prefix and a suffix. */
 uint64_t chat_ids_most(const struct tokenizer *tokenizer, const struct chat_text *text);

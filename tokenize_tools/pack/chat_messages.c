@@ -13,19 +13,86 @@
 #include "text/json_scan.h"
 
 /* Nesting in the values of keys that are ignored. */
-#define DEPTH_MOST 64
+#define DEPTH_MOST CHAT_JSON_DEPTH
+#define UNWRITTEN "the template does not write the key (options.ignore_fields leaves keys out)"
 
-/* Keys that change what the writers of conversations mean. A template of tokmap does not write them, so they must not
- * be dropped without a word. Other keys ("id", "timestamp") are what a template ignores. */
+/* Keys of messages that say more than the role and the content. They must not be dropped without a word where a
+ * template does not write them. Other keys ("id", "timestamp") are what a template ignores. */
 static const char *const meaningful[] = {
     "tool_calls", "tool_call_id", "tools",     "function_call", "functions", "reasoning_content",
     "reasoning",  "thinking",     "images",    "image",         "audio",     "audios",
-    "videos",     "video",        "documents", "prefix",        "weight",    "train",
-    "trainable",  "masked",       "loss",      "loss_mask",
+    "videos",     "video",        "documents", "prefix",        "trainable", "masked",
+    "loss",       "loss_mask",
 };
+
+/* Keys beside the messages of a record that formats of conversations use to say something to the model, or about what
+ * it learns: those of OpenAI and TRL, of ShareGPT, Hermes, ToolACE, and glaive, and what templates call their
+ * variables. man/tokmap-pack.1 lists them. Some template writes the first WRITTEN of them. */
+#define WRITTEN 3
+static const char *const beside_keys[] = {"tools",
+                                          "chat_template_kwargs",
+                                          "enable_thinking",
+                                          "functions",
+                                          "function_call",
+                                          "tool_calls",
+                                          "tool_choice",
+                                          "parallel_tool_calls",
+                                          "response_format",
+                                          "available_tools",
+                                          "custom_tools",
+                                          "builtin_tools",
+                                          "xml_tools",
+                                          "python_tools",
+                                          "tools_in_user_message",
+                                          "tool_definitions",
+                                          "tool_schemas",
+                                          "function_description",
+                                          "function_descriptions",
+                                          "function_definitions",
+                                          "system",
+                                          "system_prompt",
+                                          "system_message",
+                                          "developer",
+                                          "custom_instructions",
+                                          "documents",
+                                          "document",
+                                          "date_string",
+                                          "model_identity",
+                                          "reasoning",
+                                          "reasoning_content",
+                                          "reasoning_effort",
+                                          "thinking",
+                                          "thinking_budget",
+                                          "images",
+                                          "image",
+                                          "audio",
+                                          "audios",
+                                          "video",
+                                          "videos",
+                                          "weight",
+                                          "train",
+                                          "trainable",
+                                          "masked",
+                                          "loss",
+                                          "loss_mask",
+                                          NULL};
+
+const char *const *chat_beside_keys(void)
+{
+    return beside_keys;
+}
+
+bool chat_beside_written(const char *key)
+{
+    for (size_t i = 0; i < WRITTEN; i++)
+        if (!strcmp(key, beside_keys[i]))
+            return true;
+    return false;
+}
 
 struct reader {
     struct chat_messages *out;
+    const struct chat_source *source;
     struct json_scan scan;
     size_t used;     /* bytes of out->texts */
     uint64_t number; /* of the message */
@@ -36,7 +103,10 @@ void chat_messages_free(struct chat_messages *messages)
 {
     free(messages->at);
     free(messages->parts);
+    free(messages->calls);
+    free(messages->tools);
     free(messages->texts);
+    chat_json_free(&messages->json);
     *messages = (struct chat_messages){0};
 }
 
@@ -90,20 +160,26 @@ static struct chat_string decode(struct reader *reader, const struct json_string
     return (struct chat_string){into, count};
 }
 
-/* Takes a value, and returns whether it says nothing: null, false, "", [], {}. */
-static bool takes_nothing(struct reader *reader)
+/* Whether a value says nothing: null, "", [], {}, or, with `no`, false. */
+static bool is_nothing(const char *bytes, size_t count, bool no)
 {
-    const char *bytes;
-    size_t count;
-    if (!json_value(&reader->scan, &bytes, &count))
-        return true; /* the fault is reported later */
     if (count && (bytes[0] == '[' || bytes[0] == '{')) {
         for (size_t i = 1; i + 1 < count; i++)
             if (!strchr(" \t\r\n", bytes[i]))
                 return false;
         return true;
     }
-    return (count == 4 && !memcmp(bytes, "null", 4)) || (count == 5 && !memcmp(bytes, "false", 5)) || count == 2;
+    return (count == 4 && !memcmp(bytes, "null", 4)) || (no && count == 5 && !memcmp(bytes, "false", 5)) ||
+           (count == 2 && bytes[0] == '"');
+}
+
+/* Takes a value, and returns whether it says nothing. */
+static bool takes_nothing(struct reader *reader)
+{
+    const char *bytes;
+    size_t count;
+    return !json_value(&reader->scan, &bytes, &count) /* the fault is reported later */ ||
+           is_nothing(bytes, count, true);
 }
 
 /* Takes one part of a list: {"type": "text", "text": ...}. */
@@ -181,12 +257,189 @@ static bool content_read(struct reader *reader, struct chat_message *message)
     return !scan->fault.reason;
 }
 
-static bool is_meaningful(const struct json_string *name)
+/* ---- calls of tools ---- */
+
+/* Takes a string into a text that has none yet. */
+static bool once_text(struct reader *reader, struct chat_string *text)
 {
-    for (size_t i = 0; i < sizeof meaningful / sizeof *meaningful; i++)
-        if (json_name_is(name, meaningful[i]))
+    struct json_string string;
+    if (text->bytes)
+        return refuse(reader, "a tool call has a key twice", NULL);
+    if (json_kind(&reader->scan) != JSON_STRING)
+        return refuse(reader, "the name, the id, or the type of a tool call is not a string", NULL);
+    if (!json_text(&reader->scan, &string))
+        return false;
+    *text = decode(reader, &string);
+    return true;
+}
+
+static bool arguments_read(struct reader *reader, struct chat_call *call)
+{
+    if (call->arguments.bytes)
+        return refuse(reader, "a tool call has a key twice", NULL);
+    if (json_kind(&reader->scan) == JSON_STRING) {
+        const char *begin = reader->scan.at;
+        if (!once_text(reader, &call->arguments_text))
+            return false;
+        call->arguments = (struct chat_string){begin, (size_t)(reader->scan.at - begin)};
+        return true;
+    }
+    return json_value(&reader->scan, &call->arguments.bytes, &call->arguments.count);
+}
+
+/* Takes the object of a call, or, with `inside`, the one in its key "function". */
+static bool call_object_read(struct reader *reader, struct chat_call *call, bool inside)
+{
+    struct json_scan *scan = &reader->scan;
+    struct json_string name;
+    if (json_kind(scan) != JSON_OBJECT)
+        return refuse(reader, "a tool call is not a JSON object", NULL);
+    if (!json_enter_object(scan))
+        return false;
+    while (json_member(scan, &name)) {
+        bool good;
+        if (json_name_is(&name, "name"))
+            good = once_text(reader, &call->name);
+        else if (json_name_is(&name, "arguments"))
+            good = arguments_read(reader, call);
+        else if (json_name_is(&name, "id") && !inside && json_kind(scan) != JSON_NULL)
+            good = once_text(reader, &call->id);
+        else if (json_name_is(&name, "type") && !inside && json_kind(scan) != JSON_NULL)
+            good = once_text(reader, &call->type);
+        else if (json_name_is(&name, "function") && !inside && !call->function.bytes) {
+            (void)json_kind(scan); /* takes the spaces before it */
+            call->function.bytes = scan->at;
+            good = call_object_read(reader, call, true);
+            call->function.count = (size_t)(scan->at - call->function.bytes);
+        } else
+            good = json_skip(scan);
+        if (!good)
+            return false;
+    }
+    return !scan->fault.reason;
+}
+
+/* Takes the calls of a message. */
+static bool calls_read(struct reader *reader, struct chat_message *message)
+{
+    struct chat_messages *out = reader->out;
+    const enum json_kind kind = json_kind(&reader->scan);
+    if (kind == JSON_NULL || kind == JSON_FALSE)
+        return json_skip(&reader->scan);
+    if (kind != JSON_ARRAY)
+        return refuse(reader, "its tool calls are not a list", NULL);
+    if (message->call_count)
+        return refuse(reader, "it has two lists of tool calls", NULL);
+    if (!json_enter_array(&reader->scan))
+        return false;
+    while (json_element(&reader->scan)) {
+        void *list = out->calls;
+        if (!grow(reader, &list, out->call_count, &out->call_capacity, sizeof *out->calls))
+            return false;
+        out->calls = list;
+        struct chat_call *call = &out->calls[out->call_count++];
+        *call = (struct chat_call){.type = {NULL, 0}};
+        message->call_count++;
+        if (!call_object_read(reader, call, false))
+            return false;
+        if (!call->name.bytes || !call->arguments.bytes)
+            return refuse(reader, "a tool call has no \"name\" or no \"arguments\"", NULL);
+    }
+    return !reader->scan.fault.reason;
+}
+
+/* ---- messages ---- */
+
+static bool is_among(const struct json_string *name, const char *const *list, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (json_name_is(name, list[i]))
             return true;
     return false;
+}
+
+static bool is_ignored(const struct reader *reader, const struct json_string *name)
+{
+    return is_among(name, reader->source->ignored, reader->source->ignored_count);
+}
+
+static bool role_is(const struct chat_message *message, const char *role)
+{
+    return message->role.count == strlen(role) && !memcmp(message->role.bytes, role, message->role.count);
+}
+
+/* Takes "weight" or "train": 0 or false sets *says_no, 1 or true *says_yes, and null neither. */
+static bool weight_read(struct reader *reader, bool *says_no, bool *says_yes)
+{
+    const char *bytes;
+    size_t count;
+    if (!json_value(&reader->scan, &bytes, &count))
+        return false;
+    const bool yes = (count == 1 && *bytes == '1') || (count == 4 && !memcmp(bytes, "true", 4)) ||
+                     (count == 3 && !memcmp(bytes, "1.0", 3));
+    const bool no = (count == 1 && *bytes == '0') || (count == 5 && !memcmp(bytes, "false", 5)) ||
+                    (count == 3 && !memcmp(bytes, "0.0", 3));
+    *says_yes |= yes;
+    *says_no |= no;
+    return yes || no || (count == 4 && !memcmp(bytes, "null", 4)) ||
+           refuse(reader, "its \"weight\" or \"train\" is neither 0 nor 1, neither true nor false", NULL);
+}
+
+/* Takes the thoughts of a message, a string. */
+static bool thoughts_read(struct reader *reader, struct chat_message *message)
+{
+    struct json_string text;
+    if (json_kind(&reader->scan) == JSON_NULL)
+        return json_null(&reader->scan);
+    if (message->thoughts.bytes)
+        return refuse(reader, "it has its reasoning twice", NULL);
+    if (json_kind(&reader->scan) != JSON_STRING)
+        return refuse(reader, "its reasoning is not a string", NULL);
+    if (!json_text(&reader->scan, &text))
+        return false;
+    message->thoughts = decode(reader, &text);
+    return true;
+}
+
+/* Takes the value of a key that says more than the role and the content. */
+static bool meaningful_read(struct reader *reader, struct chat_message *message, const struct json_string *name)
+{
+    static const char *const thoughts[] = {"reasoning_content", "thinking", "reasoning"};
+    const unsigned abilities = reader->source->abilities;
+    if (is_among(name, thoughts, 3) && (abilities & CHAT_WRITES_THOUGHTS))
+        return thoughts_read(reader, message);
+    const struct json_scan before = reader->scan;
+    if (takes_nothing(reader))
+        return !reader->scan.fault.reason;
+    reader->scan = before;
+    if (json_name_is(name, "tool_calls") && (abilities & CHAT_WRITES_CALLS))
+        return calls_read(reader, message);
+    if (json_name_is(name, "tool_call_id") && (abilities & CHAT_WRITES_CALLS)) {
+        struct json_string text;
+        if (json_kind(&reader->scan) != JSON_STRING)
+            return refuse(reader, "its \"tool_call_id\" is not a string", NULL);
+        if (!json_text(&reader->scan, &text))
+            return false;
+        message->call_id = decode(reader, &text);
+        return true;
+    }
+    const struct chat_string word = decode(reader, name);
+    return refuse(reader, UNWRITTEN, &word);
+}
+
+/* Checks what the keys of a message say together. */
+static bool message_check(struct reader *reader, const struct chat_message *message, bool counts)
+{
+    const bool assistant = role_is(message, "assistant");
+    if (message->call_count && !assistant)
+        return refuse(reader, "only an assistant calls tools, and its role is", &message->role);
+    if (message->thoughts.count && !assistant)
+        return refuse(reader, "only an assistant has reasoning, and its role is", &message->role);
+    if (counts && !assistant)
+        return refuse(reader, "only what an assistant says can count, and its role is", &message->role);
+    if (message->kind == CHAT_CONTENT_NULL && !message->call_count)
+        return refuse(reader, "it has no content", NULL);
+    return true;
 }
 
 /* Takes one message. */
@@ -194,37 +447,39 @@ static bool message_read(struct reader *reader, struct chat_message *message)
 {
     struct json_scan *scan = &reader->scan;
     struct json_string name, role;
-    bool has_role = false, has_content = false, has_from = false;
+    bool has_role = false, has_content = false, has_from = false, counts = false;
     if (json_kind(scan) != JSON_OBJECT)
         return refuse(reader, "it is not a JSON object", NULL);
     if (!json_enter_object(scan))
         return false;
     while (json_member(scan, &name)) {
+        bool good = true;
         if (json_name_is(&name, "role")) {
             if (has_role)
                 return refuse(reader, "it has two roles", NULL);
             if (json_kind(scan) != JSON_STRING)
                 return refuse(reader, "its role is not a string", NULL);
             has_role = true;
-            if (!json_text(scan, &role))
-                return false;
-            message->role = decode(reader, &role);
+            good = json_text(scan, &role);
+            if (good)
+                message->role = decode(reader, &role);
         } else if (json_name_is(&name, "content")) {
             if (has_content)
                 return refuse(reader, "it has two contents", NULL);
             has_content = true;
-            if (!content_read(reader, message))
-                return false;
-        } else if (is_meaningful(&name)) {
-            if (!takes_nothing(reader)) {
-                const struct chat_string word = decode(reader, &name);
-                return refuse(reader, "only tokmap.pack(..., chat_template=tokenizer) of Python writes the key", &word);
-            }
+            good = content_read(reader, message);
         } else {
+            message->extra = true;
             has_from |= json_name_is(&name, "from");
-            if (!json_skip(scan))
-                return false;
+            good = is_ignored(reader, &name) ? json_skip(scan)
+                   : json_name_is(&name, "weight") || json_name_is(&name, "train")
+                       ? weight_read(reader, &message->masked, &counts)
+                   : is_among(&name, meaningful, sizeof meaningful / sizeof *meaningful)
+                       ? meaningful_read(reader, message, &name)
+                       : json_skip(scan);
         }
+        if (!good)
+            return false;
     }
     if (scan->fault.reason)
         return false;
@@ -233,9 +488,108 @@ static bool message_read(struct reader *reader, struct chat_message *message)
                       has_from ? "it has no \"role\"; rename \"from\" and \"value\" to \"role\" and \"content\" first"
                                : "it has no \"role\"",
                       NULL);
-    if (!has_content)
-        message->kind = CHAT_CONTENT_NULL;
-    return true;
+    message->missing = !has_content;
+    return message_check(reader, message, counts);
+}
+
+/* ---- beside the messages ---- */
+
+/* Takes the tools: a list of objects, or a string that contains one. */
+static bool tools_read(struct reader *reader, const char *json, size_t bytes)
+{
+    struct chat_messages *out = reader->out;
+    struct json_scan scan;
+    struct json_string string;
+    const char *tool;
+    size_t count;
+    json_begin(&scan, json, bytes);
+    if (out->has_tools)
+        return refuse(reader, "the record has its tools twice", NULL);
+    if (json_kind(&scan) == JSON_STRING && json_text(&scan, &string)) {
+        const struct chat_string text = decode(reader, &string);
+        if (!text.count || is_nothing(text.bytes, text.count, false))
+            return true;
+        if (!json_is_valid(text.bytes, text.count, DEPTH_MOST))
+            return refuse(reader, "the tools are a string that is not JSON", NULL);
+        json_begin(&scan, text.bytes, text.count);
+    }
+    if (json_kind(&scan) != JSON_ARRAY)
+        return refuse(reader, "the tools are not a list", NULL);
+    (void)json_enter_array(&scan);
+    while (json_element(&scan)) {
+        void *list = out->tools;
+        if (!grow(reader, &list, out->tool_count, &out->tool_capacity, sizeof *out->tools))
+            return false;
+        out->tools = list;
+        if (json_kind(&scan) != JSON_OBJECT)
+            return refuse(reader, "a tool is not a JSON object", NULL);
+        if (!json_value(&scan, &tool, &count))
+            break;
+        out->tools[out->tool_count++] = (struct chat_string){tool, count};
+    }
+    out->has_tools = out->tool_count > 0;
+    return !scan.fault.reason || refuse(reader, scan.fault.reason, NULL);
+}
+
+/* Takes a variable of the template. */
+static bool variable_read(struct reader *reader, const struct json_string *name, const struct chat_string *word,
+                          const char *json, size_t bytes)
+{
+    const unsigned abilities = reader->source->abilities;
+    if (is_nothing(json, bytes, false) || (abilities & CHAT_IS_RENDERED))
+        return true;
+    if (json_name_is(name, "tools") && (abilities & CHAT_WRITES_TOOLS))
+        return tools_read(reader, json, bytes);
+    /* It changes only the prompt for an answer that is still to come. */
+    if (json_name_is(name, "enable_thinking") && (abilities & CHAT_WRITES_THOUGHTS))
+        return true;
+    return refuse(reader, UNWRITTEN, word);
+}
+
+/* Takes the object chat_template_kwargs. */
+static bool variables_read(struct reader *reader, const struct chat_string *word, const char *json, size_t bytes)
+{
+    struct json_scan scan;
+    struct json_string name;
+    const char *value;
+    size_t count;
+    json_begin(&scan, json, bytes);
+    if (json_kind(&scan) != JSON_OBJECT)
+        return is_nothing(json, bytes, false) || refuse(reader, UNWRITTEN, word);
+    (void)json_enter_object(&scan);
+    while (json_member(&scan, &name)) {
+        if (!json_value(&scan, &value, &count))
+            break;
+        const struct chat_string key = decode(reader, &name);
+        if (!is_ignored(reader, &name) && !variable_read(reader, &name, &key, value, count))
+            return false;
+    }
+    return !scan.fault.reason || refuse(reader, scan.fault.reason, NULL);
+}
+
+/* Reads what the record has beside the messages. A name may have the path to it before it. */
+static bool beside_read(struct reader *reader)
+{
+    struct json_scan scan;
+    struct json_string path;
+    const char *value;
+    size_t count;
+    reader->number = UINT64_MAX;
+    json_begin(&scan, reader->source->beside, reader->source->beside_bytes);
+    (void)json_enter_object(&scan);
+    while (json_member(&scan, &path)) {
+        const struct chat_string word = decode(reader, &path);
+        struct json_string name = path;
+        for (size_t i = 0; i < path.count; i++)
+            if (path.bytes[i] == '.')
+                name = (struct json_string){path.bytes + i + 1, path.count - i - 1, path.escaped};
+        if (!json_value(&scan, &value, &count))
+            break;
+        if (json_name_is(&name, "chat_template_kwargs") ? !variables_read(reader, &word, value, count)
+                                                        : !variable_read(reader, &name, &word, value, count))
+            return false;
+    }
+    return !scan.fault.reason || refuse(reader, scan.fault.reason, NULL);
 }
 
 static bool all_read(struct reader *reader)
@@ -264,12 +618,15 @@ static bool all_read(struct reader *reader)
     return out->count || refuse(reader, "the conversation has no messages", NULL);
 }
 
-enum tokmap_status chat_messages_read(struct chat_messages *messages, const char *json, size_t bytes,
+enum tokmap_status chat_messages_read(struct chat_messages *messages, const struct chat_source *source,
                                       struct tokmap_error *error)
 {
-    struct reader reader = {.out = messages};
-    messages->count = messages->part_count = 0;
-    messages->lone = 0;
+    const size_t bytes = source->bytes + source->beside_bytes;
+    struct reader reader = {.out = messages, .source = source};
+    messages->count = messages->part_count = messages->call_count = messages->tool_count = 0;
+    messages->has_tools = false;
+    messages->lone = messages->json.lone = 0;
+    messages->json.names_twice = messages->json.no_memory = false;
     messages->reason = NULL;
     messages->detail[0] = 0;
     if (bytes > messages->texts_capacity) {
@@ -280,18 +637,21 @@ enum tokmap_status chat_messages_read(struct chat_messages *messages, const char
             return error_set_memory(error, "a conversation", bytes);
         messages->texts_capacity = bytes;
     }
-    json_begin(&reader.scan, json, bytes);
+    json_begin(&reader.scan, source->json, source->bytes);
     reader.scan.depth_most = DEPTH_MOST;
-    if (!all_read(&reader) && !messages->reason && !reader.no_memory) {
+    if ((!all_read(&reader) || (source->beside && !beside_read(&reader))) && !messages->reason && !reader.no_memory) {
         reader.number = UINT64_MAX;
         (void)refuse(&reader, reader.scan.fault.reason ? reader.scan.fault.reason : "it is not valid JSON", NULL);
     }
     if (reader.no_memory)
         return error_set_memory(error, "the messages of a conversation", 0);
-    size_t part = 0;
+    size_t part = 0, call = 0;
     for (size_t i = 0; i < messages->count; i++) {
-        messages->at[i].parts = messages->parts ? messages->parts + part : NULL; /* no message has parts: no array */
-        part += messages->at[i].part_count;
+        struct chat_message *message = &messages->at[i];
+        message->parts = messages->parts ? messages->parts + part : NULL; /* no message has parts: no array */
+        part += message->part_count;
+        message->calls = messages->calls ? messages->calls + call : NULL;
+        call += message->call_count;
     }
     return TOKMAP_OK;
 }

@@ -1,4 +1,4 @@
-/* chat_messages.h - reads the messages of a conversation from JSON. */
+/* chat_messages.h - reads the messages of a conversation from JSON, and what is beside them in the record. */
 #ifndef TOKMAP_PACK_CHAT_MESSAGES_H
 #define TOKMAP_PACK_CHAT_MESSAGES_H
 
@@ -6,12 +6,29 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "chat_json.h"
 #include "tokmap/tokmap.h"
 
-/* Decoded text, valid UTF-8, not terminated. */
+/* Decoded text, or a value of JSON; valid UTF-8, not terminated. */
 struct chat_string {
     const char *bytes;
     size_t count;
+};
+
+/* What a template can write beside roles and contents. */
+enum chat_ability {
+    CHAT_WRITES_TOOLS = 1,    /* the tools of the record */
+    CHAT_WRITES_CALLS = 2,    /* calls of tools, and their results */
+    CHAT_WRITES_THOUGHTS = 4, /* reasoning_content */
+    CHAT_IS_RENDERED = 8,     /* the messages are pieces of a text that has all that the record says */
+};
+
+/* A call of a tool. Texts of NULL are missing. */
+struct chat_call {
+    struct chat_string function;       /* JSON: the object of that name, or of NULL: the call has its keys */
+    struct chat_string name, id, type; /* text */
+    struct chat_string arguments;      /* JSON */
+    struct chat_string arguments_text; /* text, if they are a string */
 };
 
 enum chat_content { CHAT_CONTENT_NULL, CHAT_CONTENT_TEXT, CHAT_CONTENT_PARTS };
@@ -22,6 +39,13 @@ struct chat_message {
     struct chat_string text;         /* of CHAT_CONTENT_TEXT */
     const struct chat_string *parts; /* of CHAT_CONTENT_PARTS: the texts of its parts */
     size_t part_count;
+    const struct chat_call *calls;
+    size_t call_count;
+    struct chat_string call_id;  /* of NULL: it has none */
+    struct chat_string thoughts; /* of NULL: it has none */
+    bool missing;                /* of CHAT_CONTENT_NULL: not even the key is there */
+    bool extra;                  /* it has keys besides role and content */
+    bool masked;                 /* it does not count as a target, whoever says it: "weight" is 0, or "train" false */
 };
 
 /* The messages of one conversation, and the memory for those of the next one. Initialize with zeros. */
@@ -30,9 +54,15 @@ struct chat_messages {
     size_t count, capacity;
     struct chat_string *parts; /* of all messages */
     size_t part_count, part_capacity;
-    char *texts; /* what all strings point into */
+    struct chat_call *calls; /* of all messages */
+    size_t call_count, call_capacity;
+    struct chat_string *tools; /* JSON objects, if has_tools */
+    size_t tool_count, tool_capacity;
+    bool has_tools;
+    char *texts; /* what all decoded strings point into */
     size_t texts_capacity;
-    uint64_t lone; /* escapes of half a surrogate pair, each of which became U+FFFD */
+    struct chat_json json; /* scratch memory for templates */
+    uint64_t lone;         /* escapes of half a surrogate pair, each of which became U+FFFD */
 
     /* Why the conversation cannot be used: a sentence without its full stop, or NULL. With a reason: the number of the
      * message or UINT64_MAX, and a word of the conversation (a key, a type) or "". */
@@ -43,10 +73,26 @@ struct chat_messages {
 
 void chat_messages_free(struct chat_messages *messages);
 
-/* Reads a JSON array of messages (chat.h says which), valid UTF-8. What *messages had before is overwritten. The
- * strings are valid until the next call. Statuses: OK (also with a reason), ERROR_MEMORY. */
-enum tokmap_status chat_messages_read(struct chat_messages *messages, const char *json, size_t bytes,
+/* What is read. Initialize with zeros. */
+struct chat_source {
+    const char *json; /* an array of messages (chat.h says which), valid UTF-8 */
+    size_t bytes;
+    const char *beside; /* an object of what is beside them, or NULL: nothing */
+    size_t beside_bytes;
+    unsigned abilities;         /* of the template: enum chat_ability, added. What it does not write is refused */
+    const char *const *ignored; /* ignored_count keys of messages and chat_template_kwargs that count for nothing */
+    size_t ignored_count;
+};
+
+/* Reads a conversation. What *messages had before is overwritten. The strings are valid until the next call, and as
+ * long as the source. Statuses: OK (also with a reason), ERROR_MEMORY. */
+enum tokmap_status chat_messages_read(struct chat_messages *messages, const struct chat_source *source,
                                       struct tokmap_error *error);
+
+/* The keys beside the messages that say something, and a NULL; static. All others are ignored. */
+const char *const *chat_beside_keys(void);
+/* Whether some template writes what such a key says. */
+bool chat_beside_written(const char *key);
 
 /* Sets the reason of a conversation that has none yet. `detail` may be NULL; a long one is shortened, and what a
  * terminal cannot show becomes '?'. */

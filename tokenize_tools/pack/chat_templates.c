@@ -11,248 +11,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "chat_mistral.h"
 #include "common/hash.h"
-#include "text/code_point.h"
-
-#define UNKNOWN_ROLE "the template leaves out messages of this role"
-#define NOT_ALTERNATING "conversation roles must alternate user/assistant/user/assistant/..."
-#define NOT_ALTERNATING_SYSTEM                                                                                         \
-    "after the optional system message, conversation roles must alternate user/assistant/user/assistant/..."
-#define TOOL_ROLE "only tokmap.pack(..., chat_template=tokenizer) of Python writes messages with the role"
-
-/* ---- text ---- */
-
-static struct chat_string literal(const char *text)
-{
-    return (struct chat_string){text, strlen(text)};
-}
-
-/* Whether Python's str.strip() removes the character. */
-static bool is_space(uint32_t code)
-{
-    return (code >= 9 && code <= 13) || (code >= 0x1C && code <= 0x20) || code == 0x85 || code == 0xA0 ||
-           code == 0x1680 || (code >= 0x2000 && code <= 0x200A) || code == 0x2028 || code == 0x2029 || code == 0x202F ||
-           code == 0x205F || code == 0x3000;
-}
-
-/* Python's text.rstrip(), and text.strip(). */
-static struct chat_string strip_end(struct chat_string text)
-{
-    const uint8_t *bytes = (const uint8_t *)text.bytes;
-    while (text.count) {
-        size_t at = text.count, size;
-        do
-            at--;
-        while (at && (bytes[at] & 0xC0) == 0x80);
-        if (!is_space(code_point_get(bytes + at, &size)))
-            break;
-        text.count = at;
-    }
-    return text;
-}
-
-static struct chat_string strip(struct chat_string text)
-{
-    size_t size;
-    text = strip_end(text);
-    while (text.count && is_space(code_point_get((const uint8_t *)text.bytes, &size))) {
-        text.bytes += size;
-        text.count -= size;
-    }
-    return text;
-}
-
-static struct chat_string strip_newlines_start(struct chat_string text)
-{
-    while (text.count && text.bytes[0] == '\n') {
-        text.bytes++;
-        text.count--;
-    }
-    return text;
-}
-
-static struct chat_string strip_newlines_end(struct chat_string text)
-{
-    while (text.count && text.bytes[text.count - 1] == '\n')
-        text.count--;
-    return text;
-}
-
-static bool equals(struct chat_string text, const char *other)
-{
-    const size_t count = strlen(other);
-    return text.count == count && !memcmp(text.bytes, other, count);
-}
-
-static bool starts_with(struct chat_string text, const char *start)
-{
-    const size_t count = strlen(start);
-    return text.count >= count && !memcmp(text.bytes, start, count);
-}
-
-static bool ends_with(struct chat_string text, const char *end)
-{
-    const size_t count = strlen(end);
-    return text.count >= count && !memcmp(text.bytes + text.count - count, end, count);
-}
-
-/* What comes after the last `mark` in the text: all of it if there is none. */
-static struct chat_string after_last(struct chat_string text, const char *mark)
-{
-    const size_t count = strlen(mark);
-    for (size_t at = text.count; at-- > 0;)
-        if (text.count - at >= count && !memcmp(text.bytes + at, mark, count))
-            return (struct chat_string){text.bytes + at + count, text.count - at - count};
-    return text;
-}
-
-/* What comes before the first `mark`; *found is whether there is one. */
-static struct chat_string before_first(struct chat_string text, const char *mark, bool *found)
-{
-    const char *at = text.count ? memmem(text.bytes, text.count, mark, strlen(mark)) : NULL;
-    *found = at != NULL;
-    return (struct chat_string){text.bytes, at ? (size_t)(at - text.bytes) : text.count};
-}
-
-/* ---- writing ---- */
-
-static void put(struct chat_writer *writer, struct chat_string text)
-{
-    struct text_buffer *into = &writer->out->text;
-    if (writer->no_memory || !text.count)
-        return;
-    if (into->capacity - into->count < text.count) {
-        const uint64_t wanted = (into->count + text.count) * 2 + 1024;
-        char *grown = wanted < SIZE_MAX / 2 ? realloc(into->bytes, (size_t)wanted) : NULL;
-        if (!grown) {
-            writer->no_memory = true;
-            return;
-        }
-        into->bytes = grown;
-        into->capacity = wanted;
-    }
-    memcpy(into->bytes + into->count, text.bytes, text.count);
-    into->count += text.count;
-}
-
-static void puts_text(struct chat_writer *writer, const char *text)
-{
-    put(writer, literal(text));
-}
-
-/* Writes a token of the template's table. */
-static void put_token(struct chat_writer *writer, unsigned token)
-{
-    struct chat_text *out = writer->out;
-    const struct chat_token_found *found = &writer->tokens[token];
-    const uint64_t begin = out->text.count;
-    put(writer, (struct chat_string){found->text, found->bytes});
-    if (writer->no_memory || found->id == TOKMAP_NO_ID)
-        return;
-    if (out->mark_count == out->mark_capacity) {
-        const uint64_t wanted = out->mark_capacity ? 2 * out->mark_capacity : 64;
-        struct tokenizer_mark *grown = realloc(out->marks, (size_t)wanted * sizeof *grown);
-        if (!grown) {
-            writer->no_memory = true;
-            return;
-        }
-        out->marks = grown;
-        out->mark_capacity = wanted;
-    }
-    out->marks[out->mark_count++] = (struct tokenizer_mark){begin, out->text.count, (uint32_t)found->id};
-}
-
-/* What is written between the two calls counts as a target. `counts` false: neither does anything. */
-static void begin(struct chat_writer *writer, bool counts)
-{
-    writer->open = counts ? writer->out->text.count : UINT64_MAX;
-}
-
-static void end(struct chat_writer *writer)
-{
-    struct chat_text *out = writer->out;
-    const uint64_t from = writer->open;
-    writer->open = UINT64_MAX;
-    if (writer->no_memory || from == UINT64_MAX || from == out->text.count)
-        return;
-    if (out->counted_count == out->counted_capacity) {
-        const uint64_t wanted = out->counted_capacity ? 2 * out->counted_capacity : 32;
-        struct chat_span *grown = realloc(out->counted, (size_t)wanted * sizeof *grown);
-        if (!grown) {
-            writer->no_memory = true;
-            return;
-        }
-        out->counted = grown;
-        out->counted_capacity = wanted;
-    }
-    out->counted[out->counted_count++] = (struct chat_span){from, out->text.count};
-}
-
-/* ---- roles and contents ---- */
-
-static bool is_role(const struct chat_message *message, const char *role)
-{
-    return equals(message->role, role);
-}
-
-static bool is_assistant(const struct chat_message *message)
-{
-    return is_role(message, "assistant");
-}
-
-/* Refuses the conversation because of a message; returns false. */
-static bool refuse(struct chat_messages *messages, size_t index, const char *reason)
-{
-    chat_messages_refuse(messages, reason, index, NULL);
-    return false;
-}
-
-static bool refuse_role(struct chat_messages *messages, size_t index, const char *reason)
-{
-    chat_messages_refuse(messages, reason, index, &messages->at[index].role);
-    return false;
-}
-
-/* Checks that all contents are strings. With `null_is_empty`, null becomes the empty string. */
-static bool contents_are_text(struct chat_messages *messages, bool null_is_empty)
-{
-    for (size_t i = 0; i < messages->count; i++) {
-        struct chat_message *message = &messages->at[i];
-        if (message->kind == CHAT_CONTENT_NULL && null_is_empty) {
-            message->kind = CHAT_CONTENT_TEXT;
-            message->text = literal("");
-        }
-        if (message->kind == CHAT_CONTENT_NULL)
-            return refuse(messages, i, "it has no content");
-        if (message->kind == CHAT_CONTENT_PARTS)
-            return refuse(messages, i, "the template takes a content that is a string, not a list");
-    }
-    return true;
-}
-
-/* Checks that all roles are among those of a list that ends with NULL. */
-static bool roles_are(struct chat_messages *messages, const char *const *roles)
-{
-    for (size_t i = 0; i < messages->count; i++) {
-        const char *const *role = roles;
-        while (*role && !is_role(&messages->at[i], *role))
-            role++;
-        if (!*role)
-            return refuse_role(messages, i, is_role(&messages->at[i], "tool") ? TOOL_ROLE : UNKNOWN_ROLE);
-    }
-    return true;
-}
-
-static const char *const usual_roles[] = {"system", "user", "assistant", NULL};
-
-/* Checks that messages from `first` on are of users at even places and of others at odd ones. */
-static bool roles_alternate(struct chat_messages *messages, size_t first, const char *reason)
-{
-    for (size_t i = first; i < messages->count; i++)
-        if (is_role(&messages->at[i], "user") != ((i - first) % 2 == 0))
-            return refuse_role(messages, i, reason);
-    return true;
-}
 
 /* ---- ChatML and Qwen ---- */
 
@@ -261,45 +21,139 @@ static const struct chat_token chatml_tokens[] = {{"<|im_start|>", CHAT_TOKEN_FI
                                                   {"<|im_end|>", CHAT_TOKEN_FIXED, false},
                                                   {"<think>", CHAT_TOKEN_FIXED, true},
                                                   {"</think>", CHAT_TOKEN_FIXED, true},
+                                                  {"<tool_call>", CHAT_TOKEN_FIXED, true},
+                                                  {"</tool_call>", CHAT_TOKEN_FIXED, true},
+                                                  {"<tool_response>", CHAT_TOKEN_FIXED, true},
+                                                  {"</tool_response>", CHAT_TOKEN_FIXED, true},
+                                                  {"<tools>", CHAT_TOKEN_FIXED, true},
+                                                  {"</tools>", CHAT_TOKEN_FIXED, true},
                                                   {NULL, CHAT_TOKEN_FIXED, false}};
 
-static void chatml_message(struct chat_writer *writer, struct chat_string role, struct chat_string text)
+static void chatml_begin(struct chat_writer *writer, struct chat_string role)
 {
-    put_token(writer, IM_START);
-    put(writer, role);
-    puts_text(writer, "\n");
-    begin(writer, equals(role, "assistant"));
-    put(writer, text);
-    put_token(writer, IM_END);
-    end(writer);
-    puts_text(writer, "\n");
+    chat_put_token(writer, IM_START);
+    chat_put(writer, role);
+    chat_puts(writer, "\n");
+}
+
+static void chatml_end(struct chat_writer *writer)
+{
+    chat_put_token(writer, IM_END);
+    chat_end(writer);
+    chat_puts(writer, "\n");
+}
+
+static void chatml_message(struct chat_writer *writer, const struct chat_message *message)
+{
+    chatml_begin(writer, message->role);
+    chat_begin_turn(writer, message);
+    chat_put(writer, message->text);
+    chatml_end(writer);
 }
 
 static void chatml_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    if (!contents_are_text(messages, false))
+    if (!chat_contents_are_text(messages))
         return;
     for (size_t i = 0; i < messages->count; i++)
-        chatml_message(writer, messages->at[i].role, messages->at[i].text);
+        chatml_message(writer, &messages->at[i]);
+}
+
+/* Writes the system message with the tools, or, without both, the one that the template has of its own, if that is not
+ * NULL. Returns how many messages have been written. */
+static size_t qwen_system(struct chat_writer *writer, const struct chat_messages *messages, const char *own)
+{
+    const bool given = chat_is_role(&messages->at[0], "system");
+    if (!messages->has_tools && (given || !own))
+        return 0;
+    chatml_begin(writer, chat_literal("system"));
+    if (given)
+        chat_put(writer, messages->at[0].text);
+    else if (own)
+        chat_puts(writer, own);
+    if (messages->has_tools) {
+        chat_puts(writer, given || own ? "\n\n" : "");
+        chat_puts(writer, "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are "
+                          "provided with function signatures within <tools></tools> XML tags:\n<tools>");
+        for (size_t i = 0; i < messages->tool_count; i++) {
+            chat_puts(writer, "\n");
+            chat_put_json(writer, messages->tools[i], false);
+        }
+        chat_puts(writer, "\n</tools>\n\nFor each function call, return a json object with function name and arguments "
+                          "within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, "
+                          "\"arguments\": <args-json-object>}\n</tool_call>");
+    }
+    chatml_end(writer);
+    return given;
+}
+
+/* Writes the calls of an answer. follows: some text of it is before them. as_text: arguments that are a string are
+ * written without quotes. */
+static void qwen_calls(struct chat_writer *writer, const struct chat_message *message, bool follows, bool as_text)
+{
+    for (size_t i = 0; i < message->call_count; i++) {
+        const struct chat_call *call = &message->calls[i];
+        chat_puts(writer, i || follows ? "\n<tool_call>\n{\"name\": \"" : "<tool_call>\n{\"name\": \"");
+        chat_put(writer, call->name);
+        chat_puts(writer, "\", \"arguments\": ");
+        if (as_text && call->arguments_text.bytes)
+            chat_put(writer, call->arguments_text);
+        else
+            chat_put_json(writer, call->arguments, false);
+        chat_puts(writer, "}\n</tool_call>");
+    }
+}
+
+/* Writes the result of a tool. Results that follow one another are one message of the user. */
+static void qwen_result(struct chat_writer *writer, const struct chat_messages *messages, size_t index)
+{
+    if (!index || !chat_is_role(&messages->at[index - 1], "tool")) {
+        chat_put_token(writer, IM_START);
+        chat_puts(writer, "user");
+    }
+    chat_puts(writer, "\n<tool_response>\n");
+    chat_put(writer, messages->at[index].text);
+    chat_puts(writer, "\n</tool_response>");
+    if (index + 1 == messages->count || !chat_is_role(&messages->at[index + 1], "tool"))
+        chatml_end(writer);
 }
 
 static void qwen25_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    if (!roles_are(messages, usual_roles) || !contents_are_text(messages, false))
+    if (!chat_roles_are(messages, chat_tool_roles) || !chat_contents_are_text(messages))
         return;
-    if (!is_role(&messages->at[0], "system"))
-        chatml_message(writer, literal("system"),
-                       literal("You are Qwen, created by Alibaba Cloud. You are a helpful assistant."));
-    for (size_t i = 0; i < messages->count; i++)
-        chatml_message(writer, messages->at[i].role, messages->at[i].text);
+    for (size_t i =
+             qwen_system(writer, messages, "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.");
+         i < messages->count; i++) {
+        const struct chat_message *message = &messages->at[i];
+        if (chat_is_role(message, "tool")) {
+            qwen_result(writer, messages, i);
+            continue;
+        }
+        chatml_begin(writer, message->role);
+        chat_begin_turn(writer, message);
+        chat_put(writer, message->text);
+        qwen_calls(writer, message, message->text.count, false);
+        chatml_end(writer);
+    }
 }
 
 static void qwen3_2507_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    if (!roles_are(messages, usual_roles) || !contents_are_text(messages, true))
+    if (!chat_roles_are(messages, chat_tool_roles) || !chat_contents_are_text(messages))
         return;
-    for (size_t i = 0; i < messages->count; i++)
-        chatml_message(writer, messages->at[i].role, messages->at[i].text);
+    for (size_t i = qwen_system(writer, messages, NULL); i < messages->count; i++) {
+        const struct chat_message *message = &messages->at[i];
+        if (chat_is_role(message, "tool")) {
+            qwen_result(writer, messages, i);
+            continue;
+        }
+        chatml_begin(writer, message->role);
+        chat_begin_turn(writer, message);
+        chat_put(writer, message->text);
+        qwen_calls(writer, message, message->text.count, true);
+        chatml_end(writer);
+    }
 }
 
 /* The index of the last message of a user that is not the result of a tool; the last message if there is none. */
@@ -307,8 +161,8 @@ static size_t last_query(const struct chat_messages *messages)
 {
     for (size_t i = messages->count; i-- > 0;) {
         const struct chat_string text = messages->at[i].text;
-        if (is_role(&messages->at[i], "user") &&
-            !(starts_with(text, "<tool_response>") && ends_with(text, "</tool_response>")))
+        if (chat_is_role(&messages->at[i], "user") &&
+            !(chat_starts_with(text, "<tool_response>") && chat_ends_with(text, "</tool_response>")))
             return i;
     }
     return messages->count - 1;
@@ -316,190 +170,43 @@ static size_t last_query(const struct chat_messages *messages)
 
 /* Thoughts of the assistant are written only in answers to the last question; the last message always has them, if
  * only as an empty block. */
-static void qwen3_answer(struct chat_writer *writer, struct chat_string text, bool current, bool last)
+static void qwen3_answer(struct chat_writer *writer, const struct chat_message *message, bool current, bool last)
 {
     bool thinks;
-    const struct chat_string before = before_first(text, "</think>", &thinks);
-    struct chat_string thoughts = {"", 0};
-    if (thinks) {
-        thoughts = strip_newlines_start(after_last(strip_newlines_end(before), "<think>"));
-        text = strip_newlines_start(after_last(text, "</think>"));
+    struct chat_string text = message->text, thoughts = message->thoughts;
+    const struct chat_string before = chat_before_first(text, "</think>", &thinks);
+    if (thinks && !thoughts.bytes) {
+        thoughts = chat_strip_newlines_start(chat_after_last(chat_strip_newlines_end(before), "<think>"));
+        text = chat_strip_newlines_start(chat_after_last(text, "</think>"));
     }
-    put_token(writer, IM_START);
-    puts_text(writer, "assistant\n");
-    begin(writer, true);
+    chatml_begin(writer, message->role);
+    chat_begin_turn(writer, message);
+    const bool follows = text.count;
     if (current && (last || thoughts.count)) {
-        put_token(writer, THINK);
-        puts_text(writer, "\n");
-        put(writer, strip_newlines_end(strip_newlines_start(thoughts)));
-        puts_text(writer, "\n");
-        put_token(writer, THINK_END);
-        puts_text(writer, "\n\n");
-        text = strip_newlines_start(text);
+        chat_puts(writer, "<think>\n");
+        chat_put(writer, chat_strip_newlines_end(chat_strip_newlines_start(thoughts)));
+        chat_puts(writer, "\n</think>\n\n");
+        text = chat_strip_newlines_start(text);
     }
-    put(writer, text);
-    put_token(writer, IM_END);
-    end(writer);
-    puts_text(writer, "\n");
+    chat_put(writer, text);
+    qwen_calls(writer, message, follows, true);
+    chatml_end(writer);
 }
 
 static void qwen3_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    if (!roles_are(messages, usual_roles) || !contents_are_text(messages, true))
+    if (!chat_roles_are(messages, chat_tool_roles) || !chat_contents_are_text(messages))
         return;
     const size_t query = last_query(messages);
-    for (size_t i = 0; i < messages->count; i++) {
+    for (size_t i = qwen_system(writer, messages, NULL); i < messages->count; i++) {
         const struct chat_message *message = &messages->at[i];
-        if (is_assistant(message))
-            qwen3_answer(writer, message->text, i > query, i + 1 == messages->count);
+        if (chat_is_assistant(message))
+            qwen3_answer(writer, message, i > query, i + 1 == messages->count);
+        else if (chat_is_role(message, "tool"))
+            qwen_result(writer, messages, i);
         else
-            chatml_message(writer, message->role, message->text);
+            chatml_message(writer, message);
     }
-}
-
-/* ---- Llama 2 and Mistral ---- */
-
-enum { BOS, EOS, INST, INST_END };
-static const struct chat_token llama2_tokens[] = {{"<s>", CHAT_TOKEN_BOS, false},
-                                                  {"</s>", CHAT_TOKEN_EOS, false},
-                                                  {"[INST]", CHAT_TOKEN_FIXED, true},
-                                                  {"[/INST]", CHAT_TOKEN_FIXED, true},
-                                                  {NULL, CHAT_TOKEN_FIXED, false}};
-static const struct chat_token mistral_tokens[] = {{"<s>", CHAT_TOKEN_BOS, false},
-                                                   {"</s>", CHAT_TOKEN_EOS, false},
-                                                   {"[INST]", CHAT_TOKEN_FIXED, false},
-                                                   {"[/INST]", CHAT_TOKEN_FIXED, false},
-                                                   {NULL, CHAT_TOKEN_FIXED, false}};
-
-/* The number of messages before the turns: 1 if the first message is the system's, else 0. */
-static size_t system_count(const struct chat_messages *messages)
-{
-    return is_role(&messages->at[0], "system") ? 1 : 0;
-}
-
-/* Checks that messages from `first` on are of the assistant if they are not of users. */
-static bool others_are_assistants(struct chat_messages *messages, size_t first)
-{
-    for (size_t i = first; i < messages->count; i++)
-        if (!is_role(&messages->at[i], "user") && !is_assistant(&messages->at[i]))
-            return refuse_role(messages, i, is_role(&messages->at[i], "tool") ? TOOL_ROLE : UNKNOWN_ROLE);
-    return true;
-}
-
-/* The system message is a part of the first question, and what is stripped is the whole. */
-static void llama2_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    const size_t first = system_count(messages);
-    if (!roles_alternate(messages, first, NOT_ALTERNATING) || !others_are_assistants(messages, first) ||
-        !contents_are_text(messages, false))
-        return;
-    if (first == messages->count) {
-        (void)refuse(messages, 0, "the template writes a system message only before a question");
-        return;
-    }
-    for (size_t i = first; i < messages->count; i++) {
-        const struct chat_string text = messages->at[i].text;
-        if (is_assistant(&messages->at[i])) {
-            puts_text(writer, " ");
-            begin(writer, true);
-            put(writer, strip(text));
-            puts_text(writer, " ");
-            put_token(writer, EOS);
-            end(writer);
-            continue;
-        }
-        put_token(writer, BOS);
-        put_token(writer, INST);
-        puts_text(writer, " ");
-        if (i == 1 && first) {
-            puts_text(writer, "<<SYS>>\n");
-            put(writer, messages->at[0].text);
-            puts_text(writer, "\n<</SYS>>");
-            if (strip(text).count)
-                puts_text(writer, "\n\n");
-            put(writer, strip_end(text));
-        } else {
-            put(writer, strip(text));
-        }
-        puts_text(writer, " ");
-        put_token(writer, INST_END);
-    }
-}
-
-/* What differs between the templates of Mistral. */
-struct mistral {
-    bool system; /* a system message is allowed */
-    bool at_end; /* it is written in the last question, if that is the last message; else in the first one */
-    const char *before_inst, *after_inst, *before_end, *before_answer; /* spaces */
-    bool strips;                                                       /* the answer is stripped */
-};
-
-static bool mistral_check(const struct mistral *how, struct chat_messages *messages, size_t first)
-{
-    if (!roles_alternate(messages, first, how->system ? NOT_ALTERNATING_SYSTEM : NOT_ALTERNATING) ||
-        !others_are_assistants(messages, first) || !contents_are_text(messages, false))
-        return false;
-    if (first && first == messages->count)
-        return refuse(messages, 0, "the template writes a system message only before a question");
-    if (first && how->at_end && !is_role(&messages->at[messages->count - 1], "user"))
-        return refuse(messages, 0,
-                      "the template writes a system message only in a question that is the last message, and leaves it "
-                      "out of this conversation; put its text into the first question, or use another template");
-    return true;
-}
-
-static void mistral_write(struct chat_writer *writer, struct chat_messages *messages, const struct mistral *how)
-{
-    const size_t first = how->system ? system_count(messages) : 0;
-    if (!mistral_check(how, messages, first))
-        return;
-    const size_t with_system = !first ? SIZE_MAX : how->at_end ? messages->count - 1 : first;
-    put_token(writer, BOS);
-    for (size_t i = first; i < messages->count; i++) {
-        const struct chat_string text = messages->at[i].text;
-        if (is_assistant(&messages->at[i])) {
-            puts_text(writer, how->before_answer);
-            begin(writer, true);
-            put(writer, how->strips ? strip(text) : text);
-            put_token(writer, EOS);
-            end(writer);
-            continue;
-        }
-        puts_text(writer, how->before_inst);
-        put_token(writer, INST);
-        puts_text(writer, how->after_inst);
-        if (i == with_system) {
-            put(writer, messages->at[0].text);
-            puts_text(writer, "\n\n");
-        }
-        put(writer, text);
-        puts_text(writer, how->before_end);
-        put_token(writer, INST_END);
-    }
-}
-
-static void mistral_v0_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    static const struct mistral how = {false, false, "", " ", " ", "", false};
-    mistral_write(writer, messages, &how);
-}
-
-static void mistral_v1_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    static const struct mistral how = {true, false, " ", " ", " ", " ", false};
-    mistral_write(writer, messages, &how);
-}
-
-static void mistral_v3_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    static const struct mistral how = {true, true, "", " ", "", " ", true};
-    mistral_write(writer, messages, &how);
-}
-
-static void mistral_v3_tekken_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    static const struct mistral how = {true, true, "", "", "", "", false};
-    mistral_write(writer, messages, &how);
 }
 
 /* ---- Llama 3 ---- */
@@ -513,48 +220,104 @@ static const struct chat_token llama3_tokens[] = {{"<|begin_of_text|>", CHAT_TOK
 
 static void llama3_header(struct chat_writer *writer, struct chat_string role)
 {
-    put_token(writer, HEADER);
-    put(writer, role);
-    put_token(writer, HEADER_END);
-    puts_text(writer, "\n\n");
+    chat_put_token(writer, HEADER);
+    chat_put(writer, role);
+    chat_put_token(writer, HEADER_END);
+    chat_puts(writer, "\n\n");
 }
 
 static void llama3_message(struct chat_writer *writer, const struct chat_message *message)
 {
     llama3_header(writer, message->role);
-    begin(writer, is_assistant(message));
-    put(writer, strip(message->text));
-    put_token(writer, EOT);
-    end(writer);
+    chat_begin_turn(writer, message);
+    chat_put(writer, chat_strip(message->text));
+    chat_put_token(writer, EOT);
+    chat_end(writer);
 }
 
 static void llama3_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    if (!contents_are_text(messages, false))
+    if (!chat_contents_are_text(messages))
         return;
-    put_token(writer, LLAMA3_BOS);
+    chat_put_token(writer, LLAMA3_BOS);
     for (size_t i = 0; i < messages->count; i++)
         llama3_message(writer, &messages->at[i]);
 }
 
+static bool is_llama31_result(const struct chat_message *message)
+{
+    return chat_is_role(message, "tool") || chat_is_role(message, "ipython");
+}
+
+static bool llama31_check(struct chat_messages *messages, size_t first)
+{
+    if (!chat_contents_are_text(messages))
+        return false;
+    if (messages->has_tools && (first == messages->count || !chat_is_role(&messages->at[first], "user")))
+        return chat_refuse(
+            messages, first == messages->count ? 0 : first,
+            "the template writes tools in the first message after the system's, which must be the user's");
+    for (size_t i = first; i < messages->count; i++) {
+        const struct chat_message *message = &messages->at[i];
+        if (message->call_count && message->text.count)
+            return chat_refuse(messages, i, CHAT_LEAVES_OUT_TEXT);
+        if (message->call_count > 1)
+            return chat_refuse(messages, i, "the template takes one tool call in a message");
+        if (message->call_count && !message->calls[0].function.bytes)
+            return chat_refuse(messages, i, "the template takes tool calls with a \"function\"");
+    }
+    return true;
+}
+
+/* Writes the first question, with the tools before it. */
+static void llama31_tools(struct chat_writer *writer, const struct chat_messages *messages, size_t index)
+{
+    llama3_header(writer, chat_literal("user"));
+    chat_puts(writer, "Given the following functions, please respond with a JSON for a function call with its proper "
+                      "arguments that best answers the given prompt.\n\nRespond in the format {\"name\": function "
+                      "name, \"parameters\": dictionary of argument name and its value}.Do not use variables.\n\n");
+    for (size_t i = 0; i < messages->tool_count; i++) {
+        chat_put_json(writer, messages->tools[i], true);
+        chat_puts(writer, "\n\n");
+    }
+    chat_put(writer, chat_strip(messages->at[index].text));
+    chat_put_token(writer, EOT);
+}
+
 static void llama31_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    const size_t first = system_count(messages);
-    if (!contents_are_text(messages, false))
+    size_t next = chat_system_count(messages);
+    if (!llama31_check(messages, next))
         return;
-    for (size_t i = first; i < messages->count; i++)
-        if (is_role(&messages->at[i], "tool") || is_role(&messages->at[i], "ipython")) {
-            (void)refuse_role(messages, i, TOOL_ROLE);
-            return;
+    chat_put_token(writer, LLAMA3_BOS);
+    llama3_header(writer, chat_literal("system"));
+    chat_puts(writer, messages->has_tools ? "Environment: ipython\n" : "");
+    chat_puts(writer, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
+    if (next)
+        chat_put(writer, chat_strip(messages->at[0].text));
+    chat_put_token(writer, EOT);
+    if (messages->has_tools)
+        llama31_tools(writer, messages, next++);
+    for (; next < messages->count; next++) {
+        const struct chat_message *message = &messages->at[next];
+        if (is_llama31_result(message)) {
+            llama3_header(writer, chat_literal("ipython"));
+            chat_put_json_string(writer, message->text);
+            chat_put_token(writer, EOT);
+        } else if (message->call_count) {
+            llama3_header(writer, message->role);
+            chat_begin_turn(writer, message);
+            chat_puts(writer, "{\"name\": \"");
+            chat_put(writer, message->calls[0].name);
+            chat_puts(writer, "\", \"parameters\": ");
+            chat_put_json(writer, message->calls[0].arguments, false);
+            chat_puts(writer, "}");
+            chat_put_token(writer, EOT);
+            chat_end(writer);
+        } else {
+            llama3_message(writer, message);
         }
-    put_token(writer, LLAMA3_BOS);
-    llama3_header(writer, literal("system"));
-    puts_text(writer, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
-    if (first)
-        put(writer, strip(messages->at[0].text));
-    put_token(writer, EOT);
-    for (size_t i = first; i < messages->count; i++)
-        llama3_message(writer, &messages->at[i]);
+    }
 }
 
 /* ---- Gemma ---- */
@@ -567,32 +330,32 @@ static const struct chat_token gemma_tokens[] = {{"<bos>", CHAT_TOKEN_BOS, false
 
 static void gemma_turn(struct chat_writer *writer, const struct chat_message *message, const struct chat_string *prefix)
 {
-    put_token(writer, TURN);
-    put(writer, is_assistant(message) ? literal("model") : message->role);
-    puts_text(writer, "\n");
+    chat_put_token(writer, TURN);
+    chat_put(writer, chat_is_assistant(message) ? chat_literal("model") : message->role);
+    chat_puts(writer, "\n");
     if (prefix) {
-        put(writer, *prefix);
-        puts_text(writer, "\n\n");
+        chat_put(writer, *prefix);
+        chat_puts(writer, "\n\n");
     }
-    begin(writer, is_assistant(message));
+    chat_begin_turn(writer, message);
     if (message->kind == CHAT_CONTENT_TEXT)
-        put(writer, strip(message->text));
+        chat_put(writer, chat_strip(message->text));
     for (size_t i = 0; i < message->part_count; i++)
-        put(writer, strip(message->parts[i]));
-    put_token(writer, TURN_END);
-    end(writer);
-    puts_text(writer, "\n");
+        chat_put(writer, chat_strip(message->parts[i]));
+    chat_put_token(writer, TURN_END);
+    chat_end(writer);
+    chat_puts(writer, "\n");
 }
 
 static void gemma_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    if (is_role(&messages->at[0], "system")) {
-        (void)refuse(messages, 0, "system role not supported");
+    if (chat_is_role(&messages->at[0], "system")) {
+        (void)chat_refuse(messages, 0, "system role not supported");
         return;
     }
-    if (!roles_alternate(messages, 0, NOT_ALTERNATING) || !contents_are_text(messages, false))
+    if (!chat_roles_alternate(messages, 0, CHAT_NOT_ALTERNATING) || !chat_contents_are_text(messages))
         return;
-    put_token(writer, GEMMA_BOS);
+    chat_put_token(writer, GEMMA_BOS);
     for (size_t i = 0; i < messages->count; i++)
         gemma_turn(writer, &messages->at[i], NULL);
 }
@@ -601,24 +364,20 @@ static void gemma_render(struct chat_writer *writer, struct chat_messages *messa
  * as it is. */
 static void gemma3_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    const size_t first = system_count(messages);
+    const size_t first = chat_system_count(messages);
     const struct chat_message *system = &messages->at[0];
-    if (!roles_alternate(messages, first, NOT_ALTERNATING))
+    if (!chat_roles_alternate(messages, first, CHAT_NOT_ALTERNATING))
         return;
-    for (size_t i = 0; i < messages->count; i++)
-        if (messages->at[i].kind == CHAT_CONTENT_NULL) {
-            (void)refuse(messages, i, "it has no content");
-            return;
-        }
     if (first && system->kind == CHAT_CONTENT_PARTS && system->part_count != 1) {
-        (void)refuse(messages, 0, "the template writes one part of a system message only, and it does not have one");
+        (void)chat_refuse(messages, 0,
+                          "the template writes one part of a system message only, and it does not have one");
         return;
     }
     if (first && first == messages->count) {
-        (void)refuse(messages, 0, "the template writes a system message only before a question");
+        (void)chat_refuse(messages, 0, "the template writes a system message only before a question");
         return;
     }
-    put_token(writer, GEMMA_BOS);
+    chat_put_token(writer, GEMMA_BOS);
     for (size_t i = first; i < messages->count; i++) {
         const struct chat_string *prefix = system->kind == CHAT_CONTENT_TEXT ? &system->text : system->parts;
         gemma_turn(writer, &messages->at[i], first && i == first ? prefix : NULL);
@@ -628,58 +387,160 @@ static void gemma3_render(struct chat_writer *writer, struct chat_messages *mess
 /* ---- DeepSeek ---- */
 
 enum { DEEPSEEK_BOS, DEEPSEEK_EOS, DEEPSEEK_USER, DEEPSEEK_ASSISTANT };
-static const struct chat_token deepseek_tokens[] = {{"<\xef\xbd\x9c"
-                                                     "begin\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
-                                                     CHAT_TOKEN_BOS, false},
-                                                    {"<\xef\xbd\x9c"
-                                                     "end\xe2\x96\x81of\xe2\x96\x81sentence\xef\xbd\x9c>",
+/* The token of a name of three words. */
+#define DEEPSEEK(a, b, c) "<\uff5c" a "\u2581" b "\u2581" c "\uff5c>"
+#define DEEPSEEK_SEPARATOR "<\uff5ctool\u2581sep\uff5c>"
+static const struct chat_token deepseek_tokens[] = {{DEEPSEEK("begin", "of", "sentence"), CHAT_TOKEN_BOS, false},
+                                                    {DEEPSEEK("end", "of", "sentence"), CHAT_TOKEN_FIXED, false},
+                                                    {"<\uff5cUser\uff5c>", CHAT_TOKEN_FIXED, false},
+                                                    {"<\uff5c"
+                                                     "Assistant\uff5c>",
                                                      CHAT_TOKEN_FIXED, false},
-                                                    {"<\xef\xbd\x9cUser\xef\xbd\x9c>", CHAT_TOKEN_FIXED, false},
-                                                    {"<\xef\xbd\x9c"
-                                                     "Assistant\xef\xbd\x9c>",
-                                                     CHAT_TOKEN_FIXED, false},
+                                                    {DEEPSEEK("tool", "calls", "begin"), CHAT_TOKEN_FIXED, true},
+                                                    {DEEPSEEK("tool", "call", "begin"), CHAT_TOKEN_FIXED, true},
+                                                    {DEEPSEEK_SEPARATOR, CHAT_TOKEN_FIXED, true},
+                                                    {DEEPSEEK("tool", "call", "end"), CHAT_TOKEN_FIXED, true},
+                                                    {DEEPSEEK("tool", "calls", "end"), CHAT_TOKEN_FIXED, true},
+                                                    {DEEPSEEK("tool", "outputs", "begin"), CHAT_TOKEN_FIXED, true},
+                                                    {DEEPSEEK("tool", "output", "begin"), CHAT_TOKEN_FIXED, true},
+                                                    {DEEPSEEK("tool", "output", "end"), CHAT_TOKEN_FIXED, true},
+                                                    {DEEPSEEK("tool", "outputs", "end"), CHAT_TOKEN_FIXED, true},
                                                     {NULL, CHAT_TOKEN_FIXED, false}};
 
-/* System messages are written before all turns. Thoughts of the assistant are left out. */
-static void deepseek_write(struct chat_writer *writer, struct chat_messages *messages, bool many_systems)
+/* What differs between the templates, and what they remember while they write. */
+struct deepseek {
+    bool distill;  /* the template of R1-Distill */
+    bool called;   /* a tool has been called */
+    bool results;  /* the last message is a result of a tool */
+    bool resulted; /* there was a result */
+};
+
+static bool deepseek_check(const struct deepseek *how, struct chat_messages *messages)
 {
-    size_t systems = 0;
-    if (!roles_are(messages, usual_roles) || !contents_are_text(messages, false))
-        return;
-    put_token(writer, DEEPSEEK_BOS);
-    for (size_t i = 0; i < messages->count; i++)
-        if (is_role(&messages->at[i], "system")) {
-            if (systems && !many_systems) {
-                (void)refuse_role(messages, i, "the template writes only one of several system messages");
-                return;
-            }
-            if (systems++)
-                puts_text(writer, "\n\n");
-            put(writer, messages->at[i].text);
-        }
+    bool system = false, called = false;
+    if (!chat_roles_are(messages, chat_tool_roles) || !chat_contents_are_text(messages))
+        return false;
     for (size_t i = 0; i < messages->count; i++) {
         const struct chat_message *message = &messages->at[i];
-        if (is_role(message, "user")) {
-            put_token(writer, DEEPSEEK_USER);
-            put(writer, message->text);
-        } else if (is_assistant(message)) {
-            put_token(writer, DEEPSEEK_ASSISTANT);
-            begin(writer, true);
-            put(writer, after_last(message->text, "</think>"));
-            put_token(writer, DEEPSEEK_EOS);
-            end(writer);
+        if (chat_is_role(message, "system") && system && how->distill)
+            return chat_refuse_role(messages, i, "the template writes only one of several system messages");
+        system |= chat_is_role(message, "system");
+        if (!message->call_count)
+            continue;
+        if (message->missing && (how->distill || !called))
+            return chat_refuse(messages, i, "the template takes tool calls with a content, which may be null");
+        if (how->distill && message->kind != CHAT_CONTENT_NULL)
+            return chat_refuse(messages, i,
+                               "the template leaves out the tool calls of a message whose content is not null");
+        if (called && message->text.count)
+            return chat_refuse(messages, i, CHAT_LEAVES_OUT_TEXT);
+        called = true;
+        for (size_t k = 0; k < message->call_count; k++) {
+            const struct chat_call *call = &message->calls[k];
+            if (!call->function.bytes || !call->type.bytes || !call->arguments_text.bytes)
+                return chat_refuse(
+                    messages, i,
+                    "the template takes tool calls with a \"type\" and a \"function\" whose arguments are a "
+                    "string");
         }
     }
+    return true;
+}
+
+/* Writes an answer that calls tools. After the first one of a conversation, the original leaves out what begins it, and
+ * the one of R1-Distill ends it only after two calls. */
+static void deepseek_calls(struct chat_writer *writer, struct deepseek *how, const struct chat_message *message)
+{
+    if (how->called) {
+        chat_begin_turn(writer, message);
+    } else {
+        chat_put_token(writer, DEEPSEEK_ASSISTANT);
+        chat_begin_turn(writer, message);
+        chat_put(writer, message->text);
+        chat_puts(writer, DEEPSEEK("tool", "calls", "begin"));
+    }
+    for (size_t i = 0; i < message->call_count; i++) {
+        const struct chat_call *call = &message->calls[i];
+        const bool again = how->called;
+        how->called = true;
+        chat_puts(writer, again ? "\n" : "");
+        chat_puts(writer, DEEPSEEK("tool", "call", "begin"));
+        chat_put(writer, call->type);
+        chat_puts(writer, DEEPSEEK_SEPARATOR);
+        chat_put(writer, call->name);
+        chat_puts(writer, "\n```json\n");
+        chat_put(writer, call->arguments_text);
+        chat_puts(writer, "\n```" DEEPSEEK("tool", "call", "end"));
+        if (again && how->distill) {
+            chat_puts(writer, DEEPSEEK("tool", "calls", "end"));
+            chat_put_token(writer, DEEPSEEK_EOS);
+        }
+    }
+    if (!how->distill) {
+        chat_puts(writer, DEEPSEEK("tool", "calls", "end"));
+        chat_put_token(writer, DEEPSEEK_EOS);
+    }
+    chat_end(writer);
+}
+
+static void deepseek_turn(struct chat_writer *writer, struct deepseek *how, const struct chat_message *message)
+{
+    const bool after_results = how->results;
+    how->results = chat_is_role(message, "tool");
+    if (how->results) {
+        chat_puts(writer, !how->resulted ? DEEPSEEK("tool", "outputs", "begin") : how->distill ? "\n" : "");
+        how->resulted = true;
+        chat_puts(writer, DEEPSEEK("tool", "output", "begin"));
+        chat_put(writer, message->text);
+        chat_puts(writer, DEEPSEEK("tool", "output", "end"));
+    } else if (message->call_count) {
+        deepseek_calls(writer, how, message);
+    } else if (chat_is_role(message, "user")) {
+        chat_put_token(writer, DEEPSEEK_USER);
+        chat_put(writer, message->text);
+    } else if (after_results) {
+        chat_puts(writer, DEEPSEEK("tool", "outputs", "end"));
+        chat_begin_turn(writer, message);
+        chat_put(writer, message->text);
+        chat_put_token(writer, DEEPSEEK_EOS);
+        chat_end(writer);
+    } else {
+        chat_put_token(writer, DEEPSEEK_ASSISTANT);
+        chat_begin_turn(writer, message);
+        chat_put(writer, chat_after_last(message->text, "</think>"));
+        chat_put_token(writer, DEEPSEEK_EOS);
+        chat_end(writer);
+    }
+}
+
+/* System messages are written before all turns. Thoughts of the assistant are left out. */
+static void deepseek_write(struct chat_writer *writer, struct chat_messages *messages, struct deepseek how)
+{
+    bool system = false;
+    if (!deepseek_check(&how, messages))
+        return;
+    chat_put_token(writer, DEEPSEEK_BOS);
+    for (size_t i = 0; i < messages->count; i++)
+        if (chat_is_role(&messages->at[i], "system")) {
+            chat_puts(writer, system ? "\n\n" : "");
+            system = true;
+            chat_put(writer, messages->at[i].text);
+        }
+    for (size_t i = 0; i < messages->count; i++)
+        if (!chat_is_role(&messages->at[i], "system"))
+            deepseek_turn(writer, &how, &messages->at[i]);
+    if (how.results)
+        chat_puts(writer, DEEPSEEK("tool", "outputs", "end"));
 }
 
 static void deepseek_v3_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    deepseek_write(writer, messages, true);
+    deepseek_write(writer, messages, (struct deepseek){.distill = false});
 }
 
 static void deepseek_r1_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    deepseek_write(writer, messages, false);
+    deepseek_write(writer, messages, (struct deepseek){.distill = true});
 }
 
 /* ---- Phi ---- */
@@ -692,22 +553,22 @@ static const struct chat_token phi3_tokens[] = {
 
 static void phi3_write(struct chat_writer *writer, struct chat_messages *messages, bool empty_systems)
 {
-    if (!roles_are(messages, usual_roles) || !contents_are_text(messages, false))
+    if (!chat_roles_are(messages, chat_usual_roles) || !chat_contents_are_text(messages))
         return;
     for (size_t i = 0; i < messages->count; i++) {
         const struct chat_message *message = &messages->at[i];
-        const bool system = is_role(message, "system");
+        const bool system = chat_is_role(message, "system");
         if (system && !empty_systems && !message->text.count)
             continue;
-        put_token(writer, system ? PHI_SYSTEM : is_assistant(message) ? PHI_ASSISTANT : PHI_USER);
-        puts_text(writer, "\n");
-        begin(writer, is_assistant(message));
-        put(writer, message->text);
-        put_token(writer, PHI_END);
-        end(writer);
-        puts_text(writer, "\n");
+        chat_put_token(writer, system ? PHI_SYSTEM : chat_is_assistant(message) ? PHI_ASSISTANT : PHI_USER);
+        chat_puts(writer, "\n");
+        chat_begin_turn(writer, message);
+        chat_put(writer, message->text);
+        chat_put_token(writer, PHI_END);
+        chat_end(writer);
+        chat_puts(writer, "\n");
     }
-    put_token(writer, PHI_EOS);
+    chat_put_token(writer, PHI_EOS);
 }
 
 static void phi3_render(struct chat_writer *writer, struct chat_messages *messages)
@@ -728,17 +589,17 @@ static const struct chat_token phi4_tokens[] = {{"<|im_start|>", CHAT_TOKEN_FIXE
 
 static void phi4_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    if (!roles_are(messages, usual_roles) || !contents_are_text(messages, false))
+    if (!chat_roles_are(messages, chat_usual_roles) || !chat_contents_are_text(messages))
         return;
     for (size_t i = 0; i < messages->count; i++) {
         const struct chat_message *message = &messages->at[i];
-        put_token(writer, PHI4_START);
-        put(writer, message->role);
-        put_token(writer, PHI4_SEPARATOR);
-        begin(writer, is_assistant(message));
-        put(writer, message->text);
-        put_token(writer, PHI4_END);
-        end(writer);
+        chat_put_token(writer, PHI4_START);
+        chat_put(writer, message->role);
+        chat_put_token(writer, PHI4_SEPARATOR);
+        chat_begin_turn(writer, message);
+        chat_put(writer, message->text);
+        chat_put_token(writer, PHI4_END);
+        chat_end(writer);
     }
 }
 
@@ -753,48 +614,87 @@ static const struct chat_token zephyr_tokens[] = {{"<|system|>", CHAT_TOKEN_FIXE
 
 static void zephyr_render(struct chat_writer *writer, struct chat_messages *messages)
 {
-    if (!roles_are(messages, usual_roles) || !contents_are_text(messages, false))
+    if (!chat_roles_are(messages, chat_usual_roles) || !chat_contents_are_text(messages))
         return;
     for (size_t i = 0; i < messages->count; i++) {
         const struct chat_message *message = &messages->at[i];
-        put_token(writer, is_role(message, "system") ? ZEPHYR_SYSTEM
-                          : is_assistant(message)    ? ZEPHYR_ASSISTANT
-                                                     : ZEPHYR_USER);
-        puts_text(writer, "\n");
-        begin(writer, is_assistant(message));
-        put(writer, message->text);
-        put_token(writer, ZEPHYR_EOS);
-        end(writer);
-        puts_text(writer, "\n");
+        chat_put_token(writer, chat_is_role(message, "system") ? ZEPHYR_SYSTEM
+                               : chat_is_assistant(message)    ? ZEPHYR_ASSISTANT
+                                                               : ZEPHYR_USER);
+        chat_puts(writer, "\n");
+        chat_begin_turn(writer, message);
+        chat_put(writer, message->text);
+        chat_put_token(writer, ZEPHYR_EOS);
+        chat_end(writer);
+        chat_puts(writer, "\n");
+    }
+}
+
+/* ---- texts that another program has rendered ---- */
+
+static const struct chat_token no_tokens[] = {{NULL, CHAT_TOKEN_FIXED, false}};
+
+uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size_t bytes)
+{
+    struct tokenizer_info info;
+    struct tokenizer_added added;
+    tokenizer_info(tokenizer, &info);
+    for (uint64_t i = 0; i < info.added; i++) {
+        tokenizer_added_at(tokenizer, i, &added);
+        if (added.bytes == bytes && !memcmp(added.text, text, bytes))
+            return added.id;
+    }
+    return TOKMAP_NO_ID;
+}
+
+static void rendered_render(struct chat_writer *writer, struct chat_messages *messages)
+{
+    static const char *const roles[] = {"text", "token", "said", "said-token", NULL};
+    if (!chat_roles_are(messages, roles) || !chat_contents_are_text(messages))
+        return;
+    for (size_t i = 0; i < messages->count; i++) {
+        const struct chat_message *piece = &messages->at[i];
+        const bool is_token = chat_is_role(piece, "token") || chat_is_role(piece, "said-token");
+        const uint64_t id =
+            is_token ? chat_added_id(writer->tokenizer, piece->text.bytes, piece->text.count) : TOKMAP_NO_ID;
+        if (is_token && id == TOKMAP_NO_ID) {
+            chat_messages_refuse(messages, "the vocabulary lacks the special token", i, &piece->text);
+            return;
+        }
+        chat_begin(writer, chat_is_role(piece, "said") || chat_is_role(piece, "said-token"));
+        chat_put_id(writer, piece->text, id);
+        chat_end(writer);
     }
 }
 
 /* ---- finding them ---- */
 
+#define TOOLS (CHAT_WRITES_TOOLS | CHAT_WRITES_CALLS)
 #define KNOWN_MAP(X)                                                                                                   \
-    X("chatml", chatml_tokens, chatml_render)                                                                          \
-    X("deepseek-r1-distill", deepseek_tokens, deepseek_r1_render)                                                      \
-    X("deepseek-v3", deepseek_tokens, deepseek_v3_render)                                                              \
-    X("gemma", gemma_tokens, gemma_render)                                                                             \
-    X("gemma3", gemma_tokens, gemma3_render)                                                                           \
-    X("llama2", llama2_tokens, llama2_render)                                                                          \
-    X("llama3", llama3_tokens, llama3_render)                                                                          \
-    X("llama3.1", llama3_tokens, llama31_render)                                                                       \
-    X("mistral-v0", llama2_tokens, mistral_v0_render)                                                                  \
-    X("mistral-v1", llama2_tokens, mistral_v1_render)                                                                  \
-    X("mistral-v3", mistral_tokens, mistral_v3_render)                                                                 \
-    X("mistral-v3-tekken", mistral_tokens, mistral_v3_tekken_render)                                                   \
-    X("phi3", phi3_tokens, phi3_render)                                                                                \
-    X("phi3.5", phi3_tokens, phi35_render)                                                                             \
-    X("phi4", phi4_tokens, phi4_render)                                                                                \
-    X("qwen2.5", chatml_tokens, qwen25_render)                                                                         \
-    X("qwen3", chatml_tokens, qwen3_render)                                                                            \
-    X("qwen3-2507", chatml_tokens, qwen3_2507_render)                                                                  \
-    X("zephyr", zephyr_tokens, zephyr_render)
+    X("chatml", chatml_tokens, chatml_render, 0)                                                                       \
+    X("deepseek-r1-distill", deepseek_tokens, deepseek_r1_render, CHAT_WRITES_CALLS)                                   \
+    X("deepseek-v3", deepseek_tokens, deepseek_v3_render, CHAT_WRITES_CALLS)                                           \
+    X("gemma", gemma_tokens, gemma_render, 0)                                                                          \
+    X("gemma3", gemma_tokens, gemma3_render, 0)                                                                        \
+    X("llama2", chat_llama2_tokens, chat_llama2_render, 0)                                                             \
+    X("llama3", llama3_tokens, llama3_render, 0)                                                                       \
+    X("llama3.1", llama3_tokens, llama31_render, TOOLS)                                                                \
+    X("mistral-v0", chat_llama2_tokens, chat_mistral_v0_render, 0)                                                     \
+    X("mistral-v1", chat_llama2_tokens, chat_mistral_v1_render, 0)                                                     \
+    X("mistral-v3", chat_mistral_tokens, chat_mistral_v3_render, TOOLS)                                                \
+    X("mistral-v3-tekken", chat_mistral_tokens, chat_mistral_v3_tekken_render, TOOLS)                                  \
+    X("phi3", phi3_tokens, phi3_render, 0)                                                                             \
+    X("phi3.5", phi3_tokens, phi35_render, 0)                                                                          \
+    X("phi4", phi4_tokens, phi4_render, 0)                                                                             \
+    X("qwen2.5", chatml_tokens, qwen25_render, TOOLS)                                                                  \
+    X("qwen3", chatml_tokens, qwen3_render, TOOLS | CHAT_WRITES_THOUGHTS)                                              \
+    X("qwen3-2507", chatml_tokens, qwen3_2507_render, TOOLS)                                                           \
+    X("zephyr", zephyr_tokens, zephyr_render, 0)
 
-#define KNOWN_STRUCT(name, tokens, render) {name, tokens, render},
-static const struct chat_known known[] = {KNOWN_MAP(KNOWN_STRUCT)};
-#define KNOWN_NAME(name, tokens, render) name,
+#define KNOWN_STRUCT(name, tokens, render, abilities) {name, tokens, abilities, render},
+static const struct chat_known known[] = {
+    KNOWN_MAP(KNOWN_STRUCT){"rendered", no_tokens, CHAT_IS_RENDERED, rendered_render}};
+#define KNOWN_NAME(name, tokens, render, abilities) name,
 static const char *const names[] = {KNOWN_MAP(KNOWN_NAME) NULL};
 
 const char *const *chat_known_names(void)

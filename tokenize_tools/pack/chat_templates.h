@@ -8,42 +8,22 @@
 #ifndef TOKMAP_PACK_CHAT_TEMPLATES_H
 #define TOKMAP_PACK_CHAT_TEMPLATES_H
 
-#include "chat_messages.h"
-#include "rendered_chat.h"
-
-#define CHAT_TOKENS_MOST 12
-
-/* What tokenizer_config.json may replace. */
-enum chat_token_kind { CHAT_TOKEN_FIXED, CHAT_TOKEN_BOS, CHAT_TOKEN_EOS };
-
-struct chat_token {
-    const char *text; /* NULL: the end of the table */
-    enum chat_token_kind kind;
-    bool optional; /* it is written as text if the vocabulary lacks it */
-};
-
-/* Where a template writes to. */
-struct chat_writer {
-    struct chat_text *out;
-    const struct chat_token_found {
-        char *text;
-        size_t bytes;
-        uint64_t id; /* or TOKMAP_NO_ID: it is text */
-    } * tokens;      /* as in the table of the template */
-    struct chat_messages *messages;
-    uint64_t open; /* where a span that counts began, or UINT64_MAX */
-    bool no_memory;
-};
+#include "chat_writer.h"
 
 struct chat_known {
     const char *name;
     const struct chat_token *tokens; /* CHAT_TOKENS_MOST at most */
+    unsigned abilities;              /* enum chat_ability, added */
     void (*render)(struct chat_writer *writer, struct chat_messages *messages);
 };
 
+/* The id of an added token by its text, or TOKMAP_NO_ID. */
+uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size_t bytes);
 /* The names of all templates in alphabetical order, and a NULL; static. */
 const char *const *chat_known_names(void);
-/* Finds a template by its name, or returns NULL. */
+/* Finds a template by its name, or returns NULL. "rendered", which chat_known_names() does not name, is for programs
+ * that render conversations on their own, as tokmap.pack() of Python does with transformers: each message is a piece of
+ * the text, and its role is "text", or "token" for a special token, or, for what counts, "said" or "said-token". */
 const struct chat_known *chat_known_by_name(const char *name);
 /* Finds the template that a text in Jinja is, or returns NULL; *why is then a reason to refuse it that users should
  * read, or NULL if the text is not known. Spaces around the text do not matter. */

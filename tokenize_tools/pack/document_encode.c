@@ -323,7 +323,8 @@ static enum tokmap_status conversation_encode(struct encoding *encoding)
     const struct corpus_document *document = encoding->document;
     struct chat_text *chat = &encoding->encoder->chat;
     uint64_t end;
-    enum tokmap_status status = chat_render(rules->chat, document->text, document->bytes, chat, encoding->making.error);
+    enum tokmap_status status = chat_render_record(rules->chat, document->text, document->bytes, document->second,
+                                                   document->second_bytes, chat, encoding->making.error);
     if (status)
         return status;
     if (chat->reason)
@@ -374,6 +375,7 @@ static enum tokmap_status mask_add(struct encoding *encoding)
         ones += counted[i];
     }
     tokens->counted += ones;
+    tokens->untaught += !ones && encoding->rules->corpus->content == CORPUS_CONTENT_MESSAGES;
     return TOKMAP_OK;
 }
 
@@ -456,7 +458,7 @@ enum tokmap_status documents_encode(struct document_encoder *encoder, struct cor
     uint64_t kept = 0;
     enum tokmap_status status = TOKMAP_OK;
     bool stopped = false;
-    tokens->count = tokens->largest = tokens->counted = 0;
+    tokens->count = tokens->largest = tokens->counted = tokens->untaught = 0;
     tokens->eod_added = tokens->bos_added = tokens->eod_present = tokens->bos_present = 0;
     for (uint64_t i = 0; i < batch->document_count && !status && !stopped; i++) {
         const struct corpus_document document = batch->documents[i];

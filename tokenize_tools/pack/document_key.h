@@ -2,9 +2,10 @@
  * document_key.h - what --dedup exact compares, and how documents are numbered for it.
  *
  * The key of a document is the XXH3-128 of its text in UTF-8; of ids, of the ids as numbers of 4 bytes; of the messages
- * of a conversation, of their JSON text. Of a prompt with a completion, and of ids with a mask, it is the XXH3-128 of
- * the 32 bytes of both hashes (the low half of each first, little-endian), so that the border between the two counts.
- * Among 10^9 different documents, two have the same key with a chance of 10^-21.
+ * of a conversation, of their JSON text. Of a prompt with a completion, of messages with something beside them, and of
+ * ids with a mask, it is the XXH3-128 of the 32 bytes of both hashes (the low half of each first, little-endian), so
+ * that the border between the two counts. Among 10^9 different documents, two have the same key with a chance of
+ * 10^-21.
  */
 #ifndef TOKMAP_PACK_DOCUMENT_KEY_H
 #define TOKMAP_PACK_DOCUMENT_KEY_H

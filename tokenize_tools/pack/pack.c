@@ -350,6 +350,7 @@ static enum tokmap_status batch_commit(void *self, struct work_item *item, struc
         result->eod_present += documents->eod_present;
         result->bos_present += documents->bos_present;
         result->counted_tokens += documents->counted;
+        result->untaught += documents->untaught;
         document_tokens_trim(documents);
         return status;
     }

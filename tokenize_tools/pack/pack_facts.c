@@ -105,6 +105,7 @@ static void tokenizer_facts(struct pack_facts *facts, const struct pack_options 
     number_fact(facts, "options.eod_id", options->eod_id, TOKMAP_NO_ID);
     number_fact(facts, "options.bos_id", options->bos_id, TOKMAP_NO_ID);
     text_fact(facts, "options.chat_template", options->chat ? chat_template_name(options->chat) : NULL);
+    list_fact(facts, "options.ignore_fields", options->ignored, options->ignored_count);
 }
 
 static void corpus_facts(struct pack_facts *facts, const struct corpus_options *corpus)

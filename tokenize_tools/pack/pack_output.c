@@ -68,6 +68,8 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
         .counts = &result->counts,
         .tokens = result->tokens,
         .chat_template = options->chat ? chat_template_name(options->chat) : NULL,
+        .ignored = options->ignored,
+        .ignored_count = options->ignored_count,
         .min_tokens = options->min_tokens,
         .max_tokens = options->max_tokens,
         .dedup = options->drop && options->drop->duplicates,

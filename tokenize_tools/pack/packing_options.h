@@ -93,6 +93,8 @@ struct pack_options {
     uint64_t vocabulary;               /* without a tokenizer: 1 to 2^32 */
     /* For corpus.content messages: the template that writes conversations. It must belong to the tokenizer. */
     const struct chat_template *chat;
+    const char *const *ignored; /* ignored_count keys of conversations that count for nothing, for the about section */
+    size_t ignored_count;
     /* Documents with fewer or more tokens, without the tokens of eod_id and bos_id at their ends, are left out: they
      * become issues with `asked`. 0: no limit. Texts are then held in memory whole. */
     uint64_t min_tokens, max_tokens;
@@ -147,6 +149,7 @@ struct pack_result {
     uint64_t eod_present, bos_present;
     bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
     uint64_t counted_tokens;
+    uint64_t untaught; /* conversations in which no token counts */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
     struct lengths lengths;     /* of the documents, with the tokens that begin and end them */

@@ -93,6 +93,16 @@ static void drop_write(struct cli_json *json, const struct shard_about *about)
     cli_json_end(json);
 }
 
+static void list_write(struct cli_json *json, const char *key, const char *const *list, size_t count)
+{
+    if (!count)
+        return;
+    cli_json_array(json, key);
+    for (size_t i = 0; i < count; i++)
+        text_write(json, NULL, list[i]);
+    cli_json_end(json);
+}
+
 /* Options that have not always existed: absent unless they were given, so that the others give the bytes that they have
  * always given. */
 static void later_options_write(struct cli_json *json, const struct shard_about *about)
@@ -100,6 +110,7 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
     const struct corpus_options *corpus = about->corpus;
     if (about->chat_template)
         text_write(json, "chat_template", about->chat_template);
+    list_write(json, "ignore_fields", about->ignored, about->ignored_count);
     if (about->min_tokens)
         cli_json_number(json, "min_tokens", about->min_tokens);
     if (about->max_tokens)
@@ -114,12 +125,7 @@ static void later_options_write(struct cli_json *json, const struct shard_about 
         cli_json_number(json, "unit_bytes", about->unit_bytes);
     if (corpus->separator)
         cli_json_bytes(json, "separator", corpus->separator, corpus->separator_bytes);
-    if (!corpus->column_count)
-        return;
-    cli_json_array(json, "columns");
-    for (size_t i = 0; i < corpus->column_count; i++)
-        text_write(json, NULL, corpus->columns[i]);
-    cli_json_end(json);
+    list_write(json, "columns", corpus->columns, corpus->column_count);
 }
 
 static void options_write(struct cli_json *json, const struct shard_about *about)

@@ -27,7 +27,9 @@ struct shard_about {
     const struct corpus_counts *counts;
     uint64_t tokens;
     /* What other content than text, and other options, add. */
-    const char *chat_template;          /* NULL: no conversations */
+    const char *chat_template;  /* NULL: no conversations */
+    const char *const *ignored; /* ignored_count keys of conversations that count for nothing */
+    size_t ignored_count;
     uint64_t min_tokens, max_tokens;    /* 0: no limit */
     bool dedup;                         /* duplicates were left out */
     const struct minhash_form *minhash; /* near-duplicates were left out; NULL: they were not */

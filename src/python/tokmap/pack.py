@@ -14,6 +14,7 @@ from time import monotonic
 from . import _tokenize_library as t
 from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
+from ._conversations import Conversations, value_of
 from ._library import ID_TYPES, counted, names_argument, number, of_type
 from .dataset import Dataset
 from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, MissingInputError, TokmapError
@@ -99,7 +100,7 @@ class _Rules:
     """What becomes of documents: the options of pack() that are not about the source."""
 
     def __init__(self, tokenizer: Tokenizer, writer: ShardWriter, fields: dict[str, Any], columns: tuple[str, ...],
-                 limits: tuple[int, int], skip: bool, threads: int, chat: Any) -> None:
+                 limits: tuple[int, int], skip: bool, threads: int, chat: Any, ignored: Iterable[str] = ()) -> None:
         self.tokenizer, self.writer, self.fields, self.columns = tokenizer, writer, fields, columns
         self.least, self.most = limits
         self.skip, self.threads, self.chat = skip, threads, chat
@@ -107,6 +108,8 @@ class _Rules:
         self.bos: int | None = None
         self.documents = self.tokens = self.skipped = self.seen = self.text_bytes = 0
         self.empty = set(columns)  # those for which no document has had a value
+        self.untaught = 0          # conversations in which no token counts
+        self.conversations = None if chat is None else Conversations(chat, tokenizer, fields["field"], columns, ignored)
 
     def wrong(self, message: str) -> None:
         """A document that cannot be packed: it is left out, or it is an error."""
@@ -222,24 +225,11 @@ class _Rules:
 
     # ---- records ----
 
-    def _value(self, record: Any, name: str, index: int) -> Any:
-        """A field of a record; a name with dots is looked for inside of its objects."""
-        found = record
-        if name not in record:
-            for part in name.split("."):
-                if not hasattr(found, "get") or part not in found:
-                    raise InputError(f"document {index} has no field {name!r}; its fields are: "
-                                     f"{', '.join(map(repr, record))}", status="ERROR_INPUT")
-                found = found[part]
-        else:
-            found = record[name]
-        return found
-
     def _row(self, record: Any, index: int) -> dict[str, Any]:
         row = {}
         for name in self.columns:
             try:
-                row[name] = self._value(record, name, index)
+                row[name] = value_of(record, name, index)
             except InputError:
                 continue  # the record lacks it, which the index can say
         return row
@@ -281,11 +271,11 @@ class _Rules:
         """What is packed of a document."""
         content, field, second = self.fields["content"], self.fields["field"], self.fields["second"]
         if content == "text":
-            return self._text(item if plain else self._value(item, field, index), index, f"the field {field!r}")
+            return self._text(item if plain else value_of(item, field, index), index, f"the field {field!r}")
         if content == "messages":
-            return self._conversation(self._value(item, field, index), index)
-        first = self._value(item, field, index)
-        other = None if second is None else self._value(item, second, index)
+            return self._conversation(item, index)
+        first = value_of(item, field, index)
+        other = None if second is None else value_of(item, second, index)
         if content == "prompt":
             return (self._text(first, index, f"the field {field!r}"), self._text(other, index, f"the field {second!r}"))
         try:
@@ -330,21 +320,25 @@ class _Rules:
                                  f"labels that are shifted or changed cannot become a mask", status="ERROR_INPUT")
         return [label != _IGNORED for label in labels]
 
-    def _conversation(self, messages: Any, index: int) -> tuple[array[int], bytes]:
-        """The ids of a conversation, and their mask, by a tokenizer of transformers."""
+    def _conversation(self, item: Any, index: int) -> tuple[array[int], bytes]:
+        """The ids of a conversation, and their mask, by an object that has only apply_chat_template()."""
+        assert self.conversations is not None
+        messages, learned, arguments = self.conversations.arguments(item, index)
         try:
             made = self.chat.apply_chat_template(messages, tokenize=True, return_dict=True,
-                                                 return_assistant_tokens_mask=True)
-            answered = any(message["role"] == "assistant" for message in messages)
+                                                 return_assistant_tokens_mask=True, **arguments)
         except ImportError:
             raise
         except Exception as problem:  # templates raise errors of their own about conversations
             raise InputError(f"document {index}: the chat template cannot write the conversation: {problem}",
                              status="ERROR_INPUT") from problem
         mask = bytes(map(bool, made["assistant_masks"]))
-        if answered and not any(mask):
-            raise ArgumentError("the chat template does not mark what the assistant says with {% generation %}, so no "
-                                "token would count; use a template that does")
+        marked, mask = any(mask), self.conversations.masked(mask, learned, index)
+        if not any(mask):
+            self.untaught += 1
+            if learned and not marked:
+                raise ArgumentError("the chat template does not mark what the assistant says with {% generation %}, so "
+                                    "no token would count; use a template that does")
         return array("q", made["input_ids"]), mask
 
     def _ids(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
@@ -388,6 +382,27 @@ class _Rules:
                 sizes.append(len(texts[2 * index]) + len(texts[2 * index + 1]))
             begin = end
         self.add(some, stops, bytes(mask), None if rows is None else [rows[index] for index in kept], sizes)
+
+
+def _rendered(source: Iterable[Any], conversations: Conversations, field: str, columns: tuple[str, ...],
+              skip: bool) -> Iterator[Any]:
+    """The records that the command packs: the pieces of each conversation, in a field of this name, and the columns."""
+    for index, item in enumerate(source):
+        try:
+            if not hasattr(item, "keys"):
+                raise InputError(f"document {index} is {type(item).__name__}, but must be a dict with the field of "
+                                 "messages_field", status="ERROR_INPUT")
+            made = {field: conversations.pieces(item, index)}
+            for name in columns:
+                try:
+                    made[name] = value_of(item, name, index)
+                except InputError:
+                    continue
+            yield made
+        except InputError:
+            if not skip:
+                raise
+            yield None  # which the command leaves out and counts
 
 
 def _numbers(values: Any) -> list[Any]:
@@ -685,6 +700,13 @@ def _warn_of_empty(columns: Iterable[str], frames: int) -> None:
         warnings.warn(f"no record has the field {name!r} of columns: its column is empty", stacklevel=frames + 1)
 
 
+def _warn_of_untaught(conversations: int, frames: int) -> None:
+    """Warns of conversations in which nobody says what could be learned."""
+    if conversations:
+        warnings.warn(f"in {counted(conversations, 'conversation')} no token counts as a target: no message has the "
+                      "role 'assistant', or each has the weight 0", stacklevel=frames + 1)
+
+
 def _border(tokenizer: Tokenizer, wanted: bool | int | str | None, own: int | None, name: str) -> int | None:
     """The id that eod= or bos= asks for."""
     if wanted is None or wanted is False:
@@ -714,9 +736,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
          bos: bool | int | str = False, field: str | None = None, ids_field: str | None = None,
          mask_field: str | None = None, labels_field: str | None = None, prompt_field: str | None = None,
          completion_field: str | None = None, messages_field: str | None = None, chat_template: Any = None,
-         columns: str | Iterable[str] = (), min_tokens: int | None = None, max_tokens: int | None = None,
-         on_error: str = "stop", threads: int | None = None, force: bool = False, progress: bool | None = None,
-         **command: Any) -> Packed:
+         ignore_fields: str | Iterable[str] = (), columns: str | Iterable[str] = (), min_tokens: int | None = None,
+         max_tokens: int | None = None, on_error: str = "stop", threads: int | None = None, force: bool = False,
+         progress: bool | None = None, **command: Any) -> Packed:
     """Packs documents into a shard, out.bin and out.tmx, with the ids and the content id that `tokmap pack` gives them.
 
     source     a path or pattern (str or PathLike), or a list of PathLike: the command packs these files, and takes its
@@ -737,7 +759,12 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     messages_field, chat_template
                the field that has a conversation, and the name of a template or a file, as for the command. Or, not
                for files, a tokenizer of transformers whose template, which must mark what the assistant says with
-               {% generation %}, renders it; no eod is added then unless asked for
+               {% generation %}, renders it, with the record's tools, documents, and chat_template_kwargs; the command
+               makes the tokens, so what reads like a special token in a message is text. No eod is added then unless
+               asked for. A message with "weight": 0 or "train": False is not learned
+    ignore_fields
+               keys beside the messages, or in them, that count for nothing though they say something, such as "tools".
+               Those that the template does not write are an error otherwise
     columns    fields that the index keeps for each document, such as ["url", "score"] or "url,score"; a field that none
                of them has is a warning
     min_tokens, max_tokens
@@ -752,7 +779,9 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     process that the source forks must not continue with the documents, which belong to its parent.
     """
     _check_names(command)
-    chosen = names_argument(columns)
+    chosen, ignored = names_argument(columns), names_argument(ignore_fields)
+    if ignored and messages_field is None:
+        raise ArgumentError("ignore_fields is about conversations: pass messages_field")
     if on_error not in ("stop", "skip"):
         raise ArgumentError(f"on_error is {on_error!r}, but it must be one of: stop, skip")
     paths = _paths(source)
@@ -761,7 +790,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
             raise ArgumentError("labels_field is not for files: pass an iterable of dicts, or use mask_field")
         options = {"bos": bos, "field": field, "ids_field": ids_field, "mask_field": mask_field,
                    "prompt_field": prompt_field, "completion_field": completion_field, "messages_field": messages_field,
-                   "chat_template": chat_template, "columns": chosen, "min_tokens": min_tokens, "max_tokens": max_tokens,
+                   "chat_template": chat_template, "ignore_fields": ignored, "columns": chosen, "min_tokens": min_tokens, "max_tokens": max_tokens,
                    "on_error": on_error, "threads": threads, "force": force, **command}
         return _command(paths, os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
                         eod, options, progress)
@@ -772,16 +801,24 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
     fields = _fields(field, ids_field, labels_field if mask_field is None else mask_field, prompt_field,
                      completion_field, messages_field, chat_template)
     fields["labels"] = labels_field is not None
+    options = {"input_format": "jsonl", "bos": bos, "messages_field": messages_field, "chat_template": chat_template,
+               "columns": chosen, "min_tokens": min_tokens, "max_tokens": max_tokens, "on_error": on_error,
+               "threads": threads, "force": force}
+    documents = _rows_of(source) if is_arrow(source) and messages_field is not None else source
     if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
-        return _command(["-"], os.fspath(out),
-                        tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer), eod,
-                        {"input_format": "jsonl", "bos": bos, "messages_field": messages_field,
-                         "chat_template": chat_template, "columns": chosen, "min_tokens": min_tokens,
-                         "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force}, progress,
-                        _rows_of(source) if is_arrow(source) else source)
+        return _command(["-"], os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
+                        eod, {**options, "ignore_fields": ignored}, progress, documents)
     if messages_field is not None and not hasattr(chat_template, "apply_chat_template"):
         raise ArgumentError("chat_template must be a tokenizer of transformers, the name of a template, or a path")
     opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
+    if messages_field is not None and hasattr(chat_template, "get_chat_template"):
+        name = messages_field  # of the pieces; a column may have that name, too
+        while name in chosen:
+            name += "_"
+        conversations = Conversations(chat_template, opened, messages_field, chosen, ignored)
+        pieces = _rendered(documents, conversations, name, chosen, on_error == "skip")
+        return _command(["-"], os.fspath(out), opened, False if eod is None else eod,
+                        {**options, "messages_field": name, "chat_template": "rendered"}, progress, pieces)
     own = None if fields["content"] == "messages" and eod is None else opened.eod_id
     names = ("special", "pattern", "pattern_regex", "special_tokens")
     about = {"tokenizer": {"name": opened.name, "path": opened.path, **dict(zip(names, opened._asked))}}
@@ -797,7 +834,8 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                          mask=fields["second"] is not None or fields["content"] == "messages")
         with writer:
             rules = _Rules(opened, writer, fields, chosen, (min_tokens or 0, max_tokens or sys.maxsize),
-                           on_error == "skip", 0 if threads is None else number(threads, "threads", 1), chat_template)
+                           on_error == "skip", 0 if threads is None else number(threads, "threads", 1), chat_template,
+                           ignored)
             if delimited:
                 rules.eod, rules.bos = eod_id, bos_id
             _run(source, rules, line, field)
@@ -818,6 +856,7 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
         line.end()
         raise
     _warn_of_empty((name for name in chosen if name in rules.empty), 2)
+    _warn_of_untaught(rules.untaught, 2)
     return _packed(os.fspath(out), rules.skipped)
 
 

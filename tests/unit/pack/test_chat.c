@@ -39,6 +39,9 @@ static const char *const specials[] = {"<|im_start|>",
                                        "<｜Assistant｜>",
                                        "<think>",
                                        "</think>",
+                                       "<tool_call>",
+                                       "</tool_call>",
+                                       "[TOOL_CALLS]",
                                        "<｜begin▁of▁sentence｜>",
                                        "<｜end▁of▁sentence｜>"};
 #define SPECIALS (sizeof specials / sizeof *specials)
@@ -221,6 +224,10 @@ static void templates_write(void **state)
 static void conversations_are_refused(void **state)
 {
 #define U "{\"role\": \"user\", \"content\": \"q\"}"
+#define UNWRITTEN "the template does not write the key"
+#define CALL(arguments)                                                                                                \
+    "\"tool_calls\": [{\"id\": \"abcdefghi\", \"type\": \"function\", \"function\": {\"name\": \"f\", "                \
+    "\"arguments\": " arguments "}}]"
     static const struct {
         const char *template, *json, *reason, *detail;
         uint64_t message;
@@ -242,11 +249,37 @@ static void conversations_are_refused(void **state)
          "image", 0},
         {"gemma3", "[{\"role\": \"user\", \"content\": [{\"text\": \"q\"}]}]", "a part of its content lacks", "", 0},
         {"gemma3", "[{\"role\": \"user\", \"content\": [\"q\"]}]", "a part of its content is not a JSON object", "", 0},
-        {"chatml", "[{\"role\": \"user\", \"content\": \"q\", \"tool_calls\": [{}]}]", "only tokmap.pack", "tool_calls",
-         0},
-        {"chatml", "[{\"role\": \"user\", \"reasoning_content\": \"x\", \"content\": \"q\"}]", "only tokmap.pack",
+        {"chatml", "[{\"role\": \"user\", \"content\": \"q\", \"tool_calls\": [{}]}]", UNWRITTEN, "tool_calls", 0},
+        {"chatml", "[{\"role\": \"user\", \"reasoning_content\": \"x\", \"content\": \"q\"}]", UNWRITTEN,
          "reasoning_content", 0},
-        {"llama3.1", "[" U ", {\"role\": \"tool\", \"content\": \"q\"}]", "only tokmap.pack", "tool", 1},
+        {"chatml", "[" U ", {\"role\": \"assistant\", \"function_call\": {\"name\": \"f\"}}]", UNWRITTEN,
+         "function_call", 1},
+        {"qwen2.5", "[" U ", {\"role\": \"assistant\", \"content\": \"\", \"reasoning_content\": \"x\"}]", UNWRITTEN,
+         "reasoning_content", 1},
+        {"qwen3", "[" U ", {\"role\": \"assistant\", \"content\": null}]", "it has no content", "", 1},
+        {"qwen3-2507", "[" U ", {\"role\": \"assistant\"}]", "it has no content", "", 1},
+        {"gemma3", "[" U ", {\"role\": \"assistant\", \"content\": null}]", "it has no content", "", 1},
+        {"qwen3", "[" U ", {\"role\": \"assistant\", \"content\": null, \"tool_calls\": []}]", "it has no content", "",
+         1},
+        {"qwen3", "[" U ", {\"role\": \"assistant\", \"content\": \"a\", \"weight\": 0.5}]", "its \"weight\"", "", 1},
+        {"qwen3", "[{\"role\": \"user\", \"content\": \"q\", \"train\": true}]", "only what an assistant says", "user",
+         0},
+        {"qwen3", "[" U ", {\"role\": \"user\", \"content\": \"a\", " CALL("{}") "}]", "only an assistant calls",
+         "user", 1},
+        {"qwen3", "[" U ", {\"role\": \"assistant\", \"tool_calls\": [{\"function\": {\"name\": \"f\"}}]}]",
+         "a tool call has no", "", 1},
+        {"qwen3", "[" U ", {\"role\": \"assistant\", \"tool_calls\": [7]}]", "a tool call is not", "", 1},
+        {"qwen3", "[" U ", {\"role\": \"assistant\", " CALL("{}") ", " CALL("{}") "}]", "it has two lists of", "", 1},
+        {"qwen3", "[" U ", {\"role\": \"assistant\", " CALL("{\"a\": {\"b\": 1, \"\\u0062\": 2}}") "}]",
+         "an object of its tools or arguments has a key twice", "", UINT64_MAX},
+        {"llama3.1", "[" U ", {\"role\": \"assistant\", \"content\": \"a\", " CALL("{}") "}]",
+         "the template leaves out the text", "", 1},
+        {"mistral-v3",
+         "[" U ", {\"role\": \"assistant\", \"tool_calls\": [{\"id\": \"x\", \"function\": {\"name\": \"f\", "
+         "\"arguments\": {}}}]}]",
+         "the template takes tool calls with a \"function\" and an id of 9", "", 1},
+        {"deepseek-v3", "[" U ", {\"role\": \"assistant\", \"content\": null, " CALL("{}") "}]",
+         "the template takes tool calls with a \"type\"", "", 1},
         {"qwen2.5", "[" U ", {\"role\": \"de\\u001bv\", \"content\": \"q\"}]", "the template leaves out", "de^[v", 1},
         {"gemma", "[" U ", " U "]", "conversation roles must alternate", "user", 1},
         {"mistral-v1", "[{\"role\": \"system\", \"content\": \"q\"}]", "the template writes a system", "", 0},
@@ -281,6 +314,205 @@ static void keys_that_say_nothing_are_ignored(void **state)
     assert_null(text.reason);
     assert_string_equal(shown(&text), "<|im_start|>user\n\xef\xbf\xbdq\xf0\x9f\x98\x80<|im_end|>\n");
     assert_int_equal(text.lone, 1);
+    chat_text_free(&text);
+    chat_template_close(template);
+}
+
+/* ---- tools ---- */
+
+#define PREFACE                                                                                                        \
+    "# Tools\n\nYou may call one or more functions to assist with the user query.\n\nYou are provided with function "  \
+    "signatures within <tools></tools> XML tags:\n<tools>\n{\"type\": \"function\", \"function\": {\"name\": \"f\", "  \
+    "\"description\": \"d\u00e9 \\\"x\\\"\", \"parameters\": {\"n\": 1e+16, \"z\": [], \"t\": "                        \
+    "true}}}\n</tools>\n\nFor each "                                                                                   \
+    "function call, return a json object with function name and arguments within <tool_call></tool_call> XML "         \
+    "tags:\n<tool_call>\n{\"name\": <function-name>, \"arguments\": <args-json-object>}\n</tool_call><|im_end|>\n"
+#define QWEN_CALL                                                                                                      \
+    "<|im_start|>user\n q<|im_end|>\n<|im_start|>assistant\n\1<tool_call>\n{\"name\": \"f\", \"arguments\": {\"x\": "  \
+    "[1, "                                                                                                             \
+    "\"\u00e9\\n\"], \"y\": "                                                                                          \
+    "-0.0}}\n</tool_call><|im_end|>\2\n<|im_start|>user\n<tool_response>\nr\"\n</tool_response>"                       \
+    "<|im_end|>\n<|im_start|>assistant\n\1"
+#define MISTRAL_TOOL                                                                                                   \
+    "[{\"type\": \"function\", \"function\": {\"name\": \"f\", \"description\": \"d\u00e9 \"x\"\", \"parameters\": "   \
+    "{\"n\": "                                                                                                         \
+    "1e+16, \"z\": [], \"t\": true}}}]"
+#define MISTRAL_CALL                                                                                                   \
+    "[{\"name\": \"f\", \"arguments\": {\"x\": [1, \"\u00e9\\n\"], \"y\": -0.0}, \"id\": \"abcdefghi\"}]"
+#define D "\uff5c"
+#define S "\u2581"
+#define DEEPSEEK_CALL                                                                                                  \
+    "<" D "begin" S "of" S "sentence" D "><" D "User" D "> q<" D "Assistant" D ">\1<" D "tool" S "calls" S "begin" D   \
+    "><" D "tool" S "call" S "begin" D ">function<" D "tool" S "sep" D ">f\n```json\n{\"x\":[1, \"\u00e9\"]}\n```<" D  \
+    "tool" S "call" S "end" D ">"
+#define DEEPSEEK_RESULT                                                                                                \
+    "\2<" D "tool" S "outputs" S "begin" D "><" D "tool" S "output" S "begin" D ">r\"<" D "tool" S "output" S "end" D  \
+    "><" D "tool" S "outputs" S "end" D ">\1a<" D "end" S "of" S "sentence" D ">\2"
+
+/* What each writes of a call, its result, and the tools beside them, as transformers writes it with the published
+ * template. */
+static const struct {
+    const char *name, *arguments, *wanted;
+} tools_golden[] = {
+    {"deepseek-r1-distill", NULL, DEEPSEEK_CALL DEEPSEEK_RESULT},
+    {"deepseek-v3", NULL,
+     DEEPSEEK_CALL "<" D "tool" S "calls" S "end" D "><" D "end" S "of" S "sentence" D ">" DEEPSEEK_RESULT},
+    {"llama3.1", "",
+     "<|begin_of_text|><|start_header_id|>system<|end_header_id|>\n\nEnvironment: ipython\nCutting Knowledge Date: "
+     "December 2023\nToday Date: 26 Jul 2024\n\n<|eot_id|><|start_header_id|>user<|end_header_id|>\n\nGiven the "
+     "following functions, please respond with a JSON for a function call with its proper arguments that best answers "
+     "the given prompt.\n\nRespond in the format {\"name\": function name, \"parameters\": dictionary of argument name "
+     "and its value}.Do not use variables.\n\n{\n    \"type\": \"function\",\n    \"function\": {\n        \"name\": "
+     "\"f\",\n        \"description\": \"d\u00e9 \\\"x\\\"\",\n        \"parameters\": {\n            \"n\": 1e+16,\n  "
+     "          \"z\": [],\n            \"t\": true\n        }\n    }\n}\n\nq<|eot_id|><|start_header_id|>assistant"
+     "<|end_header_id|>\n\n\1{\"name\": \"f\", \"parameters\": {\"x\": [1, \"\u00e9\\n\"], \"y\": -0.0}}<|eot_id|>\2"
+     "<|start_header_id|>ipython<|end_header_id|>\n\n\"r\\\"\"<|eot_id|><|start_header_id|>assistant<|end_header_id|>"
+     "\n\n\1a<|eot_id|>\2"},
+    {"mistral-v3", "",
+     "<s>[AVAILABLE_TOOLS] " MISTRAL_TOOL "[/AVAILABLE_TOOLS][INST]  q[/INST]\1[TOOL_CALLS] " MISTRAL_CALL
+     "</s>\2[TOOL_RESULTS] {\"content\": r\", \"call_id\": \"abcdefghi\"}[/TOOL_RESULTS] \1a</s>\2"},
+    {"mistral-v3-tekken", "",
+     "<s>[AVAILABLE_TOOLS]" MISTRAL_TOOL "[/AVAILABLE_TOOLS][INST] q[/INST]\1[TOOL_CALLS]" MISTRAL_CALL
+     "</s>\2[TOOL_RESULTS]{\"content\": r\", \"call_id\": \"abcdefghi\"}[/TOOL_RESULTS]\1a</s>\2"},
+    {"qwen2.5", "",
+     "<|im_start|>system\nYou are Qwen, created by Alibaba Cloud. You are a helpful assistant.\n\n" PREFACE QWEN_CALL
+     "a<|im_end|>\2\n"},
+    {"qwen3", "", "<|im_start|>system\n" PREFACE QWEN_CALL "<think>\n\n</think>\n\na<|im_end|>\2\n"},
+    {"qwen3-2507", "", "<|im_start|>system\n" PREFACE QWEN_CALL "a<|im_end|>\2\n"},
+};
+
+static void render(const struct chat_template *template, const char *json, const char *beside, struct chat_text *text)
+{
+    struct tokmap_error error;
+    assert_int_equal(
+        chat_render_record(template, json, strlen(json), beside, beside ? strlen(beside) : 0, text, &error), TOKMAP_OK);
+}
+
+static void tools_are_written(void **state)
+{
+#define CONVERSATION(arguments)                                                                                        \
+    "[{\"role\": \"user\", \"content\": \" q\"}, {\"role\": \"assistant\", \"content\": null, " CALL(                  \
+        arguments) "}, "                                                                                               \
+                   "{\"role\": \"tool\", \"content\": \"r\\\"\", \"tool_call_id\": \"abcdefghi\"}, {\"role\": "        \
+                   "\"assistant\", \"content\": "                                                                      \
+                   "\"a\"}]"
+    const char *object_json = CONVERSATION("{\"x\": [1 ,\"\\u00e9\\n\"],\"y\":-0.0}");
+    const char *text_json = CONVERSATION("\"{\\\"x\\\":[1, \\\"\\u00e9\\\"]}\"");
+    const char *tools =
+        "{\"tools\": [{\"type\":\"function\", \"function\": {\"name\": \"f\", \"description\": \"d\\u00e9 "
+        "\\\"x\\\"\", \"parameters\": {\"n\": 1E16, \"z\": [ ], \"t\": true}}}]}";
+    struct chat_text text = {0};
+    size_t written = 0;
+    for (const char *const *name = chat_template_names(); *name; name++) {
+        struct chat_template *template = opened(*name);
+        const bool writes =
+            written < sizeof tools_golden / sizeof *tools_golden && !strcmp(*name, tools_golden[written].name);
+        const bool has_tools = writes && tools_golden[written].arguments;
+        if (writes) {
+            render(template, has_tools ? object_json : text_json, has_tools ? tools : NULL, &text);
+            assert_null(text.reason);
+            assert_string_equal(shown(&text), tools_golden[written++].wanted);
+            check_marks(&text);
+        } else {
+            render(template, object_json, NULL, &text);
+            assert_non_null(text.reason);
+            assert_string_equal(text.detail, "tool_calls");
+        }
+        if (!has_tools) {
+            render(template, "[{\"role\": \"user\", \"content\": \"q\"}]", tools, &text);
+            assert_non_null(text.reason);
+            assert_string_equal(text.detail, "tools");
+            assert_int_equal(text.message, UINT64_MAX);
+        }
+        chat_template_close(template);
+    }
+    assert_int_equal(written, sizeof tools_golden / sizeof *tools_golden);
+    chat_text_free(&text);
+#undef CONVERSATION
+}
+
+/* Values as json.dumps(..., ensure_ascii=False) of Python writes them. */
+static void json_is_written_as_by_python(void **state)
+{
+    static const char *const cases[][2] = {
+        {"[ -0, -0.0, 1E5, 100000000000000000000000000, 0.1, 1e15, 1e16, 123456789.123, 0.0001, 0.00001, 5e-324, "
+         "1.7976931348623157e308, 1e999, 2.50, 1e22, 0.30000000000000004]",
+         "[0, -0.0, 100000.0, 100000000000000000000000000, 0.1, 1000000000000000.0, 1e+16, 123456789.123, 0.0001, "
+         "1e-05, "
+         "5e-324, 1.7976931348623157e+308, Infinity, 2.5, 1e+22, 0.30000000000000004]"},
+        {"\"\\u0001\\b\\f\\n\\r\\t\\/\\\\\\\"\\u007f\\u00e9\\ud83d\\ude00\\u2028\"",
+         "\"\\u0001\\b\\f\\n\\r\\t/\\\\\\\"\x7f\u00e9\U0001f600\u2028\""},
+        {"{ \"b\" :null,\"a\":[true , false,{ } ,[]]}", "{\"b\": null, \"a\": [true, false, {}, []]}"}};
+    struct chat_template *template = opened("qwen3-2507");
+    struct chat_text text = {0};
+    char json[1024];
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        (void)snprintf(json, sizeof json,
+                       "[{\"role\": \"assistant\", \"tool_calls\": [{\"name\": \"f\", \"arguments\": {\"x\": %s}}]}]",
+                       cases[i][0]);
+        render(template, json, NULL, &text);
+        assert_null(text.reason);
+        (void)snprintf(json, sizeof json, "\"arguments\": {\"x\": %s}}", cases[i][1]);
+        text.text.bytes[text.text.count - 1] = 0;
+        if (!strstr(text.text.bytes, json))
+            fail_msg("%s: %s", json, text.text.bytes);
+    }
+    chat_text_free(&text);
+    chat_template_close(template);
+}
+
+static void what_stands_beside_is_checked(void **state)
+{
+    static const char *const messages = "[{\"role\": \"user\", \"content\": \"q\"}]";
+    static const struct {
+        const char *template, *beside, *reason, *detail;
+    } cases[] = {
+        {"qwen3", "{\"tools\": {}}", NULL, ""},
+        {"qwen3", "{\"tools\": \" [] \"}", NULL, ""},
+        {"qwen3", "{\"enable_thinking\": false}", NULL, ""},
+        {"qwen3", "{\"chat_template_kwargs\": {\"enable_thinking\": true, \"x\": null}}", NULL, ""},
+        {"qwen3", "{\"tools\": [7]}", "a tool is not", ""},
+        {"qwen3", "{\"tools\": \"[{]\"}", "the tools are a string that is not JSON", ""},
+        {"qwen3", "{\"tools\": {\"a\": 1}}", "the tools are not a list", ""},
+        {"qwen3", "{\"tools\": [{\"a\": 1}], \"x.tools\": [{\"a\": 1}]}", "the record has its tools twice", ""},
+        {"qwen3", "{\"tools\": [{\"a\": 1, \"a\": 2}]}", "an object of its tools", ""},
+        {"qwen3", "{\"tools\": [{\"a\": 1, \"b\": {\"a\": 2}}]}", NULL, ""},
+        {"qwen2.5", "{\"enable_thinking\": false}", "the template does not write", "enable_thinking"},
+        {"qwen3", "{\"x.documents\": [1]}", "the template does not write", "x.documents"},
+        {"qwen3", "{\"chat_template_kwargs\": {\"y\": 0}}", "the template does not write", "y"},
+        {"mistral-v3", "{\"tools\": [{\"name\": \"f\"}]}", "the template takes tools with", ""},
+    };
+    struct chat_text text = {0};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct chat_template *template = opened(cases[i].template);
+        render(template, messages, cases[i].beside, &text);
+        if (cases[i].reason ? !text.reason || strncmp(text.reason, cases[i].reason, strlen(cases[i].reason)) != 0
+                            : text.reason != NULL)
+            fail_msg("%s: %s", cases[i].beside, text.reason ? text.reason : "accepted");
+        assert_string_equal(text.detail, cases[i].detail);
+        chat_template_close(template);
+    }
+    chat_text_free(&text);
+}
+
+static void weights_mask_turns(void **state)
+{
+    const char *json =
+        "[{\"role\": \"user\", \"content\": \"q\", \"weight\": 0}, {\"role\": \"assistant\", \"content\": \"a\", "
+        "\"weight\": 0}, {\"role\": \"assistant\", \"content\": \"b\", \"weight\": 1, \"train\": null}, {\"role\": "
+        "\"assistant\", \"content\": \"c\", \"train\": false, \"weight\": 1}, {\"role\": \"assistant\", \"content\": "
+        "\"d\", \"x\": 3, \"images\": [1]}]";
+    static const char *const ignored[] = {"images"};
+    struct chat_template *template = opened("chatml");
+    struct chat_text text = {0};
+    render(template, json, NULL, &text);
+    assert_string_equal(text.detail, "images");
+    chat_template_ignore(template, ignored, 1);
+    render(template, json, NULL, &text);
+    assert_null(text.reason);
+    assert_string_equal(shown(&text), "<|im_start|>user\nq<|im_end|>\n<|im_start|>assistant\na<|im_end|>\n<|im_start|>"
+                                      "assistant\n\1b<|im_end|>\2\n<|im_start|>assistant\nc<|im_end|>\n<|im_start|>"
+                                      "assistant\n\1d<|im_end|>\2\n");
     chat_text_free(&text);
     chat_template_close(template);
 }
@@ -462,6 +694,10 @@ int main(void)
         cmocka_unit_test(templates_write),
         cmocka_unit_test(conversations_are_refused),
         cmocka_unit_test(keys_that_say_nothing_are_ignored),
+        cmocka_unit_test(tools_are_written),
+        cmocka_unit_test(json_is_written_as_by_python),
+        cmocka_unit_test(what_stands_beside_is_checked),
+        cmocka_unit_test(weights_mask_turns),
         cmocka_unit_test(nobody_can_forge_a_turn),
         cmocka_unit_test(tokens_take_spaces),
         cmocka_unit_test(answers_count),

@@ -1,32 +1,35 @@
 /* content_arguments.c - see content_arguments.h. */
 #include "content_arguments.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
+#include "pack/chat_messages.h"
 #include "text/utf8.h"
 
 #define COLUMN_BYTES_MOST 1024 /* of a name, in the index */
 
-/* Splits the names of columns at their commas. */
-static int columns_split(const struct cli_command *command, struct content_arguments *arguments)
+/* Splits the names of an option at their commas: at most `most`. *text is their memory. */
+static int names_split(const struct cli_command *command, const char *option, const struct cli_list *typed, char **text,
+                       const char **names, size_t most, size_t *count)
 {
     size_t bytes = 1, filled = 0;
-    for (size_t i = 0; i < arguments->columns.count; i++)
-        bytes += strlen(arguments->columns.values[i]) + 1;
-    arguments->column_text = malloc(bytes);
-    if (!arguments->column_text) {
+    for (size_t i = 0; i < typed->count; i++)
+        bytes += strlen(typed->values[i]) + 1;
+    *text = malloc(bytes);
+    if (!*text) {
         struct tokmap_error error;
-        (void)error_set_memory(&error, "the names of columns", bytes);
+        (void)error_set_memory(&error, "the names of fields", bytes);
         return cli_failed(command->program, &error);
     }
-    for (size_t i = 0; i < arguments->columns.count; i++) {
-        const char *at = arguments->columns.values[i];
+    for (size_t i = 0; i < typed->count; i++) {
+        const char *at = typed->values[i];
         for (bool more = true; more;) {
             const size_t length = strcspn(at, ",");
-            char *name = arguments->column_text + filled;
+            char *name = *text + filled;
             memcpy(name, at, length);
             name[length] = '\0';
             filled += length + 1;
@@ -34,15 +37,56 @@ static int columns_split(const struct cli_command *command, struct content_argum
             at += length + more;
             if (!length || length > COLUMN_BYTES_MOST || utf8_valid_prefix(name, length) < length)
                 return cli_misused(command,
-                                   "--columns %s: the name of a field has 1 to %d bytes of UTF-8, and commas are "
-                                   "between names, as in url,meta.score",
-                                   arguments->columns.values[i], COLUMN_BYTES_MOST);
-            for (size_t k = 0; k < arguments->column_count; k++)
-                if (!strcmp(arguments->column_names[k], name))
-                    return cli_misused(command, "--columns names the field '%s' twice", name);
-            if (arguments->column_count == RECORD_COLUMNS_MOST)
-                return cli_misused(command, "--columns names more than %d fields", RECORD_COLUMNS_MOST);
-            arguments->column_names[arguments->column_count++] = name;
+                                   "--%s %s: the name of a field has 1 to %d bytes of UTF-8, and commas are between "
+                                   "names, as in url,meta.score",
+                                   option, typed->values[i], COLUMN_BYTES_MOST);
+            for (size_t k = 0; k < *count; k++)
+                if (!strcmp(names[k], name))
+                    return cli_misused(command, "--%s names the field '%s' twice", option, name);
+            if (*count == most)
+                return cli_misused(command, "--%s names more than %zu fields", option, most);
+            names[(*count)++] = name;
+        }
+    }
+    return 0;
+}
+
+static bool is_among(const char *name, const char *const *names, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        if (!strcmp(names[i], name))
+            return true;
+    return false;
+}
+
+/* Sets the fields that say something beside the messages: in the object that has these, and in the record. What is kept
+ * as a column is not lost, unless a template could write it. */
+static int beside_list(const struct cli_command *command, struct content_arguments *arguments)
+{
+    const char *field = arguments->messages_field, *dot = strrchr(field, '.');
+    const size_t path = dot ? (size_t)(dot - field) + 1 : 0;
+    size_t bytes = 1;
+    for (const char *const *key = chat_beside_keys(); *key; key++)
+        bytes += path + strlen(*key) + 1;
+    char *at = arguments->beside_text = malloc(bytes);
+    if (!at) {
+        struct tokmap_error error;
+        (void)error_set_memory(&error, "the names of fields", bytes);
+        return cli_failed(command->program, &error);
+    }
+    for (const char *const *key = chat_beside_keys(); *key; key++) {
+        const char *const names[] = {*key, at};
+        memcpy(at, field, path);
+        memcpy(at + path, *key, strlen(*key) + 1);
+        at += path + strlen(*key) + 1;
+        for (size_t i = 0; i < (path ? 2 : 1); i++) {
+            const bool kept = is_among(names[i], arguments->column_names, arguments->column_count);
+            if (is_among(*key, arguments->ignore_names, arguments->ignore_count) ||
+                is_among(names[i], arguments->ignore_names, arguments->ignore_count) || !strcmp(names[i], field) ||
+                (kept && !chat_beside_written(*key)))
+                continue;
+            assert(arguments->beside_count < RECORD_BESIDE_MOST);
+            arguments->beside_names[arguments->beside_count++] = names[i];
         }
     }
     return 0;
@@ -61,6 +105,8 @@ static const char *conflict(const struct content_arguments *arguments, const str
         return "--ids-field, --prompt-field, and --messages-field exclude each other: a record is one document";
     if (arguments->chat_template && !messages)
         return "--chat-template writes conversations: name their field with --messages-field";
+    if (arguments->ignore.count && !messages)
+        return "--ignore-fields is about conversations: name their field with --messages-field";
     if ((ids || prompt || messages) && strcmp(corpus->field, "text") != 0)
         return "--field names the field of a text; leave it out with --ids-field, --prompt-field, and --messages-field";
     if (arguments->vocabulary_given && !ids)
@@ -107,13 +153,20 @@ int content_arguments_check(const struct cli_command *command, struct content_ar
                          : arguments->prompt_field   ? CORPUS_CONTENT_PROMPT
                          : arguments->messages_field ? CORPUS_CONTENT_MESSAGES
                                                      : CORPUS_CONTENT_TEXT;
-    return columns_split(command, arguments);
+    int status = names_split(command, "columns", &arguments->columns, &arguments->column_text, arguments->column_names,
+                             RECORD_COLUMNS_MOST, &arguments->column_count);
+    if (!status)
+        status = names_split(command, "ignore-fields", &arguments->ignore, &arguments->ignore_text,
+                             arguments->ignore_names, RECORD_BESIDE_MOST, &arguments->ignore_count);
+    return status || !arguments->messages_field ? status : beside_list(command, arguments);
 }
 
 void content_arguments_free(struct content_arguments *arguments)
 {
     free(arguments->column_text);
-    arguments->column_text = NULL;
+    free(arguments->ignore_text);
+    free(arguments->beside_text);
+    arguments->column_text = arguments->ignore_text = arguments->beside_text = NULL;
 }
 
 void content_arguments_apply(const struct content_arguments *arguments, struct corpus_options *options)
@@ -130,6 +183,8 @@ void content_arguments_apply(const struct content_arguments *arguments, struct c
     }
     options->columns = arguments->column_names;
     options->column_count = arguments->column_count;
+    options->beside = arguments->beside_names;
+    options->beside_count = arguments->beside_count;
 }
 
 /* Reads the id of --eod or --bos (`option`). */

@@ -14,7 +14,7 @@ struct content_arguments {
     const char *ids_field, *mask_field, *prompt_field, *completion_field, *messages_field, *chat_template;
     uint64_t vocabulary;
     bool vocabulary_given;
-    struct cli_list columns;         /* as typed: names with commas between them */
+    struct cli_list columns, ignore; /* as typed: names with commas between them */
     uint64_t min_tokens, max_tokens; /* 0: no limit */
     bool min_given, max_given;
 
@@ -23,6 +23,12 @@ struct content_arguments {
     char *column_text;
     const char *column_names[RECORD_COLUMNS_MOST];
     size_t column_count;
+    char *ignore_text;
+    const char *ignore_names[RECORD_BESIDE_MOST]; /* keys that count for nothing */
+    size_t ignore_count;
+    char *beside_text;
+    const char *beside_names[RECORD_BESIDE_MOST]; /* fields beside the messages that say something */
+    size_t beside_count;
 };
 
 /* clang-format off */
@@ -46,6 +52,9 @@ struct content_arguments {
     {0, "chat-template", CLI_TEXT, &(content).chat_template, NULL, "NAME|FILE",                                        \
      "how a conversation is written: a built-in template (chatml, llama3, ...), or a file or folder that holds one "   \
      "(default: the tokenizer's own)", NULL},                                                                          \
+    {0, "ignore-fields", CLI_LIST, &(content).ignore, NULL, "NAME,...",                                                \
+     "with --messages-field: keys beside the messages, or in them, that count for nothing though they say something, " \
+     "such as tools; may be repeated", NULL},                                                                          \
     {0, "columns", CLI_LIST, &(content).columns, NULL, "NAME,...",                                                     \
      "keep the values of these fields of each record in the index; may be repeated", NULL}
 /* These leave documents out. */

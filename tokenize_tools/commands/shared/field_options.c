@@ -36,6 +36,7 @@ static const struct field_option table[] = {
     {"hidden", "hidden", NULL},
     {"ids", "ids", NULL},
     {"ids_field", "ids-field", NULL},
+    {"ignore_fields", "ignore-fields", NULL},
     {"include", "include", NULL},
     {"invalid", "invalid-utf8", NULL},
     {"io_threads", NULL, NULL},

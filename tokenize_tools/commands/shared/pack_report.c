@@ -86,11 +86,15 @@ static void tokenizer_print(const struct pack_report *report)
 /* How many tokens count as targets. */
 static void mask_print(const struct pack_result *result)
 {
-    char text[96], a[32], b[32];
+    char text[96], a[64], b[32];
     (void)snprintf(text, sizeof text, "%s, %.1f %%; masked: %s", cli_count(result->counted_tokens, a),
                    result->tokens ? 100.0 * (double)result->counted_tokens / (double)result->tokens : 0.0,
                    cli_count(result->tokens - result->counted_tokens, b));
     fact("  targets", text);
+    if (!result->untaught)
+        return;
+    (void)snprintf(text, sizeof text, "none in %s", cli_counted(result->untaught, "conversation", a));
+    fact("", text);
 }
 
 /* Says of how many documents the token that ends or begins them was there already. */
@@ -397,6 +401,8 @@ static void content_json(const struct pack_report *report, struct cli_json *json
     if (result->has_mask) {
         cli_json_number(json, "counted_tokens", result->counted_tokens);
         cli_json_number(json, "masked_tokens", result->tokens - result->counted_tokens);
+        if (report->chat)
+            cli_json_number(json, "documents_without_targets", result->untaught);
     }
     if (!report->corpus->column_count)
         return;

@@ -1,0 +1,93 @@
+/*
+ * chat_writer.h - what the chat templates of chat_templates.h share: texts as Python handles them, writing, and checks
+ * of messages.
+ */
+#ifndef TOKMAP_PACK_CHAT_WRITER_H
+#define TOKMAP_PACK_CHAT_WRITER_H
+
+#include "chat_messages.h"
+#include "rendered_chat.h"
+
+#define CHAT_TOKENS_MOST 16
+
+/* What tokenizer_config.json may replace. */
+enum chat_token_kind { CHAT_TOKEN_FIXED, CHAT_TOKEN_BOS, CHAT_TOKEN_EOS };
+
+struct chat_token {
+    const char *text; /* NULL: the end of the table */
+    enum chat_token_kind kind;
+    bool optional; /* it is written as text if the vocabulary lacks it */
+};
+
+/* Where a template writes to. */
+struct chat_writer {
+    struct chat_text *out;
+    const struct chat_token_found {
+        char *text;
+        size_t bytes;
+        uint64_t id; /* or TOKMAP_NO_ID: it is text */
+    } * tokens;      /* as in the table of the template */
+    size_t token_count;
+    const struct tokenizer *tokenizer;
+    struct chat_messages *messages;
+    uint64_t open; /* where a span that counts began, or UINT64_MAX */
+    bool no_memory;
+};
+
+/* Reasons to refuse a conversation. */
+#define CHAT_LEAVES_OUT_TEXT "the template leaves out the text of a message that calls tools"
+#define CHAT_UNKNOWN_ROLE "the template leaves out messages of this role"
+#define CHAT_NOT_ALTERNATING "conversation roles must alternate user/assistant/user/assistant/..."
+#define CHAT_NOT_ALTERNATING_SYSTEM                                                                                    \
+    "after the optional system message, conversation roles must alternate user/assistant/user/assistant/..."
+
+/* Roles, and a NULL: without tools, and with them. */
+extern const char *const chat_usual_roles[], *const chat_tool_roles[];
+
+struct chat_string chat_literal(const char *text);
+/* Python's text.rstrip(), and text.strip(). */
+struct chat_string chat_strip_end(struct chat_string text);
+struct chat_string chat_strip(struct chat_string text);
+struct chat_string chat_strip_newlines_start(struct chat_string text);
+struct chat_string chat_strip_newlines_end(struct chat_string text);
+bool chat_equals(struct chat_string text, const char *other);
+bool chat_starts_with(struct chat_string text, const char *start);
+bool chat_ends_with(struct chat_string text, const char *end);
+/* What comes after the last `mark` in the text: all of it if there is none. */
+struct chat_string chat_after_last(struct chat_string text, const char *mark);
+/* What comes before the first `mark`; *found is whether there is one. */
+struct chat_string chat_before_first(struct chat_string text, const char *mark, bool *found);
+size_t chat_code_points(struct chat_string text);
+/* The value of a member of an object, or "". */
+struct chat_string chat_member(struct chat_string object, const char *wanted);
+void chat_put(struct chat_writer *writer, struct chat_string text);
+/* Writes the text of a token. id: TOKMAP_NO_ID for one that stays text. */
+void chat_put_id(struct chat_writer *writer, struct chat_string text, uint64_t id);
+/* Writes a token of the template's table. */
+void chat_put_token(struct chat_writer *writer, unsigned token);
+/* Writes text of the template, in which tokens of its table are tokens. */
+void chat_puts(struct chat_writer *writer, const char *text);
+/* Writes a value of JSON, or a text as a string of it, as the filter `tojson` does. */
+void chat_put_json(struct chat_writer *writer, struct chat_string value, bool indent);
+void chat_put_json_string(struct chat_writer *writer, struct chat_string text);
+/* What is written between the two calls counts as a target. `counts` false: neither does anything. */
+void chat_begin(struct chat_writer *writer, bool counts);
+void chat_end(struct chat_writer *writer);
+bool chat_is_role(const struct chat_message *message, const char *role);
+bool chat_is_assistant(const struct chat_message *message);
+/* What is written from here to chat_end() counts, if an assistant says it that is not masked. */
+void chat_begin_turn(struct chat_writer *writer, const struct chat_message *message);
+/* Refuses the conversation because of a message; returns false. */
+bool chat_refuse(struct chat_messages *messages, size_t index, const char *reason);
+bool chat_refuse_role(struct chat_messages *messages, size_t index, const char *reason);
+/* Checks that all contents are strings. Of an assistant that calls tools, no content becomes the empty string. */
+bool chat_contents_are_text(struct chat_messages *messages);
+/* Checks that all roles, from the message `first` on, are among those of a list that ends with NULL. */
+bool chat_roles_from_are(struct chat_messages *messages, size_t first, const char *const *roles);
+bool chat_roles_are(struct chat_messages *messages, const char *const *roles);
+/* Checks that messages from `first` on are of users at even places and of others at odd ones. */
+bool chat_roles_alternate(struct chat_messages *messages, size_t first, const char *reason);
+/* The number of messages before the turns: 1 if the first message is the system's, else 0. */
+size_t chat_system_count(const struct chat_messages *messages);
+
+#endif
