@@ -780,6 +780,8 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         if (corpus->begun) {
             const uint64_t shown = corpus->until ? min64(have, corpus->until - corpus->offset) : have;
             decision = choose_cut(corpus, batch, shown, min64(seen, shown), end && shown == have, &cut);
+            if (corpus->until && corpus->offset >= corpus->until) /* a header was all that had been taken */
+                return carry_over(corpus, batch, batch->filled, have, error);
             seen = have;
             if (shown < have && decision != CUT)
                 return changed_since(corpus, error);
@@ -806,7 +808,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         status = part_add(corpus, batch, cut, end, error);
     if (!status)
         status = carry_over(corpus, batch, from + cut, have - cut, error);
-    if (!status && end) {
+    if (!status && end && cut == have) { /* while it is resumed, bytes may be left that were read with the last ones */
         batch->counts.empty_files += !corpus->offset;
         status = file_read_end(corpus, batch, error);
     }

@@ -99,6 +99,8 @@ static enum tokmap_status read_again(struct corpus *corpus, const struct corpus_
     corpus_batch_free(&batch);
     if (!status && (!corpus->open || corpus->format != (enum corpus_format)place->format ||
                     (parquet ? corpus->parquet_runs != place->offset || corpus->parquet_taken != place->taken
+    if (!place->offset) /* the format may be chosen again */
+        return TOKMAP_OK;
                              : corpus->offset != place->offset)))
         status = changed(corpus, error);
     return status;

@@ -27,6 +27,7 @@ enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY };
 #define SHUFFLE_SET (UINT32_MAX - 2)
 #define PAIRS 4096 /* of lengths in a record */
 #define PIECE_MOST ((size_t)256 << 10)
+#define PIECE_BODY (PIECE_MOST - 64) /* bytes that a piece can hold: whole entries of a list, of up to 64 bytes */
 
 /* What precedes the bytes of a piece. */
 struct piece_head {
@@ -72,7 +73,7 @@ struct pack_journal {
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {9,
+    const uint64_t sizes[] = {10,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
@@ -408,7 +409,7 @@ static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
     struct pack_journal *journal = user;
     const struct piece_head head = {journal->set, kind, journal->shard};
     for (size_t done = 0; (done < count || !done) && !journal->failed;) {
-        const size_t part = (size_t)min64(count - done, PIECE_MOST - sizeof head);
+        const size_t part = (size_t)min64(count - done, PIECE_BODY);
         memcpy(journal->piece, &head, sizeof head);
         if (part)
             memcpy(journal->piece + sizeof head, (const uint8_t *)bytes + done, part);
