@@ -212,11 +212,12 @@ static struct also_output also_output(const struct packing *packing)
                                 .replace = packing->force};
 }
 
-static enum tokmap_status old_remove(void *user, struct tokmap_error *error)
+static enum tokmap_status before_commit(void *user, struct tokmap_error *error)
 {
     struct packing *packing = user;
     const struct also_output output = also_output(packing);
-    return packing->force ? also_remove_old(&packing->also, &output, error) : TOKMAP_OK;
+    const enum tokmap_status status = skip_report_name(&packing->skips, error);
+    return !status && packing->force && packing->also.count ? also_remove_old(&packing->also, &output, error) : status;
 }
 
 static void also_report(void *user, uint64_t tokens)
@@ -531,13 +532,15 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .tokenizer_options = &packing->asked.options,
                                    .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
                                    .skip_limit = packing->skips.limit,
-                                   .other_output = packing->skips.list_path,
+                                   .other_output = packing->skips.written,
                                    .skipped_taker = packing->skips.list_path ? &skipped_taker : NULL,
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .compared = compare_report,
                                    .stop = is_stopped,
-                                   .before_commit = old_remove,
+                                   .before_commit = packing->skips.partial || (packing->also.count && packing->force)
+                                                        ? before_commit
+                                                        : NULL,
                                    .also = packing->also.count ? &packing->also_work : NULL,
                                    .state_save = skips_save,
                                    .state_load = skips_load,

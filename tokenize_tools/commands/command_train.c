@@ -300,7 +300,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .min_frequency = training->min_frequency,
         .memory = training->memory,
         .skip_limit = training->skips.limit,
-        .other_output = training->skips.list_path,
+        .other_output = training->skips.written,
         .settings = {training->pattern, training->specials, training->special_count},
         .skipped = skipped_report,
         .progress = progress_report,
