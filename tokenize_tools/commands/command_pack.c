@@ -155,7 +155,7 @@ static void progress_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
     phase_begin(packing, false);
-    input_warnings_tell(&packing->warnings, program, &packing->progress);
+    input_warnings_tell(&packing->warnings, &packing->progress);
     packing->progress.total = packing->tasks.in_units ? packing->tasks.share_bytes : input_size_update(&packing->size);
     if (!packing->tasks.in_units)
         space_check(packing, stored_bytes);
@@ -372,7 +372,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
     status = task_pack_run(&packing->tasks, options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
-    input_warnings_tell(&packing->warnings, program, &packing->progress);
+    input_warnings_tell(&packing->warnings, &packing->progress);
     return status;
 }
 
@@ -549,6 +549,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .user = packing};
     corpus_arguments_apply(&packing->corpus, &options.corpus);
     content_arguments_apply(&packing->content, &options.corpus);
+    packing->warnings.program = program;
+    packing->warnings.saved = packing->checkpoint_ns && !packing->dry_run;
     input_warnings_watch(&packing->warnings, &options.corpus);
     const int status = packing->tokenizer
                            ? tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer, true,

@@ -308,6 +308,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .user = training,
     };
     corpus_arguments_apply(&training->corpus, &options.corpus);
+    training->warnings.program = program;
     input_warnings_watch(&training->warnings, &options.corpus);
     const uint64_t started = os_clock_ns();
     if (training->quiet)
@@ -318,7 +319,7 @@ static int inputs_train(struct training_command *training, const char **operands
     if (!status)
         status = train_corpus(&options, operands, operand_count, &result, &error);
     cli_progress_end(&training->progress);
-    input_warnings_tell(&training->warnings, program, &training->progress);
+    input_warnings_tell(&training->warnings, &training->progress);
     input_warnings_free(&training->warnings);
     training->seconds = (double)(os_clock_ns() - started) * 1e-9;
     if (os_signals_release()) {

@@ -261,7 +261,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     pack.replace = false;
     pack.start_over = false;
     pack.skip_limit = (struct skip_limit){.text = ""}; /* pack_finish() looks at all units */
-    pack.corpus.select = (struct inputs_selection){.hidden = true};
+    pack.corpus.select = inputs_selection_watching(&tasks->options->pack->corpus.select);
     pack.skipped = unit_skipped;
     pack.progress = unit_progress;
     pack.stop = unit_stop;
@@ -394,7 +394,7 @@ static enum tokmap_status unit_scan(void *self, uint64_t number, const struct st
     const bool none = unit->end && pack.corpus.range.begin == pack.corpus.range.end;
     const struct scan_inputs inputs = {.operands = (const char *const *)(units->paths + unit->first),
                                        .count = none ? 0 : unit->count};
-    pack.corpus.select = (struct inputs_selection){.hidden = true};
+    pack.corpus.select = inputs_selection_watching(&tasks->options->pack->corpus.select);
     pack.compared = scan_progress;
     pack.stop = unit_stop;
     pack.user = tasks;
