@@ -216,7 +216,9 @@ static enum tokmap_status before_commit(void *user, struct tokmap_error *error)
 {
     struct packing *packing = user;
     const struct also_output output = also_output(packing);
-    const enum tokmap_status status = skip_report_name(&packing->skips, error);
+    /* Work without a journal begins again if it is killed before the last rename, and then a list would bar it. */
+    const enum tokmap_status status =
+        work_folder_exists(packing->prefix) ? skip_report_name(&packing->skips, error) : TOKMAP_OK;
     return !status && packing->force && packing->also.count ? also_remove_old(&packing->also, &output, error) : status;
 }
 

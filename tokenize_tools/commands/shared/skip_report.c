@@ -77,9 +77,10 @@ static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_err
         (void)os_unlink(skips->list_path);
     else if (old && os_lstat(skips->partial, &found) == ENOENT) /* of a command that has ended, and whose work is kept */
         (void)os_rename(skips->list_path, skips->partial);
-    if (skips->resume && is_list(skips->partial))
+    if (is_list(skips->partial)) /* it keeps what it has until something is left out */
         system = partial_file_take(skips->partial, &skips->list);
-    if (system == ENOENT)
+    skips->resume |= !system;
+    if (system == ENOENT || system == EPERM)
         system = partial_file_open(skips->partial, leftover_check, skips->partial, &skips->list);
     if (system == EWOULDBLOCK)
         return error_set(error, TOKMAP_ERROR_BUSY, skips->list_path, TOKMAP_NO_OFFSET,
@@ -128,11 +129,13 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
 
 void skip_report_close(struct skip_report *skips, bool failed)
 {
-    /* Until it is loaded, a list that is continued may have more than is counted. */
-    if (skips->list >= 0 && failed && !skips->count && !skips->resume)
-        (void)os_unlink(skips->partial ? skips->partial : skips->list_path);
-    else
+    if (skips->list >= 0 && skips->count && skips->resume)
+        (void)os_truncate(skips->list, skips->list_bytes);
+    /* A list of a killed command, of which nothing was used, stays what it is. */
+    if (!failed || skips->count)
         (void)list_name(skips);
+    else if (skips->list >= 0 && !skips->resume)
+        (void)os_unlink(skips->partial ? skips->partial : skips->list_path);
     free(skips->partial);
     skips->partial = NULL;
     os_close(skips->list);
