@@ -512,7 +512,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     /* Into units of work. One process alone shuffles without them, in fewer steps. */
     const bool is_cut = packing->shard_given && (!packing->shuffled || tasks->given || tasks->unit_given);
     packing->also_work = (struct pack_also){packing->also.formats, (uint32_t)packing->also.count, also_one,
-                                            packing->also.ending_list, packing->also.ending_count};
+                                            packing->also.ending_list, packing->also.ending_count,
+                                            also_mask_endings(&packing->also)};
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,

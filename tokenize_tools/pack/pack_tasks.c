@@ -16,6 +16,7 @@
 #include "pack_facts.h"
 #include "pack_finish.h"
 #include "pack_output.h"
+#include "pack_same.h"
 #include "platform/os.h"
 #include "skipped_items.h"
 #include "task_status.h"
@@ -785,6 +786,12 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     status = names_take(tasks, &incomplete, error);
     if (status == TOKMAP_ERROR_EXISTS)
         pack_work_settle(options->pack, tasks->folder);
+    /* A task that is run again after all were done has nothing to do. */
+    if (status == TOKMAP_ERROR_EXISTS && options->repeats && pack_output_is_same(options->pack, options->units)) {
+        tasks->outcome->finished = tasks->outcome->by_other = true;
+        tasks->outcome->done_before = tasks->outcome->end - tasks->outcome->first;
+        return TOKMAP_OK;
+    }
     if (!status)
         status = work_compare(tasks, !options->finish, &absent, &found, error);
     if (!status && found && incomplete)
