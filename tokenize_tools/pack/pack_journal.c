@@ -20,7 +20,8 @@
 #include "unit_record.h"
 #include "work_folder.h"
 
-enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY };
+/* CHECKPOINT_SHORT: of work that ended before it had one; another command need not care about it. */
+enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT_SHORT };
 
 #define USER_SET UINT32_MAX       /* the set of pieces of the caller */
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
@@ -108,7 +109,7 @@ static bool is_work(uint32_t type, const char *entry)
 {
     bool is_folder;
     return entry ? stage_is_name(entry) || unit_is_name(entry, &is_folder) || task_status_is_name(entry)
-                 : type == CHECKPOINT || type == COMPLETE || type == READY;
+                 : type == CHECKPOINT;
 }
 
 static enum tokmap_status folder_open(struct pack_journal *journal, bool create, struct tokmap_error *error)
@@ -138,14 +139,15 @@ static enum tokmap_status checkpoint_find(struct pack_journal *journal, struct t
     struct work_record record;
     enum tokmap_status status;
     while (!(status = work_folder_next(journal->folder, &record, error))) {
+        const bool checkpoint = record.type == CHECKPOINT || record.type == CHECKPOINT_SHORT;
         if (record.type == READY && record.bytes == sizeof journal->index_id && journal->complete)
             memcpy(&journal->index_id, record.payload, sizeof journal->index_id);
-        else if (record.type == READY || (record.type == CHECKPOINT && record.bytes != sizeof journal->last))
+        else if (record.type == READY || (checkpoint && record.bytes != sizeof journal->last))
             return work_folder_damaged(journal->folder, error);
-        if (record.type != CHECKPOINT && record.type != COMPLETE)
+        if (!checkpoint && record.type != COMPLETE)
             continue;
         journal->index_id = 0;
-        if (record.type == CHECKPOINT) {
+        if (checkpoint) {
             memcpy(&journal->last, record.payload, sizeof journal->last);
             journal->found = true;
         }
@@ -369,7 +371,7 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
             status = piece_load(journal, parts, &record, error);
         else if (!status && record.type == LENGTHS)
             status = lengths_load(journal, parts, &record, error);
-        else if (!status && record.type > COMPLETE)
+        else if (!status && record.type > COMPLETE && record.type != CHECKPOINT_SHORT)
             status = work_folder_damaged(journal->folder, error);
     }
     return status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
@@ -473,7 +475,7 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     return status ? status : lengths_save(journal, parts->lengths, error);
 }
 
-static enum tokmap_status checkpoint_make(struct pack_journal *journal, const struct pack_parts *parts,
+static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t type, const struct pack_parts *parts,
                                           const struct corpus_place *place, struct tokmap_error *error)
 {
     struct checkpoint *last = &journal->last;
@@ -494,7 +496,7 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
     if (!status && parts->shuffle)
         status = shuffle_sync(parts->shuffle, error);
     if (!status)
-        status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, error);
+        status = work_folder_append(journal->folder, type, last, sizeof *last, error);
     if (!status)
         status = work_folder_sync(journal->folder, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
@@ -562,7 +564,7 @@ static enum tokmap_status checkpoint_try(struct pack_journal *journal, const str
     if (!status && !folder)
         return TOKMAP_OK;
     if (!status)
-        status = checkpoint_make(journal, parts, place, error);
+        status = checkpoint_make(journal, CHECKPOINT, parts, place, error);
     journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
     *made = !status;
     journal->moved = journal->moved && status;
@@ -612,15 +614,20 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     const struct corpus_place end = {.done = 1};
     const char *folder;
     enum tokmap_status status = TOKMAP_OK;
-    /* More follows, also after short work, unless that is going to be refused. */
-    const bool more = journal->options->also && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
+    const struct pack_options *options = journal->options;
+    /* More follows, also after short work, unless that is going to be refused: files of other projects, or the names of
+     * a set, which the same command must find to be its own if it is killed meanwhile. */
+    const bool set = (options->shard_tokens || options->split) && !options->unit;
+    const bool more =
+        (options->also || set) && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
+    const uint32_t type = pack_journal_kept(journal) || options->also ? CHECKPOINT : CHECKPOINT_SHORT;
     journal->ended = journal->complete;
     if (more && !journal->complete)
         status = pack_journal_begin(journal, &folder, error);
     const bool kept = pack_journal_kept(journal) || (more && journal->folder);
     if (status || !kept || journal->complete)
         return status;
-    status = checkpoint_make(journal, parts, &end, error);
+    status = checkpoint_make(journal, type, parts, &end, error);
     if (!status)
         status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);
     journal->ended = !status;
