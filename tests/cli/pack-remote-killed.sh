@@ -1,5 +1,5 @@
-# A URL whose file is replaced between a kill and the next try is refused by name, or read from its beginning again where
-# the server names no version: a shard has the tokens of one version. The server runs in the test.
+# A URL whose file is replaced between a kill and the next try is refused by name, or read from its beginning again
+# where the server names no version: a shard has the tokens of one version. The server runs in the test.
 . "$TOKMAP_CLI/helpers.sh"
 need python3
 tokmap encode http://127.0.0.1:1/x >/dev/null 2>err </dev/null || true

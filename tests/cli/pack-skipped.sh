@@ -164,7 +164,7 @@ fi
 same k.list whole.list
 same k.bin whole.bin
 [ ! -e k.list.partial ]
-# Two commands do not write one list, and a file that is none is not taken for one.
+# Two commands do not write one list, and a file that does not begin as a list is not replaced.
 echo mine >mine.list.partial
 exits 1 tokmap pack -q --on-error skip --skipped-list mine.list -o m most.jsonl 2>err
 holds err 'mine.list: the list cannot be created'

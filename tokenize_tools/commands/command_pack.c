@@ -511,9 +511,10 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     const struct task_arguments *tasks = &packing->tasks.asked;
     /* Into units of work. One process alone shuffles without them, in fewer steps. */
     const bool is_cut = packing->shard_given && (!packing->shuffled || tasks->given || tasks->unit_given);
+    const bool names_last = packing->skips.partial || (packing->also.count && packing->force);
     packing->also_work = (struct pack_also){packing->also.formats, (uint32_t)packing->also.count, also_one,
-                                            packing->also.ending_list, packing->also.ending_count,
-                                            also_mask_endings(&packing->also)};
+                                            packing->also.ending_list, packing->also.ending_count, 0};
+    packing->also_work.mask_endings = also_mask_endings(&packing->also);
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,
@@ -541,9 +542,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .progress = progress_report,
                                    .compared = compare_report,
                                    .stop = is_stopped,
-                                   .before_commit = packing->skips.partial || (packing->also.count && packing->force)
-                                                        ? before_commit
-                                                        : NULL,
+                                   .before_commit = names_last ? before_commit : NULL,
                                    .also = packing->also.count ? &packing->also_work : NULL,
                                    .state_save = skips_save,
                                    .state_load = skips_load,

@@ -53,7 +53,7 @@ enum tokmap_status corpus_open(struct corpus **corpus, const char *const *operan
         return status;
     }
     stream_feed(made->stream, options->feeder);
-    stream_watch(made->stream, options->select.waits, options->select.user);
+    stream_watch(made->stream, &made->options.select.watch);
     *corpus = made;
     return TOKMAP_OK;
 }
@@ -270,9 +270,6 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
     }
     if (status)
         return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
-    if (corpus->options.select.unversioned && stream_is_remote(corpus->stream) &&
-        !stream_is_resumable(corpus->stream))
-        corpus->options.select.unversioned(corpus->options.select.user, corpus->path);
     if (corpus->format == CORPUS_AUTO)
         corpus->format = format_of_name(corpus->path);
     if (own_groups(corpus))
@@ -780,15 +777,13 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
             if (judged == JUDGED_WRONG)
                 return file_refused(corpus, batch, have, &judgment, error);
             corpus->begun = judged == JUDGED;
-            if (corpus->until && corpus->offset >= corpus->until) /* a header was all that had been taken */
-                return carry_over(corpus, batch, batch->filled, have, error);
         }
         if (corpus->begun) {
             const uint64_t shown = corpus->until ? min64(have, corpus->until - corpus->offset) : have;
             decision = choose_cut(corpus, batch, shown, min64(seen, shown), end && shown == have, &cut);
             seen = have;
-            if (shown < have && decision != CUT)
-                return changed_since(corpus, error);
+            if (shown < have && decision != CUT) /* nothing is shown where a header was all that had been taken */
+                return shown ? changed_since(corpus, error) : carry_over(corpus, batch, batch->filled, have, error);
         } else if (batch->filled && batch->capacity - batch->filled - have < READ_LEAST) {
             decision = BATCH_FULL;
         }
@@ -868,12 +863,10 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
                 batch->pause = true;
                 break;
             }
-            const bool resumable = corpus->parquet || stream_is_resumable(corpus->stream);
             status = corpus_file_read(corpus, batch, &full, error);
             if (corpus->done && corpus->open)
                 file_end(corpus, batch);
-            if (!corpus->open && !resumable && batch->part_count) /* the place after it is fit */
-                break;
+            full = full || (!corpus->open && batch->part_count && !stream_is_resumable(corpus->stream));
             continue;
         }
         if (batch->filled * 2 > usual || batch->part_count > ITEMS_MOST || batch->issue_count > ITEMS_MOST)

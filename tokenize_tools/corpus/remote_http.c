@@ -93,8 +93,8 @@ struct http {
     bool body_begun;
     bool http1, chunked;
     size_t header_bytes;
-    size_t at, filled; /* bytes [at, filled) of `buffer` have not been read */
-    uint64_t activity; /* grows with each piece of a header or body */
+    size_t at, filled;         /* bytes [at, filled) of `buffer` have not been read */
+    uint64_t activity;         /* grows with each piece of a header or body */
     uint64_t waited, received; /* nanoseconds and bytes: of the header, and then of the body since the last SLOW_NS */
     struct http_answer answer;
     char curl_reason[CURL_ERROR_SIZE];

@@ -45,7 +45,7 @@ struct http_answer {
     uint64_t range_first, range_last, range_total;
     uint64_t wait_seconds; /* Retry-After */
     uint64_t date;         /* the time that the server says it is, in seconds since 1970; 0: it does not say */
-    uint64_t changed; /* Last-Modified in the same way; 0: it is missing, or has another form */
+    uint64_t changed;      /* Last-Modified in the same way; 0: it is missing, or has another form */
     char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST], region[HTTP_NAME_MOST];
 };
 

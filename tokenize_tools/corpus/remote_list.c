@@ -87,10 +87,9 @@ enum tokmap_status remote_list_open(struct remote_list **list, const char *name,
     return TOKMAP_OK;
 }
 
-void remote_list_watch(struct remote_list *list,
-                       void (*waits)(void *user, const char *name, const char *reason, uint64_t seconds), void *user)
+void remote_list_watch(struct remote_list *list, const struct remote_watch *watch)
 {
-    remote_watch(list->remote, waits, user);
+    remote_watch(list->remote, watch);
 }
 
 void remote_list_close(struct remote_list *list)

@@ -21,7 +21,7 @@
 #define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
 #define RETRY_AFTER_MOST 60u         /* seconds that a server may ask for, at a time, */
 #define RETRY_AFTER_ALL 300u         /* and for all failures without progress in between */
-#define WAIT_TOLD 5u                 /* seconds; who waits longer is told why */
+#define WAIT_TOLD 5u                 /* seconds; a longer wait is announced */
 #define PAGE_STEP ((size_t)64 << 10) /* read at a time of a list */
 #define HEADERS_MOST (REMOTE_SIGN_LINES + 1)
 #define CHANGED "the file changed while it was read; run the command again when no program writes to it"
@@ -44,12 +44,11 @@ struct remote {
     bool ended;
     char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST]; /* the version of the first answer: one of them, or none */
     uint32_t failures, attempts;
-    bool answered; /* a server has answered since the URL was opened */
-    uint64_t good; /* bytes since the last failure */
+    bool answered;  /* a server has answered since the URL was opened */
+    uint64_t good;  /* bytes since the last failure */
     uint64_t asked; /* seconds that it has waited since `failures` was 0, because the server has asked for it */
     uint64_t begun_ns;
-    void (*waits)(void *user, const char *name, const char *reason, uint64_t seconds);
-    void *waits_user;
+    const struct remote_watch *watch; /* or NULL */
 };
 
 /* What is to be done after an answer. */
@@ -82,11 +81,9 @@ void remote_free(struct remote *remote)
     free(remote);
 }
 
-void remote_watch(struct remote *remote,
-                  void (*waits)(void *user, const char *name, const char *reason, uint64_t seconds), void *user)
+void remote_watch(struct remote *remote, const struct remote_watch *watch)
 {
-    remote->waits = waits;
-    remote->waits_user = user;
+    remote->watch = watch;
 }
 
 void remote_close(struct remote *remote)
@@ -148,8 +145,9 @@ static enum tokmap_status failed(struct remote *remote, const char *reason, uint
     wait_seconds = min64(min64(wait_seconds, RETRY_AFTER_MOST), RETRY_AFTER_ALL - remote->asked);
     remote->asked += wait_seconds;
     pause = max64(pause, wait_seconds * 1000000000u);
-    if (remote->waits && wait_seconds >= WAIT_TOLD)
-        remote->waits(remote->waits_user, remote->shown, reason, wait_seconds);
+    const struct remote_watch *watch = remote->watch;
+    if (watch && watch->waits && wait_seconds >= WAIT_TOLD)
+        watch->waits(watch->user, remote->shown, reason, wait_seconds);
     return http_wait(remote->http, pause) ? interrupted(remote, error) : TOKMAP_OK;
 }
 
@@ -390,11 +388,10 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
             continue;
         }
         if (may_pass(answer.status)) {
-            const int used =
-                snprintf(text, sizeof text, "the server answers with HTTP status %" PRIu32, answer.status);
+            const int used = snprintf(text, sizeof text, "the server answers with HTTP status %" PRIu32, answer.status);
             if (answer.wait_seconds)
-                (void)snprintf(text + used, sizeof text - (size_t)used,
-                               " and asks to wait %" PRIu64 " s (Retry-After)", answer.wait_seconds);
+                (void)snprintf(text + used, sizeof text - (size_t)used, " and asks to wait %" PRIu64 " s (Retry-After)",
+                               answer.wait_seconds);
             reason = text;
         } else {
             status = remote->at ? judge_rest(remote, &answer, &reason, error) : judge_first(remote, &answer, error);
@@ -452,8 +449,13 @@ static enum tokmap_status prepare(struct remote *remote, const char *name, const
 
 enum tokmap_status remote_open(struct remote *remote, const char *name, struct tokmap_error *error)
 {
-    const enum tokmap_status status = prepare(remote, name, NULL, error);
-    return status ? status : reach(remote, error);
+    const struct remote_watch *watch = remote->watch;
+    enum tokmap_status status = prepare(remote, name, NULL, error);
+    if (!status)
+        status = reach(remote, error);
+    if (!status && watch && watch->unversioned && !remote_version(remote))
+        watch->unversioned(watch->user, remote->shown);
+    return status;
 }
 
 /* Reads bytes of the answer. Those that have been delivered before are passed over. */

@@ -37,10 +37,9 @@ struct stream {
     void *user;
     const char *path; /* for messages */
     int fd;
-    struct remote *remote; /* the reader of URLs, or NULL before the first one */
-    void (*waits)(void *user, const char *name, const char *reason, uint64_t seconds); /* of stream_watch() */
-    void *waits_user;
-    bool is_remote;        /* the open input is a URL */
+    struct remote *remote;            /* the reader of URLs, or NULL before the first one */
+    const struct remote_watch *watch; /* of stream_watch(), or NULL */
+    bool is_remote;                   /* the open input is a URL */
     bool open, regular, begun;
     bool stored_end; /* the file has been read to its end */
     enum file_type type;
@@ -80,11 +79,9 @@ void stream_feed(struct stream *stream, uint32_t feeder)
     stream->feeder = feeder;
 }
 
-void stream_watch(struct stream *stream,
-                  void (*waits)(void *user, const char *name, const char *reason, uint64_t seconds), void *user)
+void stream_watch(struct stream *stream, const struct remote_watch *watch)
 {
-    stream->waits = waits;
-    stream->waits_user = user;
+    stream->watch = watch;
 }
 
 void stream_free(struct stream *stream)
@@ -111,7 +108,7 @@ static enum tokmap_status url_open(struct stream *stream, const char *name, stru
         status = remote_new(&stream->remote, stream->stop, stream->user, error);
     if (status)
         return status;
-    remote_watch(stream->remote, stream->waits, stream->waits_user);
+    remote_watch(stream->remote, stream->watch);
     status = remote_open(stream->remote, name, error);
     if (status)
         return status;
@@ -205,11 +202,6 @@ uint64_t stream_version(const struct stream *stream, uint64_t *bytes)
 {
     *bytes = stream->is_remote ? remote_bytes(stream->remote) : 0;
     return stream->is_remote ? remote_version(stream->remote) : 0;
-}
-
-bool stream_is_remote(const struct stream *stream)
-{
-    return stream->is_remote;
 }
 
 bool stream_is_feed(const struct stream *stream)

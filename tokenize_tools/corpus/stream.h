@@ -22,8 +22,8 @@ enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), 
 void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 
 /* Of URLs: remote_watch(). */
-void stream_watch(struct stream *stream,
-                  void (*waits)(void *user, const char *name, const char *reason, uint64_t seconds), void *user);
+struct remote_watch;
+void stream_watch(struct stream *stream, const struct remote_watch *watch);
 
 /* From the next stream_open() on, "-" is a feed (document_feed.h) of the process `feeder`; 0: it is not. */
 void stream_feed(struct stream *stream, uint32_t feeder);
@@ -63,12 +63,12 @@ void stream_end_at(struct stream *stream, uint64_t end);
 const struct os_stat *stream_stat(const struct stream *stream);
 uint64_t stream_stored(const struct stream *stream); /* bytes read from the file, before decompression */
 bool stream_is_regular(const struct stream *stream);
-bool stream_is_remote(const struct stream *stream);
 bool stream_is_feed(const struct stream *stream);       /* an error of it ends the work: nothing of it is left out */
-bool stream_is_resumable(const struct stream *stream);  /* another process can read the same bytes again, or fails */
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
+/* Another process can read the same bytes again, or fails. Known after the stream is closed, too. */
+bool stream_is_resumable(const struct stream *stream);
 
-/* Of a URL: remote_version(), and how many bytes the server says it has, or UINT64_MAX. Of another input, both are 0. */
+/* Of a URL: remote_version(), and its bytes as the server says, or UINT64_MAX. Of another input, both are 0. */
 uint64_t stream_version(const struct stream *stream, uint64_t *bytes);
 
 /* After the first read has failed: returns true if the file is a regular one that begins like a Parquet file. */

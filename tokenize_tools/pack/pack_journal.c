@@ -618,8 +618,7 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     /* More follows, also after short work, unless that is going to be refused: files of other projects, or the names of
      * a set, which the same command must find to be its own if it is killed meanwhile. */
     const bool set = (options->shard_tokens || options->split) && !options->unit;
-    const bool more =
-        (options->also || set) && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
+    const bool more = (options->also || set) && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
     const uint32_t type = pack_journal_kept(journal) || options->also ? CHECKPOINT : CHECKPOINT_SHORT;
     journal->ended = journal->complete;
     if (more && !journal->complete)

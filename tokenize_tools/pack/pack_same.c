@@ -92,8 +92,8 @@ static bool origins_note(struct inputs_found *found, const struct index *index)
     return true;
 }
 
-/* Whether a shard of set `set` was made with these options: its about section is that of such a shard, up to the totals,
- * which are its last member. */
+/* Whether a shard of set `set` was made with these options: its about section is that of such a shard, up to the
+ * totals, which are its last member. */
 static bool about_is_same(const struct pack_options *options, uint32_t set, const struct index *index)
 {
     static const struct pack_result no_result;

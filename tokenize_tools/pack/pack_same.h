@@ -1,6 +1,6 @@
 /*
  * pack_same.h - whether the output that has its names already is the one that a command would make. A scheduler may
- * run a task again after all tasks were done, and that is no failure.
+ * run a task again after all tasks were done, and the task must not fail then.
  */
 #ifndef TOKMAP_PACK_PACK_SAME_H
 #define TOKMAP_PACK_PACK_SAME_H

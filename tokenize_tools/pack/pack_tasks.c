@@ -845,9 +845,8 @@ static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *
     uint64_t last = os_clock_ns();
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
-        const bool works =
-            work_is_locked(prefix) ||
-            task_watch_look(&watch, tasks->folder, options->task, TASK_PACKS) != TASK_OTHERS_NONE;
+        const bool works = work_is_locked(prefix) ||
+                           task_watch_look(&watch, tasks->folder, options->task, TASK_PACKS) != TASK_OTHERS_NONE;
         last = works ? os_clock_ns() : last;
         if (!outcome->finished) /* it sees what they have named before they were looked at */
             (void)by_other(tasks, TOKMAP_OK);

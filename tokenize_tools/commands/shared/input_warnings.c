@@ -83,8 +83,7 @@ void input_warnings_watch(struct input_warnings *warnings, struct corpus_options
 {
     options->select.user = warnings;
     options->select.repeated = repeated_found;
-    options->select.waits = waits_told;
-    options->select.unversioned = warnings->saved ? unversioned_found : NULL;
+    options->select.watch = (struct remote_watch){warnings->saved ? unversioned_found : NULL, waits_told, warnings};
     if (options->format == CORPUS_AUTO && options->content == CORPUS_CONTENT_TEXT && !options->select.include_count)
         options->select.mixed = mixed_found;
 }

@@ -1,6 +1,6 @@
 /* input_warnings.h - warns of inputs that are probably named by mistake: files of records together with files that are
- * read as text, as a folder with a data set and its README has them, and files that are named more than once. Also tells
- * what the servers of URLs make a command do. */
+ * read as text, as a folder with a data set and its README has them, and files that are named more than once. Also
+ * tells what the servers of URLs make a command do. */
 #ifndef TOKMAP_COMMANDS_SHARED_INPUT_WARNINGS_H
 #define TOKMAP_COMMANDS_SHARED_INPUT_WARNINGS_H
 

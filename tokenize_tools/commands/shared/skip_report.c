@@ -75,7 +75,7 @@ static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_err
     int system = ENOENT;
     if (old && !skips->resume)
         (void)os_unlink(skips->list_path);
-    else if (old && os_lstat(skips->partial, &found) == ENOENT) /* of a command that has ended, and whose work is kept */
+    else if (old && os_lstat(skips->partial, &found) == ENOENT) /* of a command whose work is kept */
         (void)os_rename(skips->list_path, skips->partial);
     if (is_list(skips->partial)) /* it keeps what it has until something is left out */
         system = partial_file_take(skips->partial, &skips->list);

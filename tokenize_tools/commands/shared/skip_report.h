@@ -29,7 +29,7 @@ struct skip_report {
     char *partial;                 /* its name until the command ends; NULL: it has its own name */
     const char *written;           /* the name that it has at first; NULL: there is no list */
     uint64_t list_bytes;           /* that were written to it */
-    bool resume; /* an earlier list is continued, once skip_report_load() says how much of it, or else replaced */
+    bool resume;                   /* an old list is continued where skip_report_load() says, or else replaced */
     bool force, joining, joined;   /* of skip_report_begin() and _end() */
     int list_failed;               /* errno of the first write that failed */
     uint64_t count, printed;       /* items, and how many of them are a line on standard error */
