@@ -50,8 +50,8 @@ struct http_answer {
 };
 
 /* UNREACHED: no server answered, or none that speaks TLS to an https URL. BROKEN: the connection broke, or no byte came
- * for a minute; a new attempt may work. FAILED: a new attempt would fail, too. STOPPED: interrupted, by a signal or by
- * stop(). The reason of UNREACHED, BROKEN, and FAILED is a text. */
+ * for a minute, or too few; a new attempt may work. FAILED: a new attempt would fail, too. STOPPED: interrupted, by a
+ * signal or by stop(). The reason of UNREACHED, BROKEN, and FAILED is a text. */
 enum http_result { HTTP_OK, HTTP_UNREACHED, HTTP_BROKEN, HTTP_FAILED, HTTP_STOPPED, HTTP_MEMORY };
 
 /* stop(user) is called about every 0.1 s while a call waits; it may be NULL. `name`: of the input, for the error.
