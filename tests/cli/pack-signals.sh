@@ -72,7 +72,7 @@ ended TERM
 [ ! -e list.jsonl ]
 printf '{"id": 1}\n' >bad.jsonl
 begun --on-error skip --skipped-list list.jsonl bad.jsonl named
-await [ -s list.jsonl ]
+await [ -s list.jsonl.partial ]
 ended TERM
 holds list.jsonl '{"path": "bad.jsonl"'
 rm list.jsonl

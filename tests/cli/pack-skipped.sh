@@ -64,7 +64,7 @@ equal "$(wc -l <list | tr -d ' ')" 2000
 mkdir in
 cp c.txt in
 tokmap pack -q --on-error skip --skipped-list in/list.txt -o l5 in 2>err
-holds err 'in/list.txt: this input is an output of the same command'
+holds err 'in/list.txt.partial: this input is an output of the same command'
 # Nothing is left out: an empty list, except after a failure.
 tokmap pack -q --on-error skip --skipped-list empty -o l6 c.txt
 [ -f empty ] && [ ! -s empty ]
@@ -128,6 +128,48 @@ if [ -e /dev/full ]; then
     ln -s /dev/full full
     exits 1 tokmap pack -q --on-error skip --skipped-list full -o f most.jsonl 2>err
 fi
+# A killed command leaves no list that would keep the same one from running again, with or without a checkpoint.
+mkfifo pipe
+sed 's/kept/kept, too/' most.jsonl >more.jsonl
+for killed in 'pack -o' 'train --vocab-size 260 -o'; do
+    tokmap $killed whole -q --on-error skip --skipped-list whole.list most.jsonl more.jsonl 2>err
+    tokmap $killed k -q --on-error skip --skipped-list k.list most.jsonl pipe 2>err &
+    pid=$!
+    await [ -s k.list.partial ]
+    kill -s KILL $pid
+    wait $pid 2>err || true
+    [ ! -e k.list ]
+    tokmap $killed k -q --on-error skip --skipped-list k.list most.jsonl more.jsonl 2>err
+    same k.list whole.list
+    [ ! -e k.list.partial ]
+    rm -f k.* whole.*
+done
+cat most.jsonl most.jsonl most.jsonl most.jsonl most.jsonl most.jsonl >mostly.jsonl
+tokmap pack -q --on-error skip --skipped-list whole.list -o whole mostly.jsonl more.jsonl 2>err
+i=0
+while [ $i -lt 6 ]; do
+    i=$((i + 1))
+    tokmap pack -q --on-error skip --skipped-list k.list --checkpoint-seconds 0.001 -o k mostly.jsonl more.jsonl 2>err &
+    pid=$!
+    sleep 0.0$i
+    kill -s KILL $pid 2>err || true
+    wait $pid 2>err || true
+    [ ! -e k.tmx ] || break
+done
+# What is refused before the list is continued leaves it as it is.
+if [ -e k.work/journal ]; then
+    exits 1 tokmap pack -q --on-error skip --skipped-list k.list -o k mostly.jsonl most.jsonl 2>err
+    [ -e k.work/journal ]
+fi
+[ -e k.tmx ] || tokmap pack -q --on-error skip --skipped-list k.list -o k mostly.jsonl more.jsonl 2>err
+same k.list whole.list
+same k.bin whole.bin
+[ ! -e k.list.partial ]
+# Two commands do not write one list, and a file that does not begin as a list is not replaced.
+echo mine >mine.list.partial
+exits 1 tokmap pack -q --on-error skip --skipped-list mine.list -o m most.jsonl 2>err
+holds err 'mine.list: the list cannot be created'
+equal "$(cat mine.list.partial)" mine
 # Where FILE was forgotten, the next word is an input. --force does not destroy it.
 printf '{"text": "one"}\n' >one.jsonl
 cp one.jsonl kept

@@ -56,8 +56,12 @@ alike ref t
 for number in 0 1 2 3 4; do
     equal "$(field report also.$number)" "$(field report.ref also.$((4 - number)))"
 done
+tokmap pack -q $options --task 1/3 -o t/d in # nothing is left to do
+alike ref t
+mv t/d-00000.idx saved
 exits 1 tokmap pack -q $options --task 1/3 -o t/d in 2>err
 holds err 'the output already exists'
+mv saved t/d-00000.idx
 
 # The last task fails in the middle: the name of a file is that of a folder. The shards are complete by then.
 rm -r t

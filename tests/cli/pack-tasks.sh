@@ -106,8 +106,30 @@ task r 3/5
 tree r >got
 same wanted got
 [ ! -e r/d.work ]
-exits 1 task r 0/3 2>err
-holds err 'the output already exists'
+# A task that is run again after all were done has nothing to do, if the output is the one that it would make: neither
+# the options nor the inputs are others.
+tokmap pack $options --task 0/3 -o r/d in >out
+holds out 'r/d is complete'
+task r 6/7 -j 1
+repeated()
+{
+    exits 1 "$@" 2>err
+    holds err 'the output already exists'
+}
+repeated task r 0/3 --no-eod
+repeated task r 0/3 --min-tokens 2
+repeated tokmap pack -q $options --task 0/3 -o r/d in/a.jsonl
+echo '{"text": "one more", "n": 1}' >more.jsonl
+touch -r in/a.jsonl more.jsonl
+repeated tokmap pack -q $options --task 0/3 -o r/d in more.jsonl
+cp -p in/a.jsonl saved.jsonl
+sleep 0.02
+touch in/a.jsonl
+repeated task r 0/3
+cp -p saved.jsonl in/a.jsonl
+task r 0/3
+tree r >got
+same wanted got
 exits 1 tokmap pack -q $options --finish -o r/d in 2>err
 
 # The output can be replaced.

@@ -155,6 +155,27 @@ class Handler(http.server.BaseHTTPRequestHandler):
     def fault_noversion(self, number, body, first, ranged, name):
         self.plain(body, first, ranged, 100001, tag=None, modified=None)
 
+    def fault_weakchanged(self, number, body, first, ranged, name):
+        self.plain(body if number == 1 else body.swapcase(), first, ranged, 100001 if number == 1 else None,
+                   tag='W/"one"', modified=None)
+
+    def fault_justnow(self, number, body, first, ranged, name):
+        self.plain(body, first, ranged, 100001, tag=None, modified=email.utils.formatdate(usegmt=True))
+
+    def fault_drip(self, number, body, first, ranged, name):
+        self.send_response(200)
+        self.send_header('Content-Length', str(len(body)))
+        self.end_headers()
+        for byte in body:
+            self.wfile.write(bytes([byte]))
+            time.sleep(0.3)
+
+    def fault_location(self, number, body, first, ranged, name):
+        self.answer(302, b'', Location='/' + 'a' * 3000000)
+
+    def fault_wait(self, number, body, first, ranged, name):
+        self.answer(503, b'slow down', Retry_After='6')
+
     def fault_badtag(self, number, body, first, ranged, name):
         self.plain(body, first, ranged, 100001, tag='"\x01' + 'x' * 40 + '"', modified=None)
 

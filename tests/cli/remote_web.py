@@ -95,17 +95,26 @@ for command in ('encode', 'train-tokenizer'):
     assert outs[0] == outs[1] and outs[0], command
 
 # ---- every other: a message with the URL and what to do ----
+dripping = subprocess.Popen(['tokmap', 'pack', '-q', '--force', '-o', 'drip', base + 'drip/a.txt'],
+                            stderr=subprocess.PIPE, text=True, env={**os.environ, 'AWS_MAX_ATTEMPTS': '1'})
+dripping_begun = time.monotonic()
 for fault in ('changed', 'changedsilently', 'changedall', 'changeddate', 'grown', 'shrunk'):
     fails(fault, 'the file changed while it was read')
-for fault in ('noversion', 'badtag'):
+for fault in ('noversion', 'badtag', 'weakchanged', 'justnow'):
     fails(fault, 'names no version of the file', 'download the file')
+    assert remote_server.counts['/%s/a.txt' % fault] == 1, fault
 fails('unframed', 'neither how long the file is nor where it ends')
 fails('never', 'HTTP status 503', 'attempt 3')
 fails('401', 'HTTP status 401', '~/.netrc')
 fails('403', 'HTTP status 403')
 fails('loop', 'redirects')
 fails('tofile', 'file')
-fails('header', '', attempts='2')
+fails('header', "the header of the server's answer, or a line of it, is too long")
+fails('location', "the header of the server's answer, or a line of it, is too long")
+for fault in ('header', 'location'):
+    assert remote_server.counts['/%s/a.txt' % fault] == 1, fault
+said = fails('wait', 'HTTP status 503 and asks to wait 6 s (Retry-After); this was attempt 2', attempts='2')
+assert 'warning: ' in said and '(Retry-After); waiting 6 s' in said, said
 fails('garbage', '', attempts='2')
 fails('none', 'HTTP status 404', name='missing.txt')
 FILES['plain.txt.gz'] = b'plain'
@@ -192,3 +201,8 @@ if shutil.which('openssl'):
     assert done.returncode == 1 and 'certificate' in done.stderr, done.stderr
     done = pack(url + 'drop/whole.txt', CURL_CA_BUNDLE='cert.pem')
     assert done.returncode == 0 and read('r.bin') == local['a.txt'], done.stderr
+
+# ---- a byte now and then is not an answer: the server is given up after a minute of waiting ----
+_, said = dripping.communicate(timeout=100)
+assert dripping.returncode == 1 and 'the server sent only' in said and 'bytes in 60 seconds' in said, said
+assert base + 'drip/a.txt' in said and time.monotonic() - dripping_begun > 55, said

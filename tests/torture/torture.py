@@ -18,7 +18,8 @@ cannot run, and list it in ATTACKS with its share.
 import argparse, os, shutil, sys, threading, time, traceback
 
 sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
-import attacks_here, collisions, cuts, faults, json_lines, kills, records, replacements, terminals, texts, vocabularies
+import attacks_here, collisions, cuts, faults, json_lines, kills, records, replacements, resumes, terminals, texts
+import vocabularies
 from rounds import Ended, Round, Skip, Wrong
 
 FAILURES_MOST = 5  # failed rounds, after which an attack ends
@@ -47,6 +48,7 @@ ATTACKS = (
     ("memory", 3, faults.memory),                       # an allocation fails
     ("system", 3, faults.system),                       # a system call fails, is cut short, or is interrupted
     ("pack-kills", 4, kills.pack),                      # kill -9 of pack over an old shard, and of a first pack
+    ("resumes", 4, resumes.resumes),                    # pack of every format, interrupted after a document of 4 MB
     ("train-kills", 3, kills.train),                    # kill -9 of train over an old set of files, and of a first one
     ("call-kills", 2, attacks_here.call_kills),         # kill -9 in place of each call of a commit, and power failures
     ("writer-kills", 2, attacks_here.writer_kills),     # kill -9 of pack.h's writers, with readers at the same time

@@ -230,6 +230,7 @@ static int inputs_encode(struct encoding *encoding, const char **operands, size_
     struct corpus *corpus = NULL;
     struct corpus_batch batch = {0};
     struct cli_progress silent = {0};
+    encoding->warnings.program = program;
     input_warnings_watch(&encoding->warnings, &encoding->corpus);
     encoding->out.ends = &encoding->end;
     enum tokmap_status status = tokenizer_state_new(&encoding->state, encoding->tokenizer, &error);
@@ -237,7 +238,7 @@ static int inputs_encode(struct encoding *encoding, const char **operands, size_
         status = corpus_open(&corpus, operands, operand_count, &encoding->corpus, &error);
     while (!status) {
         status = corpus_next(corpus, &batch, &error);
-        input_warnings_tell(&encoding->warnings, program, &silent);
+        input_warnings_tell(&encoding->warnings, &silent);
         if (!status)
             status = records_to_documents(&encoding->corpus, &batch, &error);
         if (!status)

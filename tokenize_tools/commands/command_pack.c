@@ -155,7 +155,7 @@ static void progress_report(void *user, uint64_t stored_bytes)
 {
     struct packing *packing = user;
     phase_begin(packing, false);
-    input_warnings_tell(&packing->warnings, program, &packing->progress);
+    input_warnings_tell(&packing->warnings, &packing->progress);
     packing->progress.total = packing->tasks.in_units ? packing->tasks.share_bytes : input_size_update(&packing->size);
     if (!packing->tasks.in_units)
         space_check(packing, stored_bytes);
@@ -212,11 +212,14 @@ static struct also_output also_output(const struct packing *packing)
                                 .replace = packing->force};
 }
 
-static enum tokmap_status old_remove(void *user, struct tokmap_error *error)
+static enum tokmap_status before_commit(void *user, struct tokmap_error *error)
 {
     struct packing *packing = user;
     const struct also_output output = also_output(packing);
-    return packing->force ? also_remove_old(&packing->also, &output, error) : TOKMAP_OK;
+    /* Work without a journal begins again if it is killed before the last rename, and then a list would bar it. */
+    const enum tokmap_status status =
+        work_folder_exists(packing->prefix) ? skip_report_name(&packing->skips, error) : TOKMAP_OK;
+    return !status && packing->force && packing->also.count ? also_remove_old(&packing->also, &output, error) : status;
 }
 
 static void also_report(void *user, uint64_t tokens)
@@ -371,7 +374,7 @@ static enum tokmap_status inputs_pack(struct packing *packing, const struct pack
     cli_progress_start(&packing->progress, options->dry_run ? "reading" : "packing", packing->size.bytes, shown);
     status = task_pack_run(&packing->tasks, options, operands, operand_count, &packing->result, error);
     cli_progress_end(&packing->progress);
-    input_warnings_tell(&packing->warnings, program, &packing->progress);
+    input_warnings_tell(&packing->warnings, &packing->progress);
     return status;
 }
 
@@ -514,8 +517,10 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     const struct task_arguments *tasks = &packing->tasks.asked;
     /* Into units of work. One process alone shuffles without them, in fewer steps. */
     const bool is_cut = packing->shard_given && (!packing->shuffled || tasks->given || tasks->unit_given);
+    const bool names_last = packing->skips.partial || (packing->also.count && packing->force);
     packing->also_work = (struct pack_also){packing->also.formats, (uint32_t)packing->also.count, also_one,
-                                            packing->also.ending_list, packing->also.ending_count};
+                                            packing->also.ending_list, packing->also.ending_count, 0};
+    packing->also_work.mask_endings = also_mask_endings(&packing->also);
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
                                    .shard_tokens = packing->shard_tokens,
@@ -539,13 +544,13 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .tokenizer_options = &packing->asked.options,
                                    .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
                                    .skip_limit = packing->skips.limit,
-                                   .other_output = packing->skips.list_path,
+                                   .other_output = packing->skips.written,
                                    .skipped_taker = packing->skips.list_path ? &skipped_taker : NULL,
                                    .skipped = skipped_report,
                                    .progress = progress_report,
                                    .compared = compare_report,
                                    .stop = is_stopped,
-                                   .before_commit = old_remove,
+                                   .before_commit = names_last ? before_commit : NULL,
                                    .also = packing->also.count ? &packing->also_work : NULL,
                                    .state_save = skips_save,
                                    .state_load = skips_load,
@@ -554,6 +559,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .user = packing};
     corpus_arguments_apply(&packing->corpus, &options.corpus);
     content_arguments_apply(&packing->content, &options.corpus);
+    packing->warnings.program = program;
+    packing->warnings.saved = packing->checkpoint_ns && !packing->dry_run;
     input_warnings_watch(&packing->warnings, &options.corpus);
     const int status = packing->tokenizer
                            ? tokenizer_arguments_eod_bos(packing->command, &packing->asked, packing->tokenizer, true,

@@ -301,7 +301,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .min_frequency = training->min_frequency,
         .memory = training->memory,
         .skip_limit = training->skips.limit,
-        .other_output = training->skips.list_path,
+        .other_output = training->skips.written,
         .settings = {training->pattern, training->specials, training->special_count},
         .skipped = skipped_report,
         .progress = progress_report,
@@ -309,6 +309,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .user = training,
     };
     corpus_arguments_apply(&training->corpus, &options.corpus);
+    training->warnings.program = program;
     input_warnings_watch(&training->warnings, &options.corpus);
     const uint64_t started = os_clock_ns();
     if (training->quiet)
@@ -319,7 +320,7 @@ static int inputs_train(struct training_command *training, const char **operands
     if (!status)
         status = train_corpus(&options, operands, operand_count, &result, &error);
     cli_progress_end(&training->progress);
-    input_warnings_tell(&training->warnings, program, &training->progress);
+    input_warnings_tell(&training->warnings, &training->progress);
     input_warnings_free(&training->warnings);
     training->seconds = (double)(os_clock_ns() - started) * 1e-9;
     if (os_signals_release()) {

@@ -53,6 +53,7 @@ enum tokmap_status corpus_open(struct corpus **corpus, const char *const *operan
         return status;
     }
     stream_feed(made->stream, options->feeder);
+    stream_watch(made->stream, &made->options.select.watch);
     *corpus = made;
     return TOKMAP_OK;
 }
@@ -781,8 +782,8 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
             const uint64_t shown = corpus->until ? min64(have, corpus->until - corpus->offset) : have;
             decision = choose_cut(corpus, batch, shown, min64(seen, shown), end && shown == have, &cut);
             seen = have;
-            if (shown < have && decision != CUT)
-                return changed_since(corpus, error);
+            if (shown < have && decision != CUT) /* nothing is shown where a header was all that had been taken */
+                return shown ? changed_since(corpus, error) : carry_over(corpus, batch, batch->filled, have, error);
         } else if (batch->filled && batch->capacity - batch->filled - have < READ_LEAST) {
             decision = BATCH_FULL;
         }
@@ -806,7 +807,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         status = part_add(corpus, batch, cut, end, error);
     if (!status)
         status = carry_over(corpus, batch, from + cut, have - cut, error);
-    if (!status && end) {
+    if (!status && end && cut == have) { /* while it is resumed, bytes may be left that were read with the last ones */
         batch->counts.empty_files += !corpus->offset;
         status = file_read_end(corpus, batch, error);
     }
@@ -839,6 +840,7 @@ static struct corpus_place place_of(const struct corpus *corpus)
     place.record = corpus->scan.record;
     place.resumed = corpus->resumed;
     place.carried = corpus->carried;
+    place.version = stream_version(corpus->stream, &place.stored);
     place.unfit = !corpus->begun || !stream_is_resumable(corpus->stream);
     return place;
 }
@@ -864,6 +866,7 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
             status = corpus_file_read(corpus, batch, &full, error);
             if (corpus->done && corpus->open)
                 file_end(corpus, batch);
+            full = full || (!corpus->open && batch->part_count && !stream_is_resumable(corpus->stream));
             continue;
         }
         if (batch->filled * 2 > usual || batch->part_count > ITEMS_MOST || batch->issue_count > ITEMS_MOST)

@@ -173,7 +173,7 @@ struct corpus_place {
     uint64_t inputs;       /* how many inputs were named so far, with the open one */
     uint64_t begun;        /* how many of them have numbers */
     uint64_t done;         /* all of them */
-    uint64_t open;         /* the last one is open; if not, the next nine are 0 */
+    uint64_t open;         /* the last one is open; if not, the next eleven are 0 */
     uint64_t format;       /* enum corpus_format */
     uint64_t offset;       /* in its stream; of Parquet: runs of rows */
     uint64_t taken;        /* of Parquet: bytes of these rows */
@@ -182,6 +182,8 @@ struct corpus_place {
     uint64_t line, record; /* at `offset` */
     uint64_t resumed;      /* a text document has begun before `offset` */
     uint64_t carried;      /* bytes after `offset` that the counts of the batches have as read */
+    uint64_t version;      /* of a URL: stream_version(), */
+    uint64_t stored;       /* and its bytes, as the server says */
     uint64_t finished_stored;
     uint64_t unfit; /* the reader cannot continue here */
 };

@@ -2,6 +2,8 @@
 #include "corpus_resume.h"
 
 #include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,6 +17,25 @@ static enum tokmap_status changed(const struct corpus *corpus, struct tokmap_err
 {
     return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->path ? stream_name(corpus->path) : NULL, TOKMAP_NO_OFFSET,
                      "the inputs have changed since this work began; start over with options.start_over");
+}
+
+/* A URL names the file that the work has read a part of: the server says so, or the file was replaced. */
+static enum tokmap_status version_compare(const struct corpus *corpus, const struct corpus_place *place,
+                                          struct tokmap_error *error)
+{
+    uint64_t bytes;
+    char what[160] = "has another ETag or date than when this work began, so it was replaced";
+    const uint64_t version = stream_version(corpus->stream, &bytes);
+    const bool sizes_differ = bytes != place->stored && bytes != UINT64_MAX && place->stored != UINT64_MAX;
+    if (version == place->version && !sizes_differ)
+        return TOKMAP_OK;
+    if (sizes_differ)
+        (void)snprintf(what, sizeof what, "had %" PRIu64 " bytes when this work began, and now it has %" PRIu64,
+                       place->stored, bytes);
+    return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->path, TOKMAP_NO_OFFSET,
+                     "this input %s; bring the old one back and repeat the command to continue, or start over with "
+                     "options.start_over",
+                     what);
 }
 
 /* Reads up to the place, from the nearest frame of a compressed file on, and keeps what the last read returns more. */
@@ -78,6 +99,8 @@ static enum tokmap_status read_again(struct corpus *corpus, const struct corpus_
     struct corpus_batch batch = {0};
     const bool parquet = place->format == CORPUS_PARQUET;
     enum tokmap_status status = TOKMAP_OK;
+    if (!place->offset) /* the format may be chosen again */
+        return TOKMAP_OK;
     corpus->until = parquet ? 0 : place->offset;
     while (!status && corpus->open && (parquet ? corpus->parquet_runs : corpus->offset) < place->offset) {
         bool full;
@@ -149,6 +172,8 @@ enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_plac
     if (status || !place->open)
         return status;
     status = input_reopen(corpus, path, error);
+    if (!status)
+        status = version_compare(corpus, place, error);
     if (status)
         return status;
     const bool lines = place->format == CORPUS_TEXT || place->format == CORPUS_JSONL;

@@ -4,7 +4,9 @@
  * The inputs before the open one are only named again, not opened. A plain file of JSONL or text is continued by a
  * seek, and a compressed one by a seek to the frame from which the place is reached. Anything else is read again from
  * the beginning of its file, without making documents: records whose borders depend on all that precedes them (JSON,
- * CSV, WARC, texts between separators). Of a Parquet file, pages are read again and not decoded.
+ * CSV, WARC, texts between separators). Of a Parquet file, pages are read again and not decoded. A URL is downloaded
+ * again, and must still be the version of which a part was read. If the server names no version, no place in it is fit,
+ * and work continues before it or after it.
  */
 #ifndef TOKMAP_CORPUS_CORPUS_RESUME_H
 #define TOKMAP_CORPUS_CORPUS_RESUME_H

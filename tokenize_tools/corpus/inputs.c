@@ -428,6 +428,7 @@ static enum tokmap_status objects_begin(struct inputs *inputs, const char *opera
     const enum tokmap_status status = remote_list_open(&inputs->objects, operand, inputs->stop, inputs->user, error);
     if (status)
         return status;
+    remote_list_watch(inputs->objects, &inputs->selection->watch);
     inputs->is_several = true;
     inputs->base = remote_list_base(inputs->objects);
     return objects_next(inputs, error);

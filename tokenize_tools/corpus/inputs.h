@@ -25,6 +25,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "remote_stream.h"
 #include "tokmap/tokmap.h"
 
 /* Which files are read, beside the operands. Begins as zeros: all files that are not hidden. */
@@ -45,8 +46,15 @@ struct inputs_selection {
     /* Called, from any thread, for the first path that inputs_next() has returned before (path_set.h): the patterns and
      * folders of several operands may overlap. NULL: not called. */
     void (*repeated)(void *user, const char *path);
-    void *user; /* of both */
+    void *user;                /* of both */
+    struct remote_watch watch; /* of all URLs; called from any thread */
 };
+
+/* Reads exactly the operands, and makes the same calls about URLs. */
+static inline struct inputs_selection inputs_selection_watching(const struct inputs_selection *all)
+{
+    return (struct inputs_selection){.hidden = true, .watch = all->watch};
+}
 
 /* What was left out without being opened. */
 struct inputs_counts {

@@ -6,8 +6,9 @@
  * fit, on_body() pauses the transfer, and http_read() continues it when the buffer is empty.
  *
  * What a server sends is bounded: the buffer by its size, a header by HEADER_MOST, and the few texts that are kept of
- * it by their fields. A server that sends nothing is given up after STALL_NS. That time counts only while a call waits,
- * so a transfer does not fail because the tokenizer is slower than the network.
+ * it by their fields. A server that sends nothing is given up after STALL_NS; one that sends a byte now and then, after
+ * SLOW_NS of a body and ANSWER_NS of a header. That time counts only while a call waits, so a transfer does not fail
+ * because the tokenizer is slower than the network.
  */
 #include "remote_http.h"
 
@@ -37,10 +38,15 @@ static bool is_stopped(bool (*stop)(void *user), void *user)
 
 #ifdef WITH_LIBCURL
 
-#define STALL_NS ((uint64_t)60 * 1000000000u)
+#define SECONDS(n) ((uint64_t)(n)*1000000000u)
+#define STALL_NS SECONDS(60)
+#define SLOW_NS SECONDS(60) /* of waiting, in which a body must have SLOW_BYTES */
+#define SLOW_BYTES 60000u
+#define ANSWER_NS SECONDS(300) /* of waiting for the first byte of a body, with all redirections */
 #define CONNECT_SECONDS 30L
 #define REDIRECTIONS_MOST 10L
 #define HEADER_MOST ((size_t)1 << 20)
+#define CURL_TOO_LARGE 100 /* of libcurl 8.6, whose headers may be newer than those that tokmap is built with */
 
 #undef curl_easy_setopt /* macros that check types, which the table cannot use */
 #undef curl_easy_getinfo
@@ -87,8 +93,9 @@ struct http {
     bool body_begun;
     bool http1, chunked;
     size_t header_bytes;
-    size_t at, filled; /* bytes [at, filled) of `buffer` have not been read */
-    uint64_t activity; /* grows with each piece of a header or body */
+    size_t at, filled;         /* bytes [at, filled) of `buffer` have not been read */
+    uint64_t activity;         /* grows with each piece of a header or body */
+    uint64_t waited, received; /* nanoseconds and bytes: of the header, and then of the body since the last SLOW_NS */
     struct http_answer answer;
     char curl_reason[CURL_ERROR_SIZE];
     char reason[HTTP_REASON_MOST];
@@ -238,9 +245,10 @@ static size_t on_header(char *line, size_t size, size_t count, void *user)
     const size_t length = (size_t)(end - value);
     if (name_is(line, name, "etag"))
         value_copy(answer->tag, sizeof answer->tag, value, length);
-    else if (name_is(line, name, "last-modified"))
+    else if (name_is(line, name, "last-modified")) {
         value_copy(answer->modified, sizeof answer->modified, value, length);
-    else if (name_is(line, name, "x-amz-bucket-region"))
+        answer->changed = date_read(value, length);
+    } else if (name_is(line, name, "x-amz-bucket-region"))
         value_copy(answer->region, sizeof answer->region, value, length);
     else if (name_is(line, name, "date"))
         answer->date = date_read(value, length);
@@ -256,6 +264,8 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *user)
     struct http *http = user;
     const size_t got = size * count;
     http->activity++;
+    if (!http->body_begun)
+        http->waited = 0;
     http->body_begun = true;
     if (http->at == http->filled)
         http->at = http->filled = 0;
@@ -265,6 +275,7 @@ static size_t on_body(char *bytes, size_t size, size_t count, void *user)
     }
     memcpy(http->buffer + http->filled, bytes, got);
     http->filled += got;
+    http->received += got;
     return got;
 }
 
@@ -291,11 +302,26 @@ void http_end(struct http *http)
     http->headers = NULL;
 }
 
+/* Whether a header did not end within the limits of this file or of libcurl, which has no code of its own for that, and
+ * before version 8.6 calls a long line a lack of memory. */
+static bool is_long_header(const struct http *http, CURLcode code, const char *text)
+{
+    if (http->body_begun || !http->header_bytes)
+        return false;
+    return code == CURLE_WRITE_ERROR || code == CURLE_OUT_OF_MEMORY || (unsigned)code == CURL_TOO_LARGE ||
+           strstr(text, "arge response header");
+}
+
 /* Judges how a transfer ended. */
 static enum http_result ended_with(struct http *http, CURLcode code)
 {
     const char *text = *http->curl_reason ? http->curl_reason : libcurl.curl_easy_strerror(code);
     (void)snprintf(http->reason, sizeof http->reason, "%.250s", text);
+    if (is_long_header(http, code, text)) {
+        (void)snprintf(http->reason, sizeof http->reason,
+                       "the header of the server's answer, or a line of it, is too long");
+        return HTTP_FAILED;
+    }
     switch ((unsigned)code) {
     case CURLE_OK:
         return HTTP_OK;
@@ -319,17 +345,34 @@ static enum http_result ended_with(struct http *http, CURLcode code)
     case CURLE_SSL_CIPHER:
     case CURLE_SSL_ISSUER_ERROR:
     case CURLE_SSL_ENGINE_NOTFOUND:
-    case CURLE_WRITE_ERROR: /* on_header() has refused a header that does not end */
         return HTTP_FAILED;
     default:
         return HTTP_BROKEN;
     }
 }
 
+/* Whether a server is too slow. Sets the reason. */
+static bool is_slow(struct http *http)
+{
+    const uint64_t got = http->received;
+    if (!http->body_begun && http->waited >= ANSWER_NS) {
+        (void)snprintf(http->reason, sizeof http->reason, "the server has not sent its answer in %u seconds",
+                       (unsigned)(ANSWER_NS / SECONDS(1)));
+        return true;
+    }
+    if (!http->body_begun || http->waited < SLOW_NS)
+        return false;
+    http->waited = http->received = 0;
+    if (got < SLOW_BYTES)
+        (void)snprintf(http->reason, sizeof http->reason, "the server sent only %u bytes in %u seconds", (unsigned)got,
+                       (unsigned)(SLOW_NS / SECONDS(1)));
+    return got < SLOW_BYTES;
+}
+
 /* Lets libcurl work until `wanted` bytes of the body are in the buffer, or more do not fit, or the transfer ends. */
 static enum http_result pump(struct http *http, size_t wanted)
 {
-    uint64_t seen = http->activity, since = os_clock_ns();
+    uint64_t seen = http->activity, since = os_clock_ns(), last = since;
     for (;;) {
         int running, messages;
         if (libcurl.curl_multi_perform(http->multi, &running) != CURLM_OK)
@@ -339,12 +382,16 @@ static enum http_result pump(struct http *http, size_t wanted)
                 http->finished = true;
                 http->code = message->data.result;
             }
+        const uint64_t now = os_clock_ns();
+        http->waited += now - last;
+        last = now;
         if (http->finished || http->filled - http->at >= wanted || http->paused)
             return HTTP_OK;
         http->stopped = is_stopped(http->stop, http->user);
         if (http->stopped)
             return HTTP_STOPPED;
-        const uint64_t now = os_clock_ns();
+        if (is_slow(http))
+            return HTTP_BROKEN;
         if (http->activity != seen) {
             seen = http->activity;
             since = now;
@@ -422,6 +469,7 @@ enum http_result http_begin(struct http *http, const struct http_request *reques
     http_end(http);
     http->body_begun = http->http1 = http->chunked = false;
     http->header_bytes = 0;
+    http->waited = http->received = 0;
     http->answer = (struct http_answer){.length = UINT64_MAX};
     *http->reason = *http->curl_reason = '\0';
     if (!options_set(http, request) || libcurl.curl_multi_add_handle(http->multi, http->easy) != CURLM_OK)

@@ -45,12 +45,13 @@ struct http_answer {
     uint64_t range_first, range_last, range_total;
     uint64_t wait_seconds; /* Retry-After */
     uint64_t date;         /* the time that the server says it is, in seconds since 1970; 0: it does not say */
+    uint64_t changed;      /* Last-Modified in the same way; 0: it is missing, or has another form */
     char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST], region[HTTP_NAME_MOST];
 };
 
 /* UNREACHED: no server answered, or none that speaks TLS to an https URL. BROKEN: the connection broke, or no byte came
- * for a minute; a new attempt may work. FAILED: a new attempt would fail, too. STOPPED: interrupted, by a signal or by
- * stop(). The reason of UNREACHED, BROKEN, and FAILED is a text. */
+ * for a minute, or too few; a new attempt may work. FAILED: a new attempt would fail, too. STOPPED: interrupted, by a
+ * signal or by stop(). The reason of UNREACHED, BROKEN, and FAILED is a text. */
 enum http_result { HTTP_OK, HTTP_UNREACHED, HTTP_BROKEN, HTTP_FAILED, HTTP_STOPPED, HTTP_MEMORY };
 
 /* stop(user) is called about every 0.1 s while a call waits; it may be NULL. `name`: of the input, for the error.

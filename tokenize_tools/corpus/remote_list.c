@@ -87,6 +87,11 @@ enum tokmap_status remote_list_open(struct remote_list **list, const char *name,
     return TOKMAP_OK;
 }
 
+void remote_list_watch(struct remote_list *list, const struct remote_watch *watch)
+{
+    remote_watch(list->remote, watch);
+}
+
 void remote_list_close(struct remote_list *list)
 {
     if (!list)

@@ -8,6 +8,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "platform/os.h"
 #include "remote_account.h"
 #include "remote_http.h"
@@ -15,9 +16,12 @@
 #include "remote_url.h"
 
 #define CLOCK_OFF_MOST 900 /* seconds; a signature that is further off is refused */
+#define CLOCKS_APART 60    /* seconds; the clock of a server that does not say its time may be so much behind */
 #define PAUSE_NS ((uint64_t)200 * 1000000u)
 #define PAUSE_NS_MOST ((uint64_t)20 * 1000000000u)
-#define RETRY_AFTER_MOST 60u         /* seconds */
+#define RETRY_AFTER_MOST 60u         /* seconds that a server may ask for, at a time, */
+#define RETRY_AFTER_ALL 300u         /* and for all failures without progress in between */
+#define WAIT_TOLD 5u                 /* seconds; a longer wait is announced */
 #define PAGE_STEP ((size_t)64 << 10) /* read at a time of a list */
 #define HEADERS_MOST (REMOTE_SIGN_LINES + 1)
 #define CHANGED "the file changed while it was read; run the command again when no program writes to it"
@@ -38,11 +42,13 @@ struct remote {
     uint64_t skip;                 /* bytes of the answer that have been delivered before */
     bool running;                  /* an answer is being read */
     bool ended;
-    char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST]; /* the version of the first answer */
+    char tag[HTTP_TAG_MOST], modified[HTTP_NAME_MOST]; /* the version of the first answer: one of them, or none */
     uint32_t failures, attempts;
-    bool answered; /* a server has answered since the URL was opened */
-    uint64_t good; /* bytes since the last failure */
+    bool answered;  /* a server has answered since the URL was opened */
+    uint64_t good;  /* bytes since the last failure */
+    uint64_t asked; /* seconds that it has waited since `failures` was 0, because the server has asked for it */
     uint64_t begun_ns;
+    const struct remote_watch *watch; /* or NULL */
 };
 
 /* What is to be done after an answer. */
@@ -73,6 +79,11 @@ void remote_free(struct remote *remote)
     bytes_free(&remote->header);
     bytes_free(&remote->url);
     free(remote);
+}
+
+void remote_watch(struct remote *remote, const struct remote_watch *watch)
+{
+    remote->watch = watch;
 }
 
 void remote_close(struct remote *remote)
@@ -117,8 +128,10 @@ static enum tokmap_status failed(struct remote *remote, const char *reason, uint
     remote->running = false;
     if (remote->good >= REMOTE_PROGRESS)
         remote->failures = 0;
-    if (!remote->failures)
+    if (!remote->failures) {
         remote->begun_ns = os_clock_ns();
+        remote->asked = 0;
+    }
     remote->good = 0;
     if (++remote->failures >= most)
         return error_set(error, TOKMAP_ERROR_IO, remote->shown, offset_of(remote),
@@ -129,7 +142,12 @@ static enum tokmap_status failed(struct remote *remote, const char *reason, uint
     uint64_t pause = min64(PAUSE_NS << doublings, PAUSE_NS_MOST);
     (void)os_random(&chance, sizeof chance);
     pause -= pause / 2 * chance / 65536;
-    pause = max64(pause, min64(wait_seconds, RETRY_AFTER_MOST) * 1000000000u);
+    wait_seconds = min64(min64(wait_seconds, RETRY_AFTER_MOST), RETRY_AFTER_ALL - remote->asked);
+    remote->asked += wait_seconds;
+    pause = max64(pause, wait_seconds * 1000000000u);
+    const struct remote_watch *watch = remote->watch;
+    if (watch && watch->waits && wait_seconds >= WAIT_TOLD)
+        watch->waits(watch->user, remote->shown, reason, wait_seconds);
     return http_wait(remote->http, pause) ? interrupted(remote, error) : TOKMAP_OK;
 }
 
@@ -212,12 +230,34 @@ static enum tokmap_status refused(const struct remote *remote, const struct http
 
 /* ---- requests ---- */
 
+/* Whether the date of the last modification names one version (RFC 9110, 8.8.2.2): it has no fractions of seconds, so
+ * the file could change once more in the second in which it was sent. */
+static bool date_is_strong(const struct http_answer *answer)
+{
+    const uint64_t now = answer->date ? answer->date : os_wall_seconds() - CLOCKS_APART;
+    return answer->changed && answer->changed < now;
+}
+
+/* Keeps what names the version of the first answer. Two files may have the same weak ETag (W/"x"), so it names none. */
+static void version_take(struct remote *remote, const struct http_answer *answer)
+{
+    *remote->tag = *remote->modified = '\0';
+    if (*answer->tag == '"')
+        memcpy(remote->tag, answer->tag, sizeof remote->tag);
+    else if (date_is_strong(answer))
+        memcpy(remote->modified, answer->modified, sizeof remote->modified);
+}
+
 /* Returns true if an answer is of the version that is being read. */
 static bool same_version(const struct remote *remote, const struct http_answer *answer)
 {
-    if (*remote->tag || *answer->tag)
-        return !strcmp(remote->tag, answer->tag);
-    return !strcmp(remote->modified, answer->modified);
+    return *remote->tag ? !strcmp(remote->tag, answer->tag) : !strcmp(remote->modified, answer->modified);
+}
+
+uint64_t remote_version(const struct remote *remote)
+{
+    const char *version = *remote->tag ? remote->tag : remote->modified;
+    return *version ? hash64(version, strlen(version)) | 1 : 0;
 }
 
 static enum tokmap_status changed(const struct remote *remote, struct tokmap_error *error)
@@ -236,8 +276,7 @@ static enum tokmap_status judge_first(struct remote *remote, const struct http_a
                          "the server says neither how long the file is nor where it ends (no Content-Length and no "
                          "chunks), so a broken connection would look like its end; download the file and name that");
     remote->bytes = answer->length;
-    memcpy(remote->tag, answer->tag, sizeof remote->tag);
-    memcpy(remote->modified, answer->modified, sizeof remote->modified);
+    version_take(remote, answer);
     return TOKMAP_OK;
 }
 
@@ -319,20 +358,18 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
         if (status)
             return status;
         if (remote->at) {
-            const bool strong = *remote->tag == '"';
-            if (!*remote->tag && !*remote->modified)
+            if (!remote_version(remote))
                 return error_set(
                     error, TOKMAP_ERROR_IO, remote->shown, remote->at,
-                    "the connection broke, and the server names no version of the file (ETag or "
+                    "the connection broke, and the server names no version of the file (an ETag that is not weak, or "
                     "Last-Modified), so the rest could be of another one; download the file and name that");
-            (void)snprintf(condition, sizeof condition, strong ? "if-match: %s" : "if-unmodified-since: %s",
-                           strong ? remote->tag : remote->modified);
-            headers[request.header_count] = condition;
-            request.header_count += strong || *remote->modified;
+            (void)snprintf(condition, sizeof condition, *remote->tag ? "if-match: %s" : "if-unmodified-since: %s",
+                           *remote->tag ? remote->tag : remote->modified);
+            headers[request.header_count++] = condition;
         }
         struct http_answer answer;
         const char *reason = NULL;
-        char text[64];
+        char text[128];
         const enum http_result result = http_begin(remote->http, &request, &answer);
         remote->skip = 0;
         if (result) {
@@ -351,7 +388,10 @@ static enum tokmap_status reach(struct remote *remote, struct tokmap_error *erro
             continue;
         }
         if (may_pass(answer.status)) {
-            (void)snprintf(text, sizeof text, "the server answers with HTTP status %" PRIu32, answer.status);
+            const int used = snprintf(text, sizeof text, "the server answers with HTTP status %" PRIu32, answer.status);
+            if (answer.wait_seconds)
+                (void)snprintf(text + used, sizeof text - (size_t)used, " and asks to wait %" PRIu64 " s (Retry-After)",
+                               answer.wait_seconds);
             reason = text;
         } else {
             status = remote->at ? judge_rest(remote, &answer, &reason, error) : judge_first(remote, &answer, error);
@@ -409,8 +449,13 @@ static enum tokmap_status prepare(struct remote *remote, const char *name, const
 
 enum tokmap_status remote_open(struct remote *remote, const char *name, struct tokmap_error *error)
 {
-    const enum tokmap_status status = prepare(remote, name, NULL, error);
-    return status ? status : reach(remote, error);
+    const struct remote_watch *watch = remote->watch;
+    enum tokmap_status status = prepare(remote, name, NULL, error);
+    if (!status)
+        status = reach(remote, error);
+    if (!status && watch && watch->unversioned && !remote_version(remote))
+        watch->unversioned(watch->user, remote->shown);
+    return status;
 }
 
 /* Reads bytes of the answer. Those that have been delivered before are passed over. */

@@ -37,8 +37,9 @@ struct stream {
     void *user;
     const char *path; /* for messages */
     int fd;
-    struct remote *remote; /* the reader of URLs, or NULL before the first one */
-    bool is_remote;        /* the open input is a URL */
+    struct remote *remote;            /* the reader of URLs, or NULL before the first one */
+    const struct remote_watch *watch; /* of stream_watch(), or NULL */
+    bool is_remote;                   /* the open input is a URL */
     bool open, regular, begun;
     bool stored_end; /* the file has been read to its end */
     enum file_type type;
@@ -78,6 +79,11 @@ void stream_feed(struct stream *stream, uint32_t feeder)
     stream->feeder = feeder;
 }
 
+void stream_watch(struct stream *stream, const struct remote_watch *watch)
+{
+    stream->watch = watch;
+}
+
 void stream_free(struct stream *stream)
 {
     if (!stream)
@@ -100,8 +106,10 @@ static enum tokmap_status url_open(struct stream *stream, const char *name, stru
     enum tokmap_status status = TOKMAP_OK;
     if (!stream->remote)
         status = remote_new(&stream->remote, stream->stop, stream->user, error);
-    if (!status)
-        status = remote_open(stream->remote, name, error);
+    if (status)
+        return status;
+    remote_watch(stream->remote, stream->watch);
+    status = remote_open(stream->remote, name, error);
     if (status)
         return status;
     const uint64_t bytes = remote_bytes(stream->remote);
@@ -187,7 +195,13 @@ bool stream_is_regular(const struct stream *stream)
 
 bool stream_is_resumable(const struct stream *stream)
 {
-    return stream->regular || stream->is_remote;
+    return stream->regular || (stream->is_remote && remote_version(stream->remote));
+}
+
+uint64_t stream_version(const struct stream *stream, uint64_t *bytes)
+{
+    *bytes = stream->is_remote ? remote_bytes(stream->remote) : 0;
+    return stream->is_remote ? remote_version(stream->remote) : 0;
 }
 
 bool stream_is_feed(const struct stream *stream)

@@ -21,6 +21,10 @@ struct stream;
 enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), void *user, struct tokmap_error *error);
 void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 
+/* Of URLs: remote_watch(). */
+struct remote_watch;
+void stream_watch(struct stream *stream, const struct remote_watch *watch);
+
 /* From the next stream_open() on, "-" is a feed (document_feed.h) of the process `feeder`; 0: it is not. */
 void stream_feed(struct stream *stream, uint32_t feeder);
 
@@ -60,8 +64,12 @@ const struct os_stat *stream_stat(const struct stream *stream);
 uint64_t stream_stored(const struct stream *stream); /* bytes read from the file, before decompression */
 bool stream_is_regular(const struct stream *stream);
 bool stream_is_feed(const struct stream *stream);       /* an error of it ends the work: nothing of it is left out */
-bool stream_is_resumable(const struct stream *stream);  /* another process can read the same bytes again */
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
+/* Another process can read the same bytes again, or fails. Known after the stream is closed, too. */
+bool stream_is_resumable(const struct stream *stream);
+
+/* Of a URL: remote_version(), and its bytes as the server says, or UINT64_MAX. Of another input, both are 0. */
+uint64_t stream_version(const struct stream *stream, uint64_t *bytes);
 
 /* After the first read has failed: returns true if the file is a regular one that begins like a Parquet file. */
 bool stream_is_parquet(const struct stream *stream);

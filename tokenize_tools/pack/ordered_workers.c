@@ -64,7 +64,7 @@ struct ordered_workers {
     struct os_mutex *reading; /* guards the corpus and the next three fields */
     uint64_t next_ticket;
     bool ended;                 /* no input is left */
-    struct queued_item *reader; /* the item that is being filled */
+    struct queued_item *reader; /* the item that is being filled; NULL before the first one */
 
     struct os_mutex *ordering;     /* guards all fields below */
     struct os_condition *emptied;  /* signaled when an item becomes empty, or the work has failed */
@@ -315,11 +315,13 @@ static void item_processed(struct ordered_workers *workers, struct queued_item *
 /* ---- callbacks of the corpus ---- */
 
 /* Called while the worker of workers->reader holds `reading`. It cannot deadlock: workers with earlier tickets need
- * neither that lock nor another item to be committed. */
+ * neither that lock nor another item to be committed. Before ordered_workers_run(), the corpus goes to where a killed
+ * process was (corpus_resume.h): there is no reader then, and no other batch either. */
 static void before_large(void *user)
 {
     struct ordered_workers *workers = user;
-    (void)turn_wait(workers, workers->reader);
+    if (workers->reader)
+        (void)turn_wait(workers, workers->reader);
 }
 
 static bool stop_requested(void *user)

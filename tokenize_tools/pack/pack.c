@@ -519,7 +519,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
                                           .keep = resumes(pack),
                                           .journaled = pack->journal != NULL,
                                           .continues = options->also != NULL,
-                                          .last = pack_output_last(options),
+                                          .last = options->before_commit,
                                           .last_user = options->user,
                                           .shared = begun && !resumes(pack)};
     if (!begun) /* a killed process, or a power cut, may have left files of stages and chunks, which are no shards */

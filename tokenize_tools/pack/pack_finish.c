@@ -416,7 +416,7 @@ static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *
                                           .sync = options->sync,
                                           .keep = true,
                                           .continues = options->also != NULL,
-                                          .last = pack_output_last(options),
+                                          .last = options->before_commit,
                                           .last_user = options->user};
     return set_work_open(&finish->work, options->prefix, &work, error);
 }

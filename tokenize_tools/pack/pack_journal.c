@@ -20,13 +20,15 @@
 #include "unit_record.h"
 #include "work_folder.h"
 
-enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY };
+/* CHECKPOINT_SHORT: of work that ended before it had one; another command need not care about it. */
+enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT_SHORT };
 
 #define USER_SET UINT32_MAX       /* the set of pieces of the caller */
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
 #define SHUFFLE_SET (UINT32_MAX - 2)
 #define PAIRS 4096 /* of lengths in a record */
 #define PIECE_MOST ((size_t)256 << 10)
+#define PIECE_BODY (PIECE_MOST - 64) /* bytes that a piece can hold: whole entries of a list, of up to 64 bytes */
 
 /* What precedes the bytes of a piece. */
 struct piece_head {
@@ -72,7 +74,7 @@ struct pack_journal {
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {9,
+    const uint64_t sizes[] = {10,
                               sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
@@ -107,7 +109,7 @@ static bool is_work(uint32_t type, const char *entry)
 {
     bool is_folder;
     return entry ? stage_is_name(entry) || unit_is_name(entry, &is_folder) || task_status_is_name(entry)
-                 : type == CHECKPOINT || type == COMPLETE || type == READY;
+                 : type == CHECKPOINT;
 }
 
 static enum tokmap_status folder_open(struct pack_journal *journal, bool create, struct tokmap_error *error)
@@ -137,14 +139,15 @@ static enum tokmap_status checkpoint_find(struct pack_journal *journal, struct t
     struct work_record record;
     enum tokmap_status status;
     while (!(status = work_folder_next(journal->folder, &record, error))) {
+        const bool checkpoint = record.type == CHECKPOINT || record.type == CHECKPOINT_SHORT;
         if (record.type == READY && record.bytes == sizeof journal->index_id && journal->complete)
             memcpy(&journal->index_id, record.payload, sizeof journal->index_id);
-        else if (record.type == READY || (record.type == CHECKPOINT && record.bytes != sizeof journal->last))
+        else if (record.type == READY || (checkpoint && record.bytes != sizeof journal->last))
             return work_folder_damaged(journal->folder, error);
-        if (record.type != CHECKPOINT && record.type != COMPLETE)
+        if (!checkpoint && record.type != COMPLETE)
             continue;
         journal->index_id = 0;
-        if (record.type == CHECKPOINT) {
+        if (checkpoint) {
             memcpy(&journal->last, record.payload, sizeof journal->last);
             journal->found = true;
         }
@@ -368,7 +371,7 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
             status = piece_load(journal, parts, &record, error);
         else if (!status && record.type == LENGTHS)
             status = lengths_load(journal, parts, &record, error);
-        else if (!status && record.type > COMPLETE)
+        else if (!status && record.type > COMPLETE && record.type != CHECKPOINT_SHORT)
             status = work_folder_damaged(journal->folder, error);
     }
     return status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
@@ -408,7 +411,7 @@ static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
     struct pack_journal *journal = user;
     const struct piece_head head = {journal->set, kind, journal->shard};
     for (size_t done = 0; (done < count || !done) && !journal->failed;) {
-        const size_t part = (size_t)min64(count - done, PIECE_MOST - sizeof head);
+        const size_t part = (size_t)min64(count - done, PIECE_BODY);
         memcpy(journal->piece, &head, sizeof head);
         if (part)
             memcpy(journal->piece + sizeof head, (const uint8_t *)bytes + done, part);
@@ -472,7 +475,7 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     return status ? status : lengths_save(journal, parts->lengths, error);
 }
 
-static enum tokmap_status checkpoint_make(struct pack_journal *journal, const struct pack_parts *parts,
+static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t type, const struct pack_parts *parts,
                                           const struct corpus_place *place, struct tokmap_error *error)
 {
     struct checkpoint *last = &journal->last;
@@ -493,7 +496,7 @@ static enum tokmap_status checkpoint_make(struct pack_journal *journal, const st
     if (!status && parts->shuffle)
         status = shuffle_sync(parts->shuffle, error);
     if (!status)
-        status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, error);
+        status = work_folder_append(journal->folder, type, last, sizeof *last, error);
     if (!status)
         status = work_folder_sync(journal->folder, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
@@ -561,7 +564,7 @@ static enum tokmap_status checkpoint_try(struct pack_journal *journal, const str
     if (!status && !folder)
         return TOKMAP_OK;
     if (!status)
-        status = checkpoint_make(journal, parts, place, error);
+        status = checkpoint_make(journal, CHECKPOINT, parts, place, error);
     journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
     *made = !status;
     journal->moved = journal->moved && status;
@@ -611,15 +614,19 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
     const struct corpus_place end = {.done = 1};
     const char *folder;
     enum tokmap_status status = TOKMAP_OK;
-    /* More follows, also after short work, unless that is going to be refused. */
-    const bool more = journal->options->also && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
+    const struct pack_options *options = journal->options;
+    /* More follows, also after short work, unless that is going to be refused: files of other projects, or the names of
+     * a set, which the same command must find to be its own if it is killed meanwhile. */
+    const bool set = (options->shard_tokens || options->split) && !options->unit;
+    const bool more = (options->also || set) && !journal->off && pack_documents_check(parts->result, NULL) == TOKMAP_OK;
+    const uint32_t type = pack_journal_kept(journal) || options->also ? CHECKPOINT : CHECKPOINT_SHORT;
     journal->ended = journal->complete;
     if (more && !journal->complete)
         status = pack_journal_begin(journal, &folder, error);
     const bool kept = pack_journal_kept(journal) || (more && journal->folder);
     if (status || !kept || journal->complete)
         return status;
-    status = checkpoint_make(journal, parts, &end, error);
+    status = checkpoint_make(journal, type, parts, &end, error);
     if (!status)
         status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);
     journal->ended = !status;

@@ -27,11 +27,6 @@ uint32_t pack_output_sets(const struct pack_options *options)
     return options->split ? options->split->count : 1;
 }
 
-enum tokmap_status (*pack_output_last(const struct pack_options *options))(void *user, struct tokmap_error *error)
-{
-    return options->also && options->replace ? options->before_commit : NULL;
-}
-
 struct shard_writer_options pack_output_shard(const struct pack_options *options)
 {
     struct tokenizer_info info;
@@ -47,7 +42,7 @@ struct shard_writer_options pack_output_shard(const struct pack_options *options
                                          .own_thread = options->shuffle && options->threads > 1,
                                          .seal = options->seal,
                                          .sync = options->sync,
-                                         .last = sets ? NULL : pack_output_last(options),
+                                         .last = sets ? NULL : options->before_commit,
                                          .last_user = options->user,
                                          .columns = options->corpus.columns,
                                          .column_count = (uint32_t)options->corpus.column_count};

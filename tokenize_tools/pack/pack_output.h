@@ -16,9 +16,6 @@ void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_
 /* How many sets the output has. */
 uint32_t pack_output_sets(const struct pack_options *options);
 
-/* What the commit calls last: it has nothing to do unless files of other projects are replaced, too. */
-enum tokmap_status (*pack_output_last(const struct pack_options *options))(void *user, struct tokmap_error *error);
-
 /* How its shards are written. The result points into the options. */
 struct shard_writer_options pack_output_shard(const struct pack_options *options);
 

@@ -16,6 +16,7 @@
 #include "pack_facts.h"
 #include "pack_finish.h"
 #include "pack_output.h"
+#include "pack_same.h"
 #include "platform/os.h"
 #include "skipped_items.h"
 #include "task_status.h"
@@ -261,7 +262,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     pack.replace = false;
     pack.start_over = false;
     pack.skip_limit = (struct skip_limit){.text = ""}; /* pack_finish() looks at all units */
-    pack.corpus.select = (struct inputs_selection){.hidden = true};
+    pack.corpus.select = inputs_selection_watching(&tasks->options->pack->corpus.select);
     pack.skipped = unit_skipped;
     pack.progress = unit_progress;
     pack.stop = unit_stop;
@@ -394,7 +395,7 @@ static enum tokmap_status unit_scan(void *self, uint64_t number, const struct st
     const bool none = unit->end && pack.corpus.range.begin == pack.corpus.range.end;
     const struct scan_inputs inputs = {.operands = (const char *const *)(units->paths + unit->first),
                                        .count = none ? 0 : unit->count};
-    pack.corpus.select = (struct inputs_selection){.hidden = true};
+    pack.corpus.select = inputs_selection_watching(&tasks->options->pack->corpus.select);
     pack.compared = scan_progress;
     pack.stop = unit_stop;
     pack.user = tasks;
@@ -785,6 +786,12 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     status = names_take(tasks, &incomplete, error);
     if (status == TOKMAP_ERROR_EXISTS)
         pack_work_settle(options->pack, tasks->folder);
+    /* A task that is run again after all were done has nothing to do. */
+    if (status == TOKMAP_ERROR_EXISTS && options->repeats && pack_output_is_same(options->pack, options->units)) {
+        tasks->outcome->finished = tasks->outcome->by_other = true;
+        tasks->outcome->done_before = tasks->outcome->end - tasks->outcome->first;
+        return TOKMAP_OK;
+    }
     if (!status)
         status = work_compare(tasks, !options->finish, &absent, &found, error);
     if (!status && found && incomplete)
@@ -838,9 +845,8 @@ static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *
     uint64_t last = os_clock_ns();
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
-        const bool works =
-            work_is_locked(prefix) ||
-            task_watch_look(&watch, tasks->folder, options->task, TASK_PACKS) != TASK_OTHERS_NONE;
+        const bool works = work_is_locked(prefix) ||
+                           task_watch_look(&watch, tasks->folder, options->task, TASK_PACKS) != TASK_OTHERS_NONE;
         last = works ? os_clock_ns() : last;
         if (!outcome->finished) /* it sees what they have named before they were looked at */
             (void)by_other(tasks, TOKMAP_OK);

@@ -26,6 +26,7 @@ struct pack_tasks_options {
     const struct pack_units *units; /* those of the operands */
     uint64_t task, tasks;           /* 0 of 1: one process does everything */
     bool finish;                    /* makes no unit: only names the shards */
+    bool repeats;                   /* succeeds if the output is there and is this one (pack_same.h) */
     /* The other processes are ended when this one ends: it waits until they have finished the output, or none of them
      * works for wait_ns. */
     bool stays;

@@ -63,6 +63,7 @@ struct pack_also {
                                 struct also_written *written, struct tokmap_error *error);
     const char *const *endings; /* of the names of all their files, after that of a shard: ".idx" */
     size_t ending_count;
+    size_t mask_endings; /* how many of them only shards with a mask have */
 };
 
 /* Who takes what was left out of all units, in the order of the inputs. A status other than OK ends the work. */

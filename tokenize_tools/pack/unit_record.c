@@ -79,7 +79,8 @@ bool unit_is_name(const char *entry, bool *is_folder)
 
 uint64_t unit_record_layout(void)
 {
-    const uint64_t sizes[] = {6, sizeof(struct head), sizeof(struct pack_result), sizeof(struct corpus_counts)};
+    const uint64_t sizes[] = {7, sizeof(struct head), sizeof(struct pack_result), sizeof(struct corpus_counts),
+                              sizeof(struct corpus_place)};
     return hash64(sizes, sizeof sizes);
 }
 

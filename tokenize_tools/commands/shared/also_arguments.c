@@ -113,6 +113,14 @@ int also_parse(const struct cli_command *command, struct also_arguments *also)
     return also->typed && !also->count ? cli_misused(command, "--also: the list of formats is empty") : 0;
 }
 
+size_t also_mask_endings(const struct also_arguments *also)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < also->count; i++)
+        count += foreign_target_has_mask(also->targets[i]);
+    return count;
+}
+
 /* ---- older files ---- */
 
 /* Passes on the path of each file that the format has beside a shard `prefix`, sealed or not. The prefix may be

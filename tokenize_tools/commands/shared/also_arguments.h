@@ -49,6 +49,9 @@ struct also_output {
 /* Reads the list. Returns 0, or prints a message and returns the exit status. */
 int also_parse(const struct cli_command *command, struct also_arguments *also);
 
+/* How many of the endings only shards with a mask have. */
+size_t also_mask_endings(const struct also_arguments *also);
+
 /* How many of the formats have a copy of all tokens. */
 uint32_t also_copies(const struct also_arguments *also);
 

@@ -1,12 +1,14 @@
 /* input_warnings.c - see input_warnings.h. */
 #include "input_warnings.h"
 
+#include <inttypes.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "corpus/name_kind.h"
+#include "platform/os.h"
 #include "text/path.h"
 
 /* A glob, ready for the shell, that chooses the files with the ending of this one, or with its name if it has none. */
@@ -93,32 +95,57 @@ static void undivided_found(void *user, const char *path, const char *other, uin
     free(typed);
 }
 
+static void unversioned_found(void *user, const char *path)
+{
+    static const char form[] = "%s: the server names no version of this file (an ETag that is not weak, or an older "
+                               "Last-Modified): after an interruption the file is read from its beginning again";
+    struct input_warnings *warnings = user;
+    const size_t room = sizeof form + strlen(path);
+    char *message = malloc(room);
+    if (message)
+        (void)snprintf(message, room, form, path);
+    message_keep(&warnings->unversioned, message);
+}
+
+/* Says at once what is waited for, from the thread that waits. Another one may draw the progress meanwhile, so the line
+ * of a terminal is cleared without it. */
+static void waits_told(void *user, const char *path, const char *reason, uint64_t seconds)
+{
+    const struct input_warnings *warnings = user;
+    if (os_is_terminal(fileno(stderr)))
+        (void)fputs("\r\033[K", stderr);
+    cli_warn(warnings->program, "%s: %s; waiting %" PRIu64 " s", path, reason, seconds);
+}
+
 void input_warnings_watch(struct input_warnings *warnings, struct corpus_options *options)
 {
     options->select.user = warnings;
     options->select.repeated = repeated_found;
     options->undivided = undivided_found;
     options->undivided_user = warnings;
+    options->select.watch = (struct remote_watch){warnings->saved ? unversioned_found : NULL, waits_told, warnings};
     if (options->format == CORPUS_AUTO && options->content == CORPUS_CONTENT_TEXT && !options->select.include_count)
         options->select.mixed = mixed_found;
 }
 
-static void tell(_Atomic(char *) *from, bool *told, const char *program, struct cli_progress *progress)
+static void tell(const struct input_warnings *warnings, const _Atomic(char *) *from, bool *told,
+                 struct cli_progress *progress)
 {
     const char *message = *told ? NULL : atomic_load(from);
     if (!message)
         return;
     *told = true;
     cli_progress_clear(progress);
-    cli_warn(program, "%s", message);
+    cli_warn(warnings->program, "%s", message);
 }
 
-void input_warnings_tell(struct input_warnings *warnings, const char *program, struct cli_progress *progress)
+void input_warnings_tell(struct input_warnings *warnings, struct cli_progress *progress)
 {
-    tell(&warnings->mixed, &warnings->mixed_told, program, progress);
-    tell(&warnings->repeated, &warnings->repeated_told, program, progress);
-    tell(&warnings->undivided, &warnings->undivided_told, program, progress);
-    tell(&warnings->line_ends, &warnings->line_ends_told, program, progress);
+    tell(warnings, &warnings->mixed, &warnings->mixed_told, progress);
+    tell(warnings, &warnings->repeated, &warnings->repeated_told, progress);
+    tell(warnings, &warnings->undivided, &warnings->undivided_told, progress);
+    tell(warnings, &warnings->line_ends, &warnings->line_ends_told, progress);
+    tell(warnings, &warnings->unversioned, &warnings->unversioned_told, progress);
 }
 
 void input_warnings_free(struct input_warnings *warnings)
@@ -127,4 +154,5 @@ void input_warnings_free(struct input_warnings *warnings)
     free(atomic_exchange(&warnings->repeated, NULL));
     free(atomic_exchange(&warnings->undivided, NULL));
     free(atomic_exchange(&warnings->line_ends, NULL));
+    free(atomic_exchange(&warnings->unversioned, NULL));
 }

@@ -1,6 +1,7 @@
 /* input_warnings.h - warns of inputs that are probably named by mistake: files of records together with files that are
  * read as text, as a folder with a data set and its README has them, and files that are named more than once. Warns
- * also of files in which the separator of documents does not occur. */
+ * also of files in which the separator of documents does not occur, and tells what the servers of URLs make a command
+ * do. */
 #ifndef TOKMAP_COMMANDS_SHARED_INPUT_WARNINGS_H
 #define TOKMAP_COMMANDS_SHARED_INPUT_WARNINGS_H
 
@@ -9,8 +10,10 @@
 
 /* Begins as zeros. */
 struct input_warnings {
-    _Atomic(char *) mixed, repeated, undivided, line_ends; /* messages; NULL: there is none */
-    bool mixed_told, repeated_told, undivided_told, line_ends_told;
+    const char *program; /* set these two before input_warnings_watch() */
+    bool saved;          /* the work is saved, perhaps in the middle of a URL */
+    _Atomic(char *) mixed, repeated, undivided, line_ends, unversioned; /* messages; NULL: there is none */
+    bool mixed_told, repeated_told, undivided_told, line_ends_told, unversioned_told;
 };
 
 /* Asks the reader of the inputs to look. It does not look for mixed folders if the user has chosen the format or the
@@ -18,7 +21,7 @@ struct input_warnings {
 void input_warnings_watch(struct input_warnings *warnings, struct corpus_options *options);
 
 /* Warns of what was found so far, once per command. progress: what is shown meanwhile. From one thread. */
-void input_warnings_tell(struct input_warnings *warnings, const char *program, struct cli_progress *progress);
+void input_warnings_tell(struct input_warnings *warnings, struct cli_progress *progress);
 
 void input_warnings_free(struct input_warnings *warnings);
 

@@ -9,7 +9,9 @@
 #include "common/hash.h"
 #include "corpus/stream.h"
 #include "field_options.h"
+#include "format/partial_file.h"
 #include "platform/os.h"
+#include "text/path.h"
 
 #define ITEMS_MOST 1000   /* that --json lists */
 #define PRINTED_MOST 20   /* lines on standard error, ... */
@@ -48,21 +50,60 @@ static enum tokmap_status list_refuse(const struct skip_report *skips, int syste
                             skips->force ? " (--force replaces only a list of what was left out)" : ", or use --force");
 }
 
-/* Opens the list, or, where another process may make it, only looks whether it can be made. */
+/* For partial_file_open(): only what a killed command has begun as a list is replaced. */
+static int leftover_check(void *user)
+{
+    return is_list(user) ? 0 : EEXIST;
+}
+
+/* Opens the list as FILE.partial: a list that has its name is one of a command that has ended, and stays unless
+ * --force is given. Where another process may make the list, only looks whether it can be made. */
 static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_error *error)
 {
     struct os_stat found;
-    const bool old = (skips->resume || skips->force) && is_list(skips->list_path);
+    const bool exists = !os_lstat(skips->list_path, &found);
+    const bool old = exists && (skips->resume || skips->force) && is_list(skips->list_path);
+    skips->written = skips->list_path;
+    if (exists && !old)
+        return list_refuse(skips, EEXIST, error);
     if (skips->shared)
-        return old || os_lstat(skips->list_path, &found) ? TOKMAP_OK : list_refuse(skips, EEXIST, error);
-    if (old && !skips->resume)
-        (void)os_unlink(skips->list_path);
-    const bool keep = old && skips->resume;
+        return TOKMAP_OK;
+    skips->partial = path_join("", 0, skips->list_path, strlen(skips->list_path), ".partial");
+    if (!skips->partial)
+        return error_set_memory(error, "a path", 0);
+    skips->written = skips->partial;
     const enum tokmap_status status = cli_output_folder(skips->list_path, error);
     if (status)
         return status;
-    const int system = os_open(skips->list_path, keep ? OS_WRITE_OLD : OS_WRITE_NEW, &skips->list);
+    int system = ENOENT;
+    if (old && !skips->resume)
+        (void)os_unlink(skips->list_path);
+    else if (old && os_lstat(skips->partial, &found) == ENOENT) /* of a command whose work is kept */
+        (void)os_rename(skips->list_path, skips->partial);
+    if (is_list(skips->partial)) /* it keeps what it has until something is left out */
+        system = partial_file_take(skips->partial, &skips->list);
+    skips->resume |= !system;
+    if (system == ENOENT || system == EPERM)
+        system = partial_file_open(skips->partial, leftover_check, skips->partial, &skips->list);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, skips->list_path, TOKMAP_NO_OFFSET,
+                         "another process is writing this list; wait for it, or choose another name");
     return system ? list_refuse(skips, system, error) : TOKMAP_OK;
+}
+
+/* Gives the list its name, unless it has it. */
+static int list_name(struct skip_report *skips)
+{
+    struct os_stat found;
+    if (skips->list < 0 || !skips->partial)
+        return 0;
+    const bool taken = !os_lstat(skips->list_path, &found) && !is_list(skips->list_path);
+    const int system = taken ? EEXIST : os_rename(skips->partial, skips->list_path);
+    if (!system) {
+        free(skips->partial);
+        skips->partial = NULL;
+    }
+    return system;
 }
 
 int skip_report_open(struct skip_report *skips, const struct cli_command *command,
@@ -91,8 +132,15 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
 
 void skip_report_close(struct skip_report *skips, bool failed)
 {
-    if (skips->list >= 0 && failed && !skips->count)
-        (void)os_unlink(skips->list_path);
+    if (skips->list >= 0 && skips->count && skips->resume)
+        (void)os_truncate(skips->list, skips->list_bytes);
+    /* A list of a killed command, of which nothing was used, stays what it is. */
+    if (!failed || skips->count)
+        (void)list_name(skips);
+    else if (skips->list >= 0 && !skips->resume)
+        (void)os_unlink(skips->partial ? skips->partial : skips->list_path);
+    free(skips->partial);
+    skips->partial = NULL;
     os_close(skips->list);
     skips->list = -1;
     free(skips->items);
@@ -275,8 +323,16 @@ enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_erro
     if (!system)
         system = os_sync(skips->list);
     if (!system)
+        system = list_name(skips);
+    if (!system)
         system = os_sync_folder(skips->list_path);
     skips->joined = !system;
+    return system ? list_failure(skips, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error)
+{
+    const int system = list_name(skips);
     return system ? list_failure(skips, system, error) : TOKMAP_OK;
 }
 
@@ -288,6 +344,8 @@ bool skip_report_finish(struct skip_report *skips)
     const char *where = skips->later && !skips->joined ? "; all tasks together list them in " : "; all are listed in ";
     if (skips->list >= 0 && skips->resume && !skips->list_failed) /* what a killed process has listed later */
         skips->list_failed = os_truncate(skips->list, skips->list_bytes);
+    if (!skips->list_failed)
+        skips->list_failed = list_name(skips);
     if (wrong > skips->printed)
         cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(wrong - skips->printed, a),
                 skips->list_path ? where : "; list all with --skipped-list FILE",

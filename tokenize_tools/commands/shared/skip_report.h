@@ -3,6 +3,9 @@
  *
  * Each of them is a line on standard error, until they become many: then they are only counted, and the closing report
  * sums them up by reason. --skipped-list FILE lists all of them, as JSONL. --max-skipped limits them.
+ *
+ * The list is called FILE.partial until the command ends, so that one that is killed leaves no FILE that would keep the
+ * same command from running again.
  */
 #ifndef TOKMAP_COMMANDS_SHARED_SKIP_REPORT_H
 #define TOKMAP_COMMANDS_SHARED_SKIP_REPORT_H
@@ -23,8 +26,10 @@ struct skip_report {
     bool json;                     /* keep the first items for skip_report_json() */
     bool skipping;                 /* items are left out; otherwise the first one ends the work */
     int list;                      /* descriptor of the list, or -1 */
+    char *partial;                 /* its name until the command ends; NULL: it has its own name */
+    const char *written;           /* the name that it has at first; NULL: there is no list */
     uint64_t list_bytes;           /* that were written to it */
-    bool resume;                   /* an earlier list is continued, once skip_report_load() says how much of it */
+    bool resume;                   /* an old list is continued where skip_report_load() says, or else replaced */
     bool force, joining, joined;   /* of skip_report_begin() and _end() */
     int list_failed;               /* errno of the first write that failed */
     uint64_t count, printed;       /* items, and how many of them are a line on standard error */
@@ -66,6 +71,9 @@ enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_er
 enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
                                     const struct tokmap_error *why, struct tokmap_error *error);
 enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_error *error);
+
+/* Gives the list its name, before the output gets its own. Statuses: OK, ERROR_EXISTS, ERROR_IO. */
+enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error);
 
 /* Prints on standard error how many items had no line of their own, and checks that the list is complete. Returns
  * false after a message if it is not. */

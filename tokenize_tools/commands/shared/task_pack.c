@@ -25,6 +25,7 @@ static enum tokmap_status units_pack(struct task_pack *tasks, const struct pack_
                                             .task = asked->task,
                                             .tasks = asked->tasks,
                                             .finish = asked->finish,
+                                            .repeats = asked->task_text != NULL,
                                             .stays = asked->stays,
                                             .wait_ns = asked->wait_seconds * 1000000000,
                                             .at_once = asked->wait_given && !asked->wait_seconds};

@@ -1,0 +1,16 @@
+/*
+ * pack_same.h - whether the output that has its names already is the one that a command would make. A scheduler may
+ * run a task again after all tasks were done, and the task must not fail then.
+ */
+#ifndef TOKMAP_PACK_PACK_SAME_H
+#define TOKMAP_PACK_PACK_SAME_H
+
+#include "pack_units.h"
+#include "packing_options.h"
+
+/* Of an output in sets of numbered shards: the first shard of each set says that it has these options, all shards
+ * together have documents of each input and of no other, no input was changed since, and the files of other projects
+ * are there. False also if this cannot be found out. An input without documents makes it false. */
+bool pack_output_is_same(const struct pack_options *options, const struct pack_units *units);
+
+#endif
