@@ -382,7 +382,7 @@ class Model:
         cells, scored = self.row(step, number)
         seq_len, ahead = self.steps[step][0], self.lookahead
         out = {"rows": [cell[0] for cell in cells], "position_ids": [], "document_ids": [], "targets": [],
-               "loss_mask": [], "targets_ahead": []}
+               "loss_mask": [], "targets_ahead": [], "labels": []}
         out["inputs"] = out["rows"][:seq_len]
         since = documents = 0
         for j in range(seq_len):
@@ -391,6 +391,8 @@ class Model:
             out["position_ids"].append(since)
             out["document_ids"].append(documents)
             since += 1
+            token, starts, counts, padding = cells[j]
+            out["labels"].append(token if j > scored and counts and not starts and not padding else IGNORE)
             if not ahead:
                 continue
             line, begun = [], False
@@ -509,7 +511,7 @@ def random_text(choose, world):
 # ---- comparison ----
 
 MOST = 48  # steps of a run that are compared
-BOTH = ("inputs", "position_ids", "document_ids")
+BOTH = ("inputs", "position_ids", "document_ids", "labels")
 AHEAD = ("targets", "loss_mask", "targets_ahead")
 
 
@@ -590,6 +592,8 @@ class Comparison:
         masked = "targets_ahead" in fields and choose.random() < .5
         if "targets" in fields or ("targets_ahead" in fields and not masked):
             fields.append("loss_mask")
+        if "inputs" in fields and not masked and not {"loss_mask", "labels"} & set(fields):
+            fields.append("labels")  # inputs alone are refused where some tokens do not count
         documents = choose.random() < .3
         options = {"rank": choose.randrange(world), "world": world, "threads": choose.choice((0, 1)),
                    "rows": choose.choice((0, 1, 2)), "mask_targets": masked,
