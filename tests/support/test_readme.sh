@@ -144,7 +144,12 @@ if command -v zstd >/dev/null 2>&1; then
     zstd -q --rm "$quick/more/records.jsonl"
     "$TOKMAP" train-tokenizer -q -o "$quick/tokenizer" --vocab-size 262 --special-tokens '<|endoftext|>' "$quick/texts"
     sed -n '/^seq_len  1024$/,/^```$/p' README.md | sed '/^```$/d' >"$quick/train.run"
-    sed -n 's/^\$ \(tokmap .*\|mkdir .*\)/\1/p' README.md >"$quick/lines"
+    # A command that ends in a backslash goes on in the next line.
+    sed -n '/^\$ tokmap /{ :more
+        /\\$/{ N; s/\\\n */ /; b more
+        }
+        s/^\$ //p
+    }' README.md >"$quick/lines"
     check "README has a quick start" test "$(wc -l <"$quick/lines")" -ge 6
     while read -r line; do
         if (cd "$quick" && PATH=$BUILD_DIR/bin:$PATH sh -c "$line" >out 2>err </dev/null); then
