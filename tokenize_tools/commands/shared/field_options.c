@@ -84,6 +84,7 @@ static const struct field_option table[] = {
     {"steps", "steps", NULL},
     {"threads", "threads", NULL},
     {"tokenizer", "tokenizer", NULL},
+    {"tokenizer_about", NULL, NULL},
     {"trace", NULL, NULL},
     {"trained", NULL, NULL},
     {"unit_bytes", "unit-bytes", NULL},
