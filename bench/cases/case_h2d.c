@@ -171,8 +171,10 @@ static void report(struct bench *bench, const struct h2d *h2d)
         }
     if (worst < 1e300)
         bench_value(bench, "ring_memory_gb_s", "GB/s", worst, series_median(peak));
-    report_share(bench, h2d, "same_size_share", "same_size_worst_share", REGISTERED, (const int[]){PINNED, SMALL_PAGES});
-    report_share(bench, h2d, "small_pages_share", "small_pages_worst_share", SMALL_PAGES, (const int[]){REGISTERED, REGISTERED});
+    report_share(bench, h2d, "same_size_share", "same_size_worst_share", REGISTERED,
+                 (const int[]){PINNED, SMALL_PAGES});
+    report_share(bench, h2d, "small_pages_share", "small_pages_worst_share", SMALL_PAGES,
+                 (const int[]){REGISTERED, REGISTERED});
     if (h2d->registered[REGISTERED] && h2d->registered[SMALL_PAGES])
         bench_value(bench, "register_ms", "ms", h2d->register_ms[REGISTERED], h2d->register_ms[SMALL_PAGES]);
 }

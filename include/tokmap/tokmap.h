@@ -47,7 +47,6 @@
  * fatal() prints an error and exits; train(), save(), and found() are functions of its own; inputs, targets, rank,
  * world, saved_text, and interrupted are its variables; dataset, run, and loader are open.
  *
- *
  * Caveats for operators
  *
  *   Replacing files. Do not change a file while a dataset has it open. To replace a shard, write it with `tokmap pack
@@ -56,7 +55,7 @@
  *   files of one's own over a .tmx and a .bin is two steps, between which they do not belong together. A dataset that
  *   is open continues to read the old files, which keep their space on disk until the dataset is closed. If bytes
  *   are overwritten in place, loaders notice within some milliseconds that the file has changed, and compare its pages
- *   with their hashes again; with options.deadline_ns or slow storage they compare each read. What does not match is
+ *   with their hashes again; with options.deadline_ns or slow storage, each read. What does not match is
  *   TOKMAP_ERROR_CORRUPT. A view, tokmap_dataset_copy(), and a shard without hashes of pages
  *   (tokmap_dataset_info.page_hashes) have no such comparison: there, an id outside the vocabulary is
  *   TOKMAP_ERROR_TOKEN in a loader, and any other change is found only by tokmap_dataset_verify(). The tokens of a
@@ -74,9 +73,8 @@
  *       the kernel has made present. They compare the file's size with its index at the start of a batch, but not more
  *       often than every 50 microseconds, and in a batch after each 128 KiB of tokens. Both failures are statuses. What
  *       remains is a file that is truncated between that comparison and the copies that follow it. A loader that waits
- *       for the training step is hardly ever in there. One that delivers rows of 4 KiB as fast as it can often is: of
- *       40 cuts to nothing of a file of 90 MB, 28 ended in SIGBUS, and of 200 cuts on a busy machine, 95. (A comparison
- *       for each row made that 5 of 40, but took 35% of the rate; the comparisons as they are take less than 1%.)
+ *       for the training step is hardly ever in there. One that delivers rows of 4 KiB as fast as it can often is: 28
+ *       of 40 cuts ended in SIGBUS.
  *     - tokmap_dataset_view() returns pointers into a mapping. Reading them raises SIGBUS in the caller.
  *     - With TOKMAP_READ_MAPPED, indexes (.tmx) of more than 16 KiB, the document indexes of other projects' files, and
  *       plans are read through mappings. So an index that is truncated can raise SIGBUS in every function that looks up
@@ -84,16 +82,14 @@
  *       anything computed from document boundaries (all fields but inputs, targets, and rows; and mask_targets). A plan
  *       that is truncated can raise it in loaders of a run that has one, and where its rows are located.
  *
- *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, SMB, FUSE, Ceph, Lustre, GPFS, and similar file
- *   systems. Where another client of a network file system replaces a file, an open dataset may get an I/O error
- *   instead of the old bytes, so use new names there.
+ *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, Lustre, and the like. Where another client replaces
+ *   a file there, an open dataset may get an I/O error instead of the old bytes, so use new names.
  *
  *   Memory. Tokens are read through the page cache, which the kernel reclaims when memory is needed. With
  *   TOKMAP_READ_PREAD the memory of the process does not grow with the dataset, but what was asked for of origins,
  *   columns, and about sections stays in memory until the dataset is closed. With TOKMAP_READ_MAPPED the pages that
  *   were read count as resident memory (RSS) of the process, although they are page cache. The option drop_behind
- *   removes what was read from the page cache. Besides that, a loader has its ring (see ring_bytes), and a dataset has
- *   the mappings of its indexes, of which only used pages are in memory.
+ *   removes what was read from the page cache. Besides that, a loader has its ring (see ring_bytes).
  *
  *   Descriptors and mappings. An open dataset keeps one file descriptor per shard, another one for its mask, and a
  *   mapping of an index of more than 16 KiB, or, with TOKMAP_READ_PREAD, another descriptor instead; and another
@@ -105,9 +101,8 @@
  *   TOKMAP_ERROR_ARGUMENT in the child, and closing it is safe. After exec() or in another process, open
  *   everything again by name.
  *
- *   Threads. Any number of threads may use one dataset or one run. One thread at a time may call tokmap_loader_next(),
- *   wait(), rewind(), repartition(), reload(), read(), flush(), and calls() of one loader. No other thread may use a
- *   handle that is being closed.
+ *   Threads. Any number of threads may use one dataset or one run. One thread at a time may call the functions of a
+ *   loader, but for its statistics. No other thread may use a handle that is being closed.
  *
  *   Signals. The library installs no signal handler. Its threads block all signals, so they are delivered to the
  *   program's own threads, except those of faults (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS): a handler that
@@ -116,10 +111,8 @@
  *   tokmap_loader_wait() with a timeout first. Of this library only the deleters at the end of this header may be
  *   called in a signal handler.
  *
- *   Machines. Linux on 64-bit, little-endian processors (x86-64, aarch64). Tokens on disk are little-endian, and mapped
- *   in place. The environment variable TOKMAP_CPU=scalar, avx2, avx512, or neon caps the instruction sets that are
- *   used; it changes no result.
- *
+ *   Machines. Linux on 64-bit, little-endian processors (x86-64, aarch64). The environment variable TOKMAP_CPU=scalar,
+ *   avx2, avx512, or neon caps the instruction sets that are used; it changes no result.
  *
  * Rules for all functions
  *
@@ -130,19 +123,16 @@
  *     success it leaves it unchanged.
  *   - A function that returns a handle through a pointer sets it to NULL on failure.
  *   - The library never prints, exits, or aborts because of its input, and starts no process.
- *   - Strings are terminated by a zero byte unless their length is given beside them. Paths are bytes, as for open(2).
+ *   - Strings end in a zero byte unless their length is beside them. Paths are bytes, as for open(2).
  *   - Structs that begin with `size_t size` can grow in later versions, by members at their end. Set size to the size
  *     of the struct, with the _INIT macro or as in `struct tokmap_stats s = {.size = sizeof s};`. A smaller size
  *     belongs to a program that was compiled with an older header: members that it does not have are neither read nor
- *     written. A larger size is TOKMAP_ERROR_ARGUMENT.
- *   - Functions that fill a struct with a size return a status even if nothing else can fail, because a size that was
- *     not set must not pass for a result. They then write nothing.
+ *     written. A larger size, or one that was not set, is TOKMAP_ERROR_ARGUMENT, and nothing is written.
  *
  * What misuse does
  *
  *   - NULL for a handle or a result is TOKMAP_ERROR_ARGUMENT; functions without a status return 0 (what else they
  *     return is said in their comment). Close functions accept NULL.
- *   - A struct whose size is not set is TOKMAP_ERROR_ARGUMENT, with a message that names the struct.
  *   - Some errors cannot be detected, and their behavior is undefined: using a handle after closing it; closing a run
  *     before its loaders; closing a dataset that belongs to a run (see tokmap_source_info); two threads in
  *     tokmap_loader_next() of one loader; output memory that is smaller than documented.

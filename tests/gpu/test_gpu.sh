@@ -5,9 +5,9 @@
 # The tests are the program that also runs on the emulated driver (tests/unit/cuda/test_device.c). Every output of every
 # field is compared with that of the host, byte for byte. The driver takes the kernel's machine code where there is some
 # for the GPU; a few cases are repeated with the kernel compiled from PTX, as for other GPUs, and with a driver that
-# accepts neither, so that the host expands. Where compute-sanitizer is installed, a few cases are repeated under its memory checks. Where
-# Python with PyTorch is installed, tests/gpu/test_gpu.py follows. Everything together ends within 5 minutes: the random
-# tests stop when their share of the time is over, and say how many cases they ran.
+# accepts neither, so that the host expands. Where compute-sanitizer is installed, a few cases are repeated under its
+# memory checks. Where Python with PyTorch is installed, tests/gpu/test_gpu.py follows. Everything together ends within
+# 5 minutes: the random tests stop when their share of the time is over, and say how many cases they ran.
 #
 # Skipped, with the reason, if TOKMAP_TEST_GPU is not set (make test-gpu sets it) or the machine has no GPU.
 # TOKMAP_TEST_GPU=emulator runs the same list on the emulated driver, with fewer cases and with stand-ins for the

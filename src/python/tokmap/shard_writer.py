@@ -111,9 +111,8 @@ def _mask(values: Any, count: int) -> _Memory | None:
         return None
     memory = _memory(values, "mask")
     if memory.count != count:
-        raise InputError(f"the mask has {c.counted(memory.count, 'element')}, but there {'is' if count == 1 else 'are'} "
-                         f"{c.counted(count, 'id')}",
-                         status="ERROR_INPUT")
+        raise InputError(f"the mask has {c.counted(memory.count, 'element')}, but there "
+                         f"{'is' if count == 1 else 'are'} {c.counted(count, 'id')}", status="ERROR_INPUT")
     if not count:
         return _of_buffer(memoryview(bytearray(1)), "mask")  # a mask of no ids is not the same as none
     if memory.bytes == 1:

@@ -232,7 +232,7 @@ void event_end(CUevent event);
 void streams_lost(CUcontext context, bool own);
 /* The calling thread has found out that the context with this number exists (0: that it does not). A reset by another
  * thread can come at any time, so the question covers the thread's next calls, up to a record or a wait that succeeds:
- * they fail then, but are not violations. A thread that does not ask, or goes on after the answer, uses handles that
+ * they fail then, but are not violations. A thread that does not ask, or ignores the answer, uses handles that
  * dangle. */
 void context_asked(unsigned long long id);
 void modules_lost(CUcontext context);
