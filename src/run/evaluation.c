@@ -246,7 +246,7 @@ static enum tokmap_status add_left_out(struct evaluation *evaluation, uint64_t s
     return TOKMAP_OK;
 }
 
-/* Adds what the options ask for of one source. first: no source before it has the same base. */
+/* Adds what the options ask for of one source. first: of those that are looked at, it is the first with its base. */
 static enum tokmap_status add_one(struct evaluation *evaluation, uint64_t source, bool first)
 {
     const struct tokmap_evaluation_options *options = &evaluation->options;
@@ -257,8 +257,9 @@ static enum tokmap_status add_one(struct evaluation *evaluation, uint64_t source
         trained = trained || base->ranges[i].trained;
     const bool named = options->source || is_validation(evaluation->run, source);
     if (options->part)
-        return named || first ? add_source(evaluation, source, base->name, options->part + (options->part[0] == '#'))
-                              : TOKMAP_OK;
+        return options->source || first
+                   ? add_source(evaluation, source, base->name, options->part + (options->part[0] == '#'))
+                   : TOKMAP_OK;
     if (options->trained || !trained || (named && !is_trained(evaluation->run, source)))
         return add_source(evaluation, source, data, "");
     return named || first ? add_left_out(evaluation, source) : TOKMAP_OK;
@@ -279,12 +280,13 @@ static enum tokmap_status add_sources(struct evaluation *evaluation)
     const char *found = NULL; /* the dataset of the first source, as the run names it */
     enum tokmap_status status = TOKMAP_OK;
     const bool held_out = !options->source && run->sources.opened > run->sources.count;
-    for (uint64_t i = held_out ? run->sources.count : 0; !status && i < run->sources.opened; i++) {
+    const uint64_t begin = held_out ? run->sources.count : 0;
+    for (uint64_t i = begin; !status && i < run->sources.opened; i++) {
         if (options->source && strcmp(source_name(evaluation, i), options->source) != 0)
             continue;
         found = found ? found : run_spec_line(&run->spec, i)->data;
         bool first = true; /* of its base */
-        for (uint64_t j = 0; j < i; j++)
+        for (uint64_t j = begin; j < i; j++)
             first = first && evaluation->base_of[j] != evaluation->base_of[i];
         status = add_one(evaluation, i, first);
     }

@@ -596,6 +596,22 @@ static uint64_t kind_line(const struct past *past, enum past_kind kind)
     return 0;
 }
 
+/* Returns whether a saved cursor is of this run, as earlier versions computed it. If the numbers of windows were
+ * others, natural weights were, too, and so was the data. */
+static bool is_of_before(const struct past *before, bool same_rows, const struct tokmap_cursor *old,
+                         const struct tokmap_cursor *saved)
+{
+    if (memcmp(old->past, saved->past, sizeof old->past) == 0 && memcmp(old->of, saved->of, sizeof old->of) == 0)
+        return true;
+    bool natural = false;
+    for (uint64_t i = 0; i < before->phases->stretch_count_all && !same_rows; i++)
+        natural = natural || before->phases->stretches[i].natural;
+    for (int kind = 0; kind < PAST_KINDS; kind++)
+        if ((old->of[kind] == saved->of[kind]) != (kind != PAST_DATA))
+            return false;
+    return natural;
+}
+
 enum tokmap_status past_compare_before(const struct past *past, const struct past *before, bool same_rows,
                                        const struct tokmap_cursor *own, const struct tokmap_cursor *saved,
                                        struct tokmap_error *error)
@@ -603,9 +619,16 @@ enum tokmap_status past_compare_before(const struct past *past, const struct pas
     struct tokmap_cursor old;
     const struct run_spec *spec = past->spec;
     past_cursor(before, own->step, own->tokens, &old);
-    if (memcmp(own->past, saved->past, sizeof own->past) == 0 || memcmp(old.past, saved->past, sizeof old.past) != 0 ||
-        memcmp(old.of, saved->of, sizeof old.of) != 0)
+    if (memcmp(own->past, saved->past, sizeof own->past) == 0 || !is_of_before(before, same_rows, &old, saved))
         return past_compare(past, own, saved, error);
+    if (!same_rows)
+        return error_set_line(error, TOKMAP_ERROR_PAST, past->path, spec->lines[RUN_TAIL],
+                              "the cursor is of an earlier version, which with 'tail pad' and lookahead %" PRIu64
+                              " left out the last %s of a dataset if %s needed another window; now each target counts "
+                              "once, so a source has more windows and another order. Start from step 0 without a "
+                              "cursor, or continue from this cursor with the earlier version",
+                              spec->lookahead, spec->lookahead == 2 ? "target" : "targets",
+                              spec->lookahead == 2 ? "it" : "they");
     if (past->pad_id != before->pad_id)
         return error_set_line(error, TOKMAP_ERROR_PAST, past->path, 0,
                               "the cursor is of an earlier version, which padded the rows of this run with id %" PRIu64
@@ -614,15 +637,7 @@ enum tokmap_status past_compare_before(const struct past *past, const struct pas
                               "line 'pad %" PRIu64 "' in the run; to train with the right padding, start from step 0 "
                               "without a cursor",
                               before->pad_id, past->pad_id, before->pad_id);
-    if (same_rows)
-        return TOKMAP_OK;
-    return error_set_line(error, TOKMAP_ERROR_PAST, past->path, spec->lines[RUN_TAIL],
-                          "the cursor is of an earlier version, which with 'tail pad' and lookahead %" PRIu64
-                          " left out the last %s of a dataset if %s needed another window; now each target counts "
-                          "once, so a source has one window more and another order. Start from step 0 without a "
-                          "cursor, or continue from this cursor with the earlier version",
-                          spec->lookahead, spec->lookahead == 2 ? "target" : "targets",
-                          spec->lookahead == 2 ? "it" : "they");
+    return TOKMAP_OK;
 }
 
 enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,

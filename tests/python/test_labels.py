@@ -142,6 +142,11 @@ class Batches(WithData):
         one, = self.batch("labels")
         self.assertEqual(values(one)[0][0], -100)
 
+    def test_the_fields_of_a_set_have_one_order_in_all_processes(self):
+        names = "inputs targets position_ids document_ids loss_mask labels".split()
+        for kind in (set, frozenset):
+            self.assertEqual(self.batch(kind(names)).keys(), tuple(names))
+
     def test_a_batch_is_a_mapping(self):
         b = self.batch()
         for mapping in (dict(b), {**b}, dict(b.items()), (lambda **named: named)(**b)):

@@ -15,11 +15,14 @@ TOKEN_FIELDS = ("inputs", "targets", "position_ids", "document_ids", "loss_mask"
 
 
 def parse_fields(fields: Fields) -> tuple[Field, ...]:
-    """The names in a text such as "inputs targets", or in a sequence of names, each once, in their order."""
+    """The names in a text such as "inputs targets", or in a sequence of names, each once, in their order. A set's order
+    differs among processes, so its names are in the order of the library's bits."""
     names: list[Any] = fields.replace(",", " ").split() if isinstance(fields, str) else list(fields)
     for name in names:
         if name not in c.FIELDS:
             raise ArgumentError(f"fields contains {name!r}, which is not a field: the fields are {', '.join(c.FIELDS)}")
+    if isinstance(fields, (set, frozenset)):
+        names.sort(key=c.FIELDS.__getitem__)
     return tuple(dict.fromkeys(names))
 
 

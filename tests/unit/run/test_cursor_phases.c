@@ -85,6 +85,16 @@ static const char *const even_before[] = {
     "tokmap1 step=9 tokens=224 past=abb9300f6b9477f4fb811d02bab8f926 "
     "of=ca9bd263,3d3b63d7,572ea627,f14990d7,8b87e294",
 };
+/* Of the same versions. The natural weights were 13 and 12; now they are 13 and 13. */
+static const char natural[] = "seq_len 8\nlookahead 2\nbatch 4\nseed 7\ntail pad\nphase 0 natural\n"
+                              "source even synthetic:vocab=7,tokens=100,seed=4\n"
+                              "source odd synthetic:vocab=7,tokens=98,seed=5\n";
+static const char *const natural_before[] = {
+    "tokmap1 step=1 tokens=32 past=9efa8bc3504231f31128f08d412e6e90 "
+    "of=ca9bd263,3d3b63d7,572ea627,5a9acee2,927be22e",
+    "tokmap1 step=9 tokens=288 past=c4d069420ff3bd023d14315ca3f0dc66 "
+    "of=ca9bd263,3d3b63d7,572ea627,5a9acee2,927be22e",
+};
 
 static struct tokmap_run *parse(const char *text)
 {
@@ -142,6 +152,23 @@ static void earlier_versions(void **state)
     }
     tokmap_run_close(runs[0]);
     tokmap_run_close(runs[1]);
+}
+
+static void earlier_natural_weights(void **state)
+{
+    (void)state;
+    struct tokmap_run *run = parse(natural);
+    for (int i = 0; i < 2; i++) {
+        struct tokmap_error error = {0};
+        struct tokmap_cursor cursor;
+        assert_int_equal(tokmap_cursor_parse(&cursor, natural_before[i], NULL), TOKMAP_OK);
+        assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+        assert_non_null(strstr(error.message, "left out the last target of a dataset"));
+        cursor.of[0]++;
+        assert_int_equal(tokmap_run_check(run, &cursor, &error), TOKMAP_ERROR_PAST);
+        assert_non_null(strstr(error.message, "in its geometry ("));
+    }
+    tokmap_run_close(run);
 }
 
 /* Checks the cursor that one text has at a step against another text. Returns the bits of the kinds that the error
@@ -277,8 +304,12 @@ static void shorter(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(golden_values), cmocka_unit_test(earlier_versions), cmocka_unit_test(edits_of_past_and_future),
-        cmocka_unit_test(messages),      cmocka_unit_test(shorter),
+        cmocka_unit_test(golden_values),
+        cmocka_unit_test(earlier_versions),
+        cmocka_unit_test(earlier_natural_weights),
+        cmocka_unit_test(edits_of_past_and_future),
+        cmocka_unit_test(messages),
+        cmocka_unit_test(shorter),
     };
     return cmocka_run_group_tests_name("cursor_phases", tests, NULL, NULL);
 }

@@ -189,6 +189,14 @@ static void validation_sets(void **state)
         counts_each_target_once(run);
         tokmap_run_close(run);
     }
+    /* A part of a dataset of which several validation sets are parts is read once. */
+    struct tokmap_evaluation_options options = TOKMAP_EVALUATION_OPTIONS_INIT;
+    options.part = "docs=194..196";
+    struct tokmap_run *once = evaluate(HEAD "source web " WEB "#docs=0..190\nvalidation v " WEB "#docs=190..195\n"
+                                            "validation w " WEB "#docs=195..200\n",
+                                       &options);
+    has_sources(once, (const char *const[][2]){{"v", WEB "#docs=194..196"}}, 1);
+    tokmap_run_close(once);
     /* They change neither the sources nor the past, and are described after the sources. */
     struct tokmap_run *run = parse(HELD_OUT), *without = parse(HEAD "source web " WEB "#docs=0..190\n");
     struct tokmap_run_info info = {.size = sizeof info};
