@@ -339,8 +339,8 @@ static enum tokmap_status column_refuse(const struct reading *reading, const str
                      column->name, shape_text(column), kind, use_text(use), option);
 }
 
-/* Tells the fields of messages from the fields of a struct in a message, by their depth. Messages have no struct in such
- * a struct. */
+/* Tells the fields of messages from the fields of a struct in a message, by their depth. Messages have no struct in
+ * such a struct. */
 static enum tokmap_status groups_find(const struct reading *reading, struct parquet_column *columns, uint32_t count,
                                       const char *option)
 {
