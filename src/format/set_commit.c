@@ -514,29 +514,31 @@ static bool manifest_count(const char *text, size_t bytes, const char *name, uin
     return *shards != 0;
 }
 
-/* Reads an old manifest, of which set->old becomes the number of shards. */
-static enum tokmap_status old_read(const struct set_work *work, struct set *set, const struct os_stat *found,
-                                   struct tokmap_error *error)
+enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, struct tokmap_error *error)
 {
+    struct os_stat found;
     size_t got = 0;
     int fd;
-    if (found->kind != OS_KIND_FILE || found->bytes > MANIFEST_MOST)
-        return error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET,
-                         "this exists and is not a shard set, so it is not replaced; choose another name");
-    int system = os_open(set->path, OS_READ_NOW, &fd);
+    int system = os_lstat(manifest, &found);
     if (system)
-        return failed(system, set->path, "the old manifest cannot be opened", error);
-    char *text = malloc((size_t)found->bytes + 1);
+        return failed(system, manifest, "the output cannot be examined", error);
+    if (found.kind != OS_KIND_FILE || found.bytes > MANIFEST_MOST)
+        return error_set(error, TOKMAP_ERROR_EXISTS, manifest, TOKMAP_NO_OFFSET,
+                         "this exists and is not a shard set, so it is not replaced; choose another name");
+    system = os_open(manifest, OS_READ_NOW, &fd);
+    if (system)
+        return failed(system, manifest, "the old manifest cannot be opened", error);
+    char *text = malloc((size_t)found.bytes + 1);
     if (text)
-        system = os_pread(fd, text, (size_t)found->bytes, 0, &got);
+        system = os_pread(fd, text, (size_t)found.bytes, 0, &got);
     os_close(fd);
     enum tokmap_status status = TOKMAP_OK;
     if (!text)
         status = no_memory(error);
     else if (system)
-        status = failed(system, set->path, "the old manifest cannot be read", error);
-    else if (!manifest_count(text, got, path_name(set->path), &set->old))
-        status = error_set(error, TOKMAP_ERROR_EXISTS, set->path, TOKMAP_NO_OFFSET,
+        status = failed(system, manifest, "the old manifest cannot be read", error);
+    else if (!manifest_count(text, got, path_name(manifest), shards))
+        status = error_set(error, TOKMAP_ERROR_EXISTS, manifest, TOKMAP_NO_OFFSET,
                            "this file is not the manifest of a shard set that `tokmap pack` has made, so it is not "
                            "replaced; remove it, or choose another name");
     free(text);
@@ -571,7 +573,7 @@ static enum tokmap_status name_check(const struct set_work *work, struct set *se
                                      "complete now; choose another name, or use options.replace"
                                    : "the output already exists; choose another name, or use options.replace");
     if (!system)
-        return old_read(work, set, &found, error);
+        return set_shards_count(set->path, &set->old, error);
     return work->replace ? TOKMAP_OK : shards_absent(work, set, error);
 }
 

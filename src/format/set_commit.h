@@ -79,6 +79,10 @@ enum tokmap_status set_work_recover(const char *name, bool sync, bool continues,
  * folder with units, without a journal and without steps to complete. Does nothing if another writer has the lock. */
 void set_work_clear(const char *name);
 
+/* Counts the shards that the manifest of a set names, which must be one that a set has. Statuses: OK, ERROR_EXISTS (it
+ * is something else), ERROR_IO, ERROR_NOT_FOUND, ERROR_MEMORY. */
+enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, struct tokmap_error *error);
+
 /* The prefix of a unit, for shard_writer_open() with options.unit; the caller frees it. NULL without memory. */
 char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number);
 

@@ -65,7 +65,8 @@ for delay in 0 0 0 0.002 0.005 0.01 0.01 0.015 0.02 0.02 0.03 0.05 0.1 0.2; do
     ended TERM
 done
 
-# An empty list of what was left out does not stay, either. A list that names something does.
+# An empty list of what was left out does not stay, either. A list that names something does, under the name that keeps
+# nobody from typing the command again.
 begun --on-error skip --skipped-list list.jsonl named
 await [ -e d.bin.partial ]
 ended TERM
@@ -74,8 +75,20 @@ printf '{"id": 1}\n' >bad.jsonl
 begun --on-error skip --skipped-list list.jsonl bad.jsonl named
 await [ -s list.jsonl.partial ]
 ended TERM
+[ ! -e list.jsonl ]
+holds list.jsonl.partial '{"path": "bad.jsonl"'
+tokmap pack -q -o again --on-error skip --skipped-list list.jsonl bad.jsonl old 2>err
 holds list.jsonl '{"path": "bad.jsonl"'
-rm list.jsonl
+[ ! -e list.jsonl.partial ]
+rm list.jsonl again.*
+mkfifo pairs
+tokmap train-tokenizer -q --vocab-size 260 -o again --on-error skip --skipped-list list.jsonl bad.jsonl pairs 2>err &
+pid=$!
+await [ -s list.jsonl.partial ]
+kill -s TERM $pid
+exits 143 wait $pid
+[ ! -e list.jsonl ]
+rm list.jsonl.partial
 
 # Two signals in a row: the command may have no time to remove its files, but it ends, and the next command replaces
 # those files. (The same signal twice within half a second, as timeout(1) sends it, counts once; test_signals tests

@@ -126,10 +126,25 @@ cp -p in/a.jsonl saved.jsonl
 sleep 0.02
 touch in/a.jsonl
 repeated task r 0/3
+# One that was modified before takes its place.
 cp -p saved.jsonl in/a.jsonl
+repeated task r 0/3
+task r 0/1 --force
 task r 0/3
 tree r >got
 same wanted got
+# A shard, or a part of one, is missing.
+last=$(tail -n 1 r/d)
+for gone in r/d-00001.tmx r/d-00001.bin "r/$last.tmx"; do
+    mv "$gone" gone
+    repeated task r 0/3
+    mv gone "$gone"
+done
+cp r/d-00001.bin whole
+head -c 100 whole >r/d-00001.bin
+repeated task r 0/3
+mv whole r/d-00001.bin
+task r 0/3
 exits 1 tokmap pack -q $options --finish -o r/d in 2>err
 
 # The output can be replaced.

@@ -427,7 +427,8 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
                     packing->prefix);
         else if (status && !packing->also.begun)
             cli_say(program, "interrupted; the unfinished output has been removed");
-        skip_report_close(&packing->skips, status != TOKMAP_OK && !packing->result.kept);
+        packing->skips.abandoned = status != TOKMAP_OK && !packing->result.kept;
+        skip_report_close(&packing->skips, packing->skips.abandoned);
         cli_signal_die();
     }
     const bool listed = skip_report_finish(&packing->skips);

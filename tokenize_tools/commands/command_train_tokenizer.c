@@ -326,6 +326,7 @@ static int inputs_train(struct training_command *training, const char **operands
     if (os_signals_release()) {
         if (status)
             cli_say(program, "interrupted; the unfinished output has been removed");
+        training->skips.abandoned = status != TOKMAP_OK;
         skip_report_close(&training->skips, status != TOKMAP_OK);
         cli_signal_die();
     }

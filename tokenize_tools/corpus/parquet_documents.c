@@ -381,11 +381,12 @@ static enum tokmap_status value_take(struct row_reading *reading, size_t field, 
 
 /* ---- messages ---- */
 
-/* Writes the struct of one message: the fields that are not null. */
+/* Writes the struct of one message: the fields that are not null. The fields of a struct in it follow one another. */
 static uint64_t message_write(const struct row_reading *reading, size_t field, const uint64_t *entries,
                               const struct cursor *cursors, char *into)
 {
     char *at = into;
+    const char *group = NULL; /* of which an object is open */
     bool first = true;
     *at++ = '{';
     for (uint32_t c = 0; c < reading->field_columns[field]; c++) {
@@ -394,13 +395,25 @@ static uint64_t message_write(const struct row_reading *reading, size_t field, c
             continue;
         const struct parquet_span span = page->values.spans[entries[c]];
         const char *name = cursors[c].column->last;
+        const char *in = cursors[c].column->in_group ? cursors[c].column->group : NULL;
+        const bool same = group && in && !strcmp(group, in);
+        if (group && !same)
+            *at++ = '}';
         if (!first)
             *at++ = ',';
         first = false;
+        if (in && !same) {
+            at += json_string_write(at, in, strlen(in));
+            *at++ = ':';
+            *at++ = '{';
+        }
+        group = in;
         at += json_string_write(at, name, strlen(name));
         *at++ = ':';
         at += json_string_write(at, page->values.text + span.offset, span.bytes);
     }
+    if (group)
+        *at++ = '}';
     *at++ = '}';
     return (uint64_t)(at - into);
 }
@@ -428,6 +441,7 @@ static enum tokmap_status messages_take(struct row_reading *reading, size_t fiel
                 if (entry_kind(&cursors[c], i) == ENTRY_VALUE)
                     least += cursor_page(&cursors[c])->values.spans[i].bytes;
             room += (end - begin) * (6 * strlen(cursors[c].column->last) + 8);
+            room += cursors[c].column->in_group ? (end - begin) * (6 * strlen(cursors[c].column->group) + 5) : 0;
             more = cursor_next(&cursors[c]);
         } while (more);
         if (first == ENTRY_NULL && !c && reading->used) {

@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/hash.h"
 #include "file_type.h"
 #include "name_list.h"
 #include "parquet_thrift.h"
@@ -65,6 +66,7 @@ struct element {
 struct level {
     uint64_t children; /* that still follow */
     uint64_t path;     /* bytes of the path up to here */
+    uint64_t group;    /* where the name of the last group begins in it */
     uint32_t definition, repetition, repeated_definition;
     bool is_variant; /* its bytes are parts of a VARIANT */
 };
@@ -205,7 +207,7 @@ static enum tokmap_status column_choose(struct reading *reading, uint32_t wanted
     const char *field = reading->wanted[wanted].field;
     bool twice = !below && *best == nodes;
     for (uint32_t i = 0; i < footer->column_count && below && !twice; i++)
-        twice = footer->columns[i].wanted == wanted && !strcmp(footer->columns[i].name, column->name);
+        twice = footer->columns[i].wanted == wanted && footer->columns[i].path == column->path;
     if (twice)
         return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                          "the Parquet file has two columns '%s'; rename one, or name another with %s", column->name,
@@ -238,7 +240,9 @@ static enum tokmap_status column_choose(struct reading *reading, uint32_t wanted
 static enum tokmap_status leaf_add(struct reading *reading, const struct element *element, const struct level *level,
                                    const char *path, uint64_t bytes, uint32_t nodes, uint32_t *best)
 {
-    struct parquet_column column = {.leaf = reading->footer->leaves++};
+    const uint64_t group_end = bytes - min64(bytes, element->name_bytes + 1);
+    struct parquet_column column = {
+        .leaf = reading->footer->leaves++, .nodes = nodes, .path = hash64(path, (size_t)bytes)};
     if (element->type < PARQUET_BOOLEAN || element->type > PARQUET_FIXED)
         return damaged(reading, "", "a column has a type that does not exist");
     if (element->type == PARQUET_FIXED && (element->type_bytes < 1 || element->type_bytes > INT32_MAX))
@@ -250,6 +254,8 @@ static enum tokmap_status leaf_add(struct reading *reading, const struct element
     column.repeated_definition = (uint8_t)level->repeated_definition;
     name_copy(column.name, sizeof column.name, path, bytes);
     name_copy(column.last, sizeof column.last, element->name, element->name_bytes);
+    if (group_end > level->group)
+        name_copy(column.group, sizeof column.group, path + level->group, group_end - level->group);
     name_list_add(&reading->names, path, (size_t)bytes);
     for (uint32_t i = 0; i < reading->wanted_count; i++) {
         bool below;
@@ -315,6 +321,7 @@ static enum tokmap_status schema_read(struct reading *reading, uint64_t count)
         } else if (depth == NESTED_MOST) {
             status = damaged(reading, "the schema", "its groups are nested too deep");
         } else if (element.children) {
+            level.group = begin;
             levels[++depth] = level;
         }
     }
@@ -330,6 +337,25 @@ static enum tokmap_status column_refuse(const struct reading *reading, const str
     return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                      "the column '%s' of the Parquet file has %s%s, and %s is needed; name another with %s",
                      column->name, shape_text(column), kind, use_text(use), option);
+}
+
+/* Tells the fields of messages from the fields of a struct in a message, by their depth. Messages have no struct in
+ * such a struct. */
+static enum tokmap_status groups_find(const struct reading *reading, struct parquet_column *columns, uint32_t count,
+                                      const char *option)
+{
+    uint32_t least = UINT32_MAX;
+    for (uint32_t i = 0; i < count; i++)
+        least = columns[i].nodes < least ? columns[i].nodes : least;
+    for (uint32_t i = 0; i < count; i++) {
+        columns[i].in_group = columns[i].nodes > least;
+        if (columns[i].nodes > least + 1)
+            return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
+                             "the column '%s' of the Parquet file is in a struct in a struct of a message; write the "
+                             "messages as a text of JSON, or name another field with %s",
+                             columns[i].name, option);
+    }
+    return TOKMAP_OK;
 }
 
 /* Puts the columns into the order of the wanted fields, and checks that each field can be read. */
@@ -367,6 +393,10 @@ static enum tokmap_status columns_check(struct reading *reading)
             if (!is_usable(&sorted[i], use) || sorted[i].max_repetition != column->max_repetition ||
                 sorted[i].repeated_definition != column->repeated_definition || (found > 1 && !column->max_repetition))
                 return column_refuse(reading, &sorted[i], use, option);
+        const enum tokmap_status status =
+            use == PARQUET_USE_MESSAGES ? groups_find(reading, &sorted[first], found, option) : TOKMAP_OK;
+        if (status)
+            return status;
     }
     memcpy(footer->columns, sorted, count * sizeof sorted[0]);
     footer->column_count = count;

@@ -38,7 +38,7 @@ enum parquet_use {
     PARQUET_USE_NUMBERS, /* lists of integers or bools */
     PARQUET_USE_VALUE,   /* texts, numbers, bools and others that JSON can have */
     PARQUET_USE_BESIDE,  /* the same; others are refused because nobody would see what they say */
-    PARQUET_USE_MESSAGES /* lists of structs of texts, or texts, which then are JSON */
+    PARQUET_USE_MESSAGES /* lists of structs of texts, and of structs of them, or texts, which then are JSON */
 };
 
 struct parquet_wanted {
@@ -53,6 +53,10 @@ struct parquet_wanted {
 struct parquet_column {
     char name[128];  /* the path, for messages: cut, and not as bytes of a file */
     char last[128];  /* the name of the leaf alone; the key of a message */
+    char group[128]; /* the name of the group around it */
+    bool in_group;   /* that group is a field of a message: "group": {"last": ...} */
+    uint32_t nodes;  /* its depth in the schema */
+    uint64_t path;   /* the hash of the whole path */
     uint32_t wanted; /* the index of the field that it belongs to */
     bool inside;     /* the field is a group that contains it */
     uint64_t leaf;   /* its number among all columns of the file, from 0 */

@@ -55,7 +55,8 @@ static bool inputs_take(struct inputs_found *found, const struct pack_units *uni
     for (; found->count < units->file_count && good; found->count++) {
         const char *path = units->paths[found->count];
         char *shown = remote_shown(path);
-        good = shown && (remote_kind(path) || (!os_stat(path, &stat) && stat.modified_ns <= named_ns));
+        good = shown && (remote_kind(path) || (!os_stat(path, &stat) && stat.modified_ns <= named_ns &&
+                                               stat.changed_ns <= named_ns)); /* an older file may replace it */
         found->list[found->count].shown = shown;
     }
     if (!good)
@@ -111,14 +112,24 @@ static bool about_is_same(const struct pack_options *options, uint32_t set, cons
     return good;
 }
 
-/* Whether PREFIX, the name of a set, and more exists. */
-static bool exists(const char *set, const char *more)
+/* Whether the file NAME and more exists, and its size. */
+static bool exists(const char *name, const char *more, uint64_t *bytes)
 {
-    struct os_stat found;
-    char *path = path_join("", 0, set, strlen(set), more);
-    const bool there = path && !os_lstat(path, &found);
+    struct os_stat found = {0};
+    char *path = path_join("", 0, name, strlen(name), more);
+    const bool there = path && !os_stat(path, &found);
+    *bytes = found.bytes;
     free(path);
     return there;
+}
+
+/* Whether the tokens and the mask of a shard are there, whole. */
+static bool tokens_are_there(const char *shard, const struct index *index)
+{
+    uint64_t bytes;
+    return exists(shard, index->sealed_bytes ? ".bin.zst" : ".bin", &bytes) &&
+           bytes == (index->sealed_bytes ? index->sealed_bytes : index->token_bytes) &&
+           (!index->mask_bytes || (exists(shard, ".mask", &bytes) && bytes == index->mask_bytes));
 }
 
 /* Whether the first shard of a set has the files of other projects. */
@@ -126,9 +137,10 @@ static bool also_is_there(const struct pack_options *options, const char *name)
 {
     const struct pack_also *also = options->also;
     size_t there = 0;
+    uint64_t bytes;
     for (size_t i = 0; also && i < also->ending_count; i++) {
         char *more = path_join("", 0, "-00000", 6, also->endings[i]);
-        there += more && exists(name, more);
+        there += more && exists(name, more, &bytes);
         free(more);
     }
     return !also || there == also->ending_count - (document_is_masked(&options->corpus) ? 0 : also->mask_endings);
@@ -137,19 +149,21 @@ static bool also_is_there(const struct pack_options *options, const char *name)
 static bool set_is_same(const struct pack_options *options, uint32_t set, const char *name, struct inputs_found *found)
 {
     char number[32];
-    bool good = true;
-    for (uint32_t i = 0; i < SET_SHARDS_MOST && good; i++) {
+    uint64_t shards;
+    bool good = !set_shards_count(name, &shards, NULL);
+    for (uint64_t i = 0; good && i < shards; i++) {
         struct index index;
-        (void)snprintf(number, sizeof number, "-%05" PRIu32 ".tmx", i);
-        if (i && !exists(name, number))
-            break;
-        char *path = path_join("", 0, name, strlen(name), number);
+        (void)snprintf(number, sizeof number, "-%05" PRIu64, i);
+        char *shard = path_join("", 0, name, strlen(name), number);
+        char *path = shard ? path_join("", 0, shard, strlen(shard), ".tmx") : NULL;
         good = path && !index_open(&index, path, NULL);
         if (good) {
-            good = (i || about_is_same(options, set, &index)) && origins_note(found, &index);
+            good = (i || about_is_same(options, set, &index)) && origins_note(found, &index) &&
+                   tokens_are_there(shard, &index);
             index_close(&index);
         }
         free(path);
+        free(shard);
     }
     return good && also_is_there(options, name);
 }

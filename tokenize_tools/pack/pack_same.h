@@ -9,8 +9,9 @@
 #include "packing_options.h"
 
 /* Of an output in sets of numbered shards: the first shard of each set says that it has these options, all shards
- * together have documents of each input and of no other, no input was changed since, and the files of other projects
- * are there. False also if this cannot be found out. An input without documents makes it false. */
+ * together have documents of each input and of no other, no input was changed since, and the files of all shards and
+ * those of other projects are there. False also if this cannot be found out. An input without documents makes it false.
+ */
 bool pack_output_is_same(const struct pack_options *options, const struct pack_units *units);
 
 #endif

@@ -90,6 +90,8 @@ bool pair_vocabulary_check(struct json_file *file, const struct text_table *voca
 struct config {
     const uint8_t *class_name; /* NULL: not given */
     size_t class_bytes;
+    const uint8_t *added; /* the first added token that has no mark as a special one; or NULL */
+    size_t added_bytes;
     bool prefix_space;
 };
 
@@ -116,6 +118,39 @@ static bool class_is_alike(const struct config *config)
     return false;
 }
 
+/* Reads an added token: {"content": ..., "special": ...}. */
+static bool added_parse(struct json_file *file, struct config *config)
+{
+    const uint8_t *content = NULL;
+    size_t bytes = 0;
+    bool special = false, good = json_enter_object(&file->scan);
+    struct json_string name;
+    while (good && json_member(&file->scan, &name)) {
+        const enum json_kind kind = json_kind(&file->scan);
+        if (json_name_is(&name, "content") && kind == JSON_STRING)
+            good = json_file_text(file, &content, &bytes);
+        else if (json_name_is(&name, "special") && (kind == JSON_TRUE || kind == JSON_FALSE))
+            good = json_bool(&file->scan, &special);
+        else
+            good = json_skip(&file->scan);
+    }
+    if (content && !special && !config->added) {
+        config->added = content;
+        config->added_bytes = bytes;
+    }
+    return good && !file->scan.fault.reason;
+}
+
+/* Reads the object of all added tokens, by their ids. */
+static bool all_added_parse(struct json_file *file, struct config *config)
+{
+    struct json_string id;
+    bool good = json_enter_object(&file->scan);
+    while (good && json_member(&file->scan, &id))
+        good = json_kind(&file->scan) == JSON_OBJECT ? added_parse(file, config) : json_skip(&file->scan);
+    return good && !file->scan.fault.reason;
+}
+
 static bool config_parse(struct json_file *file, struct config *config)
 {
     struct json_string name;
@@ -128,6 +163,8 @@ static bool config_parse(struct json_file *file, struct config *config)
             good = json_file_text(file, &config->class_name, &config->class_bytes);
         else if (json_name_is(&name, "add_prefix_space") && (kind == JSON_TRUE || kind == JSON_FALSE))
             good = json_bool(&file->scan, &config->prefix_space);
+        else if (json_name_is(&name, "added_tokens_decoder") && kind == JSON_OBJECT)
+            good = all_added_parse(file, config);
         else
             good = json_skip(&file->scan);
         if (!good)
@@ -168,6 +205,11 @@ enum tokmap_status pair_folder_check(const char *path, struct tokmap_error *erro
             status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
                                "add_prefix_space is true, so a space is put before each text, which the two files "
                                "beside it do not say; name the tokenizer.json of this vocabulary");
+        else if (!status && config.added)
+            status = error_set(error, TOKMAP_ERROR_UNSUPPORTED, name, TOKMAP_NO_OFFSET,
+                               "the added token '%.*s' is an ordinary one, so it is found in every text, which the two "
+                               "files beside it do not say; name the tokenizer.json of this vocabulary",
+                               shown(config.added_bytes), (const char *)config.added);
         json_file_end(&file);
     }
     free(text);

@@ -21,7 +21,8 @@ bool pair_merge_check(struct json_file *file, const char *line, size_t bytes, ui
 bool pair_vocabulary_check(struct json_file *file, const struct text_table *vocabulary);
 
 /* Checks the tokenizer_config.json beside `path`, if there is one: the class that it names must read two files as GPT-2
- * does. Statuses: OK, ERROR_UNSUPPORTED, ERROR_MEMORY, and those of reading a file. */
+ * does, and no token may be added that is found in every text. Statuses: OK, ERROR_UNSUPPORTED, ERROR_MEMORY, and those
+ * of reading a file. */
 enum tokmap_status pair_folder_check(const char *path, struct tokmap_error *error);
 
 /* Returns the path of the file that pair_folder_check() reads, whether it exists or not; NULL without memory. The

@@ -694,6 +694,71 @@ static void test_messages(void **state)
                         "2:[{\"role\":\"user\",\"content\":\"hello\"}]|");
 }
 
+/* A struct in a message is an object in it: its fields are not those of the message, though they have their names. The
+ * names of columns may differ only where messages cut them. */
+static void test_nested_messages(void **state)
+{
+    static const struct {
+        const char *name;
+        int type, repetition;
+        int children;
+        const char *const texts[2]; /* of the messages; NULL: null */
+        uint8_t most;
+    } elements[] = {{"meta", -1, OPTIONAL, 2, {NULL}, 0},
+                    {"role", TEXT, OPTIONAL, 0, {"system", NULL}, 3},
+                    {"content", TEXT, OPTIONAL, 0, {NULL, "x"}, 3},
+                    {"role", TEXT, OPTIONAL, 0, {"user", "assistant"}, 2},
+                    {"content", TEXT, OPTIONAL, 0, {"a", NULL}, 2},
+                    {"a struct whose name is so long that it is cut", -1, OPTIONAL, 2, {NULL}, 0},
+                    {"name", TEXT, OPTIONAL, 0, {NULL, "f"}, 3},
+                    {"arguments", TEXT, OPTIONAL, 0, {NULL, "{}"}, 3}};
+    static const uint8_t repetitions[] = {0, 1};
+    const size_t count = sizeof elements / sizeof elements[0];
+    struct corpus_options options = usual();
+    struct made_file file;
+    options.content = CORPUS_CONTENT_MESSAGES;
+    options.field = "messages";
+    made_begin(&file);
+    made_element(&file, "messages", -1, REPEATED, 4);
+    for (size_t i = 0; i < count; i++)
+        made_element(&file, elements[i].name, elements[i].type, elements[i].repetition, elements[i].children);
+    int leaf = 0;
+    for (size_t i = 0; i < count; i++) {
+        if (elements[i].children)
+            continue;
+        uint8_t definitions[2];
+        struct made_page page = {.version = 2,
+                                 .entries = 2,
+                                 .rows = 1,
+                                 .definitions = definitions,
+                                 .definition_most = elements[i].most,
+                                 .repetitions = repetitions,
+                                 .repetition_most = 1};
+        for (int k = 0; k < 2; k++) {
+            const char *value = elements[i].texts[k];
+            definitions[k] = (uint8_t)(value ? elements[i].most : elements[i].most - 1);
+            if (value)
+                made_plain_text(&page.values, value, (uint32_t)strlen(value));
+        }
+        made_data(&file, leaf++, &page);
+    }
+    made_group_end(&file, 1);
+    made_file_end(&file, "t.parquet");
+    assert_string_equal(read_with(&options, "t.parquet"),
+                        "0:[{\"meta\":{\"role\":\"system\"},\"role\":\"user\",\"content\":\"a\"},"
+                        "{\"meta\":{\"content\":\"x\"},\"role\":\"assistant\","
+                        "\"a struct whose name is so long that it is cut\":{\"name\":\"f\",\"arguments\":\"{}\"}}]|");
+    made_begin(&file);
+    made_element(&file, "messages", -1, REPEATED, 2);
+    made_element(&file, "role", TEXT, OPTIONAL, 0);
+    made_element(&file, "call", -1, OPTIONAL, 1);
+    made_element(&file, "function", -1, OPTIONAL, 1);
+    made_element(&file, "name", TEXT, OPTIONAL, 0);
+    made_file_end(&file, "t.parquet");
+    (void)read_with(&options, "t.parquet");
+    issue_is(TOKMAP_ERROR_INPUT, "'messages.call.function.name' of the Parquet file is in a struct in a struct");
+}
+
 /* Rows that are larger than a run of rows, with lists of a text from a dictionary. One that is longer than a record may
  * be is refused before there is memory for it. */
 static void test_long_messages(void **state)
@@ -1459,6 +1524,7 @@ int main(void)
         cmocka_unit_test(test_rows_across_pages),
         cmocka_unit_test(test_mask_of_other_length),
         cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_nested_messages),
         cmocka_unit_test(test_long_messages),
         cmocka_unit_test(test_values_of_columns),
         cmocka_unit_test(test_annotated_values),

@@ -224,6 +224,7 @@ static void configurations(void **state)
         "{\"model_max_length\": 512, \"tokenizer_class\": \"RobertaTokenizerFast\"}",
         "{\"tokenizer_class\": null, \"x\": {\"tokenizer_class\": \"CLIPTokenizer\"}}",
         "{\"tokenizer_class\": \"PreTrainedTokenizerFast\"}",
+        "{\"added_tokens_decoder\": {\"7\": {\"special\": true, \"content\": \"<s>\"}, \"8\": 1}}",
     };
     snprintf(path, sizeof path, "%s/tokenizer_config.json", folder);
     for (size_t i = 0; i < sizeof good / sizeof good[0]; i++) {
@@ -237,6 +238,11 @@ static void configurations(void **state)
     refused("the tokenizer_class is 'Tokenizer'", path);
     write_file(path, "{\"add_prefix_space\": true, \"tokenizer_class\": \"GPT2Tokenizer\"}");
     refused("add_prefix_space is true", path);
+    write_file(path, "{\"added_tokens_decoder\": {\"7\": {\"content\": \"<s>\", \"special\": true}, "
+                     "\"8\": {\"content\": \"two  spaces\", \"lstrip\": false, \"special\": false}}}");
+    refused("the added token 'two  spaces' is an ordinary one", path);
+    write_file(path, "{\"added_tokens_decoder\": {\"7\": {\"content\": \"a\", \"special\": false}");
+    assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_ERROR_FORMAT);
     write_file(path, "{\"tokenizer_class\": \"GPT2Tokenizer\"");
     assert_int_equal(vocabulary_open(&tokenizer, merges_path, NULL, &error), TOKMAP_ERROR_FORMAT);
     assert_string_equal(error.path, path);

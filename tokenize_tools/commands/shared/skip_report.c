@@ -135,9 +135,9 @@ void skip_report_close(struct skip_report *skips, bool failed)
     if (skips->list >= 0 && skips->count && skips->resume)
         (void)os_truncate(skips->list, skips->list_bytes);
     /* A list of a killed command, of which nothing was used, stays what it is. */
-    if (!failed || skips->count)
+    if (!failed || (skips->count && !skips->abandoned))
         (void)list_name(skips);
-    else if (skips->list >= 0 && !skips->resume)
+    else if (!skips->count && skips->list >= 0 && !skips->resume)
         (void)os_unlink(skips->partial ? skips->partial : skips->list_path);
     free(skips->partial);
     skips->partial = NULL;

@@ -20,6 +20,7 @@ struct skip_report {
     struct skip_limit limit;
     bool shared;     /* other processes have the same list, which one of them makes; set before skip_report_open() */
     bool later;      /* the list is made by skip_report_join(), and items that are added before are not in it */
+    bool abandoned;  /* a signal ended the work, and none of it is kept: the list keeps its partial name */
     bool may_choose; /* options leave documents out that are sound; set before skip_report_open() */
     const struct cli_command *command;
     struct cli_progress *progress; /* its line is cleared before a message is printed */
@@ -93,7 +94,8 @@ void skip_report_hint(const struct skip_report *skips, const struct corpus_count
 /* Writes the members "left_out" (by reason), "skipped" (the first 1000 items), and "skipped_items". */
 void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json);
 
-/* Frees everything. If the command has failed and left nothing out, the empty list is removed. */
+/* Frees everything. If the command has failed and left nothing out, the empty list is removed. A list of work that was
+ * abandoned stays FILE.partial, which the same command replaces: FILE would keep it from running again. */
 void skip_report_close(struct skip_report *skips, bool failed);
 
 #endif
