@@ -1000,8 +1000,7 @@ struct tokmap_evaluation_options {
  * the run's parts of a dataset leave out: for `source web data/web#docs=0..99%` these are the last hundredth of the
  * documents; datasets of which nothing is left out are not read, and one must remain. What it reads is compared with
  * what the run trains on, by the content ids of shards and the tokens of each, and refused if they have any in common.
- * Copies of a text in different shards are not found. A plan is not used: the evaluation draws windows. Any thread may
- * call it.
+ * Copies of a text in other shards are not found. A plan is not used: windows are drawn. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND (no source has that name, or nothing is left out), ERROR_RANGE (among others: the run
  * trains on some of it), and those of tokmap_run_open(). */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status
