@@ -163,7 +163,7 @@ double parquet_float16(const uint8_t *bytes)
     const int exponent = bytes[1] >> 2 & 31, fraction = (bytes[1] & 3) << 8 | bytes[0];
     double value;
     if (exponent == 31)
-        value = fraction ? NAN : INFINITY;
+        value = fraction ? (double)NAN : (double)INFINITY;
     else
         value = ldexp(exponent ? fraction | 1 << 10 : fraction, (exponent ? exponent : 1) - 25);
     return bytes[1] >> 7 ? -value : value;
