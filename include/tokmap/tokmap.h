@@ -82,8 +82,8 @@
  *       anything computed from document boundaries (all fields but inputs, targets, and rows; and mask_targets). A plan
  *       that is truncated can raise it in loaders of a run that has one, and where its rows are located.
  *
- *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, Lustre, and the like. Where another client replaces
- *   a file there, an open dataset may get an I/O error instead of the old bytes, so use new names.
+ *   Network file systems. TOKMAP_READ_AUTO never maps tokens on NFS, Lustre, and the like. Where another client
+ *   replaces a file there, an open dataset may get an I/O error instead of the old bytes, so use new names.
  *
  *   Memory. Tokens are read through the page cache, which the kernel reclaims when memory is needed. With
  *   TOKMAP_READ_PREAD the memory of the process does not grow with the dataset, but what was asked for of origins,

@@ -144,7 +144,7 @@ if command -v zstd >/dev/null 2>&1; then
     zstd -q --rm "$quick/more/records.jsonl"
     "$TOKMAP" train-tokenizer -q -o "$quick/tokenizer" --vocab-size 262 --special-tokens '<|endoftext|>' "$quick/texts"
     sed -n '/^seq_len  1024$/,/^```$/p' README.md | sed '/^```$/d' >"$quick/train.run"
-    # A command that ends in a backslash goes on in the next line.
+    # A command that ends in a backslash continues in the next line.
     sed -n '/^\$ tokmap /{ :more
         /\\$/{ N; s/\\\n */ /; b more
         }

@@ -113,9 +113,16 @@ static void test_halves(void **state)
     static const struct {
         const char *bytes;
         double value;
-    } cases[] = {{"\0\0", 0},          {"\0\x3c", 1},         {"\0\xbe", -1.5},  {"\xff\x7b", 65504},
-                 {"\1\0", 0x1p-24},    {"\xff\3", 0x3ffp-24}, {"\0\4", 0x1p-14}, {"\x66\x2e", 0.0999755859375},
-                 {"\0\x7c", INFINITY}, {"\0\xfc", -INFINITY}};
+    } cases[] = {{"\0\0", 0},
+                 {"\0\x3c", 1},
+                 {"\0\xbe", -1.5},
+                 {"\xff\x7b", 65504},
+                 {"\1\0", 0x1p-24},
+                 {"\xff\3", 0x3ffp-24},
+                 {"\0\4", 0x1p-14},
+                 {"\x66\x2e", 0.0999755859375},
+                 {"\0\x7c", (double)INFINITY},
+                 {"\0\xfc", -(double)INFINITY}};
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
         assert_true(parquet_float16((const uint8_t *)cases[i].bytes) == cases[i].value);
     assert_true(isnan(parquet_float16((const uint8_t *)"\1\x7c")));
