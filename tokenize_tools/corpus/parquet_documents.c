@@ -181,6 +181,12 @@ static enum tokmap_status element_issue(struct row_reading *reading, bool is_mas
     return row_issue(reading, is_mask ? CORPUS_REASON_MASK : CORPUS_REASON_TOKEN, fault, field, detail);
 }
 
+/* Adds the issue that a list has more than one entry, one of which says that it is null or empty. */
+static enum tokmap_status holes_issue(struct row_reading *reading, const char *field)
+{
+    return row_issue(reading, CORPUS_REASON_DAMAGED, "its list is null or empty and has elements", field, NULL);
+}
+
 /* ---- lists of numbers ---- */
 
 /* Finds the pieces of the current row, and moves the cursor behind them. *elements is their number of entries. Adds an
@@ -188,17 +194,19 @@ static enum tokmap_status element_issue(struct row_reading *reading, bool is_mas
 static enum tokmap_status list_measure(struct row_reading *reading, struct cursor *cursor, const char *field,
                                        bool is_mask, struct row_pieces *pieces, uint64_t *elements)
 {
-    uint64_t begin, end, wrong = UINT64_MAX;
-    bool more, null = false;
+    uint64_t begin, end, entries = 0, wrong = UINT64_MAX;
+    bool more, null = false, hole = false;
     *pieces = (struct row_pieces){.from = *cursor};
     *elements = 0;
     do {
         const struct parquet_page *page = cursor_page(cursor);
         piece_entries(cursor, &begin, &end);
+        entries += end - begin;
         if (page->definitions)
             for (uint64_t i = begin; i < end && wrong == UINT64_MAX; i++) {
                 const enum entry_kind kind = entry_kind(cursor, i);
                 null |= kind == ENTRY_NULL;
+                hole |= kind == ENTRY_NULL || kind == ENTRY_EMPTY_LIST;
                 if (kind == ENTRY_NULL_ELEMENT)
                     wrong = *elements + (i - begin);
                 if (kind == ENTRY_NULL || kind == ENTRY_EMPTY_LIST)
@@ -210,6 +218,8 @@ static enum tokmap_status list_measure(struct row_reading *reading, struct curso
     } while (more);
     if (!reading->used)
         return TOKMAP_OK;
+    if (hole && entries > 1)
+        return holes_issue(reading, field);
     if (null)
         return row_issue(reading, CORPUS_REASON_FIELD, JSON_FIELD_MISSING, field, NULL);
     return wrong == UINT64_MAX ? TOKMAP_OK : element_issue(reading, is_mask, field, wrong, "", PARQUET_ELEMENT_NULL);
@@ -428,8 +438,8 @@ static enum tokmap_status messages_take(struct row_reading *reading, size_t fiel
     uint64_t entries[PARQUET_LEAVES_MOST], ends[PARQUET_LEAVES_MOST], room = 2;
     uint64_t elements = 0, least = 0; /* bytes that the text has at least */
     for (uint32_t c = 0; c < columns; c++) {
-        uint64_t count = 0, begin, end;
-        bool more;
+        uint64_t count = 0, all = 0, begin, end;
+        bool more, hole = false;
         at[c] = cursors[c];
         piece_entries(&cursors[c], &entries[c], &ends[c]);
         const enum entry_kind first = entry_kind(&cursors[c], entries[c]);
@@ -437,13 +447,22 @@ static enum tokmap_status messages_take(struct row_reading *reading, size_t fiel
         do {
             piece_entries(&cursors[c], &begin, &end);
             count += none ? 0 : end - begin;
-            for (uint64_t i = begin; i < end && !none; i++)
-                if (entry_kind(&cursors[c], i) == ENTRY_VALUE)
+            all += end - begin;
+            for (uint64_t i = begin; i < end; i++) {
+                const enum entry_kind kind = entry_kind(&cursors[c], i);
+                hole |= kind == ENTRY_NULL || kind == ENTRY_EMPTY_LIST;
+                if (kind == ENTRY_VALUE && !none)
                     least += cursor_page(&cursors[c])->values.spans[i].bytes;
+            }
             room += (end - begin) * (6 * strlen(cursors[c].column->last) + 8);
             room += cursors[c].column->in_group ? (end - begin) * (6 * strlen(cursors[c].column->group) + 5) : 0;
             more = cursor_next(&cursors[c]);
         } while (more);
+        if (hole && all > 1 && reading->used) {
+            const enum tokmap_status status = holes_issue(reading, reading->names[field]);
+            if (status)
+                return status;
+        }
         if (first == ENTRY_NULL && !c && reading->used) {
             const enum tokmap_status status =
                 row_issue(reading, CORPUS_REASON_FIELD, JSON_FIELD_MISSING, reading->names[field], NULL);
