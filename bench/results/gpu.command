@@ -1,1 +1,1 @@
-tokmap-bench gpu --tokens 200m --dir /tmp/tokmap-gpu --repeats 5 --batches 700000
+tokmap-bench gpu --tokens 200m --repeats 5 --batches 700000

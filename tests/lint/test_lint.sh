@@ -142,6 +142,12 @@ code src/common/part.c '/* TO''DO: more */\n'
 finds "nothing unfinished"
 code src/common/part.c '/* see /home/someone/file */\n'
 finds "no paths of one machine"
+mkdir -p "$tree/bench/results/some"
+echo 'tokmap-bench compare pin /ho''me/someone/web' >"$tree/bench/results/some/case.command"
+finds "no paths of one machine"
+mkdir -p "$tree/bench/results/some"
+echo '{"command": "tokmap-bench loader --dir /tmp/tmp.1 --json"}' >"$tree/bench/results/some/case.json"
+finds "no paths of one machine"
 printf 'int other;\n' >"$tree/src/order/part.c"
 finds "file names are unique"
 sed -i 's/TOKMAP_COMMON_PART_H/PART_H/' "$tree/src/common/part.h"
