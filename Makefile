@@ -75,7 +75,7 @@ $(error no working C compiler ('$(CC)'): run 'make deps', or \
 else ifneq ($(strip $(needed)),)
 $(error required headers are missing ($(strip $(needed))): run 'make deps', or apt-get install$(if \
   $(filter xxhash.h,$(needed)), libxxhash-dev)$(if $(filter zstd.h,$(needed)), libzstd-dev) \
-  (without root: see Install in README.md))
+  (without root: see .github/INSTALL.md))
 endif
 HAVE_ISAL := $(filter isal,$(found))
 HAVE_CMOCKA := $(filter cmocka,$(found))

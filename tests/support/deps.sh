@@ -78,7 +78,7 @@ stop() {
         echo "tokmap: these packages could not be installed ($1), so tests that use them are skipped: $packages" >&2
         exit 0
     fi
-    echo "tokmap: $1; run as root: $line (without root: see Install in README.md)" >&2
+    echo "tokmap: $1; run as root: $line (without root: see .github/INSTALL.md)" >&2
     exit 2
 }
 

@@ -114,7 +114,7 @@ CC=cc CXX=g++ BUILD="$TMPDIR/out" PATH=$bin CALLED="$TMPDIR/called" "$bin/sh" te
     >"$TMPDIR/log" 2>&1 </dev/null
 status=$?
 check "to build, it exits with 2 without the required headers" test $status = 2
-check "and points to what needs no root" grep -q 'without root: see Install in README.md' "$TMPDIR/log"
+check "and points to what needs no root" grep -q 'without root: see .github/INSTALL.md' "$TMPDIR/log"
 fake cc 'case $* in *-P*) echo found ;; esac'
 CPPFLAGS=-I/conda/include CC=cc CXX=g++ BUILD="$TMPDIR/out" PATH=$bin "$bin/sh" -x tests/support/deps.sh 2>&1 |
     grep -q 'cc -I/conda/include -E' && echo "ok - it looks where CPPFLAGS says" || echo "not ok - CPPFLAGS is ignored"
