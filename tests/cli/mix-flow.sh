@@ -79,6 +79,17 @@ exits 1 tokmap mix -q --steps 60 --seq-len 100 --batch 10 --validation "val=$web
 holds err "the run trains on data of validation set 'val'"
 exits 2 tokmap mix --tokens 1K --validation "$web" "web=$web:rest" >out 2>err
 holds err 'write NAME=DATASET, such as --validation val=data/web.val'
+# Nobody has seen the lines of a run that is refused.
+! grep -q 'line [0-9]' err
+exits 1 tokmap mix --tokens 1K --validation val=data/web.vla "web=$web:rest" >out 2>err
+holds err 'tokmap mix: data/web.vla: there is no dataset of this name'
+exits 2 tokmap mix --tokens 1K --validation "web=$wiki" "web=$web:rest" >out 2>err
+holds err "two datasets have the name 'web'; write NAME=DATASET, with another name, for one of them"
+printf x >x.txt
+tokmap pack -q -o set --split train=0.9999,val=0.0001 x.txt 2>err
+exits 1 tokmap mix --tokens 1K --validation val=set.val "web=$web:rest" >out 2>err
+equal "$(cat err)" "tokmap mix: set.val: the dataset of validation set 'val' has no tokens to evaluate on; leave it out, \
+or hold out another one"
 
 # Names: the line as it is typed with datasets in this folder, paths, parts, and names that need quotes.
 printf 'some text that is long enough' >a.txt

@@ -32,7 +32,8 @@ struct mixing {
     struct mix_part *parts;
     size_t count;
     uint64_t total;              /* tokens of the run */
-    struct cli_list validations; /* NAME=DATASET, or DATASET */
+    struct cli_list validations; /* as they were typed */
+    struct mix_part *held_out;   /* what they say */
     /* The real paths of the current folder and of the output's; NULL if they are the same. */
     char *here, *there;
 };
@@ -127,45 +128,6 @@ static void text_print(const char *text)
     visible_end(&visible);
 }
 
-/* The name and the dataset of a validation set, which is written like a source, but without how much of it. Returns
- * false, and writes what is wrong, if it has no good name. */
-static bool validation_parse(const char *written, struct mix_part *part, struct mix_error *error)
-{
-    const size_t room = strlen(written) + sizeof ":rest";
-    char *source = malloc(room);
-    *part = (struct mix_part){.kind = MIX_REST};
-    if (!source) {
-        error->memory = true;
-        return false;
-    }
-    (void)snprintf(source, room, "%s:rest", written);
-    const bool good = mix_part_parse(part, source, error);
-    free(source);
-    if (!good && !error->memory)
-        (void)snprintf(error->text, sizeof error->text,
-                       "--validation %.200s names no dataset with a good name; write NAME=DATASET, such as "
-                       "--validation val=data/web.val",
-                       written);
-    return good;
-}
-
-static void put_validations(struct text *text, const struct mixing *mixing)
-{
-    for (size_t i = 0; i < mixing->validations.count; i++) {
-        struct mix_part part;
-        struct mix_error error = {.memory = false};
-        if (!validation_parse(mixing->validations.values[i], &part, &error)) {
-            text->failed = true;
-            return;
-        }
-        put(text, "validation ");
-        put(text, part.name);
-        put(text, " ");
-        put_source(text, mixing, part.data);
-        mix_part_free(&part);
-    }
-}
-
 /* Writes the run file, or without a sequence length and a batch the lines that do not depend on them. */
 static char *run_text(const struct mixing *mixing)
 {
@@ -191,15 +153,22 @@ static char *run_text(const struct mixing *mixing)
             put(&text, " ");
         put_source(&text, mixing, mixing->parts[i].data);
     }
-    put_validations(&text, mixing);
+    for (size_t i = 0; i < mixing->validations.count; i++) {
+        put(&text, "validation ");
+        put(&text, mixing->held_out[i].name);
+        put(&text, " ");
+        put_source(&text, mixing, mixing->held_out[i].data);
+    }
     put(&text, "phase    0");
     for (size_t i = 0; i < mixing->count; i++) {
         put(&text, " ");
         put(&text, mixing->parts[i].name);
-        put(&text, shares ? " " : "");
-        put(&text, shares ? mixing->parts[i].share : "");
-        if (!shares)
+        if (!shares) {
             put_tokens(&text, mixing->parts[i].tokens);
+            continue;
+        }
+        put(&text, " ");
+        put(&text, mixing->parts[i].share);
     }
     if (whole)
         put_number(&text, "\nsteps    ", mixing->total / (mixing->batch * mixing->seq_len), "\n");
@@ -277,31 +246,50 @@ static void report_table(const struct mixing *mixing)
 
 /* ---- the command ---- */
 
+/* Opens a dataset, warns of what is odd about it, and counts its tokens. */
+static enum tokmap_status tokens_count(const char *data, uint64_t *tokens, struct tokmap_error *error)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_dataset_open(&dataset, data, NULL, error);
+    if (!status) {
+        dataset_warn(program, dataset, data);
+        status = tokmap_dataset_info(dataset, &info);
+        tokmap_dataset_close(dataset);
+    }
+    *tokens = info.tokens;
+    return status;
+}
+
 /* Sets the tokens of an epoch of each source: those of its windows, or without a sequence length all of its dataset. */
 static enum tokmap_status measure(struct mixing *mixing, struct tokmap_error *error)
 {
+    uint64_t tokens;
     for (size_t i = 0; i < mixing->count; i++) {
         struct mix_part *part = &mixing->parts[i];
-        struct tokmap_dataset *dataset = NULL;
-        struct tokmap_dataset_info info = {.size = sizeof info};
-        enum tokmap_status status = tokmap_dataset_open(&dataset, part->data, NULL, error);
-        if (!status) {
-            dataset_warn(program, dataset, part->data);
-            status = tokmap_dataset_info(dataset, &info);
-            tokmap_dataset_close(dataset);
-        }
+        const enum tokmap_status status = tokens_count(part->data, &tokens, error);
         if (status)
             return status;
-        part->epoch_tokens = info.tokens;
+        part->epoch_tokens = tokens;
         if (mixing->seq_len_given)
-            part->epoch_tokens = info.tokens < mixing->lookahead
-                                     ? 0
-                                     : (info.tokens - mixing->lookahead) / mixing->seq_len * mixing->seq_len;
+            part->epoch_tokens =
+                tokens < mixing->lookahead ? 0 : (tokens - mixing->lookahead) / mixing->seq_len * mixing->seq_len;
         if (part->epoch_tokens == 0)
             return error_set(error, TOKMAP_ERROR_RANGE, part->data, TOKMAP_NO_OFFSET,
                              "the dataset of source '%s' has %" PRIu64 " tokens, fewer than a row needs; leave it out, "
                              "or lower --seq-len",
-                             part->name, info.tokens);
+                             part->name, tokens);
+    }
+    for (size_t i = 0; i < mixing->validations.count; i++) {
+        const struct mix_part *part = &mixing->held_out[i];
+        const enum tokmap_status status = tokens_count(part->data, &tokens, error);
+        if (status)
+            return status;
+        if (tokens == 0)
+            return error_set(error, TOKMAP_ERROR_RANGE, part->data, TOKMAP_NO_OFFSET,
+                             "the dataset of validation set '%s' has no tokens to evaluate on; leave it out, or hold "
+                             "out another one",
+                             part->name);
     }
     return TOKMAP_OK;
 }
@@ -356,20 +344,26 @@ static const char *options_wrong(struct mixing *mixing)
     return NULL;
 }
 
+/* Returns whether none of the parts before part i has its name. */
+static bool name_is_new(const struct mixing *mixing, size_t i, struct mix_error *error)
+{
+    const char *name = mixing->parts[i].name;
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(mixing->parts[k].name, name) == 0) {
+            (void)snprintf(error->text, sizeof error->text,
+                           "two %s have the name '%s'; write NAME=DATASET%s, with another name, for one of them",
+                           i < mixing->count ? "sources" : "datasets", name, i < mixing->count ? ":HOW_MUCH" : "");
+            return false;
+        }
+    return true;
+}
+
 static bool parse_operands(struct mixing *mixing, const char **operands, size_t count, struct mix_error *error)
 {
+    mixing->count = count;
     for (size_t i = 0; i < count; i++) {
-        if (!mix_part_parse(&mixing->parts[i], operands[i], error))
+        if (!mix_part_parse(&mixing->parts[i], operands[i], error) || !name_is_new(mixing, i, error))
             return false;
-        mixing->count++;
-        for (size_t k = 0; k < i; k++)
-            if (strcmp(mixing->parts[k].name, mixing->parts[i].name) == 0) {
-                (void)snprintf(error->text, sizeof error->text,
-                               "two sources have the name '%s'; write NAME=DATASET:HOW_MUCH, with another name, for "
-                               "one of them",
-                               mixing->parts[i].name);
-                return false;
-            }
         const char *name = mixing->parts[i].name;
         if (!strcmp(name, "natural") || !strcmp(name, "batch") || !strcmp(name, "seq_len")) {
             (void)snprintf(error->text, sizeof error->text,
@@ -379,6 +373,10 @@ static bool parse_operands(struct mixing *mixing, const char **operands, size_t 
             return false;
         }
     }
+    for (size_t i = 0; i < mixing->validations.count; i++)
+        if (!mix_validation_parse(&mixing->held_out[i], mixing->validations.values[i], error) ||
+            !name_is_new(mixing, count + i, error))
+            return false;
     return true;
 }
 
@@ -414,6 +412,8 @@ static enum tokmap_status check_and_write(const struct mixing *mixing, const cha
         status = output_file_open(&file, mixing->output, mixing->force, error);
     if (!status && mixing->seq_len_given && mixing->batch_given)
         status = tokmap_run_parse(&run, text, mixing->there, error);
+    if (status && !error->path[0])
+        error->line = 0; /* of a text that nobody has seen */
     tokmap_run_close(run);
     if (!status && mixing->output) {
         const int system = os_write(file.fd, text, strlen(text));
@@ -475,25 +475,20 @@ static int mix(const struct cli_command *command, const char **operands, size_t 
         return cli_misused(command, "%s", wrong);
     if (operand_count == 0)
         return cli_misused(command, "no source is given; write each as NAME:HOW_MUCH, such as 'wiki:epochs=3'");
-    mixing->parts = calloc(operand_count, sizeof *mixing->parts);
+    mixing->parts = calloc(operand_count + mixing->validations.count, sizeof *mixing->parts);
     if (!mixing->parts) {
         cli_say(program, "out of memory for %zu sources", operand_count);
         return CLI_FAILED;
     }
+    mixing->held_out = mixing->parts + operand_count;
     int status = CLI_FAILED;
-    bool good = parse_operands(mixing, operands, operand_count, &why);
-    for (size_t i = 0; good && i < mixing->validations.count; i++) {
-        struct mix_part part;
-        if ((good = validation_parse(mixing->validations.values[i], &part, &why)))
-            mix_part_free(&part);
-    }
-    if (good)
+    if (parse_operands(mixing, operands, operand_count, &why))
         status = mix_print(mixing, command);
     else if (why.memory)
         cli_say(program, "%s", why.text);
     else
         status = cli_misused(command, "%s", why.text);
-    for (size_t i = 0; i < mixing->count; i++)
+    for (size_t i = 0; i < operand_count + mixing->validations.count; i++)
         mix_part_free(&mixing->parts[i]);
     free(mixing->parts);
     free(mixing->here);
@@ -505,7 +500,7 @@ int command_mix(int argc, char **argv)
 {
     struct mixing mixing = {.lookahead = 1};
     const struct cli_option options[] = {
-        CLI_HEADING("The length of the run"),
+        CLI_HEADING("The run"),
         {'n', "tokens", CLI_TEXT, &mixing.tokens_text, NULL, "T",
          "tokens of the run; K, M, B, and T are 10^3, 10^6, 10^9, and 10^12 (default: those of the sources, if none "
          "has the rest)",
@@ -540,12 +535,11 @@ int command_mix(int argc, char **argv)
             "the run such as 20%, epochs=3, or tokens=300B. Without NAME the source has the name of its dataset, and "
             "NAME=HOW_MUCH means the dataset NAME. Percentages and the rest become shares, which also hold if the run "
             "gets longer; epochs and tokens become tokens. With --seq-len and --batch the output is a whole run file, "
-            "which "
-            "was opened to check it.\n\n"
+            "which was opened to check it.\n\n"
             "Examples:\n"
             "  tokmap mix --tokens 1T web=rest wiki:epochs=3 code:20%\n"
-            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T --validation val=data/val \\\n"
-            "      -o mix.run data/web:rest data/wiki:epochs=3\n"
+            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T --validation val=data/val -o mix.run data/web:rest "
+            "data/wiki:epochs=3\n"
             "  tokmap mix --max-epochs 4 data/wiki:epochs=3 data/code:40%\n",
         .options = options,
         .option_count = sizeof options / sizeof options[0],

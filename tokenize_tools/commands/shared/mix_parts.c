@@ -109,14 +109,20 @@ static bool name_of_data(struct mix_part *part)
     return true;
 }
 
+/* Begins a part with the name of NAME=..., if the argument has one. Returns what is after it. */
+static const char *name_take(struct mix_part *part, const char *text)
+{
+    const char *equals = strchr(text, '=');
+    *part = (struct mix_part){.kind = MIX_REST};
+    if (!equals || !name_is_good(text, (size_t)(equals - text)))
+        return text;
+    memcpy(part->name, text, (size_t)(equals - text));
+    return equals + 1;
+}
+
 bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *error)
 {
-    *part = (struct mix_part){.kind = MIX_REST};
-    const char *rest = text, *equals = strchr(text, '=');
-    if (equals && name_is_good(text, (size_t)(equals - text))) {
-        memcpy(part->name, text, (size_t)(equals - text));
-        rest = equals + 1;
-    }
+    const char *rest = name_take(part, text);
     if (part->name[0] && parse_what(part, rest)) {
         if ((part->data = strdup(part->name)))
             return true;
@@ -147,6 +153,21 @@ bool mix_part_parse(struct mix_part *part, const char *text, struct mix_error *e
         part->data, text);
     mix_part_free(part);
     return false;
+}
+
+bool mix_validation_parse(struct mix_part *part, const char *text, struct mix_error *error)
+{
+    const char *data = name_take(part, text);
+    part->data = strdup(data);
+    if (!part->data)
+        return memory_lacks(error);
+    if (*data && (part->name[0] || name_of_data(part)))
+        return true;
+    mix_part_free(part);
+    return wrong(error,
+                 "--validation %.200s names no dataset with a good name; write NAME=DATASET, such as --validation "
+                 "val=data/web.val",
+                 text);
 }
 
 void mix_part_free(struct mix_part *part)
