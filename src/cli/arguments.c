@@ -18,7 +18,6 @@
 #include "complete.h"
 #include "foreign_options.h"
 #include "messages.h"
-#include "output_folder.h"
 #include "numbers.h"
 #include "platform/os.h"
 #include "text/edit_distance.h"
@@ -493,8 +492,6 @@ int cli_run(const struct cli_command *command, int argc, char **argv,
     if (status < 0)
         status = body(command, operands, count, user);
     assert(status >= CLI_DONE);
-    if (status)
-        cli_output_folders_remove();
     free(operands);
     return status;
 }

@@ -11,7 +11,6 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "output_folder.h"
 #include "platform/os.h"
 #include "platform/process.h"
 
@@ -37,12 +36,6 @@ static void stdout_replace(void)
         return;
     (void)setvbuf(made, NULL, os_is_terminal(1) ? _IOLBF : _IOFBF, BUFSIZ);
     stdout = made;
-}
-
-void cli_signal_die(void)
-{
-    cli_output_folders_remove();
-    os_signal_die(os_signal_caught());
 }
 
 void cli_signals_catch(void)

@@ -6,8 +6,4 @@
  * output, and the write fails. A command calls this before it prints anything. */
 void cli_signals_catch(void);
 
-/* Ends the process by the signal that was caught, as os_signal_die() does, after a command that writes files has
- * removed those that are not finished. */
-void cli_signal_die(void) __attribute__((noreturn));
-
 #endif

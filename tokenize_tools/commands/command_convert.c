@@ -241,7 +241,7 @@ static int convert_operands(const struct cli_command *command, const char **oper
     if (os_signals_release()) {
         if (status)
             cli_say(program, "interrupted; the unfinished output has been removed");
-        cli_signal_die();
+        os_signal_die(os_signal_caught());
     }
     if (!status)
         losses_warn(given, &result);

@@ -223,7 +223,7 @@ static int export_name(struct exporting *exporting, const char *name)
         if (status)
             cli_say(program,
                     to_stdout(exporting) ? "interrupted" : "interrupted; the unfinished output has been removed");
-        cli_signal_die();
+        os_signal_die(os_signal_caught());
     }
     if (status)
         return command_failed(exporting->command, &error);

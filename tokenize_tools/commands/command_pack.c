@@ -429,7 +429,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
             cli_say(program, "interrupted; the unfinished output has been removed");
         packing->skips.abandoned = status != TOKMAP_OK && !packing->result.kept;
         skip_report_close(&packing->skips, packing->skips.abandoned);
-        cli_signal_die();
+        os_signal_die(os_signal_caught());
     }
     const bool listed = skip_report_finish(&packing->skips);
     if (status) {

@@ -239,7 +239,7 @@ static int plan(const struct cli_command *command, const char **operands, size_t
     (void)os_signals_release();
     if (os_signal_caught()) {
         (void)fflush(stdout);
-        cli_signal_die();
+        os_signal_die(os_signal_caught());
     }
     if (status && !error.path[0])
         (void)snprintf(error.path, sizeof error.path, "%.500s", operands[0]);

@@ -328,7 +328,7 @@ static int inputs_train(struct training_command *training, const char **operands
             cli_say(program, "interrupted; the unfinished output has been removed");
         training->skips.abandoned = status != TOKMAP_OK;
         skip_report_close(&training->skips, status != TOKMAP_OK);
-        cli_signal_die();
+        os_signal_die(os_signal_caught());
     }
     const bool listed = skip_report_finish(&training->skips);
     if (status) {
