@@ -34,7 +34,7 @@ static const char start[] = "tokmap turns text into token ids and feeds them to 
 static int help_print(void)
 {
     printf("Usage: tokmap COMMAND [ARGUMENT]...\n"
-           "       tokmap help COMMAND [GROUP]\n\n"
+           "       tokmap help COMMAND\n\n"
            "Turns text into datasets of token ids that training programs read in place,\n"
            "in an order that can be computed, audited, and resumed exactly.\n");
 #define HELP_ROW(suffix, name, text) printf("  %-15s %s\n", name, text);
@@ -236,8 +236,8 @@ static int help(int argc, char **argv)
     if (!command)
         return unknown("command", argv[1]);
     char option[] = "--help";
-    char *arguments[] = {argv[1], option, argc > 2 ? argv[2] : NULL, NULL};
-    return command->run(argc > 2 ? 3 : 2, arguments);
+    char *arguments[] = {argv[1], option, NULL};
+    return command->run(2, arguments);
 }
 
 int main(int argc, char **argv)

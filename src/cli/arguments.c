@@ -147,30 +147,6 @@ static void help_example(const char *line, size_t length, size_t columns)
     putchar('\n');
 }
 
-static size_t help_columns(void)
-{
-    return os_is_terminal(1) ? max64(60, min64(os_terminal_columns(1), 100)) : 80;
-}
-
-/* Returns the heading that begins with `word` in any case, or NULL. */
-static const struct cli_option *help_group(const struct cli_command *command, const char *word)
-{
-    for (size_t i = 0; i < command->option_count; i++)
-        if (command->options[i].kind == CLI_TITLE && *word &&
-            strncasecmp(command->options[i].help, word, strlen(word)) == 0)
-            return &command->options[i];
-    return NULL;
-}
-
-static void help_group_print(const struct cli_command *command, const struct cli_option *heading)
-{
-    printf("%s:\n", heading->help);
-    for (const struct cli_option *option = heading + 1;
-         option < command->options + command->option_count && option->kind != CLI_TITLE; option++)
-        if (!cli_is_internal(option))
-            help_option(option, help_columns() - 1);
-}
-
 /* Prints the options that are often used. */
 static void help_often(const struct cli_command *command, size_t columns)
 {
@@ -212,7 +188,7 @@ static void help_options(const struct cli_command *command, bool all, size_t col
 
 static void help_print(const struct cli_command *command, bool all)
 {
-    const size_t columns = help_columns();
+    const size_t columns = os_is_terminal(1) ? max64(60, min64(os_terminal_columns(1), 100)) : 80;
     printf("Usage: %s %s\n\n", command->program, command->usage);
     help_wrap(command->summary, 0, 0, columns - 1);
     help_options(command, all, columns - 1);
@@ -234,14 +210,9 @@ static void help_print(const struct cli_command *command, bool all)
     }
 }
 
-/* --help, or --help-all. word: what follows, which prints the options of one group if it begins a heading, or NULL. */
-static int help(const struct cli_command *command, bool all, const char *word)
+static int help(const struct cli_command *command, bool all)
 {
-    const struct cli_option *heading = word ? help_group(command, word) : NULL;
-    if (heading)
-        help_group_print(command, heading);
-    else
-        help_print(command, all);
+    help_print(command, all);
     return cli_finish(command->program, CLI_DONE);
 }
 
@@ -308,10 +279,8 @@ static int option_store(const struct cli_command *command, const struct cli_opti
     }
     case CLI_NUMBER:
         good = cli_parse_number(text, option->into);
-        wanted = "a decimal number below 2^64";
-        if (!good && option->value && strcmp(option->value, "SEED") == 0)
-            return cli_misused(command, "--%s takes a seed (%s), such as --%s 7, not '%s'", option->name, wanted,
-                               option->name, text);
+        wanted = option->value && !strcmp(option->value, "SEED") ? "a seed, such as 7 (a decimal number below 2^64)"
+                                                                 : "a decimal number below 2^64";
         break;
     case CLI_SIZE:
         good = cli_parse_size(text, option->into);
@@ -384,9 +353,9 @@ static int parse_long(const struct cli_command *command, int argc, char **argv, 
     const char *value = name[length] ? name + length + 1 : NULL;
     const struct cli_option *option = option_by_name(command, name, length);
     if (!option && length == 4 && memcmp(name, "help", 4) == 0)
-        return help(command, false, value ? value : *i + 1 < argc ? argv[*i + 1] : NULL);
+        return help(command, false);
     if (!option && length == 8 && memcmp(name, "help-all", 8) == 0)
-        return help(command, true, NULL);
+        return help(command, true);
     if (!option && length == 7 && memcmp(name, "version", 7) == 0)
         return version_print(command);
     if (!option)
@@ -411,7 +380,7 @@ static int parse_short(const struct cli_command *command, int argc, char **argv,
     for (const char *at = word; *at; at++) {
         const struct cli_option *option = option_by_letter(command, *at);
         if (!option && *at == 'h')
-            return help(command, false, NULL);
+            return help(command, false);
         if (!option && *at == 'V')
             return version_print(command);
         if (!option)

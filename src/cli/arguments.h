@@ -9,10 +9,9 @@
 
 /* Parses argv[1 .. argc): stores the values of options and puts the operands, in the order of argv, into operands[],
  * which has room for argc of them. "--" ends the options; "-" is an operand. If an option is repeated, the last one
- * counts; CLI_LIST keeps all. --help prints the help on standard output, --help GROUP the options under the heading
- * that begins with that word, --help-all all options, and --version the version. Refuses to go on if the environment
- * variable TOKMAP_CPU has a value that cpu.h does not list. Returns -1 if the command is to go on; otherwise its exit
- * status, after a message where one is due. */
+ * counts; CLI_LIST keeps all. --help prints the help on standard output, --help-all the help with all options, and
+ * --version the version. Refuses to go on if the environment variable TOKMAP_CPU has a value that cpu.h does not list.
+ * Returns -1 if the command is to go on; otherwise its exit status, after a message where one is due. */
 int cli_parse(const struct cli_command *command, int argc, char **argv, const char **operands, size_t *operand_count);
 
 /* The main function of a command. Parses argv as cli_parse() does and, if the command is to go on, calls body() and

@@ -72,9 +72,9 @@ tokmap pack -q -output2 ./-o
 [ -f utput2.bin ]
 # A word is not a seed.
 exits 2 tokmap pack --shuffle e/ -o x 2>err
-holds err "tokmap pack: --shuffle takes a seed (a decimal number below 2^64), such as --shuffle 7, not 'e/'"
+holds err "tokmap pack: --shuffle takes a seed, such as 7 (a decimal number below 2^64), not 'e/'"
 exits 2 tokmap order --seed=x 2>err
-holds err "--seed takes a seed (a decimal number below 2^64), such as --seed 7, not 'x'"
+holds err "--seed takes a seed, such as 7 (a decimal number below 2^64), not 'x'"
 # A dataset at a URL, by itself, and in a run file.
 printf 'seq_len 4\nbatch 1\nseed 1\nsource web gs://bucket/web\n' >u.run
 for name in s3://bucket/web https://example.com/web.bin; do

@@ -53,7 +53,7 @@ for command in show export; do
 done
 tokmap pack --help-all >one
 awk '/^[^ ].*:$/ { rows = 0 } /^  (-|    --)/ { if (++rows > 20) { print "a group has more than 20 options"; exit 1 } }' one
-# Where a command has many options, --help has one screen, --help-all has all, and --help GROUP those of a group.
+# Where a command has many options, --help has one screen, and --help-all has all.
 for command in pack encode train-tokenizer; do
     tokmap $command --help >one
     [ "$(wc -l <one)" -le 45 ] || { echo "FAULT: tokmap $command --help has $(wc -l <one) lines" >&2; exit 1; }
@@ -69,23 +69,6 @@ for option in -o -t --field --input-format --split --shuffle --shard-tokens --de
     --messages-field --chat-template --on-error --force -j; do
     tokmap pack --help | grep -q "^ *$option[, ]" || { echo "FAULT: pack --help lacks $option" >&2; exit 1; }
 done
-tokmap pack --help-all >all
-tokmap pack --help | tr '\n' ' ' | sed 's/.*which is \([^.]*\)\..*/\1/; s/,//g; s/ or / /' | tr -s ' ' '\n' >groups
-equal "$(grep -c '^[A-Z][a-z ]*:$' all)" "$(($(wc -w <groups) + 2))" "groups of pack, General, and Examples:"
-while read -r group; do
-    tokmap pack --help "$group" >one
-    tokmap help pack "$group" >two
-    same one two
-    sed -n 1p one | grep -qi "^$group"
-    awk -v heading="$(sed -n 1p one)" '$0 == heading { on = 1 } on && /^$/ { exit } on' all >two
-    same one two
-done <groups
-tokmap pack --help records >one
-holds one --columns
-! grep -q -e --seal one
-tokmap pack --help nonsense >one
-tokmap pack --help >two
-same one two
 exits 2 tokmap verfy 2>err
 holds err "did you mean 'verify'?"
 exits 2 tokmap help verfy 2>err

@@ -667,7 +667,7 @@ int command_pack(int argc, char **argv)
          "4; 0: never). With an input that cannot be read twice (standard input, a pipe), nothing is saved, and the "
          "command starts over",
          NULL},
-        CLI_HEADING("Tasks on many machines"),
+        CLI_HEADING("Many machines"),
         TASK_OPTIONS(packing.tasks.asked),
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(packing.asked),
@@ -702,8 +702,6 @@ int command_pack(int argc, char **argv)
         .often = often,
         .often_count = sizeof often / sizeof often[0],
         .details =
-            "Options of a group: --help GROUP, which is output, tasks, tokenizer, inputs, records, lengths, or "
-            "duplicates.\n\n"
             "An INPUT is a file, a folder (all regular files below it that are not hidden), a pattern (** matches any "
             "number of folders), a URL (https://, or an object or prefix of s3:// or gs://), or '-' for standard "
             "input. It contains text, one document per file, or records, one document each: JSONL, a JSON array, CSV, "

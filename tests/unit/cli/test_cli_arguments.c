@@ -191,13 +191,12 @@ static void test_headings(void **state)
     (void)state;
 }
 
-/* With a list of options that are often used, --help prints these, --help-all all, and --help GROUP those of a group.
- */
+/* With a list of options that are often used, --help prints these, and --help-all all. */
 static void test_often(void **state)
 {
     static const struct cli_often often[] = {{"number", NULL}, {"flag", "a short text"}};
     struct cli_command many = command;
-    char text[8192], program[] = "test", help[] = "--help", all[] = "--help-all", group[] = "second", none[] = "third";
+    char text[8192], program[] = "test", help[] = "--help", all[] = "--help-all";
     many.often = often;
     many.often_count = 2;
     capture_begin(1);
@@ -210,13 +209,6 @@ static void test_often(void **state)
     assert_int_equal(cli_parse(&many, 2, (char *[]){program, all, NULL}, operands, &operand_count), CLI_DONE);
     capture_end(1, text, sizeof text);
     assert_true(strstr(text, "Second group:\n") && strstr(text, "--output NAME") && strstr(text, "a flag"));
-    capture_begin(1);
-    assert_int_equal(cli_parse(&many, 3, (char *[]){program, help, group, NULL}, operands, &operand_count), CLI_DONE);
-    capture_end(1, text, sizeof text);
-    assert_true(strncmp(text, "Second group:\n  -q, --quick", 27) == 0 && !strstr(text, "--flag"));
-    capture_begin(1);
-    assert_int_equal(cli_parse(&many, 3, (char *[]){program, help, none, NULL}, operands, &operand_count), CLI_DONE);
-    assert_non_null(strstr(capture_end(1, text, sizeof text), "Usage: test"));
     (void)state;
 }
 
