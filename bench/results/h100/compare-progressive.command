@@ -1,0 +1,1 @@
+tokmap-bench compare progressive data/web --offline --repeats 9 --seconds 2 --json
