@@ -61,7 +61,7 @@ static enum tokmap_status tokens_find(struct chat_template *template, const stru
         struct chat_token_found *found = &template->tokens[template->token_count];
         assert(template->token_count < CHAT_TOKENS_MOST);
         found->id = chat_added_id(tokenizer, text, strlen(text));
-        if (found->id == TOKMAP_NO_ID && !token->optional)
+        if (found->id == TOKMAP_NO_ID && token->kind != CHAT_TOKEN_OPTIONAL)
             return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                              "the chat template '%s' writes the special token '%s', which the vocabulary lacks; use a "
                              "tokenizer that has it, or another options.chat_template",
@@ -70,6 +70,7 @@ static enum tokmap_status tokens_find(struct chat_template *template, const stru
         if (!found->text)
             return error_set_memory(error, "a chat template", 0);
         found->bytes = strlen(text);
+        found->kind = token->kind;
         template->token_count++;
     }
     return TOKMAP_OK;
@@ -226,7 +227,7 @@ enum tokmap_status chat_render_record(const struct chat_template *template, cons
                                  .messages = messages,
                                  .open = UINT64_MAX};
     if (!messages->reason)
-        template->known->render(&writer, messages);
+        template->known->render(&writer, messages, template->known->how);
     if (messages->json.names_twice)
         chat_messages_refuse(messages, "an object of its tools or arguments has a key twice", UINT64_MAX, NULL);
     if (writer.no_memory || messages->json.no_memory)

@@ -29,53 +29,55 @@ static const char *const meaningful[] = {
  * it learns: those of OpenAI and TRL, of ShareGPT, Hermes, ToolACE, and glaive, and what templates call their
  * variables. man/tokmap-pack.1 lists them. Some template writes the first WRITTEN of them. */
 #define WRITTEN 3
-static const char *const beside_keys[] = {"tools",
-                                          "chat_template_kwargs",
-                                          "enable_thinking",
-                                          "functions",
-                                          "function_call",
-                                          "tool_calls",
-                                          "tool_choice",
-                                          "parallel_tool_calls",
-                                          "response_format",
-                                          "available_tools",
-                                          "custom_tools",
-                                          "builtin_tools",
-                                          "xml_tools",
-                                          "python_tools",
-                                          "tools_in_user_message",
-                                          "tool_definitions",
-                                          "tool_schemas",
-                                          "function_description",
-                                          "function_descriptions",
-                                          "function_definitions",
-                                          "system",
-                                          "system_prompt",
-                                          "system_message",
-                                          "developer",
-                                          "custom_instructions",
-                                          "documents",
-                                          "document",
-                                          "date_string",
-                                          "model_identity",
-                                          "reasoning",
-                                          "reasoning_content",
-                                          "reasoning_effort",
-                                          "thinking",
-                                          "thinking_budget",
-                                          "images",
-                                          "image",
-                                          "audio",
-                                          "audios",
-                                          "video",
-                                          "videos",
-                                          "weight",
-                                          "train",
-                                          "trainable",
-                                          "masked",
-                                          "loss",
-                                          "loss_mask",
-                                          NULL};
+static const char *const beside_keys[] = {
+    "tools",
+    "chat_template_kwargs",
+    "enable_thinking",
+    "functions",
+    "function_call",
+    "tool_calls",
+    "tool_choice",
+    "parallel_tool_calls",
+    "response_format",
+    "available_tools",
+    "custom_tools",
+    "builtin_tools",
+    "xml_tools",
+    "python_tools",
+    "tools_in_user_message",
+    "tool_definitions",
+    "tool_schemas",
+    "function_description",
+    "function_descriptions",
+    "function_definitions",
+    "system",
+    "system_prompt",
+    "system_message",
+    "developer",
+    "custom_instructions",
+    "documents",
+    "document",
+    "date_string",
+    "model_identity",
+    "reasoning",
+    "reasoning_content",
+    "reasoning_effort",
+    "thinking",
+    "thinking_budget",
+    "images",
+    "image",
+    "audio",
+    "audios",
+    "video",
+    "videos",
+    "weight",
+    "train",
+    "trainable",
+    "masked",
+    "loss",
+    "loss_mask",
+    NULL,
+};
 
 const char *const *chat_beside_keys(void)
 {
@@ -129,20 +131,23 @@ static bool refuse(struct reader *reader, const char *reason, const struct chat_
     return false;
 }
 
-/* Makes room for one more element of `size` bytes. */
-static bool grow(struct reader *reader, void **list, size_t count, size_t *capacity, size_t size)
+void *chat_room(void *list, uint64_t count, uint64_t *capacity, size_t size)
 {
     if (count < *capacity)
-        return true;
-    const size_t wanted = *capacity ? 2 * *capacity : 16;
-    void *grown = wanted < SIZE_MAX / 2 / size ? realloc(*list, wanted * size) : NULL;
+        return list;
+    *capacity = *capacity ? 2 * *capacity : 16;
+    void *grown = *capacity < SIZE_MAX / 2 / size ? realloc(list, (size_t)*capacity * size) : NULL;
     if (!grown) {
-        reader->no_memory = true;
-        return false;
+        free(list);
+        *capacity = 0;
     }
-    *list = grown;
-    *capacity = wanted;
-    return true;
+    return grown;
+}
+
+static bool without_memory(struct reader *reader)
+{
+    reader->no_memory = true;
+    return false;
 }
 
 /* Copies and decodes a string. */
@@ -182,67 +187,63 @@ static bool takes_nothing(struct reader *reader)
            is_nothing(bytes, count, true);
 }
 
+/* Takes a string that has not been there before. The reasons are those to refuse it if it has been, and if the value is
+ * something else. */
+static bool text_read(struct reader *reader, struct chat_string *text, const char *twice, const char *other)
+{
+    struct json_string string;
+    if (text->bytes)
+        return refuse(reader, twice, NULL);
+    if (json_kind(&reader->scan) != JSON_STRING)
+        return refuse(reader, other, NULL);
+    if (!json_text(&reader->scan, &string))
+        return false;
+    *text = decode(reader, &string);
+    return true;
+}
+
 /* Takes one part of a list: {"type": "text", "text": ...}. */
 static bool part_read(struct reader *reader)
 {
     struct chat_messages *out = reader->out;
     struct json_scan *scan = &reader->scan;
-    struct json_string name, text = {0};
-    bool has_text = false, has_type = false;
+    struct json_string name;
+    struct chat_string type = {NULL, 0}, text = {NULL, 0};
     if (json_kind(scan) != JSON_OBJECT)
         return refuse(reader, "a part of its content is not a JSON object", NULL);
     if (!json_enter_object(scan))
         return false;
     while (json_member(scan, &name)) {
-        if (json_name_is(&name, "type") && json_kind(scan) == JSON_STRING) {
-            struct json_string type;
-            if (has_type)
-                return refuse(reader, "a part of its content has two types", NULL);
-            has_type = true;
-            if (!json_text(scan, &type))
-                return false;
-            if (!json_equals(&type, "text", 4)) {
-                const struct chat_string word = decode(reader, &type);
-                return refuse(reader, "a part of its content is not text; leave out or replace such parts first",
-                              &word);
-            }
-        } else if (json_name_is(&name, "text") && json_kind(scan) == JSON_STRING) {
-            if (has_text)
-                return refuse(reader, "a part of its content has two texts", NULL);
-            has_text = true;
-            if (!json_text(scan, &text))
-                return false;
-        } else if (!json_skip(scan)) {
+        const bool is_string = json_kind(scan) == JSON_STRING;
+        if (is_string && json_name_is(&name, "type")
+                ? !text_read(reader, &type, "a part of its content has two types", NULL)
+            : is_string && json_name_is(&name, "text")
+                ? !text_read(reader, &text, "a part of its content has two texts", NULL)
+                : !json_skip(scan))
             return false;
-        }
+        if (type.bytes && (type.count != 4 || memcmp(type.bytes, "text", 4) != 0))
+            return refuse(reader, "a part of its content is not text; leave out or replace such parts first", &type);
     }
     if (scan->fault.reason)
         return false;
-    if (!has_text || !has_type)
+    if (!text.bytes || !type.bytes)
         return refuse(reader, "a part of its content lacks \"type\" or \"text\"", NULL);
-    void *list = out->parts;
-    if (!grow(reader, &list, out->part_count, &out->part_capacity, sizeof *out->parts))
-        return false;
-    out->parts = list;
-    out->parts[out->part_count++] = decode(reader, &text);
+    out->parts = chat_room(out->parts, out->part_count, &out->part_capacity, sizeof *out->parts);
+    if (!out->parts)
+        return without_memory(reader);
+    out->parts[out->part_count++] = text;
     return true;
 }
 
 static bool content_read(struct reader *reader, struct chat_message *message)
 {
     struct json_scan *scan = &reader->scan;
-    struct json_string text;
     const enum json_kind kind = json_kind(scan);
-    if (kind == JSON_NULL) {
-        message->kind = CHAT_CONTENT_NULL;
+    if (kind == JSON_NULL)
         return json_null(scan);
-    }
     if (kind == JSON_STRING) {
         message->kind = CHAT_CONTENT_TEXT;
-        if (!json_text(scan, &text))
-            return false;
-        message->text = decode(reader, &text);
-        return true;
+        return text_read(reader, &message->text, NULL, NULL);
     }
     if (kind != JSON_ARRAY)
         return refuse(reader, "its content is neither a string nor a list of parts", NULL);
@@ -259,27 +260,15 @@ static bool content_read(struct reader *reader, struct chat_message *message)
 
 /* ---- calls of tools ---- */
 
-/* Takes a string into a text that has none yet. */
-static bool once_text(struct reader *reader, struct chat_string *text)
-{
-    struct json_string string;
-    if (text->bytes)
-        return refuse(reader, "a tool call has a key twice", NULL);
-    if (json_kind(&reader->scan) != JSON_STRING)
-        return refuse(reader, "the name, the id, or the type of a tool call is not a string", NULL);
-    if (!json_text(&reader->scan, &string))
-        return false;
-    *text = decode(reader, &string);
-    return true;
-}
+#define CALL_TWICE "a tool call has a key twice"
 
 static bool arguments_read(struct reader *reader, struct chat_call *call)
 {
     if (call->arguments.bytes)
-        return refuse(reader, "a tool call has a key twice", NULL);
+        return refuse(reader, CALL_TWICE, NULL);
     if (json_kind(&reader->scan) == JSON_STRING) {
         const char *begin = reader->scan.at;
-        if (!once_text(reader, &call->arguments_text))
+        if (!text_read(reader, &call->arguments_text, CALL_TWICE, NULL))
             return false;
         call->arguments = (struct chat_string){begin, (size_t)(reader->scan.at - begin)};
         return true;
@@ -297,24 +286,22 @@ static bool call_object_read(struct reader *reader, struct chat_call *call, bool
     if (!json_enter_object(scan))
         return false;
     while (json_member(scan, &name)) {
-        bool good;
-        if (json_name_is(&name, "name"))
-            good = once_text(reader, &call->name);
-        else if (json_name_is(&name, "arguments"))
-            good = arguments_read(reader, call);
-        else if (json_name_is(&name, "id") && !inside && json_kind(scan) != JSON_NULL)
-            good = once_text(reader, &call->id);
-        else if (json_name_is(&name, "type") && !inside && json_kind(scan) != JSON_NULL)
-            good = once_text(reader, &call->type);
-        else if (json_name_is(&name, "function") && !inside && !call->function.bytes) {
-            (void)json_kind(scan); /* takes the spaces before it */
+        const bool is_null = json_kind(scan) == JSON_NULL; /* takes the spaces before the value */
+        struct chat_string *text = json_name_is(&name, "name")   ? &call->name
+                                   : inside || is_null           ? NULL
+                                   : json_name_is(&name, "id")   ? &call->id
+                                   : json_name_is(&name, "type") ? &call->type
+                                                                 : NULL;
+        const bool is_function = json_name_is(&name, "function") && !inside && !call->function.bytes;
+        if (is_function)
             call->function.bytes = scan->at;
-            good = call_object_read(reader, call, true);
-            call->function.count = (size_t)(scan->at - call->function.bytes);
-        } else
-            good = json_skip(scan);
-        if (!good)
+        if (text ? !text_read(reader, text, CALL_TWICE, "the name, the id, or the type of a tool call is not a string")
+            : json_name_is(&name, "arguments") ? !arguments_read(reader, call)
+            : is_function                      ? !call_object_read(reader, call, true)
+                                               : !json_skip(scan))
             return false;
+        if (is_function)
+            call->function.count = (size_t)(scan->at - call->function.bytes);
     }
     return !scan->fault.reason;
 }
@@ -323,20 +310,16 @@ static bool call_object_read(struct reader *reader, struct chat_call *call, bool
 static bool calls_read(struct reader *reader, struct chat_message *message)
 {
     struct chat_messages *out = reader->out;
-    const enum json_kind kind = json_kind(&reader->scan);
-    if (kind == JSON_NULL || kind == JSON_FALSE)
-        return json_skip(&reader->scan);
-    if (kind != JSON_ARRAY)
+    if (json_kind(&reader->scan) != JSON_ARRAY)
         return refuse(reader, "its tool calls are not a list", NULL);
     if (message->call_count)
         return refuse(reader, "it has two lists of tool calls", NULL);
     if (!json_enter_array(&reader->scan))
         return false;
     while (json_element(&reader->scan)) {
-        void *list = out->calls;
-        if (!grow(reader, &list, out->call_count, &out->call_capacity, sizeof *out->calls))
-            return false;
-        out->calls = list;
+        out->calls = chat_room(out->calls, out->call_count, &out->call_capacity, sizeof *out->calls);
+        if (!out->calls)
+            return without_memory(reader);
         struct chat_call *call = &out->calls[out->call_count++];
         *call = (struct chat_call){.type = {NULL, 0}};
         message->call_count++;
@@ -385,44 +368,25 @@ static bool weight_read(struct reader *reader, bool *says_no, bool *says_yes)
            refuse(reader, "its \"weight\" or \"train\" is neither 0 nor 1, neither true nor false", NULL);
 }
 
-/* Takes the thoughts of a message, a string. */
-static bool thoughts_read(struct reader *reader, struct chat_message *message)
-{
-    struct json_string text;
-    if (json_kind(&reader->scan) == JSON_NULL)
-        return json_null(&reader->scan);
-    if (message->thoughts.bytes)
-        return refuse(reader, "it has its reasoning twice", NULL);
-    if (json_kind(&reader->scan) != JSON_STRING)
-        return refuse(reader, "its reasoning is not a string", NULL);
-    if (!json_text(&reader->scan, &text))
-        return false;
-    message->thoughts = decode(reader, &text);
-    return true;
-}
-
 /* Takes the value of a key that says more than the role and the content. */
 static bool meaningful_read(struct reader *reader, struct chat_message *message, const struct json_string *name)
 {
     static const char *const thoughts[] = {"reasoning_content", "thinking", "reasoning"};
     const unsigned abilities = reader->source->abilities;
     if (is_among(name, thoughts, 3) && (abilities & CHAT_WRITES_THOUGHTS))
-        return thoughts_read(reader, message);
+        return json_kind(&reader->scan) == JSON_NULL
+                   ? json_null(&reader->scan)
+                   : text_read(reader, &message->thoughts, "it has its reasoning twice",
+                               "its reasoning is not a string");
     const struct json_scan before = reader->scan;
     if (takes_nothing(reader))
         return !reader->scan.fault.reason;
     reader->scan = before;
     if (json_name_is(name, "tool_calls") && (abilities & CHAT_WRITES_CALLS))
         return calls_read(reader, message);
-    if (json_name_is(name, "tool_call_id") && (abilities & CHAT_WRITES_CALLS)) {
-        struct json_string text;
-        if (json_kind(&reader->scan) != JSON_STRING)
-            return refuse(reader, "its \"tool_call_id\" is not a string", NULL);
-        if (!json_text(&reader->scan, &text))
-            return false;
-        message->call_id = decode(reader, &text);
-        return true;
-    }
+    if (json_name_is(name, "tool_call_id") && (abilities & CHAT_WRITES_CALLS))
+        return text_read(reader, &message->call_id, "it has two of \"tool_call_id\"",
+                         "its \"tool_call_id\" is not a string");
     const struct chat_string word = decode(reader, name);
     return refuse(reader, UNWRITTEN, &word);
 }
@@ -446,8 +410,8 @@ static bool message_check(struct reader *reader, const struct chat_message *mess
 static bool message_read(struct reader *reader, struct chat_message *message)
 {
     struct json_scan *scan = &reader->scan;
-    struct json_string name, role;
-    bool has_role = false, has_content = false, has_from = false, counts = false;
+    struct json_string name;
+    bool has_content = false, has_from = false, counts = false;
     if (json_kind(scan) != JSON_OBJECT)
         return refuse(reader, "it is not a JSON object", NULL);
     if (!json_enter_object(scan))
@@ -455,14 +419,7 @@ static bool message_read(struct reader *reader, struct chat_message *message)
     while (json_member(scan, &name)) {
         bool good = true;
         if (json_name_is(&name, "role")) {
-            if (has_role)
-                return refuse(reader, "it has two roles", NULL);
-            if (json_kind(scan) != JSON_STRING)
-                return refuse(reader, "its role is not a string", NULL);
-            has_role = true;
-            good = json_text(scan, &role);
-            if (good)
-                message->role = decode(reader, &role);
+            good = text_read(reader, &message->role, "it has two roles", "its role is not a string");
         } else if (json_name_is(&name, "content")) {
             if (has_content)
                 return refuse(reader, "it has two contents", NULL);
@@ -483,7 +440,7 @@ static bool message_read(struct reader *reader, struct chat_message *message)
     }
     if (scan->fault.reason)
         return false;
-    if (!has_role)
+    if (!message->role.bytes)
         return refuse(reader,
                       has_from ? "it has no \"role\"; rename \"from\" and \"value\" to \"role\" and \"content\" first"
                                : "it has no \"role\"",
@@ -517,10 +474,9 @@ static bool tools_read(struct reader *reader, const char *json, size_t bytes)
         return refuse(reader, "the tools are not a list", NULL);
     (void)json_enter_array(&scan);
     while (json_element(&scan)) {
-        void *list = out->tools;
-        if (!grow(reader, &list, out->tool_count, &out->tool_capacity, sizeof *out->tools))
-            return false;
-        out->tools = list;
+        out->tools = chat_room(out->tools, out->tool_count, &out->tool_capacity, sizeof *out->tools);
+        if (!out->tools)
+            return without_memory(reader);
         if (json_kind(&scan) != JSON_OBJECT)
             return refuse(reader, "a tool is not a JSON object", NULL);
         if (!json_value(&scan, &tool, &count))
@@ -602,10 +558,9 @@ static bool all_read(struct reader *reader)
     if (!json_enter_array(scan))
         return false;
     while (json_element(scan)) {
-        void *list = out->at;
-        if (!grow(reader, &list, out->count, &out->capacity, sizeof *out->at))
-            return false;
-        out->at = list;
+        out->at = chat_room(out->at, out->count, &out->capacity, sizeof *out->at);
+        if (!out->at)
+            return without_memory(reader);
         out->at[out->count] = (struct chat_message){.kind = CHAT_CONTENT_NULL};
         reader->number = out->count;
         if (!message_read(reader, &out->at[out->count]))

@@ -51,13 +51,13 @@ struct chat_message {
 /* The messages of one conversation, and the memory for those of the next one. Initialize with zeros. */
 struct chat_messages {
     struct chat_message *at;
-    size_t count, capacity;
+    uint64_t count, capacity;
     struct chat_string *parts; /* of all messages */
-    size_t part_count, part_capacity;
+    uint64_t part_count, part_capacity;
     struct chat_call *calls; /* of all messages */
-    size_t call_count, call_capacity;
+    uint64_t call_count, call_capacity;
     struct chat_string *tools; /* JSON objects, if has_tools */
-    size_t tool_count, tool_capacity;
+    uint64_t tool_count, tool_capacity;
     bool has_tools;
     char *texts; /* what all decoded strings point into */
     size_t texts_capacity;
@@ -88,6 +88,10 @@ struct chat_source {
  * long as the source. Statuses: OK (also with a reason), ERROR_MEMORY. */
 enum tokmap_status chat_messages_read(struct chat_messages *messages, const struct chat_source *source,
                                       struct tokmap_error *error);
+
+/* Makes room for one more element, of `size` bytes, after `count` of a list, and returns the list. Without memory it is
+ * freed, and NULL is returned. */
+void *chat_room(void *list, uint64_t count, uint64_t *capacity, size_t size);
 
 /* The keys beside the messages that say something, and a NULL; static. All others are ignored. */
 const char *const *chat_beside_keys(void);

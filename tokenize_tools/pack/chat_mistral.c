@@ -4,71 +4,65 @@
 #include <stdint.h>
 #include <string.h>
 
-enum { BOS, EOS, INST, INST_END };
-const struct chat_token chat_llama2_tokens[] = {{"<s>", CHAT_TOKEN_BOS, false},
-                                                {"</s>", CHAT_TOKEN_EOS, false},
-                                                {"[INST]", CHAT_TOKEN_FIXED, true},
-                                                {"[/INST]", CHAT_TOKEN_FIXED, true},
-                                                {NULL, CHAT_TOKEN_FIXED, false}};
-const struct chat_token chat_mistral_tokens[] = {{"<s>", CHAT_TOKEN_BOS, false},
-                                                 {"</s>", CHAT_TOKEN_EOS, false},
-                                                 {"[INST]", CHAT_TOKEN_FIXED, false},
-                                                 {"[/INST]", CHAT_TOKEN_FIXED, false},
-                                                 {"[AVAILABLE_TOOLS]", CHAT_TOKEN_FIXED, true},
-                                                 {"[/AVAILABLE_TOOLS]", CHAT_TOKEN_FIXED, true},
-                                                 {"[TOOL_CALLS]", CHAT_TOKEN_FIXED, true},
-                                                 {"[TOOL_RESULTS]", CHAT_TOKEN_FIXED, true},
-                                                 {"[/TOOL_RESULTS]", CHAT_TOKEN_FIXED, true},
-                                                 {NULL, CHAT_TOKEN_FIXED, false}};
+const struct chat_token chat_llama2_tokens[] = {{"<s>", CHAT_TOKEN_BOS},
+                                                {"</s>", CHAT_TOKEN_EOS},
+                                                {"[INST]", CHAT_TOKEN_OPTIONAL},
+                                                {"[/INST]", CHAT_TOKEN_OPTIONAL},
+                                                {NULL, CHAT_TOKEN_NEEDED}};
+const struct chat_token chat_mistral_tokens[] = {{"<s>", CHAT_TOKEN_BOS},
+                                                 {"</s>", CHAT_TOKEN_EOS},
+                                                 {"[INST]", CHAT_TOKEN_NEEDED},
+                                                 {"[/INST]", CHAT_TOKEN_NEEDED},
+                                                 {"[AVAILABLE_TOOLS]", CHAT_TOKEN_OPTIONAL},
+                                                 {"[/AVAILABLE_TOOLS]", CHAT_TOKEN_OPTIONAL},
+                                                 {"[TOOL_CALLS]", CHAT_TOKEN_OPTIONAL},
+                                                 {"[TOOL_RESULTS]", CHAT_TOKEN_OPTIONAL},
+                                                 {"[/TOOL_RESULTS]", CHAT_TOKEN_OPTIONAL},
+                                                 {NULL, CHAT_TOKEN_NEEDED}};
 
 /* The system message is a part of the first question, and what is stripped is the whole. */
-void chat_llama2_render(struct chat_writer *writer, struct chat_messages *messages)
+void chat_llama2_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
     const size_t first = chat_system_count(messages);
     if (!chat_roles_alternate(messages, first, CHAT_NOT_ALTERNATING) ||
         !chat_roles_from_are(messages, first, chat_usual_roles + 1) || !chat_contents_are_text(messages))
         return;
     if (first == messages->count) {
-        (void)chat_refuse(messages, 0, "the template writes a system message only before a question");
+        (void)chat_refuse(messages, 0, CHAT_SYSTEM_ALONE);
         return;
     }
     for (size_t i = first; i < messages->count; i++) {
         const struct chat_string text = messages->at[i].text;
         if (chat_is_assistant(&messages->at[i])) {
-            chat_puts(writer, " ");
-            chat_begin_turn(writer, &messages->at[i]);
-            chat_put(writer, chat_strip(text));
-            chat_puts(writer, " ");
-            chat_put_token(writer, EOS);
-            chat_end(writer);
-            continue;
-        }
-        chat_put_token(writer, BOS);
-        chat_put_token(writer, INST);
-        chat_puts(writer, " ");
-        if (i == 1 && first) {
-            chat_puts(writer, "<<SYS>>\n");
-            chat_put(writer, messages->at[0].text);
-            chat_puts(writer, "\n<</SYS>>");
-            if (chat_strip(text).count)
-                chat_puts(writer, "\n\n");
+            chat_write(writer, &messages->at[i], " %(%s %e%)");
+        } else if (i == 1 && first) {
+            chat_write(writer, &messages->at[0], "%b[INST] <<SYS>>\n%t\n<</SYS>>");
+            chat_puts(writer, chat_strip(text).count ? "\n\n" : "");
             chat_put(writer, chat_strip_end(text));
+            chat_puts(writer, " [/INST]");
         } else {
-            chat_put(writer, chat_strip(text));
+            chat_write(writer, &messages->at[i], "%b[INST] %s [/INST]");
         }
-        chat_puts(writer, " ");
-        chat_put_token(writer, INST_END);
     }
 }
 
-/* What differs between the templates of Mistral. */
-struct mistral {
+struct chat_mistral {
     bool system; /* a system message is allowed */
     bool at_end; /* it is written in the last question, if that is the last message; else in the first one */
-    const char *before_inst, *after_inst, *before_end, *before_answer; /* spaces */
-    bool strips;                                                       /* the answer is stripped */
-    bool tools; /* the template has tools; after_inst is also what follows their tokens */
+    bool tools;  /* the template has tools */
+    const char *question, *answer, *space; /* forms, and what follows the tokens of tools */
 };
+
+const struct chat_mistral chat_mistral_v0 = {.question = "[INST] %t [/INST]", .answer = "%(%t%e%)"};
+const struct chat_mistral chat_mistral_v1 = {.system = true, .question = " [INST] %p%t [/INST]", .answer = " %(%t%e%)"};
+const struct chat_mistral chat_mistral_v3 = {.system = true,
+                                             .at_end = true,
+                                             .tools = true,
+                                             .question = "[INST] %p%t[/INST]",
+                                             .answer = " %(%s%e%)",
+                                             .space = " "};
+const struct chat_mistral chat_mistral_tekken = {
+    .system = true, .at_end = true, .tools = true, .question = "[INST]%p%t[/INST]", .answer = "%(%t%e%)", .space = ""};
 
 static bool is_tool_result(const struct chat_message *message)
 {
@@ -100,7 +94,7 @@ static bool mistral_tools_check(struct chat_messages *messages, size_t first)
     return chat_roles_from_are(messages, first, roles);
 }
 
-static bool mistral_check(const struct mistral *how, struct chat_messages *messages, size_t first)
+static bool mistral_check(const struct chat_mistral *how, struct chat_messages *messages, size_t first)
 {
     if (!chat_contents_are_text(messages))
         return false;
@@ -110,7 +104,7 @@ static bool mistral_check(const struct mistral *how, struct chat_messages *messa
                          !chat_roles_from_are(messages, first, chat_usual_roles + 1))
         return false;
     if (first && first == messages->count)
-        return chat_refuse(messages, 0, "the template writes a system message only before a question");
+        return chat_refuse(messages, 0, CHAT_SYSTEM_ALONE);
     if (first && how->at_end && !chat_is_role(&messages->at[messages->count - 1], "user"))
         return chat_refuse(
             messages, 0,
@@ -156,10 +150,10 @@ static bool mistral_function(struct chat_writer *writer, struct chat_string func
     return true;
 }
 
-static void mistral_tools(struct chat_writer *writer, struct chat_messages *messages, const struct mistral *how)
+static void mistral_tools(struct chat_writer *writer, struct chat_messages *messages, const struct chat_mistral *how)
 {
     chat_puts(writer, "[AVAILABLE_TOOLS]");
-    chat_puts(writer, how->after_inst);
+    chat_puts(writer, how->space);
     for (size_t i = 0; i < messages->tool_count; i++) {
         chat_puts(writer, i ? ", " : "[");
         chat_puts(writer, "{\"type\": \"function\", \"function\": {");
@@ -170,33 +164,17 @@ static void mistral_tools(struct chat_writer *writer, struct chat_messages *mess
     chat_puts(writer, "][/AVAILABLE_TOOLS]");
 }
 
-/* Writes calls, or a result, of a tool. */
-static void mistral_exchange(struct chat_writer *writer, const struct chat_message *message, const struct mistral *how)
+static void mistral_calls(struct chat_writer *writer, const struct chat_message *message, const char *space)
 {
-    if (!message->call_count) {
-        chat_puts(writer, "[TOOL_RESULTS]");
-        chat_puts(writer, how->after_inst);
-        chat_puts(writer, "{\"content\": ");
-        chat_put(writer, message->text);
-        chat_puts(writer, ", \"call_id\": \"");
-        chat_put(writer, message->call_id);
-        chat_puts(writer, "\"}[/TOOL_RESULTS]");
-        return;
-    }
-    chat_begin_turn(writer, message);
-    chat_puts(writer, "[TOOL_CALLS]");
-    chat_puts(writer, how->after_inst);
+    chat_write(writer, message, "%([TOOL_CALLS]");
+    chat_puts(writer, space);
     for (size_t i = 0; i < message->call_count; i++) {
         chat_puts(writer, i ? ", " : "[");
         chat_put_json(writer, message->calls[i].function, false);
         writer->out->text.count--; /* the last brace, which follows the id */
-        chat_puts(writer, ", \"id\": \"");
-        chat_put(writer, message->calls[i].id);
-        chat_puts(writer, "\"}");
+        chat_write_call(writer, &message->calls[i], ", \"id\": \"%i\"}");
     }
-    chat_puts(writer, "]");
-    chat_put_token(writer, EOS);
-    chat_end(writer);
+    chat_write(writer, message, "]%e%)");
 }
 
 /* Whether a message is the last one of a user, or equal to it, as templates compare them. */
@@ -211,63 +189,29 @@ static bool is_last_question(const struct chat_messages *messages, size_t index)
             !memcmp(message->text.bytes, messages->at[last].text.bytes, message->text.count));
 }
 
-static void mistral_write(struct chat_writer *writer, struct chat_messages *messages, const struct mistral *how)
+void chat_mistral_render(struct chat_writer *writer, struct chat_messages *messages, const void *user)
 {
+    const struct chat_mistral *how = user;
     const size_t first = how->system ? chat_system_count(messages) : 0;
     if (!mistral_check(how, messages, first))
         return;
     const size_t with_system = !first ? SIZE_MAX : how->at_end ? messages->count - 1 : first;
-    chat_put_token(writer, BOS);
+    chat_puts(writer, "%b");
     for (size_t i = first; i < messages->count; i++) {
         const struct chat_message *message = &messages->at[i];
-        const struct chat_string text = message->text;
-        if (message->call_count || is_tool_result(message)) {
-            mistral_exchange(writer, message, how);
-            continue;
+        if (message->call_count) {
+            mistral_calls(writer, message, how->space);
+        } else if (is_tool_result(message)) {
+            chat_puts(writer, "[TOOL_RESULTS]");
+            chat_puts(writer, how->space);
+            chat_write(writer, message, "{\"content\": %t, \"call_id\": \"%i\"}[/TOOL_RESULTS]");
+        } else if (chat_is_assistant(message)) {
+            chat_write(writer, message, how->answer);
+        } else {
+            if (messages->has_tools && is_last_question(messages, i))
+                mistral_tools(writer, messages, how);
+            writer->prefix = i == with_system ? &messages->at[0].text : NULL;
+            chat_write(writer, message, how->question);
         }
-        if (chat_is_assistant(message)) {
-            chat_puts(writer, how->before_answer);
-            chat_begin_turn(writer, message);
-            chat_put(writer, how->strips ? chat_strip(text) : text);
-            chat_put_token(writer, EOS);
-            chat_end(writer);
-            continue;
-        }
-        if (messages->has_tools && is_last_question(messages, i))
-            mistral_tools(writer, messages, how);
-        chat_puts(writer, how->before_inst);
-        chat_put_token(writer, INST);
-        chat_puts(writer, how->after_inst);
-        if (i == with_system) {
-            chat_put(writer, messages->at[0].text);
-            chat_puts(writer, "\n\n");
-        }
-        chat_put(writer, text);
-        chat_puts(writer, how->before_end);
-        chat_put_token(writer, INST_END);
     }
-}
-
-void chat_mistral_v0_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    static const struct mistral how = {false, false, "", " ", " ", "", false, false};
-    mistral_write(writer, messages, &how);
-}
-
-void chat_mistral_v1_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    static const struct mistral how = {true, false, " ", " ", " ", " ", false, false};
-    mistral_write(writer, messages, &how);
-}
-
-void chat_mistral_v3_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    static const struct mistral how = {true, true, "", " ", "", " ", true, true};
-    mistral_write(writer, messages, &how);
-}
-
-void chat_mistral_v3_tekken_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    static const struct mistral how = {true, true, "", "", "", "", false, true};
-    mistral_write(writer, messages, &how);
 }

@@ -4,11 +4,13 @@
 
 #include "chat_writer.h"
 
+struct chat_mistral; /* what differs between the templates of Mistral */
+
 extern const struct chat_token chat_llama2_tokens[], chat_mistral_tokens[];
-void chat_llama2_render(struct chat_writer *writer, struct chat_messages *messages);
-void chat_mistral_v0_render(struct chat_writer *writer, struct chat_messages *messages);
-void chat_mistral_v1_render(struct chat_writer *writer, struct chat_messages *messages);
-void chat_mistral_v3_render(struct chat_writer *writer, struct chat_messages *messages);
-void chat_mistral_v3_tekken_render(struct chat_writer *writer, struct chat_messages *messages);
+extern const struct chat_mistral chat_mistral_v0, chat_mistral_v1, chat_mistral_v3, chat_mistral_tekken;
+
+void chat_llama2_render(struct chat_writer *writer, struct chat_messages *messages, const void *how);
+/* how: a struct chat_mistral. */
+void chat_mistral_render(struct chat_writer *writer, struct chat_messages *messages, const void *how);
 
 #endif

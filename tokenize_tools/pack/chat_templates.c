@@ -14,59 +14,77 @@
 #include "chat_mistral.h"
 #include "common/hash.h"
 
+/* A template that writes each message by itself: the form of the first entry whose role it has, "" for any. */
+struct turns {
+    const char *begin, *end;
+    struct {
+        const char *role, *form; /* NULL: the end */
+    } of[4];
+};
+
+static const char *turn_form(const struct turns *turns, const struct chat_message *message)
+{
+    size_t i = 0;
+    while (turns->of[i].form && *turns->of[i].role && !chat_is_role(message, turns->of[i].role))
+        i++;
+    return turns->of[i].form;
+}
+
+static void turns_write(struct chat_writer *writer, const struct chat_messages *messages, size_t first,
+                        const struct turns *turns)
+{
+    chat_puts(writer, turns->begin);
+    for (size_t i = first; i < messages->count; i++)
+        chat_write(writer, &messages->at[i], turn_form(turns, &messages->at[i]));
+    chat_puts(writer, turns->end);
+}
+
+static void turns_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
+{
+    for (size_t i = 0; i < messages->count; i++)
+        if (!turn_form(how, &messages->at[i])) {
+            (void)chat_refuse_role(messages, i, CHAT_UNKNOWN_ROLE);
+            return;
+        }
+    if (chat_contents_are_text(messages))
+        turns_write(writer, messages, 0, how);
+}
+
 /* ---- ChatML and Qwen ---- */
 
-enum { IM_START, IM_END, THINK, THINK_END };
-static const struct chat_token chatml_tokens[] = {{"<|im_start|>", CHAT_TOKEN_FIXED, false},
-                                                  {"<|im_end|>", CHAT_TOKEN_FIXED, false},
-                                                  {"<think>", CHAT_TOKEN_FIXED, true},
-                                                  {"</think>", CHAT_TOKEN_FIXED, true},
-                                                  {"<tool_call>", CHAT_TOKEN_FIXED, true},
-                                                  {"</tool_call>", CHAT_TOKEN_FIXED, true},
-                                                  {"<tool_response>", CHAT_TOKEN_FIXED, true},
-                                                  {"</tool_response>", CHAT_TOKEN_FIXED, true},
-                                                  {"<tools>", CHAT_TOKEN_FIXED, true},
-                                                  {"</tools>", CHAT_TOKEN_FIXED, true},
-                                                  {NULL, CHAT_TOKEN_FIXED, false}};
+static const struct chat_token chatml_tokens[] = {{"<|im_start|>", CHAT_TOKEN_NEEDED},
+                                                  {"<|im_end|>", CHAT_TOKEN_NEEDED},
+                                                  {"<think>", CHAT_TOKEN_OPTIONAL},
+                                                  {"</think>", CHAT_TOKEN_OPTIONAL},
+                                                  {"<tool_call>", CHAT_TOKEN_OPTIONAL},
+                                                  {"</tool_call>", CHAT_TOKEN_OPTIONAL},
+                                                  {"<tool_response>", CHAT_TOKEN_OPTIONAL},
+                                                  {"</tool_response>", CHAT_TOKEN_OPTIONAL},
+                                                  {"<tools>", CHAT_TOKEN_OPTIONAL},
+                                                  {"</tools>", CHAT_TOKEN_OPTIONAL},
+                                                  {NULL, CHAT_TOKEN_NEEDED}};
+static const struct turns chatml = {"", "", {{"", "<|im_start|>%r\n%(%t<|im_end|>%)\n"}}};
 
-static void chatml_begin(struct chat_writer *writer, struct chat_string role)
-{
-    chat_put_token(writer, IM_START);
-    chat_put(writer, role);
-    chat_puts(writer, "\n");
-}
+/* What differs between the templates of Qwen. */
+struct qwen {
+    const char *own; /* the system message where the conversation has none, or NULL */
+    const char *call;
+    bool thinks; /* thoughts of the assistant are written */
+};
 
-static void chatml_end(struct chat_writer *writer)
-{
-    chat_put_token(writer, IM_END);
-    chat_end(writer);
-    chat_puts(writer, "\n");
-}
+#define QWEN_CALL(arguments) "<tool_call>\n{\"name\": \"%n\", \"arguments\": " arguments "}\n</tool_call>"
+static const struct qwen qwen25 = {"You are Qwen, created by Alibaba Cloud. You are a helpful assistant.",
+                                   QWEN_CALL("%a"), false};
+static const struct qwen qwen3 = {NULL, QWEN_CALL("%x"), true}, qwen3_2507 = {NULL, QWEN_CALL("%x"), false};
 
-static void chatml_message(struct chat_writer *writer, const struct chat_message *message)
-{
-    chatml_begin(writer, message->role);
-    chat_begin_turn(writer, message);
-    chat_put(writer, message->text);
-    chatml_end(writer);
-}
-
-static void chatml_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    if (!chat_contents_are_text(messages))
-        return;
-    for (size_t i = 0; i < messages->count; i++)
-        chatml_message(writer, &messages->at[i]);
-}
-
-/* Writes the system message with the tools, or, without both, the one that the template has of its own, if that is not
- * NULL. Returns how many messages have been written. */
+/* Writes the system message with the tools, or, without both, the one that the template has of its own. Returns how
+ * many messages have been written. */
 static size_t qwen_system(struct chat_writer *writer, const struct chat_messages *messages, const char *own)
 {
     const bool given = chat_is_role(&messages->at[0], "system");
     if (!messages->has_tools && (given || !own))
         return 0;
-    chatml_begin(writer, chat_literal("system"));
+    chat_puts(writer, "<|im_start|>system\n");
     if (given)
         chat_put(writer, messages->at[0].text);
     else if (own)
@@ -83,77 +101,18 @@ static size_t qwen_system(struct chat_writer *writer, const struct chat_messages
                           "within <tool_call></tool_call> XML tags:\n<tool_call>\n{\"name\": <function-name>, "
                           "\"arguments\": <args-json-object>}\n</tool_call>");
     }
-    chatml_end(writer);
+    chat_puts(writer, "<|im_end|>\n");
     return given;
-}
-
-/* Writes the calls of an answer. follows: some text of it is before them. as_text: arguments that are a string are
- * written without quotes. */
-static void qwen_calls(struct chat_writer *writer, const struct chat_message *message, bool follows, bool as_text)
-{
-    for (size_t i = 0; i < message->call_count; i++) {
-        const struct chat_call *call = &message->calls[i];
-        chat_puts(writer, i || follows ? "\n<tool_call>\n{\"name\": \"" : "<tool_call>\n{\"name\": \"");
-        chat_put(writer, call->name);
-        chat_puts(writer, "\", \"arguments\": ");
-        if (as_text && call->arguments_text.bytes)
-            chat_put(writer, call->arguments_text);
-        else
-            chat_put_json(writer, call->arguments, false);
-        chat_puts(writer, "}\n</tool_call>");
-    }
 }
 
 /* Writes the result of a tool. Results that follow one another are one message of the user. */
 static void qwen_result(struct chat_writer *writer, const struct chat_messages *messages, size_t index)
 {
-    if (!index || !chat_is_role(&messages->at[index - 1], "tool")) {
-        chat_put_token(writer, IM_START);
-        chat_puts(writer, "user");
-    }
-    chat_puts(writer, "\n<tool_response>\n");
-    chat_put(writer, messages->at[index].text);
-    chat_puts(writer, "\n</tool_response>");
+    if (!index || !chat_is_role(&messages->at[index - 1], "tool"))
+        chat_puts(writer, "<|im_start|>user");
+    chat_write(writer, &messages->at[index], "\n<tool_response>\n%t\n</tool_response>");
     if (index + 1 == messages->count || !chat_is_role(&messages->at[index + 1], "tool"))
-        chatml_end(writer);
-}
-
-static void qwen25_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    if (!chat_roles_are(messages, chat_tool_roles) || !chat_contents_are_text(messages))
-        return;
-    for (size_t i =
-             qwen_system(writer, messages, "You are Qwen, created by Alibaba Cloud. You are a helpful assistant.");
-         i < messages->count; i++) {
-        const struct chat_message *message = &messages->at[i];
-        if (chat_is_role(message, "tool")) {
-            qwen_result(writer, messages, i);
-            continue;
-        }
-        chatml_begin(writer, message->role);
-        chat_begin_turn(writer, message);
-        chat_put(writer, message->text);
-        qwen_calls(writer, message, message->text.count, false);
-        chatml_end(writer);
-    }
-}
-
-static void qwen3_2507_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    if (!chat_roles_are(messages, chat_tool_roles) || !chat_contents_are_text(messages))
-        return;
-    for (size_t i = qwen_system(writer, messages, NULL); i < messages->count; i++) {
-        const struct chat_message *message = &messages->at[i];
-        if (chat_is_role(message, "tool")) {
-            qwen_result(writer, messages, i);
-            continue;
-        }
-        chatml_begin(writer, message->role);
-        chat_begin_turn(writer, message);
-        chat_put(writer, message->text);
-        qwen_calls(writer, message, message->text.count, true);
-        chatml_end(writer);
-    }
+        chat_puts(writer, "<|im_end|>\n");
 }
 
 /* The index of the last message of a user that is not the result of a tool; the last message if there is none. */
@@ -168,9 +127,10 @@ static size_t last_query(const struct chat_messages *messages)
     return messages->count - 1;
 }
 
-/* Thoughts of the assistant are written only in answers to the last question; the last message always has them, if
- * only as an empty block. */
-static void qwen3_answer(struct chat_writer *writer, const struct chat_message *message, bool current, bool last)
+/* Takes the thoughts out of an answer, and writes them if they belong to the last question; the last message always has
+ * them then, if only as an empty block. Returns the rest. */
+static struct chat_string qwen_think(struct chat_writer *writer, const struct chat_message *message, bool current,
+                                     bool last, bool *follows)
 {
     bool thinks;
     struct chat_string text = message->text, thoughts = message->thoughts;
@@ -179,75 +139,54 @@ static void qwen3_answer(struct chat_writer *writer, const struct chat_message *
         thoughts = chat_strip_newlines_start(chat_after_last(chat_strip_newlines_end(before), "<think>"));
         text = chat_strip_newlines_start(chat_after_last(text, "</think>"));
     }
-    chatml_begin(writer, message->role);
-    chat_begin_turn(writer, message);
-    const bool follows = text.count;
-    if (current && (last || thoughts.count)) {
-        chat_puts(writer, "<think>\n");
-        chat_put(writer, chat_strip_newlines_end(chat_strip_newlines_start(thoughts)));
-        chat_puts(writer, "\n</think>\n\n");
-        text = chat_strip_newlines_start(text);
-    }
-    chat_put(writer, text);
-    qwen_calls(writer, message, follows, true);
-    chatml_end(writer);
+    *follows = text.count;
+    if (!current || !(last || thoughts.count))
+        return text;
+    chat_puts(writer, "<think>\n");
+    chat_put(writer, chat_strip_newlines_end(chat_strip_newlines_start(thoughts)));
+    chat_puts(writer, "\n</think>\n\n");
+    return chat_strip_newlines_start(text);
 }
 
-static void qwen3_render(struct chat_writer *writer, struct chat_messages *messages)
+static void qwen_render(struct chat_writer *writer, struct chat_messages *messages, const void *user)
 {
+    const struct qwen *how = user;
     if (!chat_roles_are(messages, chat_tool_roles) || !chat_contents_are_text(messages))
         return;
     const size_t query = last_query(messages);
-    for (size_t i = qwen_system(writer, messages, NULL); i < messages->count; i++) {
+    for (size_t i = qwen_system(writer, messages, how->own); i < messages->count; i++) {
         const struct chat_message *message = &messages->at[i];
-        if (chat_is_assistant(message))
-            qwen3_answer(writer, message, i > query, i + 1 == messages->count);
-        else if (chat_is_role(message, "tool"))
+        if (chat_is_role(message, "tool")) {
             qwen_result(writer, messages, i);
-        else
-            chatml_message(writer, message);
+            continue;
+        }
+        bool follows = message->text.count;
+        chat_write(writer, message, "<|im_start|>%r\n%(");
+        chat_put(writer, how->thinks && chat_is_assistant(message)
+                             ? qwen_think(writer, message, i > query, i + 1 == messages->count, &follows)
+                             : message->text);
+        for (size_t k = 0; k < message->call_count; k++) {
+            chat_puts(writer, k || follows ? "\n" : "");
+            chat_write_call(writer, &message->calls[k], how->call);
+        }
+        chat_write(writer, message, "<|im_end|>%)\n");
     }
 }
 
 /* ---- Llama 3 ---- */
 
-enum { LLAMA3_BOS, HEADER, HEADER_END, EOT };
-static const struct chat_token llama3_tokens[] = {{"<|begin_of_text|>", CHAT_TOKEN_BOS, false},
-                                                  {"<|start_header_id|>", CHAT_TOKEN_FIXED, false},
-                                                  {"<|end_header_id|>", CHAT_TOKEN_FIXED, false},
-                                                  {"<|eot_id|>", CHAT_TOKEN_FIXED, false},
-                                                  {NULL, CHAT_TOKEN_FIXED, false}};
-
-static void llama3_header(struct chat_writer *writer, struct chat_string role)
-{
-    chat_put_token(writer, HEADER);
-    chat_put(writer, role);
-    chat_put_token(writer, HEADER_END);
-    chat_puts(writer, "\n\n");
-}
-
-static void llama3_message(struct chat_writer *writer, const struct chat_message *message)
-{
-    llama3_header(writer, message->role);
-    chat_begin_turn(writer, message);
-    chat_put(writer, chat_strip(message->text));
-    chat_put_token(writer, EOT);
-    chat_end(writer);
-}
-
-static void llama3_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    if (!chat_contents_are_text(messages))
-        return;
-    chat_put_token(writer, LLAMA3_BOS);
-    for (size_t i = 0; i < messages->count; i++)
-        llama3_message(writer, &messages->at[i]);
-}
-
-static bool is_llama31_result(const struct chat_message *message)
-{
-    return chat_is_role(message, "tool") || chat_is_role(message, "ipython");
-}
+static const struct chat_token llama3_tokens[] = {{"<|begin_of_text|>", CHAT_TOKEN_BOS},
+                                                  {"<|start_header_id|>", CHAT_TOKEN_NEEDED},
+                                                  {"<|end_header_id|>", CHAT_TOKEN_NEEDED},
+                                                  {"<|eot_id|>", CHAT_TOKEN_NEEDED},
+                                                  {NULL, CHAT_TOKEN_NEEDED}};
+#define LLAMA3(role, text) "<|start_header_id|>" role "<|end_header_id|>\n\n" text
+static const struct turns llama3 = {"%b", "", {{"", LLAMA3("%r", "%(%s<|eot_id|>%)")}}};
+static const struct turns llama31 = {"",
+                                     "",
+                                     {{"tool", LLAMA3("ipython", "%q<|eot_id|>")},
+                                      {"ipython", LLAMA3("ipython", "%q<|eot_id|>")},
+                                      {"", LLAMA3("%r", "%(%s<|eot_id|>%)")}}};
 
 static bool llama31_check(struct chat_messages *messages, size_t first)
 {
@@ -272,97 +211,64 @@ static bool llama31_check(struct chat_messages *messages, size_t first)
 /* Writes the first question, with the tools before it. */
 static void llama31_tools(struct chat_writer *writer, const struct chat_messages *messages, size_t index)
 {
-    llama3_header(writer, chat_literal("user"));
-    chat_puts(writer, "Given the following functions, please respond with a JSON for a function call with its proper "
-                      "arguments that best answers the given prompt.\n\nRespond in the format {\"name\": function "
-                      "name, \"parameters\": dictionary of argument name and its value}.Do not use variables.\n\n");
+    chat_puts(writer, LLAMA3("user", "Given the following functions, please respond with a JSON for a function call "
+                                     "with its proper arguments that best answers the given prompt.\n\nRespond in the "
+                                     "format {\"name\": function name, \"parameters\": dictionary of argument name and "
+                                     "its value}.Do not use variables.\n\n"));
     for (size_t i = 0; i < messages->tool_count; i++) {
         chat_put_json(writer, messages->tools[i], true);
         chat_puts(writer, "\n\n");
     }
-    chat_put(writer, chat_strip(messages->at[index].text));
-    chat_put_token(writer, EOT);
+    chat_write(writer, &messages->at[index], "%s<|eot_id|>");
 }
 
-static void llama31_render(struct chat_writer *writer, struct chat_messages *messages)
+static void llama31_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
     size_t next = chat_system_count(messages);
     if (!llama31_check(messages, next))
         return;
-    chat_put_token(writer, LLAMA3_BOS);
-    llama3_header(writer, chat_literal("system"));
+    chat_puts(writer, "%b" LLAMA3("system", ""));
     chat_puts(writer, messages->has_tools ? "Environment: ipython\n" : "");
     chat_puts(writer, "Cutting Knowledge Date: December 2023\nToday Date: 26 Jul 2024\n\n");
-    if (next)
-        chat_put(writer, chat_strip(messages->at[0].text));
-    chat_put_token(writer, EOT);
+    chat_write(writer, &messages->at[0], next ? "%s<|eot_id|>" : "<|eot_id|>");
     if (messages->has_tools)
         llama31_tools(writer, messages, next++);
     for (; next < messages->count; next++) {
         const struct chat_message *message = &messages->at[next];
-        if (is_llama31_result(message)) {
-            llama3_header(writer, chat_literal("ipython"));
-            chat_put_json_string(writer, message->text);
-            chat_put_token(writer, EOT);
-        } else if (message->call_count) {
-            llama3_header(writer, message->role);
-            chat_begin_turn(writer, message);
-            chat_puts(writer, "{\"name\": \"");
-            chat_put(writer, message->calls[0].name);
-            chat_puts(writer, "\", \"parameters\": ");
-            chat_put_json(writer, message->calls[0].arguments, false);
-            chat_puts(writer, "}");
-            chat_put_token(writer, EOT);
-            chat_end(writer);
-        } else {
-            llama3_message(writer, message);
+        if (!message->call_count) {
+            chat_write(writer, message, turn_form(how, message));
+            continue;
         }
+        chat_write(writer, message, LLAMA3("%r", "%("));
+        chat_write_call(writer, message->calls, "{\"name\": \"%n\", \"parameters\": %a}");
+        chat_write(writer, message, "<|eot_id|>%)");
     }
 }
 
 /* ---- Gemma ---- */
 
-enum { GEMMA_BOS, TURN, TURN_END };
-static const struct chat_token gemma_tokens[] = {{"<bos>", CHAT_TOKEN_BOS, false},
-                                                 {"<start_of_turn>", CHAT_TOKEN_FIXED, false},
-                                                 {"<end_of_turn>", CHAT_TOKEN_FIXED, false},
-                                                 {NULL, CHAT_TOKEN_FIXED, false}};
+static const struct chat_token gemma_tokens[] = {{"<bos>", CHAT_TOKEN_BOS},
+                                                 {"<start_of_turn>", CHAT_TOKEN_NEEDED},
+                                                 {"<end_of_turn>", CHAT_TOKEN_NEEDED},
+                                                 {NULL, CHAT_TOKEN_NEEDED}};
+static const struct turns gemma = {
+    "%b",
+    "",
+    {{"assistant", "<start_of_turn>model\n%(%s<end_of_turn>%)\n"}, {"", "<start_of_turn>%r\n%p%s<end_of_turn>\n"}}};
 
-static void gemma_turn(struct chat_writer *writer, const struct chat_message *message, const struct chat_string *prefix)
-{
-    chat_put_token(writer, TURN);
-    chat_put(writer, chat_is_assistant(message) ? chat_literal("model") : message->role);
-    chat_puts(writer, "\n");
-    if (prefix) {
-        chat_put(writer, *prefix);
-        chat_puts(writer, "\n\n");
-    }
-    chat_begin_turn(writer, message);
-    if (message->kind == CHAT_CONTENT_TEXT)
-        chat_put(writer, chat_strip(message->text));
-    for (size_t i = 0; i < message->part_count; i++)
-        chat_put(writer, chat_strip(message->parts[i]));
-    chat_put_token(writer, TURN_END);
-    chat_end(writer);
-    chat_puts(writer, "\n");
-}
-
-static void gemma_render(struct chat_writer *writer, struct chat_messages *messages)
+static void gemma_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
     if (chat_is_role(&messages->at[0], "system")) {
         (void)chat_refuse(messages, 0, "system role not supported");
         return;
     }
-    if (!chat_roles_alternate(messages, 0, CHAT_NOT_ALTERNATING) || !chat_contents_are_text(messages))
-        return;
-    chat_put_token(writer, GEMMA_BOS);
-    for (size_t i = 0; i < messages->count; i++)
-        gemma_turn(writer, &messages->at[i], NULL);
+    if (chat_roles_alternate(messages, 0, CHAT_NOT_ALTERNATING) && chat_contents_are_text(messages))
+        turns_write(writer, messages, 0, how);
 }
 
 /* Contents may be lists of texts, each of which is stripped. The system message is written before the first question,
  * as it is. */
-static void gemma3_render(struct chat_writer *writer, struct chat_messages *messages)
+static void gemma3_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
     const size_t first = chat_system_count(messages);
     const struct chat_message *system = &messages->at[0];
@@ -373,39 +279,38 @@ static void gemma3_render(struct chat_writer *writer, struct chat_messages *mess
                           "the template writes one part of a system message only, and it does not have one");
         return;
     }
-    if (first && first == messages->count) {
-        (void)chat_refuse(messages, 0, "the template writes a system message only before a question");
+    if (first == messages->count) {
+        (void)chat_refuse(messages, 0, CHAT_SYSTEM_ALONE);
         return;
     }
-    chat_put_token(writer, GEMMA_BOS);
-    for (size_t i = first; i < messages->count; i++) {
-        const struct chat_string *prefix = system->kind == CHAT_CONTENT_TEXT ? &system->text : system->parts;
-        gemma_turn(writer, &messages->at[i], first && i == first ? prefix : NULL);
-    }
+    writer->prefix = !first ? NULL : system->kind == CHAT_CONTENT_TEXT ? &system->text : system->parts;
+    turns_write(writer, messages, first, how);
 }
 
 /* ---- DeepSeek ---- */
 
-enum { DEEPSEEK_BOS, DEEPSEEK_EOS, DEEPSEEK_USER, DEEPSEEK_ASSISTANT };
 /* The token of a name of three words. */
 #define DEEPSEEK(a, b, c) "<\uff5c" a "\u2581" b "\u2581" c "\uff5c>"
 #define DEEPSEEK_SEPARATOR "<\uff5ctool\u2581sep\uff5c>"
-static const struct chat_token deepseek_tokens[] = {{DEEPSEEK("begin", "of", "sentence"), CHAT_TOKEN_BOS, false},
-                                                    {DEEPSEEK("end", "of", "sentence"), CHAT_TOKEN_FIXED, false},
-                                                    {"<\uff5cUser\uff5c>", CHAT_TOKEN_FIXED, false},
-                                                    {"<\uff5c"
-                                                     "Assistant\uff5c>",
-                                                     CHAT_TOKEN_FIXED, false},
-                                                    {DEEPSEEK("tool", "calls", "begin"), CHAT_TOKEN_FIXED, true},
-                                                    {DEEPSEEK("tool", "call", "begin"), CHAT_TOKEN_FIXED, true},
-                                                    {DEEPSEEK_SEPARATOR, CHAT_TOKEN_FIXED, true},
-                                                    {DEEPSEEK("tool", "call", "end"), CHAT_TOKEN_FIXED, true},
-                                                    {DEEPSEEK("tool", "calls", "end"), CHAT_TOKEN_FIXED, true},
-                                                    {DEEPSEEK("tool", "outputs", "begin"), CHAT_TOKEN_FIXED, true},
-                                                    {DEEPSEEK("tool", "output", "begin"), CHAT_TOKEN_FIXED, true},
-                                                    {DEEPSEEK("tool", "output", "end"), CHAT_TOKEN_FIXED, true},
-                                                    {DEEPSEEK("tool", "outputs", "end"), CHAT_TOKEN_FIXED, true},
-                                                    {NULL, CHAT_TOKEN_FIXED, false}};
+#define DEEPSEEK_USER "<\uff5cUser\uff5c>"
+#define DEEPSEEK_ASSISTANT                                                                                             \
+    "<\uff5c"                                                                                                          \
+    "Assistant\uff5c>"
+#define DEEPSEEK_EOS DEEPSEEK("end", "of", "sentence")
+static const struct chat_token deepseek_tokens[] = {{DEEPSEEK("begin", "of", "sentence"), CHAT_TOKEN_BOS},
+                                                    {DEEPSEEK_EOS, CHAT_TOKEN_NEEDED},
+                                                    {DEEPSEEK_USER, CHAT_TOKEN_NEEDED},
+                                                    {DEEPSEEK_ASSISTANT, CHAT_TOKEN_NEEDED},
+                                                    {DEEPSEEK("tool", "calls", "begin"), CHAT_TOKEN_OPTIONAL},
+                                                    {DEEPSEEK("tool", "call", "begin"), CHAT_TOKEN_OPTIONAL},
+                                                    {DEEPSEEK_SEPARATOR, CHAT_TOKEN_OPTIONAL},
+                                                    {DEEPSEEK("tool", "call", "end"), CHAT_TOKEN_OPTIONAL},
+                                                    {DEEPSEEK("tool", "calls", "end"), CHAT_TOKEN_OPTIONAL},
+                                                    {DEEPSEEK("tool", "outputs", "begin"), CHAT_TOKEN_OPTIONAL},
+                                                    {DEEPSEEK("tool", "output", "begin"), CHAT_TOKEN_OPTIONAL},
+                                                    {DEEPSEEK("tool", "output", "end"), CHAT_TOKEN_OPTIONAL},
+                                                    {DEEPSEEK("tool", "outputs", "end"), CHAT_TOKEN_OPTIONAL},
+                                                    {NULL, CHAT_TOKEN_NEEDED}};
 
 /* What differs between the templates, and what they remember while they write. */
 struct deepseek {
@@ -414,6 +319,8 @@ struct deepseek {
     bool results;  /* the last message is a result of a tool */
     bool resulted; /* there was a result */
 };
+
+static const struct deepseek deepseek_v3 = {.distill = false}, deepseek_r1 = {.distill = true};
 
 static bool deepseek_check(const struct deepseek *how, struct chat_messages *messages)
 {
@@ -451,35 +358,17 @@ static bool deepseek_check(const struct deepseek *how, struct chat_messages *mes
  * the one of R1-Distill ends it only after two calls. */
 static void deepseek_calls(struct chat_writer *writer, struct deepseek *how, const struct chat_message *message)
 {
-    if (how->called) {
-        chat_begin_turn(writer, message);
-    } else {
-        chat_put_token(writer, DEEPSEEK_ASSISTANT);
-        chat_begin_turn(writer, message);
-        chat_put(writer, message->text);
-        chat_puts(writer, DEEPSEEK("tool", "calls", "begin"));
-    }
+    static const char end[] = DEEPSEEK("tool", "calls", "end") DEEPSEEK_EOS;
+    chat_write(writer, message, how->called ? "%(" : DEEPSEEK_ASSISTANT "%(%t" DEEPSEEK("tool", "calls", "begin"));
     for (size_t i = 0; i < message->call_count; i++) {
-        const struct chat_call *call = &message->calls[i];
-        const bool again = how->called;
+        chat_puts(writer, how->called ? "\n" : "");
+        chat_write_call(writer, &message->calls[i],
+                        DEEPSEEK("tool", "call", "begin") "%y" DEEPSEEK_SEPARATOR
+                                                          "%n\n```json\n%x\n```" DEEPSEEK("tool", "call", "end"));
+        chat_puts(writer, how->called && how->distill ? end : "");
         how->called = true;
-        chat_puts(writer, again ? "\n" : "");
-        chat_puts(writer, DEEPSEEK("tool", "call", "begin"));
-        chat_put(writer, call->type);
-        chat_puts(writer, DEEPSEEK_SEPARATOR);
-        chat_put(writer, call->name);
-        chat_puts(writer, "\n```json\n");
-        chat_put(writer, call->arguments_text);
-        chat_puts(writer, "\n```" DEEPSEEK("tool", "call", "end"));
-        if (again && how->distill) {
-            chat_puts(writer, DEEPSEEK("tool", "calls", "end"));
-            chat_put_token(writer, DEEPSEEK_EOS);
-        }
     }
-    if (!how->distill) {
-        chat_puts(writer, DEEPSEEK("tool", "calls", "end"));
-        chat_put_token(writer, DEEPSEEK_EOS);
-    }
+    chat_puts(writer, how->distill ? "" : end);
     chat_end(writer);
 }
 
@@ -490,41 +379,30 @@ static void deepseek_turn(struct chat_writer *writer, struct deepseek *how, cons
     if (how->results) {
         chat_puts(writer, !how->resulted ? DEEPSEEK("tool", "outputs", "begin") : how->distill ? "\n" : "");
         how->resulted = true;
-        chat_puts(writer, DEEPSEEK("tool", "output", "begin"));
-        chat_put(writer, message->text);
-        chat_puts(writer, DEEPSEEK("tool", "output", "end"));
+        chat_write(writer, message, DEEPSEEK("tool", "output", "begin") "%t" DEEPSEEK("tool", "output", "end"));
     } else if (message->call_count) {
         deepseek_calls(writer, how, message);
     } else if (chat_is_role(message, "user")) {
-        chat_put_token(writer, DEEPSEEK_USER);
-        chat_put(writer, message->text);
-    } else if (after_results) {
-        chat_puts(writer, DEEPSEEK("tool", "outputs", "end"));
-        chat_begin_turn(writer, message);
-        chat_put(writer, message->text);
-        chat_put_token(writer, DEEPSEEK_EOS);
-        chat_end(writer);
+        chat_write(writer, message, DEEPSEEK_USER "%t");
     } else {
-        chat_put_token(writer, DEEPSEEK_ASSISTANT);
-        chat_begin_turn(writer, message);
-        chat_put(writer, chat_after_last(message->text, "</think>"));
-        chat_put_token(writer, DEEPSEEK_EOS);
-        chat_end(writer);
+        chat_write(writer, message, after_results ? DEEPSEEK("tool", "outputs", "end") "%(" : DEEPSEEK_ASSISTANT "%(");
+        chat_put(writer, after_results ? message->text : chat_after_last(message->text, "</think>"));
+        chat_write(writer, message, DEEPSEEK_EOS "%)");
     }
 }
 
 /* System messages are written before all turns. Thoughts of the assistant are left out. */
-static void deepseek_write(struct chat_writer *writer, struct chat_messages *messages, struct deepseek how)
+static void deepseek_render(struct chat_writer *writer, struct chat_messages *messages, const void *user)
 {
+    struct deepseek how = *(const struct deepseek *)user;
     bool system = false;
     if (!deepseek_check(&how, messages))
         return;
-    chat_put_token(writer, DEEPSEEK_BOS);
+    chat_puts(writer, "%b");
     for (size_t i = 0; i < messages->count; i++)
         if (chat_is_role(&messages->at[i], "system")) {
-            chat_puts(writer, system ? "\n\n" : "");
+            chat_write(writer, &messages->at[i], system ? "\n\n%t" : "%t");
             system = true;
-            chat_put(writer, messages->at[i].text);
         }
     for (size_t i = 0; i < messages->count; i++)
         if (!chat_is_role(&messages->at[i], "system"))
@@ -533,106 +411,43 @@ static void deepseek_write(struct chat_writer *writer, struct chat_messages *mes
         chat_puts(writer, DEEPSEEK("tool", "outputs", "end"));
 }
 
-static void deepseek_v3_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    deepseek_write(writer, messages, (struct deepseek){.distill = false});
-}
+/* ---- Phi and Zephyr ---- */
 
-static void deepseek_r1_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    deepseek_write(writer, messages, (struct deepseek){.distill = true});
-}
-
-/* ---- Phi ---- */
-
-enum { PHI_SYSTEM, PHI_USER, PHI_ASSISTANT, PHI_END, PHI_EOS };
-static const struct chat_token phi3_tokens[] = {
-    {"<|system|>", CHAT_TOKEN_FIXED, false},    {"<|user|>", CHAT_TOKEN_FIXED, false},
-    {"<|assistant|>", CHAT_TOKEN_FIXED, false}, {"<|end|>", CHAT_TOKEN_FIXED, false},
-    {"<|endoftext|>", CHAT_TOKEN_EOS, false},   {NULL, CHAT_TOKEN_FIXED, false}};
-
-static void phi3_write(struct chat_writer *writer, struct chat_messages *messages, bool empty_systems)
-{
-    if (!chat_roles_are(messages, chat_usual_roles) || !chat_contents_are_text(messages))
-        return;
-    for (size_t i = 0; i < messages->count; i++) {
-        const struct chat_message *message = &messages->at[i];
-        const bool system = chat_is_role(message, "system");
-        if (system && !empty_systems && !message->text.count)
-            continue;
-        chat_put_token(writer, system ? PHI_SYSTEM : chat_is_assistant(message) ? PHI_ASSISTANT : PHI_USER);
-        chat_puts(writer, "\n");
-        chat_begin_turn(writer, message);
-        chat_put(writer, message->text);
-        chat_put_token(writer, PHI_END);
-        chat_end(writer);
-        chat_puts(writer, "\n");
+static const struct chat_token phi3_tokens[] = {{"<|system|>", CHAT_TOKEN_NEEDED},    {"<|user|>", CHAT_TOKEN_NEEDED},
+                                                {"<|assistant|>", CHAT_TOKEN_NEEDED}, {"<|end|>", CHAT_TOKEN_NEEDED},
+                                                {"<|endoftext|>", CHAT_TOKEN_EOS},    {NULL, CHAT_TOKEN_NEEDED}};
+#define PHI3(system)                                                                                                   \
+    {                                                                                                                  \
+        "", "%e",                                                                                                      \
+        {                                                                                                              \
+            {"system", system "<|system|>\n%t<|end|>\n"}, {"user", "<|user|>\n%t<|end|>\n"},                           \
+            {                                                                                                          \
+                "assistant", "<|assistant|>\n%(%t<|end|>%)\n"                                                          \
+            }                                                                                                          \
+        }                                                                                                              \
     }
-    chat_put_token(writer, PHI_EOS);
-}
+static const struct turns phi3 = PHI3(""), phi35 = PHI3("%?"); /* without an empty system message */
 
-static void phi3_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    phi3_write(writer, messages, true);
-}
+static const struct chat_token phi4_tokens[] = {{"<|im_start|>", CHAT_TOKEN_NEEDED},
+                                                {"<|im_sep|>", CHAT_TOKEN_NEEDED},
+                                                {"<|im_end|>", CHAT_TOKEN_NEEDED},
+                                                {NULL, CHAT_TOKEN_NEEDED}};
+#define PHI4 "<|im_start|>%r<|im_sep|>%(%t<|im_end|>%)"
+static const struct turns phi4 = {"", "", {{"system", PHI4}, {"user", PHI4}, {"assistant", PHI4}}};
 
-static void phi35_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    phi3_write(writer, messages, false);
-}
-
-enum { PHI4_START, PHI4_SEPARATOR, PHI4_END };
-static const struct chat_token phi4_tokens[] = {{"<|im_start|>", CHAT_TOKEN_FIXED, false},
-                                                {"<|im_sep|>", CHAT_TOKEN_FIXED, false},
-                                                {"<|im_end|>", CHAT_TOKEN_FIXED, false},
-                                                {NULL, CHAT_TOKEN_FIXED, false}};
-
-static void phi4_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    if (!chat_roles_are(messages, chat_usual_roles) || !chat_contents_are_text(messages))
-        return;
-    for (size_t i = 0; i < messages->count; i++) {
-        const struct chat_message *message = &messages->at[i];
-        chat_put_token(writer, PHI4_START);
-        chat_put(writer, message->role);
-        chat_put_token(writer, PHI4_SEPARATOR);
-        chat_begin_turn(writer, message);
-        chat_put(writer, message->text);
-        chat_put_token(writer, PHI4_END);
-        chat_end(writer);
-    }
-}
-
-/* ---- Zephyr ---- */
-
-enum { ZEPHYR_SYSTEM, ZEPHYR_USER, ZEPHYR_ASSISTANT, ZEPHYR_EOS };
-static const struct chat_token zephyr_tokens[] = {{"<|system|>", CHAT_TOKEN_FIXED, true},
-                                                  {"<|user|>", CHAT_TOKEN_FIXED, true},
-                                                  {"<|assistant|>", CHAT_TOKEN_FIXED, true},
-                                                  {"</s>", CHAT_TOKEN_EOS, false},
-                                                  {NULL, CHAT_TOKEN_FIXED, false}};
-
-static void zephyr_render(struct chat_writer *writer, struct chat_messages *messages)
-{
-    if (!chat_roles_are(messages, chat_usual_roles) || !chat_contents_are_text(messages))
-        return;
-    for (size_t i = 0; i < messages->count; i++) {
-        const struct chat_message *message = &messages->at[i];
-        chat_put_token(writer, chat_is_role(message, "system") ? ZEPHYR_SYSTEM
-                               : chat_is_assistant(message)    ? ZEPHYR_ASSISTANT
-                                                               : ZEPHYR_USER);
-        chat_puts(writer, "\n");
-        chat_begin_turn(writer, message);
-        chat_put(writer, message->text);
-        chat_put_token(writer, ZEPHYR_EOS);
-        chat_end(writer);
-        chat_puts(writer, "\n");
-    }
-}
+static const struct chat_token zephyr_tokens[] = {{"<|system|>", CHAT_TOKEN_OPTIONAL},
+                                                  {"<|user|>", CHAT_TOKEN_OPTIONAL},
+                                                  {"<|assistant|>", CHAT_TOKEN_OPTIONAL},
+                                                  {"</s>", CHAT_TOKEN_EOS},
+                                                  {NULL, CHAT_TOKEN_NEEDED}};
+static const struct turns zephyr = {
+    "",
+    "",
+    {{"system", "<|system|>\n%t%e\n"}, {"user", "<|user|>\n%t%e\n"}, {"assistant", "<|assistant|>\n%(%t%e%)\n"}}};
 
 /* ---- texts that another program has rendered ---- */
 
-static const struct chat_token no_tokens[] = {{NULL, CHAT_TOKEN_FIXED, false}};
+static const struct chat_token no_tokens[] = {{NULL, CHAT_TOKEN_NEEDED}};
 
 uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size_t bytes)
 {
@@ -647,7 +462,7 @@ uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size
     return TOKMAP_NO_ID;
 }
 
-static void rendered_render(struct chat_writer *writer, struct chat_messages *messages)
+static void rendered_render(struct chat_writer *writer, struct chat_messages *messages, const void *how)
 {
     static const char *const roles[] = {"text", "token", "said", "said-token", NULL};
     if (!chat_roles_are(messages, roles) || !chat_contents_are_text(messages))
@@ -671,30 +486,30 @@ static void rendered_render(struct chat_writer *writer, struct chat_messages *me
 
 #define TOOLS (CHAT_WRITES_TOOLS | CHAT_WRITES_CALLS)
 #define KNOWN_MAP(X)                                                                                                   \
-    X("chatml", chatml_tokens, chatml_render, 0)                                                                       \
-    X("deepseek-r1-distill", deepseek_tokens, deepseek_r1_render, CHAT_WRITES_CALLS)                                   \
-    X("deepseek-v3", deepseek_tokens, deepseek_v3_render, CHAT_WRITES_CALLS)                                           \
-    X("gemma", gemma_tokens, gemma_render, 0)                                                                          \
-    X("gemma3", gemma_tokens, gemma3_render, 0)                                                                        \
-    X("llama2", chat_llama2_tokens, chat_llama2_render, 0)                                                             \
-    X("llama3", llama3_tokens, llama3_render, 0)                                                                       \
-    X("llama3.1", llama3_tokens, llama31_render, TOOLS)                                                                \
-    X("mistral-v0", chat_llama2_tokens, chat_mistral_v0_render, 0)                                                     \
-    X("mistral-v1", chat_llama2_tokens, chat_mistral_v1_render, 0)                                                     \
-    X("mistral-v3", chat_mistral_tokens, chat_mistral_v3_render, TOOLS)                                                \
-    X("mistral-v3-tekken", chat_mistral_tokens, chat_mistral_v3_tekken_render, TOOLS)                                  \
-    X("phi3", phi3_tokens, phi3_render, 0)                                                                             \
-    X("phi3.5", phi3_tokens, phi35_render, 0)                                                                          \
-    X("phi4", phi4_tokens, phi4_render, 0)                                                                             \
-    X("qwen2.5", chatml_tokens, qwen25_render, TOOLS)                                                                  \
-    X("qwen3", chatml_tokens, qwen3_render, TOOLS | CHAT_WRITES_THOUGHTS)                                              \
-    X("qwen3-2507", chatml_tokens, qwen3_2507_render, TOOLS)                                                           \
-    X("zephyr", zephyr_tokens, zephyr_render, 0)
+    X("chatml", chatml_tokens, turns_render, &chatml, 0)                                                               \
+    X("deepseek-r1-distill", deepseek_tokens, deepseek_render, &deepseek_r1, CHAT_WRITES_CALLS)                        \
+    X("deepseek-v3", deepseek_tokens, deepseek_render, &deepseek_v3, CHAT_WRITES_CALLS)                                \
+    X("gemma", gemma_tokens, gemma_render, &gemma, 0)                                                                  \
+    X("gemma3", gemma_tokens, gemma3_render, &gemma, 0)                                                                \
+    X("llama2", chat_llama2_tokens, chat_llama2_render, NULL, 0)                                                       \
+    X("llama3", llama3_tokens, turns_render, &llama3, 0)                                                               \
+    X("llama3.1", llama3_tokens, llama31_render, &llama31, TOOLS)                                                      \
+    X("mistral-v0", chat_llama2_tokens, chat_mistral_render, &chat_mistral_v0, 0)                                      \
+    X("mistral-v1", chat_llama2_tokens, chat_mistral_render, &chat_mistral_v1, 0)                                      \
+    X("mistral-v3", chat_mistral_tokens, chat_mistral_render, &chat_mistral_v3, TOOLS)                                 \
+    X("mistral-v3-tekken", chat_mistral_tokens, chat_mistral_render, &chat_mistral_tekken, TOOLS)                      \
+    X("phi3", phi3_tokens, turns_render, &phi3, 0)                                                                     \
+    X("phi3.5", phi3_tokens, turns_render, &phi35, 0)                                                                  \
+    X("phi4", phi4_tokens, turns_render, &phi4, 0)                                                                     \
+    X("qwen2.5", chatml_tokens, qwen_render, &qwen25, TOOLS)                                                           \
+    X("qwen3", chatml_tokens, qwen_render, &qwen3, TOOLS | CHAT_WRITES_THOUGHTS)                                       \
+    X("qwen3-2507", chatml_tokens, qwen_render, &qwen3_2507, TOOLS)                                                    \
+    X("zephyr", zephyr_tokens, turns_render, &zephyr, 0)
 
-#define KNOWN_STRUCT(name, tokens, render, abilities) {name, tokens, abilities, render},
+#define KNOWN_STRUCT(name, tokens, render, how, abilities) {name, tokens, abilities, render, how},
 static const struct chat_known known[] = {
-    KNOWN_MAP(KNOWN_STRUCT){"rendered", no_tokens, CHAT_IS_RENDERED, rendered_render}};
-#define KNOWN_NAME(name, tokens, render, abilities) name,
+    KNOWN_MAP(KNOWN_STRUCT){"rendered", no_tokens, CHAT_IS_RENDERED, rendered_render, NULL}};
+#define KNOWN_NAME(name, tokens, render, how, abilities) name,
 static const char *const names[] = {KNOWN_MAP(KNOWN_NAME) NULL};
 
 const char *const *chat_known_names(void)

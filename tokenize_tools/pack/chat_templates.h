@@ -1,9 +1,10 @@
 /*
  * chat_templates.h - the chat templates that are built in. chat.c opens them and chat_render() of chat.h calls them.
  *
- * Each template is a function that appends to a struct chat_writer what its Jinja original writes, token by token. The
- * tokens that it uses are a table of texts: those that a vocabulary has as added tokens are marked as tokens in the
- * text, as a tokenizer would find them there. A vocabulary must have all tokens of the table that are not optional.
+ * Each template is a function, with forms or other constants, that appends to a struct chat_writer what its Jinja
+ * original writes, token by token. The tokens that it uses are a table of texts: those that a vocabulary has as added
+ * tokens are marked as tokens in the text, as a tokenizer would find them there. A vocabulary must have all tokens of
+ * the table that are not optional.
  */
 #ifndef TOKMAP_PACK_CHAT_TEMPLATES_H
 #define TOKMAP_PACK_CHAT_TEMPLATES_H
@@ -14,7 +15,8 @@ struct chat_known {
     const char *name;
     const struct chat_token *tokens; /* CHAT_TOKENS_MOST at most */
     unsigned abilities;              /* enum chat_ability, added */
-    void (*render)(struct chat_writer *writer, struct chat_messages *messages);
+    void (*render)(struct chat_writer *writer, struct chat_messages *messages, const void *how);
+    const void *how; /* what differs between the templates of one function */
 };
 
 /* The id of an added token by its text, or TOKMAP_NO_ID. */

@@ -1,11 +1,11 @@
 /* chat_writer.c - see chat_writer.h. */
 #include "chat_writer.h"
 
-#include <limits.h>
-#include <stdlib.h>
+#include <assert.h>
 #include <string.h>
 
 #include "text/code_point.h"
+#include "tokenizer/tokenizer_kind.h"
 
 /* ---- text ---- */
 
@@ -124,18 +124,9 @@ struct chat_string chat_member(struct chat_string object, const char *wanted)
 void chat_put(struct chat_writer *writer, struct chat_string text)
 {
     struct text_buffer *into = &writer->out->text;
+    writer->no_memory = writer->no_memory || text_buffer_reserve(into, text.count, NULL);
     if (writer->no_memory || !text.count)
         return;
-    if (into->capacity - into->count < text.count) {
-        const uint64_t wanted = (into->count + text.count) * 2 + 1024;
-        char *grown = wanted < SIZE_MAX / 2 ? realloc(into->bytes, (size_t)wanted) : NULL;
-        if (!grown) {
-            writer->no_memory = true;
-            return;
-        }
-        into->bytes = grown;
-        into->capacity = wanted;
-    }
     memcpy(into->bytes + into->count, text.bytes, text.count);
     into->count += text.count;
 }
@@ -147,50 +138,38 @@ void chat_put_id(struct chat_writer *writer, struct chat_string text, uint64_t i
     chat_put(writer, text);
     if (writer->no_memory || id == TOKMAP_NO_ID)
         return;
-    if (out->mark_count == out->mark_capacity) {
-        const uint64_t wanted = out->mark_capacity ? 2 * out->mark_capacity : 64;
-        struct tokenizer_mark *grown = realloc(out->marks, (size_t)wanted * sizeof *grown);
-        if (!grown) {
-            writer->no_memory = true;
-            return;
-        }
-        out->marks = grown;
-        out->mark_capacity = wanted;
-    }
-    out->marks[out->mark_count++] = (struct tokenizer_mark){begin, out->text.count, (uint32_t)id};
+    out->marks = chat_room(out->marks, out->mark_count, &out->mark_capacity, sizeof *out->marks);
+    writer->no_memory = !out->marks;
+    if (out->marks)
+        out->marks[out->mark_count++] = (struct tokenizer_mark){begin, out->text.count, (uint32_t)id};
 }
 
-void chat_put_token(struct chat_writer *writer, unsigned token)
+static void token_put(struct chat_writer *writer, const struct chat_token_found *token)
 {
-    const struct chat_token_found *found = &writer->tokens[token];
-    chat_put_id(writer, (struct chat_string){found->text, found->bytes}, found->id);
+    chat_put_id(writer, (struct chat_string){token->text, token->bytes}, token->id);
 }
 
-/* The longest token of the table that the text begins with, or UINT_MAX. */
-static unsigned token_begins(const struct chat_writer *writer, const char *text)
+/* The longest token of the table that the text begins with, or NULL. */
+static const struct chat_token_found *token_begins(const struct chat_writer *writer, const char *text)
 {
-    unsigned best = UINT_MAX;
-    for (unsigned i = 0; i < writer->token_count; i++)
-        if (!strncmp(text, writer->tokens[i].text, writer->tokens[i].bytes) &&
-            (best == UINT_MAX || writer->tokens[i].bytes > writer->tokens[best].bytes))
-            best = i;
+    const struct chat_token_found *best = NULL;
+    for (const struct chat_token_found *token = writer->tokens; token < writer->tokens + writer->token_count; token++)
+        if (!strncmp(text, token->text, token->bytes) && (!best || token->bytes > best->bytes))
+            best = token;
     return best;
 }
 
-void chat_puts(struct chat_writer *writer, const char *text)
+static void token_put_kind(struct chat_writer *writer, enum chat_token_kind kind)
 {
-    const char *from = text;
-    for (const char *at = text; *at;) {
-        const unsigned token = *at == '<' || *at == '[' ? token_begins(writer, at) : UINT_MAX;
-        if (token == UINT_MAX) {
-            at++;
-            continue;
-        }
-        chat_put(writer, (struct chat_string){from, (size_t)(at - from)});
-        chat_put_token(writer, token);
-        from = at += writer->tokens[token].bytes;
-    }
-    chat_put(writer, chat_literal(from));
+    for (size_t i = 0; i < writer->token_count; i++)
+        if (writer->tokens[i].kind == kind)
+            token_put(writer, &writer->tokens[i]);
+}
+
+static void json_put(struct chat_writer *writer)
+{
+    const struct bytes_buffer *out = &writer->messages->json.out;
+    chat_put(writer, (struct chat_string){(const char *)out->bytes, out->count});
 }
 
 void chat_put_json(struct chat_writer *writer, struct chat_string value, bool indent)
@@ -199,15 +178,7 @@ void chat_put_json(struct chat_writer *writer, struct chat_string value, bool in
     json->out.count = 0;
     json->indent = indent;
     chat_json_value(json, value.bytes, value.count);
-    chat_put(writer, (struct chat_string){(const char *)json->out.bytes, json->out.count});
-}
-
-void chat_put_json_string(struct chat_writer *writer, struct chat_string text)
-{
-    struct chat_json *json = &writer->messages->json;
-    json->out.count = 0;
-    chat_json_string(json, text.bytes, text.count);
-    chat_put(writer, (struct chat_string){(const char *)json->out.bytes, json->out.count});
+    json_put(writer);
 }
 
 void chat_begin(struct chat_writer *writer, bool counts)
@@ -222,17 +193,102 @@ void chat_end(struct chat_writer *writer)
     writer->open = UINT64_MAX;
     if (writer->no_memory || from == UINT64_MAX || from == out->text.count)
         return;
-    if (out->counted_count == out->counted_capacity) {
-        const uint64_t wanted = out->counted_capacity ? 2 * out->counted_capacity : 32;
-        struct chat_span *grown = realloc(out->counted, (size_t)wanted * sizeof *grown);
-        if (!grown) {
-            writer->no_memory = true;
-            return;
+    out->counted = chat_room(out->counted, out->counted_count, &out->counted_capacity, sizeof *out->counted);
+    writer->no_memory = !out->counted;
+    if (out->counted)
+        out->counted[out->counted_count++] = (struct chat_span){from, out->text.count};
+}
+
+/* Writes what a letter of a form stands for. */
+static void letter_put(struct chat_writer *writer, const struct chat_message *message, char letter)
+{
+    switch (letter) {
+    case 'b':
+    case 'e':
+        token_put_kind(writer, letter == 'b' ? CHAT_TOKEN_BOS : CHAT_TOKEN_EOS);
+        return;
+    case '(':
+        chat_begin(writer, chat_is_assistant(message) && !message->masked);
+        return;
+    case ')':
+        chat_end(writer);
+        return;
+    case 'r':
+        chat_put(writer, message->role);
+        return;
+    case 't':
+        chat_put(writer, message->text);
+        return;
+    case 's':
+        chat_put(writer, chat_strip(message->text));
+        for (size_t i = 0; i < message->part_count; i++)
+            chat_put(writer, chat_strip(message->parts[i]));
+        return;
+    case 'q':
+        writer->messages->json.out.count = 0;
+        chat_json_string(&writer->messages->json, message->text.bytes, message->text.count);
+        json_put(writer);
+        return;
+    case 'i':
+        chat_put(writer, message->call_id);
+        return;
+    default:
+        assert(letter == 'p');
+        if (writer->prefix) {
+            chat_put(writer, *writer->prefix);
+            chat_puts(writer, "\n\n");
         }
-        out->counted = grown;
-        out->counted_capacity = wanted;
+        writer->prefix = NULL;
     }
-    out->counted[out->counted_count++] = (struct chat_span){from, out->text.count};
+}
+
+static void call_letter_put(struct chat_writer *writer, const struct chat_call *call, char letter)
+{
+    if (letter == 'a' || (letter == 'x' && !call->arguments_text.bytes))
+        chat_put_json(writer, call->arguments, false);
+    else
+        chat_put(writer, letter == 'n'   ? call->name
+                         : letter == 'i' ? call->id
+                         : letter == 'y' ? call->type
+                                         : call->arguments_text);
+}
+
+static void form_write(struct chat_writer *writer, const struct chat_message *message, const struct chat_call *call,
+                       const char *form)
+{
+    const char *from = form;
+    for (const char *at = form;;) {
+        const struct chat_token_found *token = *at == '<' || *at == '[' ? token_begins(writer, at) : NULL;
+        if (*at && *at != '%' && !token) {
+            at++;
+            continue;
+        }
+        chat_put(writer, (struct chat_string){from, (size_t)(at - from)});
+        if (!*at || (!token && at[1] == '?' && !message->text.count))
+            return;
+        if (token)
+            token_put(writer, token);
+        else if (call)
+            call_letter_put(writer, call, at[1]);
+        else if (at[1] != '?')
+            letter_put(writer, message, at[1]);
+        from = at += token ? token->bytes : 2;
+    }
+}
+
+void chat_write(struct chat_writer *writer, const struct chat_message *message, const char *form)
+{
+    form_write(writer, message, NULL, form);
+}
+
+void chat_write_call(struct chat_writer *writer, const struct chat_call *call, const char *form)
+{
+    form_write(writer, NULL, call, form);
+}
+
+void chat_puts(struct chat_writer *writer, const char *form)
+{
+    form_write(writer, NULL, NULL, form);
 }
 
 /* ---- roles and contents ---- */
@@ -245,11 +301,6 @@ bool chat_is_role(const struct chat_message *message, const char *role)
 bool chat_is_assistant(const struct chat_message *message)
 {
     return chat_is_role(message, "assistant");
-}
-
-void chat_begin_turn(struct chat_writer *writer, const struct chat_message *message)
-{
-    chat_begin(writer, chat_is_assistant(message) && !message->masked);
 }
 
 bool chat_refuse(struct chat_messages *messages, size_t index, const char *reason)

@@ -10,13 +10,12 @@
 
 #define CHAT_TOKENS_MOST 16
 
-/* What tokenizer_config.json may replace. */
-enum chat_token_kind { CHAT_TOKEN_FIXED, CHAT_TOKEN_BOS, CHAT_TOKEN_EOS };
+/* BOS and EOS are what tokenizer_config.json may replace. An optional token is text if the vocabulary lacks it. */
+enum chat_token_kind { CHAT_TOKEN_NEEDED, CHAT_TOKEN_OPTIONAL, CHAT_TOKEN_BOS, CHAT_TOKEN_EOS };
 
 struct chat_token {
     const char *text; /* NULL: the end of the table */
     enum chat_token_kind kind;
-    bool optional; /* it is written as text if the vocabulary lacks it */
 };
 
 /* Where a template writes to. */
@@ -26,16 +25,19 @@ struct chat_writer {
         char *text;
         size_t bytes;
         uint64_t id; /* or TOKMAP_NO_ID: it is text */
-    } * tokens;      /* as in the table of the template */
+        enum chat_token_kind kind;
+    } * tokens; /* as in the table of the template */
     size_t token_count;
     const struct tokenizer *tokenizer;
     struct chat_messages *messages;
-    uint64_t open; /* where a span that counts began, or UINT64_MAX */
+    const struct chat_string *prefix; /* what the next %p of a form writes, or NULL: nothing */
+    uint64_t open;                    /* where a span that counts began, or UINT64_MAX */
     bool no_memory;
 };
 
 /* Reasons to refuse a conversation. */
 #define CHAT_LEAVES_OUT_TEXT "the template leaves out the text of a message that calls tools"
+#define CHAT_SYSTEM_ALONE "the template writes a system message only before a question"
 #define CHAT_UNKNOWN_ROLE "the template leaves out messages of this role"
 #define CHAT_NOT_ALTERNATING "conversation roles must alternate user/assistant/user/assistant/..."
 #define CHAT_NOT_ALTERNATING_SYSTEM                                                                                    \
@@ -63,20 +65,28 @@ struct chat_string chat_member(struct chat_string object, const char *wanted);
 void chat_put(struct chat_writer *writer, struct chat_string text);
 /* Writes the text of a token. id: TOKMAP_NO_ID for one that stays text. */
 void chat_put_id(struct chat_writer *writer, struct chat_string text, uint64_t id);
-/* Writes a token of the template's table. */
-void chat_put_token(struct chat_writer *writer, unsigned token);
-/* Writes text of the template, in which tokens of its table are tokens. */
-void chat_puts(struct chat_writer *writer, const char *text);
-/* Writes a value of JSON, or a text as a string of it, as the filter `tojson` does. */
+/* Writes a form: text of the template, in which tokens of its table are tokens, and
+ *   %b %e  the tokens BOS and EOS
+ *   %( %)  around what counts as a target, if the message is of an assistant and not masked
+ *   %r     the message's role
+ *   %t %s  its text, and its text or its parts without the spaces around each
+ *   %q     its text as a string of JSON
+ *   %i     the id of the call of which it is the result
+ *   %p     the prefix, and two newlines after it
+ *   %?     the rest of the form is left out if the text is empty */
+void chat_write(struct chat_writer *writer, const struct chat_message *message, const char *form);
+/* Writes a form of a call: %n its name, %i its id, %y its type, %a its arguments as JSON, %x as text if they are a
+ * string and as JSON otherwise. */
+void chat_write_call(struct chat_writer *writer, const struct chat_call *call, const char *form);
+/* Writes a form without a message. */
+void chat_puts(struct chat_writer *writer, const char *form);
+/* Writes a value of JSON as the filter `tojson` does. */
 void chat_put_json(struct chat_writer *writer, struct chat_string value, bool indent);
-void chat_put_json_string(struct chat_writer *writer, struct chat_string text);
-/* What is written between the two calls counts as a target. `counts` false: neither does anything. */
+/* What is written between the two calls counts as a target. `counts` false: it does not. */
 void chat_begin(struct chat_writer *writer, bool counts);
 void chat_end(struct chat_writer *writer);
 bool chat_is_role(const struct chat_message *message, const char *role);
 bool chat_is_assistant(const struct chat_message *message);
-/* What is written from here to chat_end() counts, if an assistant says it that is not masked. */
-void chat_begin_turn(struct chat_writer *writer, const struct chat_message *message);
 /* Refuses the conversation because of a message; returns false. */
 bool chat_refuse(struct chat_messages *messages, size_t index, const char *reason);
 bool chat_refuse_role(struct chat_messages *messages, size_t index, const char *reason);

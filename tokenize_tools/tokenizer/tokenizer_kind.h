@@ -61,7 +61,7 @@ struct tokenizer_decoder {
     bool specials;
 };
 
-/* For kinds: makes room for `more` bytes after text->count. Statuses: OK, ERROR_MEMORY. */
+/* Makes room for `more` bytes after text->count. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status text_buffer_reserve(struct text_buffer *text, uint64_t more, struct tokmap_error *error);
 
 /* For kinds: checks that `out` has room for all ids that the batch can become, with at most ids_per_byte_most ids per
