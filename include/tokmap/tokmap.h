@@ -101,8 +101,8 @@
  *   TOKMAP_ERROR_ARGUMENT in the child, and closing it is safe. After exec() or in another process, open
  *   everything again by name.
  *
- *   Threads. Any number of threads may use one dataset or one run. One thread at a time may call the functions of a
- *   loader, but for its statistics. No other thread may use a handle that is being closed.
+ *   Threads. Any number of threads may use one dataset or one run; for a loader, see struct tokmap_loader. No other
+ *   thread may use a handle that is being closed.
  *
  *   Signals. The library installs no signal handler. Its threads block all signals, so they are delivered to the
  *   program's own threads, except those of faults (SIGBUS, SIGSEGV, SIGFPE, SIGILL, SIGTRAP, SIGSYS): a handler that
@@ -403,9 +403,9 @@ struct tokmap_origin {
  * most 1 MiB in all. It checks the magic, the version, the hashes of the header, the section table, and the shard
  * section, all bounds, and the sizes of all files. tokmap_dataset_verify() checks the rest. Any thread may call it.
  * Statuses: OK, ERROR_NOT_FOUND, ERROR_IO, ERROR_FORMAT, ERROR_VERSION, ERROR_CORRUPT, ERROR_TRUNCATED, ERROR_MISMATCH
- * (shards differ in width or tokenizer, or a folder has tokens without their index or several sets of one split; a
- * pattern may have such sets, too), ERROR_BUSY (a shard is replaced
- * again and again while it is being opened), ERROR_LIMIT, ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
+ * (shards differ in width or tokenizer, a folder has tokens without their index, or a folder or pattern has several
+ * sets of one split), ERROR_BUSY (a shard is replaced again and again while it is being opened), ERROR_LIMIT,
+ * ERROR_UNSUPPORTED, ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_dataset_open(struct tokmap_dataset **dataset, const char *name,
                                                                     const struct tokmap_dataset_options *options,
                                                                     struct tokmap_error *error);
@@ -1055,17 +1055,17 @@ TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_cursor(const struct t
 /* Compares the run's past before cursor->step with the past that the cursor records. If they differ, the error names
  * each kind that differs and the lines of the run that set it. Changes to the future (steps, passes, later skips and
  * phases, sources that have not been drawn) do not matter.
- * Statuses: OK, ERROR_PAST, ERROR_RANGE (the step is after the run's end), ERROR_ARGUMENT. */
+ * Statuses: OK, ERROR_PAST, ERROR_RANGE (the step is after the run's end), ERROR_ARGUMENT, ERROR_MEMORY. */
 TOKMAP_API TOKMAP_MUST_CHECK enum tokmap_status tokmap_run_check(const struct tokmap_run *run,
                                                                  const struct tokmap_cursor *cursor,
                                                                  struct tokmap_error *error);
 
 /* ---------------------------------------------------------------- loader ---------------------------------------- */
 
-/* Delivers a run's rows to one rank. One thread at a time may call next(), wait(), rewind(), read(), flush(), and
- * calls(); any thread may call stats(), source_stats(), rows(), elements(), and cu_seqlens() at any time before the
- * loader is closed, except during repartition() and reload(). A child after fork() cannot use it if it has a thread of
- * its own or a trace, or delivers to a GPU.
+/* Delivers a run's rows to one rank. One thread at a time may call next(), wait(), rewind(), repartition(), reload(),
+ * read(), flush(), and calls(); any thread may call stats(), source_stats(), rows(), elements(), and cu_seqlens() at
+ * any time before the loader is closed, except during repartition() and reload(). A child after fork() cannot use it if
+ * it has a thread of its own or a trace, or delivers to a GPU.
  *
  * The program at the top of this header shows a loader. To resume, and to read the rows without copying them:
  *

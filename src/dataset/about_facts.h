@@ -11,8 +11,7 @@ struct about_facts {
     uint64_t sets;      /* of a split: a hash of the names of its sets; otherwise 0 */
 };
 
-/* Reads them. An index without the section, or with one that is damaged, has no facts: `tokmap verify` reports the
- * damage. */
+/* Reads them. What an index does not have, or has only damaged, is empty: `tokmap verify` reports the damage. */
 void about_facts_read(const struct index *index, struct about_facts *facts);
 
 #endif

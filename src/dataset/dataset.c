@@ -274,11 +274,10 @@ static enum tokmap_status open_shards(struct tokmap_dataset *dataset, struct sha
 static enum tokmap_status check_sets(struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
                                      struct tokmap_error *error)
 {
-    char *warning;
-    enum tokmap_status status = split_sets_check(dataset, origin, name, &warning, error);
-    if (!status && warning && !warning_add(dataset, "%s", warning))
-        status = error_set_memory(error, "a warning", 1024);
-    free(warning);
+    char warning[SPLIT_SETS_WARNING];
+    const enum tokmap_status status = split_sets_check(dataset, origin, name, warning, error);
+    if (!status && *warning && !warning_add(dataset, "%s", warning))
+        return error_set_memory(error, "a warning", 1024);
     return status;
 }
 

@@ -7,7 +7,8 @@
 #include "dataset_state.h"
 #include "platform/os.h"
 
-uint64_t dataset_extent_count(const struct tokmap_dataset *dataset)
+/* One by content and one by file for each shard, and one of the whole. */
+uint64_t dataset_extents_most(const struct tokmap_dataset *dataset)
 {
     return 2 * dataset->shard_count + 1;
 }
@@ -25,24 +26,22 @@ static void extent_of_file(const struct shard *shard, struct dataset_extent *ext
     extent->to = extent->from + (shard->tokens << element_shift(shard->store.element));
 }
 
-void dataset_extents(const struct tokmap_dataset *dataset, struct dataset_extent *extents)
+bool dataset_extent(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_extent *extent)
 {
     const bool by_content = !dataset->synthetic && dataset->identity == TOKMAP_IDENTITY_FULL;
-    memset(extents, 0, dataset_extent_count(dataset) * sizeof *extents);
-    for (uint64_t i = 0; i < dataset->shard_count; i++) {
-        const struct shard *shard = &dataset->shards[i];
-        struct dataset_extent *extent = &extents[2 * i];
-        if (by_content) {
-            memcpy(extent->of, shard->index.shard.content, sizeof extent->of);
-            extent->from = shard->skipped_tokens;
-            extent->to = extent->from + shard->tokens;
-        }
-        extent_of_file(shard, &extents[2 * i + 1]);
+    const bool whole = number / 2 == dataset->shard_count;
+    const struct shard *shard = whole ? NULL : &dataset->shards[number / 2];
+    *extent = (struct dataset_extent){.path = whole ? NULL : shard->store.path};
+    if (whole && !by_content) {
+        memcpy(extent->of, dataset->whole, sizeof extent->of);
+        extent->from = dataset->part_first;
+        extent->to = extent->from + dataset->tokens;
+    } else if (!whole && number % 2) {
+        extent_of_file(shard, extent);
+    } else if (!whole && by_content) {
+        memcpy(extent->of, shard->index.shard.content, sizeof extent->of);
+        extent->from = shard->skipped_tokens;
+        extent->to = extent->from + shard->tokens;
     }
-    if (by_content)
-        return;
-    struct dataset_extent *whole = &extents[2 * dataset->shard_count];
-    memcpy(whole->of, dataset->whole, sizeof whole->of);
-    whole->from = dataset->part_first;
-    whole->to = whole->from + dataset->tokens;
+    return extent->from < extent->to;
 }

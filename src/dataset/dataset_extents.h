@@ -6,20 +6,23 @@
 #ifndef TOKMAP_DATASET_DATASET_EXTENTS_H
 #define TOKMAP_DATASET_DATASET_EXTENTS_H
 
+#include <stdbool.h>
+
 #include "tokmap/tokmap.h"
 
-/* Numbers [from, to) of what `of` identifies: tokens of a shard, by its content id; bytes of a file with tokens, by its
- * device and inode; or tokens of a dataset that has no shards, or none with a content id, by its identity. Empty if
- * from == to. */
+/* Numbers [from, to), not empty, of what `of` identifies: tokens of a shard, by its content id; bytes of a file with
+ * tokens, by its device and inode; or tokens of a dataset that has no shards, or none with a content id, by its
+ * identity. */
 struct dataset_extent {
     uint8_t of[16];
     uint64_t from, to;
+    const char *path; /* of the file, which lives as long as the dataset; NULL: the extent is of the whole dataset */
 };
 
-/* The number of extents of a dataset, some of which may be empty: those of shard s are 2 * s and 2 * s + 1. */
-uint64_t dataset_extent_count(const struct tokmap_dataset *dataset);
+/* A dataset has at most this many extents. */
+uint64_t dataset_extents_most(const struct tokmap_dataset *dataset);
 
-/* Fills all of them. A file that was removed in the meantime has none. Cannot fail. */
-void dataset_extents(const struct tokmap_dataset *dataset, struct dataset_extent *extents);
+/* Finds the extent of a number below that. Returns false if there is none, as for a file that was removed. */
+bool dataset_extent(const struct tokmap_dataset *dataset, uint64_t number, struct dataset_extent *extent);
 
 #endif

@@ -10,10 +10,10 @@
 #include "common/error.h"
 #include "text/path.h"
 
-enum { SETS_KEPT = 64, NUMBER_BYTES = 6 }; /* sets of all splits; bytes of the -00000 in a shard's name */
+enum { SPLITS_KEPT = 64, NUMBER_BYTES = 6 }; /* splits; bytes of the -00000 in a shard's name */
 
 struct found {
-    struct about_facts sets[SETS_KEPT]; /* those that differ in set or split */
+    struct about_facts sets[SPLITS_KEPT]; /* the first set of each split */
     size_t count;
     bool several;
     char list[256]; /* "web.train, web.val" */
@@ -48,14 +48,12 @@ static void take(struct found *found, const struct index *index, const char *pat
     about_facts_read(index, &facts);
     if (!facts.set[0])
         return;
-    bool known = false;
-    for (size_t i = 0; i < found->count; i++) {
-        const bool same_split = found->sets[i].sets == facts.sets;
-        const bool same_set = strcmp(found->sets[i].set, facts.set) == 0;
-        found->several = found->several || (same_split && !same_set);
-        known = known || (same_split && same_set);
-    }
-    if (!known && found->count < SETS_KEPT)
+    size_t split = 0;
+    while (split < found->count && found->sets[split].sets != facts.sets)
+        split++;
+    if (split < found->count)
+        found->several = found->several || strcmp(found->sets[split].set, facts.set) != 0;
+    else if (split < SPLITS_KEPT)
         found->sets[found->count++] = facts;
     list_add(found, path, facts.set);
 }
@@ -75,11 +73,10 @@ static void take_beside(struct found *found, const struct shard *shard)
 }
 
 enum tokmap_status split_sets_check(const struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
-                                    char **warning, struct tokmap_error *error)
+                                    char warning[SPLIT_SETS_WARNING], struct tokmap_error *error)
 {
-    enum { WARNING_BYTES = 512 };
     struct found found = {.count = 0};
-    *warning = NULL;
+    *warning = '\0';
     for (uint64_t i = 0; i < dataset->shard_count && dataset->shard_count > 1; i++) {
         const struct shard *shard = &dataset->shards[i];
         const bool has_index = shard->index.bytes || shard->index.pages;
@@ -96,9 +93,7 @@ enum tokmap_status split_sets_check(const struct tokmap_dataset *dataset, enum s
             "the %s has several sets of one split, %s, so a dataset of it would mix what the split keeps "
             "apart; name one of them, or, to mix them on purpose, name them in a manifest (`tokmap merge`)",
             origin == SHARDS_OF_FOLDER ? "folder" : "pattern", found.list);
-    if (!(*warning = malloc(WARNING_BYTES)))
-        return error_set_memory(error, "a warning", WARNING_BYTES);
-    (void)snprintf(*warning, WARNING_BYTES,
+    (void)snprintf(warning, SPLIT_SETS_WARNING,
                    "this dataset mixes sets of one split, %s, so whoever trains on it trains on what the split holds "
                    "out",
                    found.list);

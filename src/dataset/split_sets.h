@@ -14,11 +14,12 @@ enum shard_origin {
     SHARDS_OF_PATTERN, /* whatever a pattern stands for */
 };
 
+enum { SPLIT_SETS_WARNING = 512 };
+
 /* Returns ERROR_MISMATCH if a folder or a pattern has several sets of one split, by what their indexes say; the error
- * names the sets. A manifest that has them gets a warning, which the caller frees: *warning is NULL or that. Two sets
- * are of one split if its sets have the same names, so web.train and code.val are. Statuses: OK, ERROR_MISMATCH,
- * ERROR_MEMORY. */
+ * names the sets. Of a manifest that has them, *warning is a warning; otherwise it is empty. Two sets are of one split
+ * if its sets have the same names, so web.train and code.val are. Statuses: OK, ERROR_MISMATCH. */
 enum tokmap_status split_sets_check(const struct tokmap_dataset *dataset, enum shard_origin origin, const char *name,
-                                    char **warning, struct tokmap_error *error);
+                                    char warning[SPLIT_SETS_WARNING], struct tokmap_error *error);
 
 #endif

@@ -2,6 +2,7 @@
 #include "index_copy.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <string.h>
 
 #include "common/error.h"
@@ -39,4 +40,14 @@ enum tokmap_status index_copy_section(const struct index *from, const struct ind
     if (!*system)
         *system = index_writer_end(into);
     return TOKMAP_OK;
+}
+
+enum tokmap_status index_copy_failed(int system, const char *path, const char *what, struct tokmap_error *error)
+{
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s cannot be written%s", what,
+                            system == EACCES || system == EPERM
+                                ? "; its folder, that of the shard, may not be writable for you, or the file may "
+                                  "belong to another user: run the command as the owner of the shard, or copy it with "
+                                  "`tokmap convert`, and name the copy"
+                                : "");
 }

@@ -1,4 +1,4 @@
-/* index_copy.h - copies a section of an index to another index that is being written. */
+/* index_copy.h - what writers have in common that write the index of an existing shard again, with other sections. */
 #ifndef TOKMAP_FORMAT_INDEX_COPY_H
 #define TOKMAP_FORMAT_INDEX_COPY_H
 
@@ -13,5 +13,9 @@ void index_section_entry(const struct index *index, uint32_t number, struct inde
  * mapped or a copy. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_TRUNCATED (all of the index that is read). */
 enum tokmap_status index_copy_section(const struct index *from, const struct index_entry *entry,
                                       struct index_writer *into, int *system, struct tokmap_error *error);
+
+/* Reports the errno of a file of the shard that cannot be written, and what to do if its folder is not writable. what:
+ * "the file". */
+enum tokmap_status index_copy_failed(int system, const char *path, const char *what, struct tokmap_error *error);
 
 #endif

@@ -38,12 +38,7 @@ struct adding {
 
 static enum tokmap_status cannot_write(struct adding *adding, int system, const char *path)
 {
-    return error_set_system(adding->error, system, path, TOKMAP_NO_OFFSET,
-                            system == EACCES || system == EPERM
-                                ? "the mask or its index cannot be written; its folder, that of the shard, may not be "
-                                  "writable for you, or the file may belong to another user: run the command as the "
-                                  "owner of the shard, or copy it with `tokmap convert`, and name the copy"
-                                : "the mask or its index cannot be written");
+    return index_copy_failed(system, path, "the mask or its index", adding->error);
 }
 
 static enum tokmap_status open_given(struct adding *adding)

@@ -69,12 +69,7 @@ struct sealing {
 
 static enum tokmap_status cannot_write(struct sealing *sealing, int system, const char *path)
 {
-    return error_set_system(sealing->error, system, path, TOKMAP_NO_OFFSET,
-                            system == EACCES || system == EPERM
-                                ? "the file cannot be written; its folder, that of the shard, may not be writable for "
-                                  "you, or the file may belong to another user: run the command as the owner of the "
-                                  "shard, or copy it with `tokmap convert`, and name the copy"
-                                : "the file cannot be written");
+    return index_copy_failed(system, path, "the file", sealing->error);
 }
 
 /* ---- a block ---- */

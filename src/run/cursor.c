@@ -65,8 +65,7 @@ enum tokmap_status tokmap_run_check(const struct tokmap_run *run, const struct t
         return status ? status : past_the_end(run, cursor->step, error);
     }
     cursor_at(run, cursor->step, &own);
-    return run->has_before ? past_compare_before(&run->past, &run->before, run->same_rows, &own, cursor, error)
-                           : past_compare(&run->past, &own, cursor, error);
+    return past_compare(&run->past, &own, cursor, error);
 }
 
 /* ---- writing ---- */

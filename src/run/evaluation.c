@@ -369,10 +369,9 @@ static enum tokmap_status check_untrained(const struct evaluation *evaluation, c
     struct trained trained;
     enum tokmap_status status = trained_init(&trained, &run->sources, &run->phases, evaluation->error);
     for (uint64_t i = 0; !status && i < made->sources.count; i++) {
-        uint64_t source;
         const char *path;
-        status = trained_find(&trained, made->sources.of[i].dataset, &source, &path, evaluation->error);
-        if (!status && source != UINT64_MAX)
+        const uint64_t source = trained_find(&trained, made->sources.of[i].dataset, &path);
+        if (source != UINT64_MAX)
             status = wrong(evaluation, TOKMAP_ERROR_RANGE,
                            "the run trains on data of '%.200s'%s%.200s%s: source '%s' is '%.200s'; evaluate on a part "
                            "that no source has, or set options.trained to evaluate on training data",

@@ -39,10 +39,10 @@
  *
  * With `order blocks`, order = H("order", 2, seed, W, SPAN).
  *
- * Two rules of rows have changed once (struct past, `before`): the default of the pad id, which is in these hashes, and
- * the windows with tail pad and a lookahead above 1, hence the 1 above. A run of which the old rules would have made
- * another past also computes that one. It resumes from a cursor of it if both have the same rows, and otherwise says
- * what has changed.
+ * Two rules of rows have changed once: the default of the pad id, which is in these hashes, and the windows with tail
+ * pad and a lookahead above 1, hence the 1 above. A cursor of another past is compared with the past that the old rules
+ * make (struct past, `earlier`). It is accepted if both have the same rows, and otherwise the error says what has
+ * changed.
  *
  * of[] holds the first four bytes of each kind, read as a big-endian number. At step 0 there is no past: all members
  * are zero, and any run may start there. The end of the run and later skips are not hashed, because the future may
@@ -59,6 +59,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "dataset/dataset.h"
 
 /* ---- fingerprint ---- */
 
@@ -153,7 +154,7 @@ static void init_geometry(struct past *past)
         put_tag(&message, "tail pad");
         put_hash(&message, hash);
         put_number(&message, past->pad_id);
-        if (spec->lookahead > 1 && !past->before)
+        if (spec->lookahead > 1 && !past->earlier)
             put_number(&message, 1);
         hash = message_hash(&message);
     }
@@ -326,18 +327,28 @@ static enum tokmap_status init_data(struct past *past, struct tokmap_error *erro
 
 /* ---- all kinds ---- */
 
-enum tokmap_status past_init(struct past *past, struct tokmap_error *error)
+/* Fills the kinds that depend on the pad id and on `earlier`. */
+static enum tokmap_status init_rows(struct past *past, struct tokmap_error *error)
 {
     const uint64_t phases = past->phases->count_all;
     past->events[PAST_GEOMETRY] = calloc(phases, sizeof *past->events[PAST_GEOMETRY]);
-    past->events[PAST_BATCH] = calloc(phases, sizeof *past->events[PAST_BATCH]);
-    if (!past->events[PAST_GEOMETRY] || !past->events[PAST_BATCH])
-        return error_set_memory(error, "the past of the run", 2 * phases * sizeof *past->events[PAST_BATCH]);
+    if (!past->events[PAST_GEOMETRY])
+        return error_set_memory(error, "the past of the run", phases * sizeof *past->events[PAST_GEOMETRY]);
     init_geometry(past);
+    return init_data(past, error);
+}
+
+enum tokmap_status past_init(struct past *past, struct tokmap_error *error)
+{
+    const uint64_t phases = past->phases->count_all;
+    past->pad_id = past->sources->pad_id;
+    past->events[PAST_BATCH] = calloc(phases, sizeof *past->events[PAST_BATCH]);
+    if (!past->events[PAST_BATCH])
+        return error_set_memory(error, "the past of the run", phases * sizeof *past->events[PAST_BATCH]);
     init_order(past);
     init_batch(past);
     init_skips(past);
-    return init_data(past, error);
+    return init_rows(past, error);
 }
 
 void past_free(struct past *past)
@@ -596,32 +607,78 @@ static uint64_t kind_line(const struct past *past, enum past_kind kind)
     return 0;
 }
 
-/* Returns whether a saved cursor is of this run, as earlier versions computed it. If the numbers of windows were
- * others, natural weights were, too, and so was the data. */
-static bool is_of_before(const struct past *before, bool same_rows, const struct tokmap_cursor *old,
-                         const struct tokmap_cursor *saved)
+/* ---- cursors of earlier versions ---- */
+
+/* The pad id of earlier versions. Its default looked at no source that has an EOD but no recorded tokenizer, if there
+ * was another source. */
+static uint64_t earlier_pad_id(const struct past *past)
+{
+    static const uint8_t unknown[16];
+    struct tokmap_dataset_info info;
+    if (past->spec->pad_id != TOKMAP_NO_ID)
+        return past->spec->pad_id;
+    for (uint64_t i = 0; i < past->sources->count; i++) {
+        dataset_describe(past->sources->of[i].dataset, &info);
+        if (info.eod_id != TOKMAP_NO_ID &&
+            (past->sources->count == 1 || memcmp(info.tokenizer, unknown, sizeof unknown) != 0))
+            return info.eod_id;
+    }
+    return 0;
+}
+
+/* Returns whether each source has as many windows as in earlier versions. With tail pad, these left out a last window
+ * that had nothing but targets further ahead than the next token. */
+static bool has_earlier_windows(const struct past *past)
+{
+    const struct run_spec *spec = past->spec;
+    for (uint64_t i = 0; spec->tail_pad && spec->lookahead > 1 && i < past->phases->stretch_count_all; i++) {
+        const struct mixture_span *stretch = &past->phases->stretches[i];
+        const uint64_t window = stretch->seq_len + spec->lookahead;
+        for (uint64_t j = 0; j < stretch->leaf_count; j++) {
+            const struct run_source *source = &past->sources->of[stretch->leaves[j].source];
+            const uint64_t over = source->tokens > window ? source->tokens - window : 0;
+            if (!source->plan_path && stretch->leaves[j].windows != 1 + div_ceil(over, stretch->stride))
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Returns whether a saved cursor is *old, that of an earlier version. If the numbers of windows were others, natural
+ * weights were, too, and so was the data. */
+static bool is_earlier(const struct past *past, bool same_windows, const struct tokmap_cursor *old,
+                       const struct tokmap_cursor *saved)
 {
     if (memcmp(old->past, saved->past, sizeof old->past) == 0 && memcmp(old->of, saved->of, sizeof old->of) == 0)
         return true;
     bool natural = false;
-    for (uint64_t i = 0; i < before->phases->stretch_count_all && !same_rows; i++)
-        natural = natural || before->phases->stretches[i].natural;
+    for (uint64_t i = 0; i < past->phases->stretch_count_all && !same_windows; i++)
+        natural = natural || past->phases->stretches[i].natural;
     for (int kind = 0; kind < PAST_KINDS; kind++)
         if ((old->of[kind] == saved->of[kind]) != (kind != PAST_DATA))
             return false;
     return natural;
 }
 
-enum tokmap_status past_compare_before(const struct past *past, const struct past *before, bool same_rows,
-                                       const struct tokmap_cursor *own, const struct tokmap_cursor *saved,
-                                       struct tokmap_error *error)
+/* Compares a saved cursor, which is not of this past, with that of earlier versions. *found: it is of one of them. */
+static enum tokmap_status compare_earlier(const struct past *past, const struct tokmap_cursor *saved, uint64_t tokens,
+                                          bool *found, struct tokmap_error *error)
 {
-    struct tokmap_cursor old;
     const struct run_spec *spec = past->spec;
-    past_cursor(before, own->step, own->tokens, &old);
-    if (memcmp(own->past, saved->past, sizeof own->past) == 0 || !is_of_before(before, same_rows, &old, saved))
-        return past_compare(past, own, saved, error);
-    if (!same_rows)
+    const bool same_windows = has_earlier_windows(past);
+    struct past earlier = *past;
+    struct tokmap_cursor old;
+    earlier.earlier = true;
+    earlier.pad_id = earlier_pad_id(past);
+    earlier.events[PAST_GEOMETRY] = earlier.events[PAST_DATA] = NULL;
+    earlier.event_counts[PAST_GEOMETRY] = earlier.event_counts[PAST_DATA] = 0;
+    const enum tokmap_status status = init_rows(&earlier, error);
+    if (!status)
+        past_cursor(&earlier, saved->step, tokens, &old);
+    free(earlier.events[PAST_GEOMETRY]);
+    free(earlier.events[PAST_DATA]);
+    *found = !status && is_earlier(past, same_windows, &old, saved);
+    if (*found && !same_windows)
         return error_set_line(error, TOKMAP_ERROR_PAST, past->path, spec->lines[RUN_TAIL],
                               "the cursor is of an earlier version, which with 'tail pad' and lookahead %" PRIu64
                               " left out the last %s of a dataset if %s needed another window; now each target counts "
@@ -629,15 +686,15 @@ enum tokmap_status past_compare_before(const struct past *past, const struct pas
                               "cursor, or continue from this cursor with the earlier version",
                               spec->lookahead, spec->lookahead == 2 ? "target" : "targets",
                               spec->lookahead == 2 ? "it" : "they");
-    if (past->pad_id != before->pad_id)
+    if (*found && past->pad_id != earlier.pad_id)
         return error_set_line(error, TOKMAP_ERROR_PAST, past->path, 0,
                               "the cursor is of an earlier version, which padded the rows of this run with id %" PRIu64
                               ", because it is not recorded which tokenizer made a source; now they are padded with "
                               "the id that ends documents, %" PRIu64 ". To continue with the rows of then, write the "
                               "line 'pad %" PRIu64 "' in the run; to train with the right padding, start from step 0 "
                               "without a cursor",
-                              before->pad_id, past->pad_id, before->pad_id);
-    return TOKMAP_OK;
+                              earlier.pad_id, past->pad_id, earlier.pad_id);
+    return status;
 }
 
 enum tokmap_status past_compare(const struct past *past, const struct tokmap_cursor *own,
@@ -646,6 +703,12 @@ enum tokmap_status past_compare(const struct past *past, const struct tokmap_cur
     assert(own->step == saved->step);
     struct sentence sentence = {.past = past, .step = saved->step};
     uint64_t line = 0;
+    if (memcmp(own->past, saved->past, sizeof own->past) != 0) {
+        bool found;
+        const enum tokmap_status status = compare_earlier(past, saved, own->tokens, &found, error);
+        if (status || found)
+            return status;
+    }
     for (int kind = 0; kind < PAST_KINDS; kind++)
         if (own->of[kind] != saved->of[kind]) {
             add_kind(&sentence, (enum past_kind)kind);

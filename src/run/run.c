@@ -104,10 +104,9 @@ static enum tokmap_status check_validations(const struct tokmap_run *run, struct
     enum tokmap_status status = trained_init(&trained, sources, &run->phases, error);
     for (uint64_t i = sources->count; !status && i < sources->opened; i++) {
         const struct source_line *line = run_spec_line(&run->spec, i);
-        uint64_t source;
         const char *path;
-        status = trained_find(&trained, sources->of[i].dataset, &source, &path, error);
-        if (!status && source != UINT64_MAX)
+        const uint64_t source = trained_find(&trained, sources->of[i].dataset, &path);
+        if (source != UINT64_MAX)
             status = error_set_line(
                 error, TOKMAP_ERROR_RANGE, run->path, run->from_text ? line->line : 0,
                 "the run trains on data of validation set '%s' (%.200s): source '%s' (%.200s) has%s%.200s%s too; take "
@@ -132,50 +131,6 @@ static enum tokmap_status sum_tokens(struct tokmap_run *run, struct tokmap_error
                           &run->tokens_before[i]))
             run->tokens_before[i] = UINT64_MAX;
     return TOKMAP_OK;
-}
-
-/* Returns whether each source has as many windows as in earlier versions. With tail pad, these left out a last window
- * that had nothing but targets further ahead than the next token. */
-static bool has_same_windows(const struct tokmap_run *run)
-{
-    const struct run_spec *spec = &run->spec;
-    for (uint64_t i = 0; spec->tail_pad && spec->lookahead > 1 && i < run->phases.stretch_count_all; i++) {
-        const struct mixture_span *stretch = &run->phases.stretches[i];
-        const uint64_t window = stretch->seq_len + spec->lookahead;
-        for (uint64_t j = 0; j < stretch->leaf_count; j++) {
-            const struct run_source *source = &run->sources.of[stretch->leaves[j].source];
-            const uint64_t over = source->tokens > window ? source->tokens - window : 0;
-            if (!source->plan_path && stretch->leaves[j].windows != 1 + div_ceil(over, stretch->stride))
-                return false;
-        }
-    }
-    return true;
-}
-
-/* Computes the past, and the one that earlier versions computed if that differs. */
-static enum tokmap_status make_pasts(struct tokmap_run *run, struct tokmap_error *error)
-{
-    const struct run_spec *spec = &run->spec;
-    run->past = (struct past){
-        .spec = spec,
-        .sources = &run->sources,
-        .phases = &run->phases,
-        .skips = &run->skips,
-        .path = run->path,
-        .from_text = run->from_text,
-        .pad_id = run->sources.pad_id,
-    };
-    run->has_before = run->sources.pad_before != run->sources.pad_id || (spec->tail_pad && spec->lookahead > 1);
-    run->same_rows = has_same_windows(run);
-    if (run->has_before) {
-        run->before = run->past;
-        run->before.pad_id = run->sources.pad_before;
-        run->before.before = true;
-        const enum tokmap_status status = past_init(&run->before, error);
-        if (status)
-            return status;
-    }
-    return past_init(&run->past, error);
 }
 
 /* Sets the text of the run, in which datasets have the names with which they were opened. */
@@ -219,8 +174,17 @@ enum tokmap_status run_new(struct tokmap_run **out, struct run_spec *spec, const
         status = skips_merge(&run->skips, run->spec.skips, run->spec.skip_count, error);
     if (!status)
         status = sum_tokens(run, error);
-    if (!status)
-        status = make_pasts(run, error);
+    if (!status) {
+        run->past = (struct past){
+            .spec = &run->spec,
+            .sources = &run->sources,
+            .phases = &run->phases,
+            .skips = &run->skips,
+            .path = run->path,
+            .from_text = from_text,
+        };
+        status = past_init(&run->past, error);
+    }
     if (!status)
         status = print_text(run, error);
     if (status) {
@@ -403,7 +367,6 @@ void tokmap_run_close(struct tokmap_run *run)
     run_sources_close(&run->sources);
     phases_free(&run->phases);
     past_free(&run->past);
-    past_free(&run->before);
     skips_free(&run->skips);
     run_spec_free(&run->spec);
     free(run->tokens_before);

@@ -213,7 +213,7 @@ enum tokmap_status run_phase_read(struct run_line *at, const char *text, const s
 
 struct named {
     const char *name;
-    size_t index;
+    size_t index;     /* of run_spec_line() */
     size_t mentioned; /* 1 + the number of the last phase that names the source; 0: none */
 };
 
@@ -240,16 +240,20 @@ static struct named *find(struct named *sorted, size_t count, const char *name)
     return NULL;
 }
 
-static enum tokmap_status unknown_source(struct run_line *at, const struct run_spec *spec, const char *name)
+/* Finds a source by its name. */
+static enum tokmap_status find_source(struct run_line *at, const struct run_spec *spec, struct named *sorted,
+                                      const char *name, struct named **found)
 {
     const char *nearest = NULL;
     size_t fewest = strlen(name) < 4 ? 2 : 3; /* this many edits are too many */
-    for (size_t i = 0; i < spec->validation_count; i++)
-        if (strcmp(name, spec->validations[i].name) == 0)
-            return line_wrong(at,
-                              "'%.80s' is the validation set of line %" PRIu64 ", which no step draws; remove the name "
-                              "here, or make that line a source",
-                              name, spec->validations[i].line);
+    *found = find(sorted, run_spec_lines(spec), name);
+    if (*found && (*found)->index < spec->source_count)
+        return TOKMAP_OK;
+    if (*found)
+        return line_wrong(at,
+                          "'%.80s' is the validation set of line %" PRIu64 ", which no step draws; remove the name "
+                          "here, or make that line a source",
+                          name, run_spec_line(spec, (*found)->index)->line);
     for (size_t i = 0; i < spec->source_count; i++) {
         const size_t distance = edit_distance(name, spec->sources[i].name);
         if (distance < fewest) {
@@ -266,17 +270,20 @@ static enum tokmap_status unknown_source(struct run_line *at, const struct run_s
 static enum tokmap_status check_names(struct run_line *at, const struct run_spec *spec, const struct named *sorted)
 {
     size_t second = SIZE_MAX, first = 0;
-    for (size_t i = 1; i < spec->source_count; i++)
+    for (size_t i = 1; i < run_spec_lines(spec); i++)
         if (strcmp(sorted[i - 1].name, sorted[i].name) == 0 && sorted[i].index < second) {
             second = sorted[i].index;
             first = sorted[i - 1].index;
         }
     if (second != SIZE_MAX) {
-        at->line = spec->sources[second].line;
+        const struct source_line *line = run_spec_line(spec, second);
+        at->line = line->line;
         return line_wrong(at,
-                          "source '%s' is already set on line %" PRIu64 "; remove one of the two lines, or give it "
-                          "another name",
-                          spec->sources[second].name, spec->sources[first].line);
+                          second < spec->source_count ? "source '%s' is already set on line %" PRIu64
+                                                        "; remove one of the two lines, or give it another name"
+                                                      : "the name '%s' is already that of line %" PRIu64
+                                                        "; give the validation set another name",
+                          line->name, run_spec_line(spec, first)->line);
     }
     for (size_t i = 0; i < spec->source_count && spec->source_count + spec->phase_count > 1; i++)
         if (is_reserved(spec->sources[i].name)) {
@@ -289,37 +296,6 @@ static enum tokmap_status check_names(struct run_line *at, const struct run_spec
     return TOKMAP_OK;
 }
 
-/* Names of validation sets: evaluations ask for them as for sources. */
-static enum tokmap_status check_validations(struct run_line *at, const struct run_spec *spec, struct named *sorted)
-{
-    const size_t count = spec->validation_count;
-    struct named *names = malloc((count ? count : 1) * sizeof *names);
-    if (!names)
-        return error_set_memory(at->error, "the names of the validation sets", count * sizeof *names);
-    uint64_t line = 0, other = 0; /* the first line whose name is taken, and the line that has it */
-    for (size_t i = 0; i < count; i++)
-        names[i] = (struct named){spec->validations[i].name, i, 0};
-    qsort(names, count, sizeof *names, by_name);
-    for (size_t i = 0; i < count; i++) {
-        const struct source_line *own = &spec->validations[names[i].index];
-        const struct named *source = find(sorted, spec->source_count, own->name);
-        const bool twice = i && strcmp(names[i - 1].name, own->name) == 0;
-        if ((source || twice) && (!line || own->line < line)) {
-            line = own->line;
-            other = source ? spec->sources[source->index].line : spec->validations[names[i - 1].index].line;
-            at->line = line;
-        }
-    }
-    const char *name = "";
-    for (size_t i = 0; line && i < count; i++)
-        name = spec->validations[i].line == line ? spec->validations[i].name : name;
-    free(names);
-    if (!line)
-        return TOKMAP_OK;
-    return line_wrong(at, "the name '%s' is already that of line %" PRIu64 "; give the validation set another name",
-                      name, other);
-}
-
 static enum tokmap_status resolve_phase(struct run_line *at, const char *text, struct run_spec *spec, size_t which,
                                         struct named *sorted)
 {
@@ -327,16 +303,17 @@ static enum tokmap_status resolve_phase(struct run_line *at, const char *text, s
     at->line = phase->line;
     for (size_t k = 0; k < phase->weight_count; k++) {
         const char *name = text + phase->weights[k].source;
-        struct named *found = find(sorted, spec->source_count, name);
-        if (!found)
-            return unknown_source(at, spec, name);
+        struct named *found;
+        const enum tokmap_status status = find_source(at, spec, sorted, name, &found);
+        if (status)
+            return status;
         if (found->mentioned == which + 1)
             return line_wrong(at, "the line names source '%s' twice; keep one of the two weights", name);
         found->mentioned = which + 1;
         phase->weights[k].source = found->index;
     }
     if (phase->kind == WEIGHTS_NATURAL && phase->weight_count == 0)
-        for (size_t i = 0; i < spec->source_count; i++)
+        for (size_t i = 0; i < run_spec_lines(spec); i++)
             sorted[i].mentioned = which + 1;
     return TOKMAP_OK;
 }
@@ -366,11 +343,11 @@ static enum tokmap_status check_first_phase(struct run_line *at, const struct ru
 
 static enum tokmap_status check_all_named(struct run_line *at, const struct run_spec *spec, const struct named *sorted)
 {
-    size_t unnamed = SIZE_MAX;
-    for (size_t i = 0; i < spec->source_count && spec->source_count > 1; i++)
+    size_t unnamed = spec->source_count; /* validation sets follow */
+    for (size_t i = 0; i < run_spec_lines(spec) && spec->source_count > 1; i++)
         if (!sorted[i].mentioned && sorted[i].index < unnamed)
             unnamed = sorted[i].index;
-    if (unnamed == SIZE_MAX)
+    if (unnamed == spec->source_count)
         return TOKMAP_OK;
     at->line = spec->sources[unnamed].line;
     return line_wrong(at,
@@ -403,11 +380,11 @@ static enum tokmap_status check_passes(struct run_line *at, const char *passes_o
 {
     at->line = spec->lines[RUN_PASSES];
     if (passes_of) {
-        const struct named *found = find(sorted, spec->source_count, passes_of);
-        if (!found)
-            return unknown_source(at, spec, passes_of);
-        spec->passes_of = found->index;
-        return TOKMAP_OK;
+        struct named *found;
+        const enum tokmap_status status = find_source(at, spec, sorted, passes_of, &found);
+        if (!status)
+            spec->passes_of = found->index;
+        return status;
     }
     if (spec->passes == TOKMAP_FOREVER || spec->source_count == 1)
         return TOKMAP_OK;
@@ -491,15 +468,14 @@ static enum tokmap_status check_phases(struct run_line *at, const struct run_spe
 
 enum tokmap_status run_text_resolve(struct run_line *at, const char *text, const char *passes_of, struct run_spec *spec)
 {
-    struct named *sorted = malloc(spec->source_count * sizeof *sorted);
+    const size_t lines = run_spec_lines(spec);
+    struct named *sorted = malloc(lines * sizeof *sorted);
     if (!sorted)
-        return error_set_memory(at->error, "the names of the run's sources", spec->source_count * sizeof *sorted);
-    for (size_t i = 0; i < spec->source_count; i++)
-        sorted[i] = (struct named){spec->sources[i].name, i, 0};
-    qsort(sorted, spec->source_count, sizeof *sorted, by_name);
+        return error_set_memory(at->error, "the names of the run's sources", lines * sizeof *sorted);
+    for (size_t i = 0; i < lines; i++)
+        sorted[i] = (struct named){run_spec_line(spec, i)->name, i, 0};
+    qsort(sorted, lines, sizeof *sorted, by_name);
     enum tokmap_status status = check_names(at, spec, sorted);
-    if (!status && spec->validation_count)
-        status = check_validations(at, spec, sorted);
     for (size_t i = 0; !status && i < spec->phase_count; i++)
         status = resolve_phase(at, text, spec, i, sorted);
     if (!status && !(status = check_first_phase(at, spec)) && !(status = check_all_named(at, spec, sorted)) &&

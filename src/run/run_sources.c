@@ -65,35 +65,23 @@ static char *data_path(const char *folder, const char *data)
 
 /* ---- one source ---- */
 
-#define MOVED " (a relative name starts from the folder of the run file)"
-
 static const char *kind_of(const struct run_sources *sources, uint64_t number)
 {
     return number < sources->count ? "source" : "validation set";
 }
 
-/* Reports that the dataset that a line of a run names does not exist. */
-static enum tokmap_status no_dataset(const struct opening *opening, uint64_t source, struct tokmap_error *error)
+/* Reports that the dataset, or the plan, that a line of a run names does not exist. */
+static enum tokmap_status missing(const struct opening *opening, uint64_t number, bool plan, struct tokmap_error *error)
 {
-    const struct source_line *line = run_spec_line(opening->spec, source);
-    const char *name = opening->sources->of[source].data;
-    const bool moved = strcmp(name, line->data) != 0;
+    const struct source_line *line = run_spec_line(opening->spec, number);
+    const struct run_source *source = &opening->sources->of[number];
+    const char *name = plan ? line->plan : line->data, *path = plan ? source->plan_path : source->data;
     return wrong_at(opening, TOKMAP_ERROR_NOT_FOUND, line->line,
-                    "%s '%s' is the dataset '%.200s', which was looked for as '%.300s' and does not exist%s; "
-                    "correct the line, or put the dataset there",
-                    kind_of(opening->sources, source), line->name, line->data, name, moved ? MOVED : "");
-}
-
-/* Reports that the plan that a line of a run names does not exist. */
-static enum tokmap_status no_plan(const struct opening *opening, uint64_t source, struct tokmap_error *error)
-{
-    const struct source_line *line = run_spec_line(opening->spec, source);
-    const char *path = opening->sources->of[source].plan_path;
-    const bool moved = strcmp(path, line->plan) != 0;
-    return wrong_at(opening, TOKMAP_ERROR_NOT_FOUND, line->line,
-                    "source '%s' has the plan '%.200s', which was looked for as '%.300s' and does not exist%s; correct "
-                    "the line, or make the plan with `tokmap plan`",
-                    line->name, line->plan, path, moved ? MOVED : "");
+                    "%s '%s' %s '%.200s', which was looked for as '%.300s' and does not exist%s; correct the line, or "
+                    "%s",
+                    kind_of(opening->sources, number), line->name, plan ? "has the plan" : "is the dataset", name, path,
+                    strcmp(path, name) ? " (a relative name starts from the folder of the run file)" : "",
+                    plan ? "make the plan with `tokmap plan`" : "put the dataset there");
 }
 
 static enum tokmap_status open_plan(const struct opening *opening, uint64_t number, struct run_source *source,
@@ -101,12 +89,9 @@ static enum tokmap_status open_plan(const struct opening *opening, uint64_t numb
 {
     const struct source_line *line = &opening->spec->sources[number];
     struct plan *plan = &source->plan;
-    struct tokmap_error reason = {0};
-    enum tokmap_status status = plan_open_as(plan, source->plan_path, dataset_reading(source->dataset), &reason);
+    enum tokmap_status status = plan_open_as(plan, source->plan_path, dataset_reading(source->dataset), error);
     if (status == TOKMAP_ERROR_NOT_FOUND && opening->from_text)
-        return no_plan(opening, number, error);
-    if (status && error)
-        *error = reason;
+        return missing(opening, number, true, error);
     if (status)
         return status;
     const struct plan_header *header = &plan->header;
@@ -137,7 +122,7 @@ static enum tokmap_status open_source(const struct opening *opening, uint64_t nu
     /* A run of arguments has no line, and the message about the dataset's name says all. What is missing may also be a
      * shard that a manifest names, which is reported with the manifest's line. */
     if (status == TOKMAP_ERROR_NOT_FOUND && opening->from_text && !reason.line && reason.system)
-        return no_dataset(opening, number, error);
+        return missing(opening, number, false, error);
     if (status && error)
         *error = reason;
     if (status)
@@ -202,9 +187,9 @@ static enum tokmap_status open_all(struct opening *opening, struct tokmap_error 
 /* What the sources before have. UINT64_MAX: no such source so far. */
 struct agreement {
     uint64_t known;               /* the first one whose tokenizer is known */
-    uint64_t ends;                /* the first one that ends documents with an id */
-    uint64_t ends_before;         /* the same, as earlier versions saw it: see run_sources.pad_before */
-    bool unknown_said, ends_said; /* each is a warning about the first source */
+    uint64_t ends;                /* the first source that ends documents with an id */
+    uint64_t eod_id;              /* which it is; 0 if there is none */
+    bool unknown_said, ends_said; /* warnings, which are given once */
 };
 
 static enum tokmap_status add_warning(struct run_sources *sources, const char *text, struct tokmap_error *error)
@@ -264,41 +249,28 @@ static enum tokmap_status agree_in_eod(const struct opening *opening, uint64_t i
                                        struct tokmap_error *error)
 {
     struct run_sources *sources = opening->sources;
-    struct tokmap_dataset_info other;
     char text[512];
     if (info->eod_id == TOKMAP_NO_ID)
         return TOKMAP_OK;
-    if (i < sources->count && agreement->ends == UINT64_MAX)
+    if (i < sources->count && agreement->ends == UINT64_MAX) {
         agreement->ends = i;
-    if (i < sources->count && agreement->ends_before == UINT64_MAX && (is_known(info) || sources->count == 1))
-        agreement->ends_before = i;
-    if (agreement->ends == UINT64_MAX || agreement->ends_said)
-        return TOKMAP_OK;
-    dataset_describe(sources->of[agreement->ends].dataset, &other);
-    if (info->eod_id == other.eod_id)
+        agreement->eod_id = info->eod_id;
+    }
+    if (agreement->ends == UINT64_MAX || agreement->ends_said || info->eod_id == agreement->eod_id)
         return TOKMAP_OK;
     agreement->ends_said = true;
     (void)snprintf(text, sizeof text,
                    "source '%s' ends its documents with id %" PRIu64 ", and %s '%s' with id %" PRIu64,
-                   run_spec_line(opening->spec, agreement->ends)->name, other.eod_id, kind_of(sources, i),
+                   run_spec_line(opening->spec, agreement->ends)->name, agreement->eod_id, kind_of(sources, i),
                    run_spec_line(opening->spec, i)->name, info->eod_id);
     return add_warning(sources, text, error);
-}
-
-/* The id that ends the documents of a source; 0 if there is no such source. */
-static uint64_t eod_of(const struct run_sources *sources, uint64_t source)
-{
-    struct tokmap_dataset_info info = {.eod_id = 0};
-    if (source != UINT64_MAX)
-        dataset_describe(sources->of[source].dataset, &info);
-    return info.eod_id;
 }
 
 static enum tokmap_status all_agree(const struct opening *opening, struct tokmap_error *error)
 {
     struct run_sources *sources = opening->sources;
     const struct run_spec *spec = opening->spec;
-    struct agreement agreement = {.known = UINT64_MAX, .ends = UINT64_MAX, .ends_before = UINT64_MAX};
+    struct agreement agreement = {.known = UINT64_MAX, .ends = UINT64_MAX};
     struct tokmap_dataset_info info;
     sources->pieces_most = 1;
     for (uint64_t i = 0; i < sources->opened; i++) {
@@ -313,9 +285,7 @@ static enum tokmap_status all_agree(const struct opening *opening, struct tokmap
         if (sources->of[i].plan_path)
             sources->pieces_most = max64(sources->pieces_most, sources->of[i].plan.header.row_segments);
     }
-    const bool given = spec->pad_id != TOKMAP_NO_ID;
-    sources->pad_id = given ? spec->pad_id : eod_of(sources, agreement.ends);
-    sources->pad_before = given ? spec->pad_id : eod_of(sources, agreement.ends_before);
+    sources->pad_id = spec->pad_id == TOKMAP_NO_ID ? agreement.eod_id : spec->pad_id;
     if (sources->width == 2 && sources->pad_id > UINT16_MAX)
         return wrong_at(opening, TOKMAP_ERROR_RANGE, spec->lines[RUN_PAD],
                         "the pad id %" PRIu64 " does not fit in the run's tokens, which have 2 bytes; use an id up to "
@@ -329,13 +299,13 @@ enum tokmap_status run_sources_open(struct run_sources *sources, const struct ru
 {
     struct opening opening = {.sources = sources, .spec = spec, .path = path, .from_text = from_text};
     *sources = (struct run_sources){0};
-    const uint64_t all = spec->source_count + spec->validation_count;
+    const size_t all = run_spec_lines(spec);
     sources->of = calloc(all, sizeof *sources->of);
     if (!sources->of)
         return error_set_memory(error, "the run's sources", all * sizeof *sources->of);
     sources->count = spec->source_count;
     sources->opened = all;
-    for (uint64_t i = 0; i < all; i++) {
+    for (size_t i = 0; i < all; i++) {
         struct run_source *source = &sources->of[i];
         const struct source_line *line = run_spec_line(spec, i);
         source->name = line->name;

@@ -29,8 +29,6 @@ struct run_sources {
     uint64_t vocabulary;   /* the largest of all */
     uint32_t width;        /* the largest of the sources */
     uint64_t pad_id;
-    uint64_t pad_before;  /* the pad id of earlier versions, which looked at no source that has an EOD but no recorded
-                             tokenizer, if there was another source */
     uint64_t pieces_most; /* of any row */
     char *warning;        /* NULL: none */
 };

@@ -23,9 +23,6 @@ struct tokmap_run {
     struct skips skips;
     uint64_t *tokens_before; /* delivered before each of the phases; UINT64_MAX if the number is larger */
     struct past past;
-    struct past before; /* as earlier versions computed it, if has_before */
-    bool has_before;    /* it differs from `past` */
-    bool same_rows;     /* although the windows of all sources are the same */
 };
 
 #endif

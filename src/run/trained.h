@@ -13,8 +13,7 @@
 struct trained_extent;
 
 struct trained {
-    struct trained_extent
-        *extents; /* by what they are of, then by their first token; those that are empty are left out */
+    struct trained_extent *extents; /* by what they are of, then by their numbers; none overlaps another */
     uint64_t count;
 };
 
@@ -26,9 +25,8 @@ enum tokmap_status trained_init(struct trained *trained, const struct run_source
                                 struct tokmap_error *error);
 void trained_free(struct trained *trained);
 
-/* Returns in *source a source that has some of a dataset's tokens, or UINT64_MAX if none has, and in *path the file of
- * the dataset that has them, which lives as long as the dataset (NULL: it has no files). Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status trained_find(const struct trained *trained, const struct tokmap_dataset *dataset, uint64_t *source,
-                                const char **path, struct tokmap_error *error);
+/* Returns the number of a source that has some of a dataset's tokens, or UINT64_MAX if none has, and in *path the file
+ * of the dataset that has them, as in struct dataset_extent. */
+uint64_t trained_find(const struct trained *trained, const struct tokmap_dataset *dataset, const char **path);
 
 #endif

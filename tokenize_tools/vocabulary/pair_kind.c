@@ -95,23 +95,18 @@ struct config {
     bool prefix_space;
 };
 
-/* The classes of transformers that read two files as GPT-2 does, without the ending "Fast". */
+/* The classes of transformers that read two files as GPT-2 does, without the ending "Fast", and those that say nothing
+ * of it. */
 static bool class_is_alike(const struct config *config)
 {
-    static const char *const alike[] = {"GPT2",    "Roberta", "Bart",     "LED",  "Longformer", "Deberta",
-                                        "CodeGen", "Whisper", "MarkupLM", "Luke", "Mvp",        "Blenderbot"};
-    static const char ending[] = "Tokenizer", fast[] = "Fast", any[] = "PreTrainedTokenizer",
-                      backend[] = "TokenizersBackend";
-    size_t bytes = config->class_bytes;
+    static const char *const alike[] = {
+        "GPT2Tokenizer",    "RobertaTokenizer",    "BartTokenizer",       "LEDTokenizer",      "LongformerTokenizer",
+        "DebertaTokenizer", "CodeGenTokenizer",    "WhisperTokenizer",    "MarkupLMTokenizer", "LukeTokenizer",
+        "MvpTokenizer",     "BlenderbotTokenizer", "PreTrainedTokenizer", "TokenizersBackend"};
     const char *name = (const char *)config->class_name;
-    if (bytes > sizeof fast - 1 && !memcmp(name + bytes - (sizeof fast - 1), fast, sizeof fast - 1))
-        bytes -= sizeof fast - 1;
-    if ((bytes == sizeof any - 1 && !memcmp(name, any, bytes)) ||
-        (bytes == sizeof backend - 1 && !memcmp(name, backend, bytes)))
-        return true; /* says nothing */
-    if (bytes < sizeof ending || memcmp(name + bytes - (sizeof ending - 1), ending, sizeof ending - 1))
-        return false;
-    bytes -= sizeof ending - 1;
+    size_t bytes = config->class_bytes;
+    if (bytes > 4 && !memcmp(name + bytes - 4, "Fast", 4))
+        bytes -= 4;
     for (size_t i = 0; i < sizeof alike / sizeof alike[0]; i++)
         if (strlen(alike[i]) == bytes && !memcmp(alike[i], name, bytes))
             return true;

@@ -188,33 +188,24 @@ static enum tokmap_status sequences_check(const struct megatron_index *index, co
                                           uint64_t *expected, struct tokmap_error *error)
 {
     const uint32_t width = element_bytes(index->element);
-    uint64_t at = *expected, wrong = 0;
     for (size_t i = 0; i < count; i++) {
-        wrong |= (numbers->wide[i] ^ at) | (numbers->lengths[i] >> 31);
-        at += (uint64_t)numbers->lengths[i] * width; /* at most 2^35 each */
-    }
-    if (!wrong && at <= FOREIGN_BYTES_MAX) {
-        *expected = at;
-        return TOKMAP_OK;
-    }
-    at = *expected;
-    for (size_t i = 0;; i++) {
         const uint32_t tokens = numbers->lengths[i];
-        if (i == count)
-            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * first,
-                             "the sequences have more than 2^62 bytes; " REMEDY);
         if (tokens >> 31)
             return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * (first + i),
                              "sequence %" PRIu64 " has a negative number of tokens (%d); " REMEDY, first + i,
                              (int32_t)tokens);
-        if (numbers->wide[i] != at)
+        if (numbers->wide[i] != *expected)
             return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->pointers_at + 8 * (first + i),
                              "sequence %" PRIu64 " begins at byte %" PRId64 " of the tokens, but the lengths of the "
                              "sequences before it give %" PRIu64 " (numpy 2 wraps these numbers beyond 2 GiB in older "
                              "versions of Megatron); " REMEDY,
-                             first + i, (int64_t)numbers->wide[i], at);
-        at += (uint64_t)tokens * width;
+                             first + i, (int64_t)numbers->wide[i], *expected);
+        *expected += (uint64_t)tokens * width; /* at most 2^34 each, and the index has fewer than 2^62 bytes */
+        if (*expected > FOREIGN_BYTES_MAX)
+            return error_set(error, TOKMAP_ERROR_CORRUPT, path, index->lengths_at + 4 * (first + i),
+                             "the sequences have more than 2^62 bytes; " REMEDY);
     }
+    return TOKMAP_OK;
 }
 
 /* Compares `count` starts of documents, which have been read and of which the first is that of document `first`.

@@ -178,10 +178,9 @@ class OpenedRun:
 
     name: str
     info: RunInfo
-    _names: tuple[str, ...]  # of the sources
+    _names: tuple[str, ...]  # of the sources and validation sets
     _handle: RunHandle | None
     _description: dict[str, Any]
-    _held_out: int  # validation sets
     _frames = 0  # between the program's call and __init__(), for warnings, which point at the program
 
     def __init__(self, path: Path | Mapping[str, Any] | None = None, *, text: str | None = None,
@@ -279,14 +278,13 @@ class OpenedRun:
                             found.blocks, found.span, found.valid_last, found.width)
         if found.warned:
             warnings.warn(f"{self.name}: {os.fsdecode(found.warning)}", stacklevel=3 + self._frames)
-        self._held_out = found.validations
         names = []
-        for i in range(self.info.sources + self._held_out):
+        for i in range(found.sources + found.validations):
             source = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(opened, i, byref(source)))
             warn_of(source.dataset, self.name, 4 + self._frames)
             names.append(source.name.decode())
-        self._names = tuple(names[:self.info.sources])
+        self._names = tuple(names)
         self._handle = opened
 
     def _open(self) -> RunHandle:
@@ -341,17 +339,17 @@ class OpenedRun:
     @property
     def sources(self) -> tuple[Source, ...]:
         """The sources, each with its dataset, which stays open as long as the run."""
-        return self._described(0, self.info.sources)
+        return self._described(range(self.info.sources))
 
     @property
     def validations(self) -> tuple[Source, ...]:
         """The datasets that the run holds out, by the lines `validation` of its text: no step draws them, and
         evaluation() reads them. windows is the number that an evaluation has by default."""
-        return self._described(self.info.sources, self._held_out)
+        return self._described(range(self.info.sources, len(self._names)))
 
-    def _described(self, first: int, count: int) -> tuple[Source, ...]:
+    def _described(self, numbers: Iterable[int]) -> tuple[Source, ...]:
         run, sources = self._open(), []
-        for i in range(first, first + count):
+        for i in numbers:
             found = c.SourceInfo(sizeof(c.SourceInfo))
             check(lib.tokmap_run_source(run, i, byref(found)))
             name = found.name.decode()
