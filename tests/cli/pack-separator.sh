@@ -69,6 +69,9 @@ tokmap encode --separator '\n\n' crlf.txt 2>err >out
 equal "$(cat err)" "tokmap encode: $ends"
 tokmap train-tokenizer -q --vocab-size 260 --separator '\n\n' -o vocabulary crlf.txt 2>err
 holds err "$ends"
+printf 'one\r\ntrennt\\\r\ntwo\r\n' >letters.txt
+tokmap pack -q --dry-run --separator 'trennt\\\n' letters.txt 2>err
+holds err "use --separator 'trennt\\\\\r\n' for such files"
 tokmap pack -q --separator '\n\n' -o w lf.txt 2>err
 equal "$(cat err)" ''
 exits 1 tokmap pack -q --separator '\n\n' --max-record 5 -o x crlf.txt 2>err

@@ -431,7 +431,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
         skip_report_close(&packing->skips, packing->skips.abandoned);
         os_signal_die(os_signal_caught());
     }
-    const bool listed = skip_report_finish(&packing->skips);
+    const bool listed = skip_report_finish(&packing->skips, status != TOKMAP_OK);
     if (status) {
         skip_report_advise(&packing->skips, &packing->result.counts);
         const int failed = command_failed(packing->command, &error);
@@ -519,8 +519,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
     /* Into units of work. One process alone shuffles without them, in fewer steps. */
     const bool is_cut = packing->shard_given && (!packing->shuffled || tasks->given || tasks->unit_given);
     const bool names_last = packing->skips.partial || (packing->also.count && packing->force);
-    packing->also_work = (struct pack_also){packing->also.formats, (uint32_t)packing->also.count, also_one,
-                                            packing->also.ending_list, packing->also.ending_count, 0};
+    packing->also_work = (struct pack_also){packing->also.formats,     (uint32_t)packing->also.count, also_one,
+                                            packing->also.ending_list, packing->also.ending_count,    0};
     packing->also_work.mask_endings = also_mask_endings(&packing->also);
     struct pack_options options = {.prefix = packing->prefix,
                                    .dry_run = packing->dry_run,
@@ -545,7 +545,7 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .tokenizer_options = &packing->asked.options,
                                    .tokenizer_path = is_bytes ? NULL : packing->asked.spec,
                                    .skip_limit = packing->skips.limit,
-                                   .other_output = packing->skips.written,
+                                   .other_output = skip_report_file(&packing->skips),
                                    .skipped_taker = packing->skips.list_path ? &skipped_taker : NULL,
                                    .skipped = skipped_report,
                                    .progress = progress_report,

@@ -301,7 +301,7 @@ static int inputs_train(struct training_command *training, const char **operands
         .min_frequency = training->min_frequency,
         .memory = training->memory,
         .skip_limit = training->skips.limit,
-        .other_output = training->skips.written,
+        .other_output = skip_report_file(&training->skips),
         .settings = {training->pattern, training->specials, training->special_count},
         .skipped = skipped_report,
         .progress = progress_report,
@@ -330,7 +330,7 @@ static int inputs_train(struct training_command *training, const char **operands
         skip_report_close(&training->skips, status != TOKMAP_OK);
         os_signal_die(os_signal_caught());
     }
-    const bool listed = skip_report_finish(&training->skips);
+    const bool listed = skip_report_finish(&training->skips, status != TOKMAP_OK);
     if (status) {
         const int failed = command_failed(training->command, &error);
         skip_report_hint(&training->skips, &result.counts, operands, operand_count, &error);

@@ -14,7 +14,7 @@
 static bool remote_total(struct remote **remote, const char *name, bool (*stop)(void *user), void *user,
                          uint64_t *total)
 {
-    if (!*remote && remote_new(remote, stop, user, NULL))
+    if (!*remote && remote_new(remote, stop, user, NULL, NULL))
         return false;
     const uint64_t bytes = remote_size(*remote, name);
     return bytes != UINT64_MAX && !add_overflows(*total, bytes, total);

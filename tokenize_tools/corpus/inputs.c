@@ -425,10 +425,10 @@ static enum tokmap_status objects_next(struct inputs *inputs, struct tokmap_erro
 static enum tokmap_status objects_begin(struct inputs *inputs, const char *operand, struct tokmap_error *error)
 {
     inputs->found_any = false;
-    const enum tokmap_status status = remote_list_open(&inputs->objects, operand, inputs->stop, inputs->user, error);
+    const enum tokmap_status status =
+        remote_list_open(&inputs->objects, operand, inputs->stop, inputs->user, &inputs->selection->watch, error);
     if (status)
         return status;
-    remote_list_watch(inputs->objects, &inputs->selection->watch);
     inputs->is_several = true;
     inputs->base = remote_list_base(inputs->objects);
     return objects_next(inputs, error);

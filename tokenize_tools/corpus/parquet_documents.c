@@ -23,7 +23,6 @@
 #define RUN_ROWS 8192
 #define PAGE_LEAST ((uint64_t)256 << 20) /* memory that a page may take in any case */
 #define PAGE_RECORDS 4                   /* or as much as so many of the longest records */
-#define NUMBER_BYTES 40                  /* of a number as text */
 #define NAN_TEXT "null"                  /* JSON has neither NaN nor infinity */
 
 /* Where a column is in its slices. */
@@ -49,10 +48,14 @@ struct row_reading {
     bool used;                   /* it has no issue */
 };
 
-/* The pieces of one column in one row. */
-struct row_pieces {
+/* The list that one column has in one row. */
+struct row_list {
     struct cursor from; /* where the row begins */
     uint64_t pieces;
+    uint64_t elements;     /* 0 if the list is null or empty */
+    uint64_t null_element; /* the first one that is null; UINT64_MAX: none */
+    uint64_t text_bytes;   /* of all elements, if they are texts */
+    bool is_null;
 };
 
 /* Sets the columns that the options need, in the order of record_fields(), and returns how many. */
@@ -142,10 +145,12 @@ static enum entry_kind entry_kind(const struct cursor *cursor, uint64_t entry)
 
 /* ---- issues ---- */
 
-/* Adds an issue of the current row. detail: NULL, or a text that is copied. */
+/* Adds an issue of the current row, unless it has one. detail: NULL, or a text that is copied. */
 static enum tokmap_status row_issue(struct row_reading *reading, enum corpus_reason left_out, const char *reason,
                                     const char *field, const char *detail)
 {
+    if (!reading->used)
+        return TOKMAP_OK;
     reading->used = false;
     struct corpus_issue *issue = making_issue(reading->making, &reading->source, CORPUS_ISSUE_RECORD, left_out, 0,
                                               TOKMAP_NO_OFFSET, reason, field);
@@ -181,64 +186,52 @@ static enum tokmap_status element_issue(struct row_reading *reading, bool is_mas
     return row_issue(reading, is_mask ? CORPUS_REASON_MASK : CORPUS_REASON_TOKEN, fault, field, detail);
 }
 
-/* Adds the issue that a list has more than one entry, one of which says that it is null or empty. */
-static enum tokmap_status holes_issue(struct row_reading *reading, const char *field)
-{
-    return row_issue(reading, CORPUS_REASON_DAMAGED, "its list is null or empty and has elements", field, NULL);
-}
+/* ---- lists ---- */
 
-/* ---- lists of numbers ---- */
-
-/* Finds the pieces of the current row, and moves the cursor behind them. *elements is their number of entries. Adds an
- * issue, and clears `used`, if the list or an element is null. */
-static enum tokmap_status list_measure(struct row_reading *reading, struct cursor *cursor, const char *field,
-                                       bool is_mask, struct row_pieces *pieces, uint64_t *elements)
+/* Finds the list of the current row, and moves the cursor behind it. A list that is null or empty has one entry, which
+ * says so; with others beside it, it is an issue. */
+static enum tokmap_status list_find(struct row_reading *reading, struct cursor *cursor, const char *field,
+                                    struct row_list *list)
 {
-    uint64_t begin, end, entries = 0, wrong = UINT64_MAX;
-    bool more, null = false, hole = false;
-    *pieces = (struct row_pieces){.from = *cursor};
-    *elements = 0;
+    bool more, hole = false;
+    *list = (struct row_list){.from = *cursor, .null_element = UINT64_MAX};
     do {
         const struct parquet_page *page = cursor_page(cursor);
+        uint64_t begin, end;
         piece_entries(cursor, &begin, &end);
-        entries += end - begin;
-        if (page->definitions)
-            for (uint64_t i = begin; i < end && wrong == UINT64_MAX; i++) {
-                const enum entry_kind kind = entry_kind(cursor, i);
-                null |= kind == ENTRY_NULL;
-                hole |= kind == ENTRY_NULL || kind == ENTRY_EMPTY_LIST;
-                if (kind == ENTRY_NULL_ELEMENT)
-                    wrong = *elements + (i - begin);
-                if (kind == ENTRY_NULL || kind == ENTRY_EMPTY_LIST)
-                    end = begin;
-            }
-        *elements += end - begin;
-        pieces->pieces++;
+        for (uint64_t i = begin; i < end && (page->definitions || page->values.spans); i++) {
+            const enum entry_kind kind = entry_kind(cursor, i);
+            list->is_null |= kind == ENTRY_NULL;
+            hole |= kind == ENTRY_NULL || kind == ENTRY_EMPTY_LIST;
+            if (kind == ENTRY_NULL_ELEMENT)
+                list->null_element = min64(list->null_element, list->elements + i - begin);
+            if (kind == ENTRY_VALUE && page->values.spans)
+                list->text_bytes += page->values.spans[i].bytes;
+        }
+        list->elements += end - begin;
+        list->pieces++;
         more = cursor_next(cursor);
     } while (more);
-    if (!reading->used)
-        return TOKMAP_OK;
-    if (hole && entries > 1)
-        return holes_issue(reading, field);
-    if (null)
-        return row_issue(reading, CORPUS_REASON_FIELD, JSON_FIELD_MISSING, field, NULL);
-    return wrong == UINT64_MAX ? TOKMAP_OK : element_issue(reading, is_mask, field, wrong, "", PARQUET_ELEMENT_NULL);
+    if (hole && list->elements > 1)
+        return row_issue(reading, CORPUS_REASON_DAMAGED, "its list is null or empty and has elements", field, NULL);
+    list->elements -= hole;
+    return TOKMAP_OK;
 }
 
 /* Writes an integer of a column as text. */
 static void integer_text(char *text, const struct parquet_column *column, uint64_t number)
 {
     if (column->kind.is_unsigned)
-        (void)snprintf(text, NUMBER_BYTES, "%" PRIu64, number);
+        (void)snprintf(text, PARQUET_VALUE_TEXT, "%" PRIu64, number);
     else
-        (void)snprintf(text, NUMBER_BYTES, "%" PRId64, (int64_t)number);
+        (void)snprintf(text, PARQUET_VALUE_TEXT, "%" PRId64, (int64_t)number);
 }
 
 /* Adds an issue about the first of the numbers that is not below `limit`. */
 static enum tokmap_status number_wrong(struct row_reading *reading, const struct parquet_column *column, bool is_mask,
                                        const char *field, const uint64_t *numbers, uint64_t index, uint64_t limit)
 {
-    char text[NUMBER_BYTES], fault[64];
+    char text[PARQUET_VALUE_TEXT], fault[64];
     uint64_t i = 0;
     while (numbers[i] < limit)
         i++;
@@ -261,18 +254,22 @@ static enum tokmap_status list_take(struct row_reading *reading, size_t field, b
     const uint64_t vocabulary = options->vocabulary ? options->vocabulary : ALL_IDS, limit = is_mask ? 2 : vocabulary;
     struct cursor *cursor = &reading->cursors[reading->field_first[field]];
     const char *name = reading->names[field];
-    struct row_pieces pieces;
-    uint64_t elements, done = 0;
-    enum tokmap_status status = list_measure(reading, cursor, name, is_mask, &pieces, &elements);
+    struct row_list list;
+    uint64_t done = 0;
+    enum tokmap_status status = list_find(reading, cursor, name, &list);
+    if (!status && list.is_null)
+        status = row_issue(reading, CORPUS_REASON_FIELD, JSON_FIELD_MISSING, name, NULL);
+    else if (!status && list.null_element < UINT64_MAX)
+        status = element_issue(reading, is_mask, name, list.null_element, "", PARQUET_ELEMENT_NULL);
     if (status || !reading->used)
         return status;
-    void *taken = corpus_batch_take(reading->making->batch, (elements + 1) * (is_mask ? 1 : sizeof(uint32_t)));
+    void *taken = corpus_batch_take(reading->making->batch, (list.elements + 1) * (is_mask ? 1 : sizeof(uint32_t)));
     if (!taken)
         return making_no_memory(reading->making);
-    for (uint64_t p = 0; p < pieces.pieces && done < elements; p++) {
+    for (uint64_t p = 0; p < list.pieces && done < list.elements; p++) {
         uint64_t begin, end, largest = 0;
-        piece_entries(&pieces.from, &begin, &end);
-        const uint64_t *numbers = cursor_page(&pieces.from)->values.numbers + begin;
+        piece_entries(&list.from, &begin, &end);
+        const uint64_t *numbers = cursor_page(&list.from)->values.numbers + begin;
         const uint64_t count = end - begin;
         for (uint64_t i = 0; i < count; i++) {
             largest = max64(largest, numbers[i]);
@@ -284,10 +281,10 @@ static enum tokmap_status list_take(struct row_reading *reading, size_t field, b
         if (largest >= limit)
             return number_wrong(reading, cursor->column, is_mask, name, numbers, done, limit);
         done += count;
-        (void)cursor_next(&pieces.from);
+        (void)cursor_next(&list.from);
     }
     *value = (struct record_value){
-        .kind = JSON_ARRAY, .offset = TOKMAP_NO_OFFSET, .numbers = taken, .number_count = elements};
+        .kind = JSON_ARRAY, .offset = TOKMAP_NO_OFFSET, .numbers = taken, .number_count = list.elements};
     return TOKMAP_OK;
 }
 
@@ -297,12 +294,12 @@ static enum tokmap_status list_take(struct row_reading *reading, size_t field, b
 static void float_text(char *text, const struct parquet_column *column, double number)
 {
     if (!isfinite(number)) {
-        (void)snprintf(text, NUMBER_BYTES, "%s", NAN_TEXT);
+        (void)snprintf(text, PARQUET_VALUE_TEXT, "%s", NAN_TEXT);
         return;
     }
     const bool single = column->kind.type == PARQUET_FLOAT;
     for (int digits = single ? 6 : 15; digits <= 17; digits++) {
-        (void)snprintf(text, NUMBER_BYTES, "%.*g", digits, number);
+        (void)snprintf(text, PARQUET_VALUE_TEXT, "%.*g", digits, number);
         if (single ? strtof(text, NULL) == (float)number : strtod(text, NULL) == number)
             break;
     }
@@ -378,9 +375,8 @@ static enum tokmap_status value_take(struct row_reading *reading, size_t field, 
     else
         number_text(text, column, page->values.numbers[entry]);
     if (!right)
-        return reading->used ? row_issue(reading, CORPUS_REASON_DAMAGED, "a decimal has no bytes, or more than 32",
-                                         reading->names[field], NULL)
-                             : TOKMAP_OK;
+        return row_issue(reading, CORPUS_REASON_DAMAGED, "a decimal has no bytes, or more than 32",
+                         reading->names[field], NULL);
     *value = (struct record_value){.kind = column->meaning == PARQUET_IS_UUID ? JSON_STRING : JSON_NUMBER,
                                    .text = text,
                                    .bytes = strlen(text),
@@ -433,57 +429,34 @@ static uint64_t message_write(const struct row_reading *reading, size_t field, c
 static enum tokmap_status messages_take(struct row_reading *reading, size_t field, struct record_value *value)
 {
     const uint32_t columns = reading->field_columns[field];
+    const char *name = reading->names[field];
     struct cursor *cursors = &reading->cursors[reading->field_first[field]];
     struct cursor at[PARQUET_LEAVES_MOST];
-    uint64_t entries[PARQUET_LEAVES_MOST], ends[PARQUET_LEAVES_MOST], room = 2;
-    uint64_t elements = 0, least = 0; /* bytes that the text has at least */
+    uint64_t entries[PARQUET_LEAVES_MOST], ends[PARQUET_LEAVES_MOST];
+    uint64_t elements = 0, names = 0, texts = 0; /* bytes of a message without its texts, and of all texts */
     for (uint32_t c = 0; c < columns; c++) {
-        uint64_t count = 0, all = 0, begin, end;
-        bool more, hole = false;
-        at[c] = cursors[c];
-        piece_entries(&cursors[c], &entries[c], &ends[c]);
-        const enum entry_kind first = entry_kind(&cursors[c], entries[c]);
-        const bool none = first == ENTRY_NULL || first == ENTRY_EMPTY_LIST;
-        do {
-            piece_entries(&cursors[c], &begin, &end);
-            count += none ? 0 : end - begin;
-            all += end - begin;
-            for (uint64_t i = begin; i < end; i++) {
-                const enum entry_kind kind = entry_kind(&cursors[c], i);
-                hole |= kind == ENTRY_NULL || kind == ENTRY_EMPTY_LIST;
-                if (kind == ENTRY_VALUE && !none)
-                    least += cursor_page(&cursors[c])->values.spans[i].bytes;
-            }
-            room += (end - begin) * (6 * strlen(cursors[c].column->last) + 8);
-            room += cursors[c].column->in_group ? (end - begin) * (6 * strlen(cursors[c].column->group) + 5) : 0;
-            more = cursor_next(&cursors[c]);
-        } while (more);
-        if (hole && all > 1 && reading->used) {
-            const enum tokmap_status status = holes_issue(reading, reading->names[field]);
-            if (status)
-                return status;
-        }
-        if (first == ENTRY_NULL && !c && reading->used) {
-            const enum tokmap_status status =
-                row_issue(reading, CORPUS_REASON_FIELD, JSON_FIELD_MISSING, reading->names[field], NULL);
-            if (status)
-                return status;
-        }
-        if (c && count != elements && reading->used) {
-            const enum tokmap_status status =
-                row_issue(reading, CORPUS_REASON_DAMAGED, "its fields have lists of different lengths",
-                          reading->names[field], NULL);
-            if (status)
-                return status;
-        }
-        elements = c ? elements : count;
+        const struct parquet_column *column = cursors[c].column;
+        struct row_list list;
+        enum tokmap_status status = list_find(reading, &cursors[c], name, &list);
+        if (!status && list.is_null && !c)
+            status = row_issue(reading, CORPUS_REASON_FIELD, JSON_FIELD_MISSING, name, NULL);
+        if (!status && c && list.elements != elements)
+            status =
+                row_issue(reading, CORPUS_REASON_DAMAGED, "its fields have lists of different lengths", name, NULL);
+        if (status)
+            return status;
+        at[c] = list.from;
+        piece_entries(&at[c], &entries[c], &ends[c]);
+        elements = list.elements;
+        texts += list.text_bytes;
+        names += 6 * strlen(column->last) + 8 + (column->in_group ? 6 * strlen(column->group) + 5 : 0);
     }
     if (!reading->used)
         return TOKMAP_OK;
     /* A dictionary makes few bytes of a file any number here, so they are counted before there is memory for them. */
-    if (least > reading->making->options->record_limit)
+    if (texts > reading->making->options->record_limit)
         return row_too_long(reading);
-    char *text = corpus_batch_take(reading->making->batch, room + 6 * least + 3 * elements + 2);
+    char *text = corpus_batch_take(reading->making->batch, elements * (names + 3) + 6 * texts + 4);
     if (!text)
         return making_no_memory(reading->making);
     uint64_t bytes = 0;

@@ -168,29 +168,24 @@ static bool path_matches(const char *path, uint64_t bytes, const char *field, bo
     return bytes == length || path[length] == '.';
 }
 
+/* Which columns each use takes. */
+#define MEANS(meaning) (1u << PARQUET_IS_##meaning)
+static const struct {
+    unsigned meanings;
+    uint8_t lists_least, lists_most; /* how many lists the values are in */
+    const char *text;
+} uses[] = {
+    [PARQUET_USE_TEXT] = {MEANS(TEXT), 0, 0, "a column of text"},
+    [PARQUET_USE_NUMBERS] = {MEANS(INTEGER) | MEANS(BOOL), 1, 1, "a list of integers"},
+    [PARQUET_USE_VALUE] = {~MEANS(OTHER), 0, 0, "a column of text, numbers, or bools"},
+    [PARQUET_USE_BESIDE] = {~MEANS(OTHER), 0, 0, "a column of text, numbers, or bools"},
+    [PARQUET_USE_MESSAGES] = {MEANS(TEXT), 0, 1, "a list of structs of text"},
+};
+
 static bool is_usable(const struct parquet_column *column, enum parquet_use use)
 {
-    const bool text = column->meaning == PARQUET_IS_TEXT;
-    switch (use) {
-    case PARQUET_USE_TEXT:
-        return text && !column->max_repetition;
-    case PARQUET_USE_NUMBERS:
-        return (column->meaning == PARQUET_IS_INTEGER || column->meaning == PARQUET_IS_BOOL) &&
-               column->max_repetition == 1;
-    case PARQUET_USE_VALUE:
-    case PARQUET_USE_BESIDE:
-        return column->meaning != PARQUET_IS_OTHER && !column->max_repetition;
-    case PARQUET_USE_MESSAGES:
-        return text && column->max_repetition <= 1;
-    }
-    return false;
-}
-
-static const char *use_text(enum parquet_use use)
-{
-    static const char *const texts[] = {"a column of text", "a list of integers", "a column of text, numbers, or bools",
-                                        "a column of text, numbers, or bools", "a list of structs of text"};
-    return texts[use];
+    return (uses[use].meanings >> column->meaning & 1) && column->max_repetition >= uses[use].lists_least &&
+           column->max_repetition <= uses[use].lists_most;
 }
 
 static const char *shape_text(const struct parquet_column *column)
@@ -198,21 +193,21 @@ static const char *shape_text(const struct parquet_column *column)
     return column->max_repetition > 1 ? "lists of lists of " : column->max_repetition ? "lists of " : "";
 }
 
-/* Adds a column to those of a field. nodes: the depth of the leaf, by which a name that contains dots is preferred to a
- * nested one. */
+/* Adds a column to those of a field. By its depth, a name that contains dots is preferred to a nested one; *best is the
+ * depth of the field's own column so far. */
 static enum tokmap_status column_choose(struct reading *reading, uint32_t wanted, const struct parquet_column *column,
-                                        uint32_t nodes, uint32_t *best, bool below)
+                                        uint32_t *best, bool below)
 {
     struct parquet_footer *footer = reading->footer;
     const char *field = reading->wanted[wanted].field;
-    bool twice = !below && *best == nodes;
+    bool twice = !below && *best == column->nodes;
     for (uint32_t i = 0; i < footer->column_count && below && !twice; i++)
         twice = footer->columns[i].wanted == wanted && footer->columns[i].path == column->path;
     if (twice)
         return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                          "the Parquet file has two columns '%s'; rename one, or name another with %s", column->name,
                          reading->wanted[wanted].option);
-    if (!below && *best && *best < nodes)
+    if (!below && *best && *best < column->nodes)
         return TOKMAP_OK;
     if (!below) {
         /* This one replaces what was found before. */
@@ -221,7 +216,7 @@ static enum tokmap_status column_choose(struct reading *reading, uint32_t wanted
             if (footer->columns[i].wanted != wanted)
                 footer->columns[kept++] = footer->columns[i];
         footer->column_count = kept;
-        *best = nodes;
+        *best = column->nodes;
     } else if (*best) {
         return TOKMAP_OK;
     }
@@ -263,7 +258,7 @@ static enum tokmap_status leaf_add(struct reading *reading, const struct element
             continue;
         if (below)
             name_list_add(&reading->inside, path, (size_t)bytes);
-        const enum tokmap_status status = column_choose(reading, i, &column, nodes, &best[i], below);
+        const enum tokmap_status status = column_choose(reading, i, &column, &best[i], below);
         if (status)
             return status;
     }
@@ -336,7 +331,7 @@ static enum tokmap_status column_refuse(const struct reading *reading, const str
     parquet_kind_text(&column->kind, kind, sizeof kind);
     return error_set(reading->error, TOKMAP_ERROR_INPUT, reading->path, TOKMAP_NO_OFFSET,
                      "the column '%s' of the Parquet file has %s%s, and %s is needed; name another with %s",
-                     column->name, shape_text(column), kind, use_text(use), option);
+                     column->name, shape_text(column), kind, uses[use].text, option);
 }
 
 /* Tells the fields of messages from the fields of a struct in a message, by their depth. Messages have no struct in

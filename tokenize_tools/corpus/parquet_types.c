@@ -12,20 +12,14 @@
 static const char *const types[] = {"BOOLEAN", "INT32",  "INT64",      "INT96",
                                     "FLOAT",   "DOUBLE", "BYTE_ARRAY", "FIXED_LEN_BYTE_ARRAY"};
 
-static const char *const annotations[] = {
-    [PARQUET_NOT_ANNOTATED] = "",    [PARQUET_STRING] = "STRING",       [PARQUET_ENUM] = "ENUM",
-    [PARQUET_JSON] = "JSON",         [PARQUET_INTEGER] = "INTEGER",     [PARQUET_DECIMAL] = "DECIMAL",
-    [PARQUET_FLOAT16] = "FLOAT16",   [PARQUET_UUID] = "UUID",           [PARQUET_NULL] = "NULL",
-    [PARQUET_DATE] = "DATE",         [PARQUET_TIME] = "TIME",           [PARQUET_TIMESTAMP] = "TIMESTAMP",
-    [PARQUET_INTERVAL] = "INTERVAL", [PARQUET_BSON] = "BSON",           [PARQUET_VARIANT] = "VARIANT",
-    [PARQUET_GEOMETRY] = "GEOMETRY", [PARQUET_GEOGRAPHY] = "GEOGRAPHY", [PARQUET_NESTED] = "LIST or MAP",
-    [PARQUET_UNKNOWN] = "",
-};
+static const char *const annotations[] = {"",     "STRING",    "MAP",      "LIST",     "ENUM",      "DECIMAL", "DATE",
+                                          "TIME", "TIMESTAMP", "INTERVAL", "INTEGER",  "NULL",      "JSON",    "BSON",
+                                          "UUID", "FLOAT16",   "VARIANT",  "GEOMETRY", "GEOGRAPHY", ""};
 
 enum parquet_annotation parquet_annotation_old(int64_t number)
 {
     static const uint8_t old[] = {
-        PARQUET_STRING,  PARQUET_NESTED,  PARQUET_NESTED,  PARQUET_NESTED,    PARQUET_ENUM,      PARQUET_DECIMAL,
+        PARQUET_STRING,  PARQUET_MAP,     PARQUET_MAP,     PARQUET_LIST,      PARQUET_ENUM,      PARQUET_DECIMAL,
         PARQUET_DATE,    PARQUET_TIME,    PARQUET_TIME,    PARQUET_TIMESTAMP, PARQUET_TIMESTAMP, PARQUET_INTEGER,
         PARQUET_INTEGER, PARQUET_INTEGER, PARQUET_INTEGER, PARQUET_INTEGER,   PARQUET_INTEGER,   PARQUET_INTEGER,
         PARQUET_INTEGER, PARQUET_JSON,    PARQUET_BSON,    PARQUET_INTERVAL};
@@ -34,12 +28,7 @@ enum parquet_annotation parquet_annotation_old(int64_t number)
 
 enum parquet_annotation parquet_annotation_new(int64_t number)
 {
-    static const uint8_t new[] = {PARQUET_UNKNOWN,   PARQUET_STRING,   PARQUET_NESTED,   PARQUET_NESTED,
-                                  PARQUET_ENUM,      PARQUET_DECIMAL,  PARQUET_DATE,     PARQUET_TIME,
-                                  PARQUET_TIMESTAMP, PARQUET_INTERVAL, PARQUET_INTEGER,  PARQUET_NULL,
-                                  PARQUET_JSON,      PARQUET_BSON,     PARQUET_UUID,     PARQUET_FLOAT16,
-                                  PARQUET_VARIANT,   PARQUET_GEOMETRY, PARQUET_GEOGRAPHY};
-    return number < 0 || number >= (int64_t)sizeof new ? PARQUET_UNKNOWN : (enum parquet_annotation) new[number];
+    return number < 1 || number > PARQUET_UNKNOWN ? PARQUET_UNKNOWN : (enum parquet_annotation)number;
 }
 
 #define ANY_BUT_INT96 (~(1u << PARQUET_INT96))

@@ -43,26 +43,27 @@ enum parquet_type {
     PARQUET_FIXED
 };
 
-/* The annotations of columns. */
+/* The annotations of columns, with the numbers of the fields of LogicalType. */
 enum parquet_annotation {
     PARQUET_NOT_ANNOTATED,
     PARQUET_STRING,
+    PARQUET_MAP, /* of groups, as PARQUET_LIST */
+    PARQUET_LIST,
     PARQUET_ENUM,
-    PARQUET_JSON,
-    PARQUET_INTEGER,
     PARQUET_DECIMAL,
-    PARQUET_FLOAT16,
-    PARQUET_UUID,
-    PARQUET_NULL,
     PARQUET_DATE,
     PARQUET_TIME,
     PARQUET_TIMESTAMP,
     PARQUET_INTERVAL,
+    PARQUET_INTEGER,
+    PARQUET_NULL,
+    PARQUET_JSON,
     PARQUET_BSON,
+    PARQUET_UUID,
+    PARQUET_FLOAT16,
     PARQUET_VARIANT,
     PARQUET_GEOMETRY,
     PARQUET_GEOGRAPHY,
-    PARQUET_NESTED, /* LIST and MAP, which are for groups */
     PARQUET_UNKNOWN
 };
 

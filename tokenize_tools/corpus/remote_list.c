@@ -45,7 +45,7 @@ bool remote_is_list(const char *name)
 }
 
 enum tokmap_status remote_list_open(struct remote_list **list, const char *name, bool (*stop)(void *user), void *user,
-                                    struct tokmap_error *error)
+                                    const struct remote_watch *watch, struct tokmap_error *error)
 {
     struct remote_list *made = calloc(1, sizeof *made);
     *list = NULL;
@@ -53,7 +53,7 @@ enum tokmap_status remote_list_open(struct remote_list **list, const char *name,
         return error_set_memory(error, "a list of objects", sizeof *made);
     enum tokmap_status status = remote_object_of(name, &made->object, error);
     if (!status)
-        status = remote_new(&made->remote, stop, user, error);
+        status = remote_new(&made->remote, stop, user, watch, error);
     if (status) {
         remote_list_close(made);
         return status;
@@ -85,11 +85,6 @@ enum tokmap_status remote_list_open(struct remote_list **list, const char *name,
     made->path.count = made->stem;
     *list = made;
     return TOKMAP_OK;
-}
-
-void remote_list_watch(struct remote_list *list, const struct remote_watch *watch)
-{
-    remote_watch(list->remote, watch);
 }
 
 void remote_list_close(struct remote_list *list)

@@ -16,6 +16,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
+#include "remote_stream.h"
 #include "tokmap/tokmap.h"
 
 struct remote_list;
@@ -26,11 +27,8 @@ bool remote_is_list(const char *name);
 /* Opens a list. `name` must stay valid until remote_list_close(). stop and user as for stream_new(). Statuses: OK,
  * ERROR_ARGUMENT, ERROR_MEMORY. */
 enum tokmap_status remote_list_open(struct remote_list **list, const char *name, bool (*stop)(void *user), void *user,
-                                    struct tokmap_error *error);
+                                    const struct remote_watch *watch, struct tokmap_error *error);
 void remote_list_close(struct remote_list *list); /* accepts NULL */
-/* Of the requests for the list: remote_watch(). */
-struct remote_watch;
-void remote_list_watch(struct remote_list *list, const struct remote_watch *watch);
 
 /* Sets *path to the name of the next object, which is valid until the next call, *bytes to its size, and *tag to the
  * hash of its ETag, or 0 if the list does not say it. Keys that end with a slash, which programs make to show folders,

@@ -54,7 +54,8 @@ struct remote {
 /* What is to be done after an answer. */
 enum verdict { ACCEPT, RETRY, FAIL };
 
-enum tokmap_status remote_new(struct remote **remote, bool (*stop)(void *user), void *user, struct tokmap_error *error)
+enum tokmap_status remote_new(struct remote **remote, bool (*stop)(void *user), void *user,
+                              const struct remote_watch *watch, struct tokmap_error *error)
 {
     const char *given = secure_getenv("AWS_MAX_ATTEMPTS");
     *remote = calloc(1, sizeof **remote);
@@ -62,6 +63,7 @@ enum tokmap_status remote_new(struct remote **remote, bool (*stop)(void *user), 
         return error_set_memory(error, "the reader of URLs", sizeof **remote);
     (*remote)->stop = stop;
     (*remote)->user = user;
+    (*remote)->watch = watch;
     const uint64_t attempts = given && strlen(given) < 4 ? strtoul(given, NULL, 10) : 0;
     (*remote)->attempts = attempts ? (uint32_t)attempts : REMOTE_ATTEMPTS;
     return TOKMAP_OK;
@@ -79,11 +81,6 @@ void remote_free(struct remote *remote)
     bytes_free(&remote->header);
     bytes_free(&remote->url);
     free(remote);
-}
-
-void remote_watch(struct remote *remote, const struct remote_watch *watch)
-{
-    remote->watch = watch;
 }
 
 void remote_close(struct remote *remote)

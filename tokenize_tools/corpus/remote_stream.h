@@ -43,11 +43,11 @@ struct remote_watch {
     void *user;
 };
 
-/* Creates an object without an open URL. stop and user as for stream_new(). Statuses: OK, ERROR_MEMORY. */
-enum tokmap_status remote_new(struct remote **remote, bool (*stop)(void *user), void *user, struct tokmap_error *error);
+/* Creates an object without an open URL. stop and user as for stream_new(). Makes the calls of *watch, which must stay
+ * valid; it may be NULL. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status remote_new(struct remote **remote, bool (*stop)(void *user), void *user,
+                              const struct remote_watch *watch, struct tokmap_error *error);
 void remote_free(struct remote *remote); /* accepts NULL */
-/* Makes the calls of *watch, which must stay valid; NULL: none. */
-void remote_watch(struct remote *remote, const struct remote_watch *watch);
 
 /* Opens a name for which remote_kind() is not NONE, and waits for the server's answer. Statuses: OK, ERROR_ARGUMENT,
  * ERROR_NOT_FOUND, ERROR_IO (the server refuses it, or cannot be reached), ERROR_UNSUPPORTED (no libcurl, or the answer

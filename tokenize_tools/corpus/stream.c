@@ -105,11 +105,9 @@ static enum tokmap_status url_open(struct stream *stream, const char *name, stru
 {
     enum tokmap_status status = TOKMAP_OK;
     if (!stream->remote)
-        status = remote_new(&stream->remote, stream->stop, stream->user, error);
-    if (status)
-        return status;
-    remote_watch(stream->remote, stream->watch);
-    status = remote_open(stream->remote, name, error);
+        status = remote_new(&stream->remote, stream->stop, stream->user, stream->watch, error);
+    if (!status)
+        status = remote_open(stream->remote, name, error);
     if (status)
         return status;
     const uint64_t bytes = remote_bytes(stream->remote);

@@ -21,7 +21,7 @@ struct stream;
 enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), void *user, struct tokmap_error *error);
 void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 
-/* Of URLs: remote_watch(). */
+/* Who learns of URLs (remote_stream.h); set before the first stream_open(). */
 struct remote_watch;
 void stream_watch(struct stream *stream, const struct remote_watch *watch);
 

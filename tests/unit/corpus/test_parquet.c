@@ -630,6 +630,76 @@ static void test_rows_across_pages(void **state)
     }
 }
 
+/* Writes three rows, of which the second has these definition levels and is in two pages: `split` of its entries are in
+ * the first one. The content is a column of ids, or messages with two fields. */
+static void file_with_holes(bool messages, int version, const uint8_t *levels, int count, int split)
+{
+    uint8_t definitions[8] = {3}, repetitions[8] = {0};
+    const int64_t ends[] = {1 + split, 2 + count};
+    struct made_file file;
+    for (int i = 0; i < count; i++) {
+        definitions[1 + i] = levels[i];
+        repetitions[1 + i] = i > 0;
+    }
+    definitions[1 + count] = 3;
+    if (messages) {
+        made_begin(&file);
+        made_element(&file, "messages", -1, OPTIONAL, 1);
+        made_element(&file, "list", -1, REPEATED, 2);
+        made_element(&file, "role", TEXT, OPTIONAL, 0);
+        made_element(&file, "content", TEXT, OPTIONAL, 0);
+    } else {
+        shape_begin(&file, &shapes[0], INT64);
+    }
+    for (uint32_t c = 0; c <= messages; c++)
+        for (int64_t page_number = 0, at = 0; page_number < 2; at = ends[page_number++]) {
+            struct made_page page = {.version = version,
+                                     .entries = ends[page_number] - at,
+                                     .rows = ends[page_number] - at,
+                                     .definitions = definitions + at,
+                                     .definition_most = 3,
+                                     .repetitions = repetitions + at,
+                                     .repetition_most = 1};
+            for (int64_t i = at; i < ends[page_number]; i++)
+                if (definitions[i] == 3 && messages)
+                    made_plain_text(&page.values, "a", 1);
+                else if (definitions[i] == 3)
+                    numbers_put(&page.values, INT64, &i, 1);
+            made_data(&file, c, &page);
+        }
+    made_group_end(&file, 3);
+    made_file_end(&file, "t.parquet");
+}
+
+/* A list that is null (level 0) or empty (level 1) has one entry, which says so. With other entries beside it, the list
+ * is damaged, in whichever pages they are. */
+static void test_holes_in_lists(void **state)
+{
+    static const struct {
+        int count;
+        uint8_t levels[4];
+    } cases[] = {{2, {0, 3}},    {2, {1, 3}},       {2, {3, 0}},       {2, {3, 1}},       {2, {0, 0}},      {2, {1, 1}},
+                 {3, {0, 0, 3}}, {4, {1, 1, 1, 3}}, {4, {3, 3, 0, 3}}, {4, {3, 1, 3, 3}}, {4, {1, 2, 3, 3}}};
+    for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++)
+        for (int split = 0; split <= cases[i].count; split++)
+            for (int version = 1; version <= 2; version++) {
+                char expected[64];
+                struct corpus_options options = ids_options(NULL);
+                options.skip = true;
+                file_with_holes(false, version, cases[i].levels, cases[i].count, split);
+                (void)snprintf(expected, sizeof expected, "0:[0]|2:[%d]|", 1 + cases[i].count);
+                assert_string_equal(read_with(&options, "t.parquet"), expected);
+                issue_is(TOKMAP_ERROR_INPUT, "its list is null or empty and has elements");
+                options.content = CORPUS_CONTENT_MESSAGES;
+                options.field = "messages";
+                file_with_holes(true, version, cases[i].levels, cases[i].count, split);
+                assert_string_equal(read_with(&options, "t.parquet"),
+                                    "0:[{\"role\":\"a\",\"content\":\"a\"}]|2:[{\"role\":\"a\",\"content\":\"a\"}]|");
+                issue_is(TOKMAP_ERROR_INPUT, "its list is null or empty and has elements");
+                assert_int_equal(all.counts.left_out[CORPUS_REASON_DAMAGED].records, 1);
+            }
+}
+
 static void test_mask_of_other_length(void **state)
 {
     static const uint8_t ones[] = {1, 1, 1, 1}, ids[] = {0, 1, 0, 1}, mask[] = {0, 1, 0, 0};
@@ -1522,6 +1592,7 @@ int main(void)
         cmocka_unit_test(test_values_not_counted),
         cmocka_unit_test(test_compressed_anyway),
         cmocka_unit_test(test_rows_across_pages),
+        cmocka_unit_test(test_holes_in_lists),
         cmocka_unit_test(test_mask_of_other_length),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_nested_messages),

@@ -8,12 +8,22 @@
 #include "corpus/corpus_options.h"
 #include "field_options.h"
 
+/* What is warned of once per command, in this order. */
+enum input_warning {
+    INPUTS_MIXED,
+    INPUTS_REPEATED,
+    INPUTS_UNDIVIDED,
+    INPUTS_OTHER_LINE_ENDS,
+    INPUTS_UNVERSIONED,
+    INPUT_WARNINGS
+};
+
 /* Begins as zeros. */
 struct input_warnings {
-    const char *program; /* set these two before input_warnings_watch() */
-    bool saved;          /* the work is saved, perhaps in the middle of a URL */
-    _Atomic(char *) mixed, repeated, undivided, line_ends, unversioned; /* messages; NULL: there is none */
-    bool mixed_told, repeated_told, undivided_told, line_ends_told, unversioned_told;
+    const char *program;                      /* set these two before input_warnings_watch() */
+    bool saved;                               /* the work is saved, perhaps in the middle of a URL */
+    _Atomic(char *) messages[INPUT_WARNINGS]; /* NULL: there is none */
+    bool told[INPUT_WARNINGS];
 };
 
 /* Asks the reader of the inputs to look. It does not look for mixed folders if the user has chosen the format or the

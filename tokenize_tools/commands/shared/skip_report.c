@@ -63,7 +63,6 @@ static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_err
     struct os_stat found;
     const bool exists = !os_lstat(skips->list_path, &found);
     const bool old = exists && (skips->resume || skips->force) && is_list(skips->list_path);
-    skips->written = skips->list_path;
     if (exists && !old)
         return list_refuse(skips, EEXIST, error);
     if (skips->shared)
@@ -71,7 +70,6 @@ static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_err
     skips->partial = path_join("", 0, skips->list_path, strlen(skips->list_path), ".partial");
     if (!skips->partial)
         return error_set_memory(error, "a path", 0);
-    skips->written = skips->partial;
     const enum tokmap_status status = cli_output_folder(skips->list_path, error);
     if (status)
         return status;
@@ -91,19 +89,23 @@ static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_err
     return system ? list_refuse(skips, system, error) : TOKMAP_OK;
 }
 
-/* Gives the list its name, unless it has it. */
-static int list_name(struct skip_report *skips)
+/* Gives the list its name, unless it has it. all: nothing of it follows, so what a killed process has listed later is
+ * no part of it. */
+static int list_name(struct skip_report *skips, bool all)
 {
     struct os_stat found;
-    if (skips->list < 0 || !skips->partial)
-        return 0;
+    int system = skips->list >= 0 && skips->resume && all ? os_truncate(skips->list, skips->list_bytes) : 0;
+    if (system || skips->list < 0 || !skips->partial || skips->named)
+        return system;
     const bool taken = !os_lstat(skips->list_path, &found) && !is_list(skips->list_path);
-    const int system = taken ? EEXIST : os_rename(skips->partial, skips->list_path);
-    if (!system) {
-        free(skips->partial);
-        skips->partial = NULL;
-    }
+    system = taken ? EEXIST : os_rename(skips->partial, skips->list_path);
+    skips->named = !system;
     return system;
+}
+
+const char *skip_report_file(const struct skip_report *skips)
+{
+    return skips->partial && !skips->named ? skips->partial : skips->list_path;
 }
 
 int skip_report_open(struct skip_report *skips, const struct cli_command *command,
@@ -132,13 +134,11 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
 
 void skip_report_close(struct skip_report *skips, bool failed)
 {
-    if (skips->list >= 0 && skips->count && skips->resume)
-        (void)os_truncate(skips->list, skips->list_bytes);
     /* A list of a killed command, of which nothing was used, stays what it is. */
     if (!failed || (skips->count && !skips->abandoned))
-        (void)list_name(skips);
+        (void)list_name(skips, skips->count > 0);
     else if (!skips->count && skips->list >= 0 && !skips->resume)
-        (void)os_unlink(skips->partial ? skips->partial : skips->list_path);
+        (void)os_unlink(skip_report_file(skips));
     free(skips->partial);
     skips->partial = NULL;
     os_close(skips->list);
@@ -323,7 +323,7 @@ enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_erro
     if (!system)
         system = os_sync(skips->list);
     if (!system)
-        system = list_name(skips);
+        system = list_name(skips, false);
     if (!system)
         system = os_sync_folder(skips->list_path);
     skips->joined = !system;
@@ -332,20 +332,18 @@ enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_erro
 
 enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error)
 {
-    const int system = list_name(skips);
+    const int system = list_name(skips, true);
     return system ? list_failure(skips, system, error) : TOKMAP_OK;
 }
 
-bool skip_report_finish(struct skip_report *skips)
+bool skip_report_finish(struct skip_report *skips, bool failed)
 {
     struct tokmap_error error;
     char a[32];
     const uint64_t wrong = skips->count - skips->chosen;
     const char *where = skips->later && !skips->joined ? "; all tasks together list them in " : "; all are listed in ";
-    if (skips->list >= 0 && skips->resume && !skips->list_failed) /* what a killed process has listed later */
-        skips->list_failed = os_truncate(skips->list, skips->list_bytes);
-    if (!skips->list_failed)
-        skips->list_failed = list_name(skips);
+    if (!skips->list_failed && (!failed || skips->count)) /* else it is still the list of a killed process */
+        skips->list_failed = list_name(skips, true);
     if (wrong > skips->printed)
         cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(wrong - skips->printed, a),
                 skips->list_path ? where : "; list all with --skipped-list FILE",

@@ -27,8 +27,8 @@ struct skip_report {
     bool json;                     /* keep the first items for skip_report_json() */
     bool skipping;                 /* items are left out; otherwise the first one ends the work */
     int list;                      /* descriptor of the list, or -1 */
-    char *partial;                 /* its name until the command ends; NULL: it has its own name */
-    const char *written;           /* the name that it has at first; NULL: there is no list */
+    char *partial;                 /* FILE.partial; NULL: the list has its own name from the beginning, or is none */
+    bool named;                    /* FILE.partial has become FILE */
     uint64_t list_bytes;           /* that were written to it */
     bool resume;                   /* an old list is continued where skip_report_load() says, or else replaced */
     bool force, joining, joined;   /* of skip_report_begin() and _end() */
@@ -76,9 +76,13 @@ enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_erro
 /* Gives the list its name, before the output gets its own. Statuses: OK, ERROR_EXISTS, ERROR_IO. */
 enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error);
 
-/* Prints on standard error how many items had no line of their own, and checks that the list is complete. Returns
- * false after a message if it is not. */
-bool skip_report_finish(struct skip_report *skips);
+/* The name that the list has now, until the report is closed or names the list; NULL: there is none. */
+const char *skip_report_file(const struct skip_report *skips);
+
+/* Prints on standard error how many items had no line of their own, and checks that the list is complete. failed: the
+ * work is not done; if it has left nothing out, the list stays as it is. Returns false after a message if the list is
+ * not complete. */
+bool skip_report_finish(struct skip_report *skips, bool failed);
 
 /* Prints what was left out, by reason, on standard output. Prints nothing if nothing was. */
 void skip_report_print(const struct corpus_counts *counts);
