@@ -11,8 +11,8 @@
 #include <string.h>
 
 #include "fuzz_case.h"
-#include "pack/chat.h"
-#include "pack/chat_templates.h"
+#include "chat/chat.h"
+#include "chat/chat_templates.h"
 #include "text/json_scan.h"
 #include "text/utf8.h"
 #include "vocabulary/vocabulary.h"

@@ -82,9 +82,11 @@ tokenize_tools/bpe tokenize_tools/tokenizer+
 tokenize_tools/sentencepiece tokenize_tools/bpe+
 tokenize_tools/vocabulary tokenize_tools/sentencepiece+
 tokenize_tools/corpus src/text src/platform+
-tokenize_tools/pack tokenize_tools/corpus+ tokenize_tools/tokenizer+ src/format+ src/cli+ src/order
+tokenize_tools/chat tokenize_tools/corpus tokenize_tools/tokenizer+
+tokenize_tools/pack tokenize_tools/chat+ tokenize_tools/corpus+ src/format+ src/cli+ src/order
+tokenize_tools/plan src/format+
 tokenize_tools/train tokenize_tools/pack+ tokenize_tools/bpe+
-tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ src/format+ src/cli+ src/run src/order
+tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ tokenize_tools/plan src/run
 tokenize_tools tokenize_tools/commands+
 bench/harness src/cli+ src/cuda+ src/format+ tokenize_tools/vocabulary+
 bench/peers bench/harness+

@@ -12,7 +12,7 @@
 #include "commands/shared/output_file.h"
 #include "commands/shared/target.h"
 #include "common/error.h"
-#include "pack/planner.h"
+#include "plan/planner.h"
 #include "platform/os.h"
 #include "platform/process.h"
 

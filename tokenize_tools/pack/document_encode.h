@@ -12,7 +12,7 @@
 #ifndef TOKMAP_PACK_DOCUMENT_ENCODE_H
 #define TOKMAP_PACK_DOCUMENT_ENCODE_H
 
-#include "chat.h"
+#include "chat/chat.h"
 #include "corpus/corpus.h"
 #include "histogram.h"
 #include "split.h"

@@ -4,7 +4,7 @@
 
 #include <stdbool.h>
 
-#include "chat.h"
+#include "chat/chat.h"
 #include "corpus/corpus.h"
 #include "corpus/record_values.h"
 #include "drop_filter.h"

@@ -15,7 +15,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pack/planner.h"
+#include "plan/planner.h"
 #include "platform/os.h"
 #include "support/awkward_text.h"
 #include "support/made.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "pack/chat_messages.h"
+#include "chat/chat_messages.h"
 #include "text/utf8.h"
 
 #define COLUMN_BYTES_MOST 1024 /* of a name, in the index */

@@ -27,7 +27,7 @@ struct skip_report {
     bool json;                     /* keep the first items for skip_report_json() */
     bool skipping;                 /* items are left out; otherwise the first one ends the work */
     int list;                      /* descriptor of the list, or -1 */
-    char *partial;                 /* FILE.partial; NULL: the list has its own name from the beginning, or is none */
+    char *partial;                 /* FILE.partial; NULL without a list, or if it has its name from the beginning */
     bool named;                    /* FILE.partial has become FILE */
     uint64_t list_bytes;           /* that were written to it */
     bool resume;                   /* an old list is continued where skip_report_load() says, or else replaced */

@@ -1,6 +1,6 @@
 /* rendered_chat.h - a conversation as a chat template writes it: what chat.h and chat_templates.h share. */
-#ifndef TOKMAP_PACK_RENDERED_CHAT_H
-#define TOKMAP_PACK_RENDERED_CHAT_H
+#ifndef TOKMAP_CHAT_RENDERED_CHAT_H
+#define TOKMAP_CHAT_RENDERED_CHAT_H
 
 #include "tokenizer/tokenizer.h"
 

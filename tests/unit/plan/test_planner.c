@@ -13,7 +13,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pack/planner.h"
+#include "plan/planner.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"

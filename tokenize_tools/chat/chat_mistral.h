@@ -1,6 +1,6 @@
 /* chat_mistral.h - the chat templates of Llama 2 and of Mistral, for the table of chat_templates.h. */
-#ifndef TOKMAP_PACK_CHAT_MISTRAL_H
-#define TOKMAP_PACK_CHAT_MISTRAL_H
+#ifndef TOKMAP_CHAT_CHAT_MISTRAL_H
+#define TOKMAP_CHAT_CHAT_MISTRAL_H
 
 #include "chat_writer.h"
 

@@ -1,6 +1,6 @@
 /* chat_config.h - reads what the files of a tokenizer say about its chat template. */
-#ifndef TOKMAP_PACK_CHAT_CONFIG_H
-#define TOKMAP_PACK_CHAT_CONFIG_H
+#ifndef TOKMAP_CHAT_CHAT_CONFIG_H
+#define TOKMAP_CHAT_CHAT_CONFIG_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -2,8 +2,8 @@
  * chat_json.h - writes JSON as json.dumps(value, ensure_ascii=False) of Python does, which is the filter `tojson` of
  * chat templates: ", " and ": " between values, keys in the order of the text, and numbers as Python prints them.
  */
-#ifndef TOKMAP_PACK_CHAT_JSON_H
-#define TOKMAP_PACK_CHAT_JSON_H
+#ifndef TOKMAP_CHAT_CHAT_JSON_H
+#define TOKMAP_CHAT_CHAT_JSON_H
 
 #include "common/bytes_buffer.h"
 #include "text/json_scan.h"

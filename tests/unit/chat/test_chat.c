@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pack/chat.h"
+#include "chat/chat.h"
 #include "support/scratch.h"
 #include "text/code_point.h"
 #include "unicode/byte_alphabet.h"

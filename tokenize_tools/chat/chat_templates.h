@@ -6,8 +6,8 @@
  * tokens are marked as tokens in the text, as a tokenizer would find them there. A vocabulary must have all tokens of
  * the table that are not optional.
  */
-#ifndef TOKMAP_PACK_CHAT_TEMPLATES_H
-#define TOKMAP_PACK_CHAT_TEMPLATES_H
+#ifndef TOKMAP_CHAT_CHAT_TEMPLATES_H
+#define TOKMAP_CHAT_CHAT_TEMPLATES_H
 
 #include "chat_writer.h"
 

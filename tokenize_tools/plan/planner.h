@@ -6,8 +6,8 @@
  * Segments of equal length go in the order of the dataset, and of rows that are equally full the oldest is taken. So
  * the plan is a function of the lengths and the options alone.
  */
-#ifndef TOKMAP_PACK_PLANNER_H
-#define TOKMAP_PACK_PLANNER_H
+#ifndef TOKMAP_PLAN_PLANNER_H
+#define TOKMAP_PLAN_PLANNER_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -1,6 +1,6 @@
 /* chat_messages.h - reads the messages of a conversation from JSON, and what is beside them in the record. */
-#ifndef TOKMAP_PACK_CHAT_MESSAGES_H
-#define TOKMAP_PACK_CHAT_MESSAGES_H
+#ifndef TOKMAP_CHAT_CHAT_MESSAGES_H
+#define TOKMAP_CHAT_CHAT_MESSAGES_H
 
 #include <stdbool.h>
 #include <stddef.h>

@@ -10,8 +10,8 @@
  *
  * A list of rows per bin would be faster, but could not find the lowest row: rows reach the same room in any order.
  */
-#ifndef TOKMAP_PACK_ROW_SHELF_H
-#define TOKMAP_PACK_ROW_SHELF_H
+#ifndef TOKMAP_PLAN_ROW_SHELF_H
+#define TOKMAP_PLAN_ROW_SHELF_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -2,8 +2,8 @@
  * chat_writer.h - what the chat templates of chat_templates.h share: texts as Python handles them, writing, and checks
  * of messages.
  */
-#ifndef TOKMAP_PACK_CHAT_WRITER_H
-#define TOKMAP_PACK_CHAT_WRITER_H
+#ifndef TOKMAP_CHAT_CHAT_WRITER_H
+#define TOKMAP_CHAT_CHAT_WRITER_H
 
 #include "chat_messages.h"
 #include "rendered_chat.h"

@@ -14,8 +14,8 @@
  *
  * Thread rule: a template is immutable and may be shared by threads; a chat_text belongs to one thread.
  */
-#ifndef TOKMAP_PACK_CHAT_H
-#define TOKMAP_PACK_CHAT_H
+#ifndef TOKMAP_CHAT_CHAT_H
+#define TOKMAP_CHAT_CHAT_H
 
 #include <stdbool.h>
 
