@@ -83,7 +83,8 @@ tokenize_tools/sentencepiece tokenize_tools/bpe+
 tokenize_tools/vocabulary tokenize_tools/sentencepiece+
 tokenize_tools/corpus src/text src/platform+
 tokenize_tools/chat tokenize_tools/corpus tokenize_tools/tokenizer+
-tokenize_tools/pack tokenize_tools/chat+ tokenize_tools/corpus+ src/format+ src/cli+ src/order
+tokenize_tools/work tokenize_tools/corpus+ src/format+
+tokenize_tools/pack tokenize_tools/work+ tokenize_tools/chat+ tokenize_tools/corpus+ src/format+ src/cli+ src/order
 tokenize_tools/plan src/format+
 tokenize_tools/train tokenize_tools/pack+ tokenize_tools/bpe+
 tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ tokenize_tools/plan src/run

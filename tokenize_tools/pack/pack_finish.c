@@ -33,7 +33,7 @@
 #include "platform/os.h"
 #include "shuffle.h"
 #include "skipped_items.h"
-#include "task_status.h"
+#include "work/task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
 

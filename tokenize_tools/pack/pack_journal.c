@@ -15,7 +15,7 @@
 #include "pack_facts.h"
 #include "platform/os.h"
 #include "stage_file.h"
-#include "task_status.h"
+#include "work/task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work_folder.h"

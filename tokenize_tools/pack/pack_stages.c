@@ -16,7 +16,7 @@
 #include "common/error.h"
 #include "near_resolve.h"
 #include "platform/os.h"
-#include "task_status.h"
+#include "work/task_status.h"
 #include "unit_record.h"
 
 /* Between two looks at the files: twice as long each time. */

@@ -19,7 +19,7 @@
 #include "pack_same.h"
 #include "platform/os.h"
 #include "skipped_items.h"
-#include "task_status.h"
+#include "work/task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work_busy.h"

@@ -11,7 +11,7 @@
 #include "format/set_commit.h"
 #include "pack_finish.h"
 #include "platform/os.h"
-#include "task_status.h"
+#include "work/task_status.h"
 #include "text/path.h"
 
 /* Whether a process has locked a file. The path is freed. A shared lock is tried: it does not keep other processes from

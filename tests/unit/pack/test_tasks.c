@@ -14,7 +14,7 @@
 #include "common/hash.h"
 #include "corpus/corpus_range.h"
 #include "pack/pack_units.h"
-#include "pack/task_status.h"
+#include "work/task_status.h"
 #include "pack/unit_record.h"
 #include "support/scratch_folder.h"
 

@@ -17,7 +17,7 @@
 #include "format/partial_file.h"
 #include "format/set_commit.h"
 #include "pack/pack_tasks.h"
-#include "pack/task_status.h"
+#include "work/task_status.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"

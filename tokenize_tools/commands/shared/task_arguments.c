@@ -16,7 +16,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "pack/task_status.h"
+#include "work/task_status.h"
 #include "text/decimal.h"
 
 #define TASKS_VARIABLE "TOKMAP_TASKS"

@@ -7,7 +7,7 @@
 
 #include "common/error.h"
 #include "pack/pack.h"
-#include "pack/task_status.h"
+#include "work/task_status.h"
 #include "pack/work_busy.h"
 #include "pack/work_folder.h"
 #include "text/path.h"

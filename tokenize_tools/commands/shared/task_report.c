@@ -8,7 +8,7 @@
 
 #include "commands/shared/field_options.h"
 #include "pack/split.h"
-#include "pack/task_status.h"
+#include "work/task_status.h"
 #include "platform/os.h"
 #include "text/path.h"
 

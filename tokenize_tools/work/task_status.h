@@ -27,8 +27,8 @@
  * works. Where a lock says nothing, because the file system has no locks or those of one machine only, the counter
  * decides: the second process watches it for TASK_WATCH_NS, and stops if it moves.
  */
-#ifndef TOKMAP_PACK_TASK_STATUS_H
-#define TOKMAP_PACK_TASK_STATUS_H
+#ifndef TOKMAP_WORK_TASK_STATUS_H
+#define TOKMAP_WORK_TASK_STATUS_H
 
 #include <stdbool.h>
 
