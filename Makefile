@@ -307,9 +307,9 @@ endif
 $(OBJ)/src/cuda/expand_ptx.c.o: src/cuda/expand.ptx src/cuda/expand.fatbin
 $(OBJ)/bench/harness/gpu_kernels_ptx.c.o: bench/harness/gpu_kernels.ptx bench/harness/gpu_kernels.fatbin
 completion_scripts := $(sort $(wildcard tokenize_tools/completion/tokmap.*))
-$(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: $(completion_scripts)
+$(OBJ)/tokenize_tools/commands/completion_scripts.c.o: $(completion_scripts)
 $(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o \
-$(OBJ)/tokenize_tools/commands/shared/completion_scripts.c.o: private_flags := -fno-lto
+$(OBJ)/tokenize_tools/commands/completion_scripts.c.o: private_flags := -fno-lto
 
 # The cache of vocabularies must not return what other sources have made. Texts, hashes, and the keys of tables decide
 # what is in a snapshot, too.

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "commands/commands.h"
-#include "commands/shared/corpus_arguments.h"
+#include "commands/options/corpus_arguments.h"
 #include "common/cpu.h"
 #include "common/hash.h"
 #include "corpus/parquet_codec.h"

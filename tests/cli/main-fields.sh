@@ -3,7 +3,7 @@
 . "$TOKMAP_CLI/helpers.sh"
 tools=$TOKMAP_TREE/tokenize_tools
 src=$TOKMAP_TREE/src
-find "$tools" "$src/format" "$src/dataset" "$src/run" "$src/batch" "$src/staging" "$src/cuda" "$src/loader" -name '*.c' ! -path '*/commands/*' ! -name tokmap.c -print0 >files
+find "$tools" "$src/format" "$src/dataset" "$src/run" "$src/batch" "$src/staging" "$src/cuda" "$src/loader" -name '*.c' ! -path "$tools/commands/*" ! -name tokmap.c -print0 >files
 [ -s files ]
 # Only fields inside a string count: an odd number of quotes comes before them on their line.
 xargs -0 awk '/^#include/ { next }
@@ -19,13 +19,13 @@ xargs -0 awk '/^#include/ { next }
     }
 }' <files | sort -u >fields
 [ -s fields ]
-sed -n 's/^    {"\([a-z_0-9]*\)", \(NULL\|"[a-z0-9-]*"\), .*/\1/p' "$tools/commands/shared/field_options.c" >table
+sed -n 's/^    {"\([a-z_0-9]*\)", \(NULL\|"[a-z0-9-]*"\), .*/\1/p' "$tools/commands/options/field_options.c" >table
 [ -s table ]
 while read -r field; do
     grep -qx "$field" table || { echo "options.$field: not in the table of field_options.c" >&2; exit 1; }
 done <fields
 # No message of these rooms names an option itself.
-sed -n 's/^    {"[a-z_0-9]*", "\([a-z0-9-]*\)", .*/\1/p' "$tools/commands/shared/field_options.c" | while read -r option; do
+sed -n 's/^    {"[a-z_0-9]*", "\([a-z0-9-]*\)", .*/\1/p' "$tools/commands/options/field_options.c" | while read -r option; do
     if xargs -0 grep -nE "\"[^\"]*--$option([^a-z-]|\$)" <files; then
         echo "a message names --$option: name the field instead" >&2
         exit 1

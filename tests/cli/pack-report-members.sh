@@ -3,20 +3,21 @@
 . "$TOKMAP_CLI/helpers.sh"
 need python3 awk
 page=$TOKMAP_TREE/tokenize_tools/man/tokmap-pack.1
-shared=$TOKMAP_TREE/tokenize_tools/commands/shared
-[ -f "$page" ] && [ -f "$shared/pack_report.c" ] || skip "the sources are not here"
+commands=$TOKMAP_TREE/tokenize_tools/commands
+[ -f "$page" ] && [ -f "$commands/pack/pack_report.c" ] || skip "the sources are not here"
 # The words of .Va: the names of members, and of nothing else.
 sed -n 's/^\.Va //p' "$page" | tr -s ' ,;.()' '\n' | sort -u >page
-for file in pack_report task_report drop_arguments skip_report document_lengths also_arguments; do
+for file in pack/pack_report pack/task_report pack/drop_arguments pack/also_arguments \
+    report/skip_report report/document_lengths; do
     from=1
-    [ $file != document_lengths ] || from='/^void lengths_json/' # other commands print the rest
-    sed -n "$from"',$s/.*cli_json_[a-z]*(&\{0,1\}json, "\([a-z0-9_]*\)".*/\1/p' "$shared/$file.c" >of
+    [ $file != report/document_lengths ] || from='/^void lengths_json/' # other commands print the rest
+    sed -n "$from"',$s/.*cli_json_[a-z]*(&\{0,1\}json, "\([a-z0-9_]*\)".*/\1/p' "$commands/$file.c" >of
     [ -s of ] || { echo "FAULT: no member in $file.c" >&2; exit 1; }
     cat of
 done | sort -u >sources
 sed -n 's/^    X([A-Z_]*, "\([a-z_]*\)", ".*/\1/p' "$TOKMAP_TREE/tokenize_tools/corpus/corpus_batch.h" >reasons
 [ "$(wc -l <reasons)" -ge 17 ]
-sed -n 's/.*{CORPUS_[A-Z]*, "\([a-z]*\)", ".*/\1/p' "$shared/pack_report.c" >formats
+sed -n 's/.*{CORPUS_[A-Z]*, "\([a-z]*\)", ".*/\1/p' "$commands/pack/pack_report.c" >formats
 [ "$(wc -l <formats)" -ge 8 ]
 
 awk 'BEGIN { for (i = 0; i < 900; i++) printf "{\"text\": \"document %d with words\", \"n\": 1}\n", i % 500 }' >in.jsonl

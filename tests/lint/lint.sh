@@ -456,7 +456,7 @@ xargs grep -lE -f "$scratch/phrases" <"$scratch/english" >"$scratch/matching"
 
 # ---- man pages ----
 {
-    for file in tokenize_tools/commands/command_*.c; do
+    for file in tokenize_tools/commands/command_*.c tokenize_tools/commands/*/command_*.c; do
         name=$(basename "$file" .c)
         name=$(echo "${name#command_}" | tr _ -)
         [ -f "$file" ] || continue

@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/shared/completion_scripts.h"
+#include "completion_scripts.h"
 
 static const char program[] = "tokmap completion";
 

@@ -10,8 +10,8 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/shared/field_options.h"
-#include "commands/shared/tokenizer_arguments.h"
+#include "commands/options/field_options.h"
+#include "commands/options/tokenizer_arguments.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "corpus/stream.h"

@@ -2,7 +2,7 @@
  * command_index.c - tokmap index: reads other projects' token files once and writes the .tmx of each.
  *
  * OLMo and Dolma store where documents end in a .csv.gz beside the tokens. The library does not read gzip, so
- * shared/olmo_documents.h does, and this file hands the ends to the library one after another.
+ * data/olmo_documents.h does, and this file hands the ends to the library one after another.
  */
 #include <inttypes.h>
 #include <stdlib.h>
@@ -10,10 +10,10 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/shared/field_options.h"
-#include "commands/shared/olmo_documents.h"
-#include "commands/shared/stated_tokenizer.h"
-#include "commands/shared/target.h"
+#include "commands/data/olmo_documents.h"
+#include "commands/options/field_options.h"
+#include "commands/options/stated_tokenizer.h"
+#include "commands/options/target.h"
 #include "common/error.h"
 #include "format/foreign/foreign_name.h"
 #include "format/shard_mask.h"

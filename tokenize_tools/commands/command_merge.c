@@ -13,9 +13,9 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/shared/field_options.h"
-#include "commands/shared/output_file.h"
-#include "commands/shared/target.h"
+#include "commands/data/output_file.h"
+#include "commands/options/field_options.h"
+#include "commands/options/target.h"
 #include "common/error.h"
 #include "platform/os.h"
 #include "text/path.h"

@@ -14,8 +14,8 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/shared/field_options.h"
-#include "commands/shared/target.h"
+#include "commands/options/field_options.h"
+#include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/trace_file.h"

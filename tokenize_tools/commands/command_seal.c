@@ -1,8 +1,8 @@
 /* command_seal.c - tokmap seal: compresses the tokens of shards, which stay datasets. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/shared/field_options.h"
-#include "commands/shared/seal_shards.h"
+#include "commands/options/field_options.h"
+#include "seal_shards.h"
 #include "format/shard_seal.h"
 
 static int seal_operands(const struct cli_command *command, const char **operands, size_t operand_count, void *user)

@@ -1,8 +1,8 @@
 /* command_unseal.c - tokmap unseal: restores the tokens of sealed shards. */
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/shared/field_options.h"
-#include "commands/shared/seal_shards.h"
+#include "commands/options/field_options.h"
+#include "seal_shards.h"
 
 static int unseal_operands(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {

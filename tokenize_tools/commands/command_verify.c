@@ -6,9 +6,9 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/shared/field_options.h"
-#include "commands/shared/plan_check.h"
-#include "commands/shared/target.h"
+#include "commands/options/field_options.h"
+#include "commands/options/target.h"
+#include "plan_check.h"
 #include "common/bytes.h"
 #include "format/layout.h"
 #include "platform/os.h"

@@ -12,7 +12,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "commands/shared/also_arguments.h"
+#include "commands/pack/also_arguments.h"
 #include "support/scratch_folder.h"
 #include "text/path.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/shared/dataset_about.h"
+#include "commands/report/dataset_about.h"
 
 /* Reads a copy of exactly `bytes` bytes, so that a sanitizer sees every byte that is read beyond them. */
 static void read_bytes(const char *text, size_t bytes, uint64_t tokens, struct about_facts *facts)

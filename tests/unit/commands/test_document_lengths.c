@@ -9,7 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "commands/shared/document_lengths.h"
+#include "commands/report/document_lengths.h"
 
 static void test_texts(void **state)
 {

@@ -10,7 +10,7 @@
 #include <string.h>
 
 #include "commands/commands.h"
-#include "commands/shared/field_options.h"
+#include "commands/options/field_options.h"
 
 /* Returns what a command prints on standard output with --help-all. The caller frees it. */
 static char *help_of(int (*run)(int argc, char **argv), char *name)

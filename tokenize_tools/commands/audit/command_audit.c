@@ -1,0 +1,794 @@
+/*
+ * command_audit.c - tokmap audit: proves, before a run is started, that it will deliver every window to exactly one
+ * rank, and what each source contributes.
+ *
+ * Computed, exact for the whole run: what each source gets in each phase, epochs, repeats, tokens (mixture_report.h),
+ * and the slices of the ranks.
+ * Counted: the rows of the first --draws draws, one by one, as coverage.h describes.
+ * Sampled: rows after those; real loaders for some ranks at some steps (loader_trial.h); the documents and masks in the
+ * rows of some steps (row_samples.h). Each line says which of these it is.
+ */
+#include <assert.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "coverage.h"
+#include "loader_trial.h"
+#include "row_samples.h"
+#include "commands/commands.h"
+#include "commands/options/field_options.h"
+#include "commands/options/target.h"
+#include "commands/report/mixture_report.h"
+#include "commands/report/run_about.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "platform/process.h"
+#include "run/run_state.h"
+
+static const char program[] = "tokmap audit";
+
+#define COUNT_DRAWS ((uint64_t)1 << 28)  /* default of --draws */
+#define SAMPLES 100000u                  /* rows that are sampled if not all are counted */
+#define SAMPLE_STEPS 16u                 /* default of --sample-steps */
+#define LOADER_BYTES ((uint64_t)1 << 28) /* no loader is opened if a call would hold more */
+#define EPOCHS_KEPT 1000u                /* epochs whose skipped windows are counted */
+#define EPOCHS_PRINTED 8u
+#define PHASES_TRIED 16u /* phases after the first at whose beginning loaders are tried */
+#define SKIPS_KEPT 16u   /* ranges of skipped steps that are printed */
+#define VALIDATIONS_PRINTED 16u
+#define SKIP_WORK                                                                                                      \
+    ((uint64_t)1 << 20) /* ranges times sources up to which the skipped draws of each source are counted */
+#define CHECKS 7
+
+struct audit_arguments {
+    struct run_arguments run;
+    uint64_t ranks, rows, draws, threads, sample_steps;
+    bool json, quiet;
+    int progress; /* enum cli_progress_mode */
+};
+
+struct check {
+    const char *name;
+    bool good;
+    char text[320];
+};
+
+struct audit {
+    const struct audit_arguments *given;
+    struct target *target;
+    struct tokmap_run *run;
+    struct tokmap_run_info info;
+    struct tokmap_source_info source; /* the first */
+    bool plain;                       /* one source and one phase: the steps of each epoch can be listed */
+    uint64_t steps, draws;            /* steps that are audited, and their rows */
+    uint64_t delivered;               /* of the steps, those that are not skipped */
+    uint64_t tokens;                  /* in the delivered steps; UINT64_MAX: more */
+    uint64_t counted_steps;           /* of the steps, those whose rows are counted */
+    uint64_t calls_least, calls_most; /* per step, on every rank; they differ between phases */
+    uint64_t rows_least, rows_most;   /* of a rank */
+    uint64_t call_rows_most;          /* of a call */
+    struct check checks[CHECKS];
+    size_t check_count;
+    uint64_t epoch_count;    /* epochs that the draws reach; plain runs only */
+    uint64_t *epoch_skipped; /* for each of the first EPOCHS_KEPT epochs, its windows in skipped steps */
+    struct cli_range skips[SKIPS_KEPT];
+    uint64_t skip_count; /* ranges of skipped steps */
+    struct mixture_report report;
+    struct row_samples samples;
+    bool sampled;
+};
+
+/* Keeps the first fault, which is the one that is printed. */
+static void fault_set(char fault[200], const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void fault_set(char fault[200], const char *format, ...)
+{
+    va_list arguments;
+    if (fault[0])
+        return;
+    va_start(arguments, format);
+    (void)vsnprintf(fault, 200, format, arguments);
+    va_end(arguments);
+}
+
+static void check_add(struct audit *audit, const char *name, bool good, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+static void check_add(struct audit *audit, const char *name, bool good, const char *format, ...)
+{
+    struct check *check = &audit->checks[audit->check_count++];
+    va_list arguments;
+    va_start(arguments, format);
+    check->name = name;
+    check->good = good;
+    (void)vsnprintf(check->text, sizeof check->text, format, arguments);
+    va_end(arguments);
+}
+
+/* ---- skipped steps and epochs ---- */
+
+/* Records that the steps [first, end) are skipped. */
+static void skip_add(struct audit *audit, uint64_t first, uint64_t end)
+{
+    if (audit->skip_count < SKIPS_KEPT)
+        audit->skips[audit->skip_count] = (struct cli_range){first, end, true};
+    audit->skip_count++;
+    if (!audit->plain)
+        return;
+    /* Their draws, split at the ends of epochs. */
+    const uint64_t windows = audit->source.windows, draws_end = end * audit->info.batch;
+    for (uint64_t draw = first * audit->info.batch; draw < draws_end && draw / windows < EPOCHS_KEPT;) {
+        const uint64_t part = min64(draws_end, (draw / windows + 1) * windows) - draw;
+        audit->epoch_skipped[draw / windows] += part;
+        draw += part;
+    }
+}
+
+static void skips_find(struct audit *audit)
+{
+    const struct skips *skips = &audit->run->skips;
+    const bool by_source = skips->count * audit->info.sources <= SKIP_WORK;
+    audit->report.skipped_counted = audit->report.skipped_counted && by_source;
+    for (size_t i = 0; i < skips->count && skips->ranges[i].first < audit->steps; i++) {
+        const uint64_t first = skips->ranges[i].first, end = min64(skips->ranges[i].end, audit->steps);
+        skip_add(audit, first, end);
+        if (by_source)
+            mixture_report_skip(&audit->report, first, end);
+    }
+}
+
+struct epoch {
+    uint64_t number, first_step, end_step;
+    uint64_t windows; /* that are drawn */
+    uint64_t skipped; /* of them, those in skipped steps */
+};
+
+static struct epoch epoch_of(const struct audit *audit, uint64_t number)
+{
+    const uint64_t first = number * audit->source.windows;
+    const uint64_t end = min64(first + audit->source.windows, audit->draws);
+    return (struct epoch){number, first / audit->info.batch, div_ceil(end, audit->info.batch), end - first,
+                          number < EPOCHS_KEPT ? audit->epoch_skipped[number] : 0};
+}
+
+/* ---- phases ---- */
+
+/* A phase as far as it is audited. Returns false after the last one. */
+static bool phase_get(const struct audit *audit, uint64_t number, struct tokmap_phase_info *phase)
+{
+    *phase = (struct tokmap_phase_info){.size = sizeof *phase};
+    if (number >= audit->info.phases || tokmap_run_phase(audit->run, number, phase) ||
+        (number && phase->first_step >= audit->steps))
+        return false;
+    phase->end_step = min64(phase->end_step, audit->steps);
+    return true;
+}
+
+/* Rows of the steps before `step`, which may be beyond the end of the run, without padding. Returns false if they are
+ * 2^63 or more. */
+static bool draws_before(const struct audit *audit, uint64_t step, uint64_t *draws)
+{
+    struct tokmap_phase_info phase = {.size = sizeof phase};
+    if (tokmap_run_phase(audit->run, tokmap_run_phase_at(audit->run, step), &phase) ||
+        mul_overflows(step - phase.first_step, phase.batch, draws) || add_overflows(*draws, phase.first_draw, draws) ||
+        *draws >> 63)
+        return false;
+    if (audit->info.tail_pad && step && step == audit->info.steps)
+        *draws -= tokmap_run_rows(audit->run, step - 1) - tokmap_run_valid(audit->run, step - 1);
+    return true;
+}
+
+/* ---- shares ---- */
+
+static enum tokmap_status shares_check(struct audit *audit, struct tokmap_error *error)
+{
+    char fault[MIXTURE_FAULT], a[64], b[64];
+    const enum tokmap_status status = mixture_report_make(&audit->report, audit->run, audit->steps, fault, error);
+    if (status)
+        return status;
+    if (fault[0])
+        check_add(audit, "shares", false, "%s", fault);
+    else if (!audit->plain)
+        check_add(audit, "shares", true,
+                  "computed for all steps, %s in %s: no source is more than %.3g draws from its exact share (the limit "
+                  "is %" PRIu64 "), no gap or repetition between phases, and no epochs<= exceeded",
+                  cli_counted(audit->info.sources, "source", a), cli_counted(audit->info.phases, "phase", b),
+                  audit->report.worst, audit->report.levels);
+    return TOKMAP_OK;
+}
+
+/* ---- coverage ---- */
+
+static void counted_text(struct audit *audit, uint64_t counted, uint64_t samples)
+{
+    const uint64_t windows = audit->source.windows, full = counted / windows;
+    char a[64], b[64], c[64];
+    if (counted == audit->draws && full && audit->plain)
+        check_add(audit, "coverage", true, "counted all %s: each of the %s appears once in %s%s%s",
+                  cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b),
+                  full > 1 ? "each of " : "the ", full > 1 ? cli_counted(full, "full epoch", c) : "full epoch",
+                  counted % windows ? "; in the unfinished epoch after them, none appears twice" : "");
+    else if (counted == audit->draws && audit->plain)
+        check_add(audit, "coverage", true, "counted all %s: none of the %s appears twice in the unfinished epoch",
+                  cli_counted(audit->draws, "draw", a), cli_counted(windows, "window", b));
+    else if (counted == audit->draws)
+        check_add(audit, "coverage", true,
+                  "counted all %s of %s: each window appears once in each full epoch of its source, and in unfinished "
+                  "ones at most once",
+                  cli_counted(audit->draws, "draw", a), cli_counted(audit->info.sources, "source", b));
+    else
+        check_add(
+            audit, "coverage", true,
+            "counted the first %s of %s: no window appears twice in an epoch; sampled %s of the rest: each leads back "
+            "to its row",
+            cli_count(counted, a), cli_counted(audit->draws, "draw", b), cli_count(samples, c));
+}
+
+/* The largest number of steps whose rows are at most --draws. */
+static uint64_t countable_steps(const struct audit *audit)
+{
+    uint64_t low = 0, high = audit->steps; /* the result is in [low, high] */
+    while (low < high) {
+        const uint64_t middle = low + (high - low + 1) / 2;
+        uint64_t draws;
+        if (draws_before(audit, middle, &draws) && draws <= audit->given->draws)
+            low = middle;
+        else
+            high = middle - 1;
+    }
+    return low;
+}
+
+static enum tokmap_status coverage_check(struct audit *audit, struct tokmap_error *error)
+{
+    const struct coverage coverage = {audit->run, audit->info.seed,
+                                      audit->given->quiet ? CLI_PROGRESS_NONE : audit->given->progress,
+                                      (uint32_t)audit->given->threads};
+    char fault[COVERAGE_FAULT] = "";
+    uint64_t samples = 0, counted = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    audit->counted_steps = countable_steps(audit);
+    if (audit->counted_steps)
+        status = coverage_count(&coverage, audit->counted_steps, fault, error);
+    if (!status && !fault[0] && audit->counted_steps < audit->steps)
+        status = coverage_sample(&coverage, audit->counted_steps, audit->steps, SAMPLES, &samples, fault, error);
+    if (status)
+        return status;
+    if (fault[0])
+        check_add(audit, "coverage", false, "%s", fault);
+    else if (draws_before(audit, audit->counted_steps, &counted))
+        counted_text(audit, counted, samples);
+    return TOKMAP_OK;
+}
+
+/* ---- ranks ---- */
+
+static bool slices_check(struct audit *audit, uint64_t batch, char fault[200])
+{
+    const uint64_t ranks = audit->given->ranks;
+    uint64_t reached = 0;
+    for (uint64_t rank = 0; rank < ranks && !fault[0]; rank++) {
+        const uint64_t first = mul_div(rank, batch, ranks), end = mul_div(rank + 1, batch, ranks);
+        if (first != reached || end <= first)
+            fault_set(fault,
+                      "rank %" PRIu64 " owns rows %" PRIu64 "..%" PRIu64 ", but the rank before it ends at %" PRIu64,
+                      rank, first, end, reached);
+        reached = end;
+        audit->rows_least = min64(audit->rows_least, end - first);
+        audit->rows_most = max64(audit->rows_most, end - first);
+    }
+    if (!fault[0] && reached != batch)
+        fault_set(fault, "the rows of the ranks end at %" PRIu64 " of %" PRIu64, reached, batch);
+    return !fault[0];
+}
+
+/* The slices depend on the batch only, which differs between phases. */
+static void ranks_check(struct audit *audit)
+{
+    const uint64_t ranks = audit->given->ranks;
+    char fault[200] = "", a[64], b[64], c[64], d[64], e[64];
+    uint64_t batch = 0, least = UINT64_MAX, most = 0;
+    struct tokmap_phase_info phase;
+    audit->rows_least = UINT64_MAX;
+    audit->calls_least = UINT64_MAX;
+    for (uint64_t i = 0; phase_get(audit, i, &phase) && !fault[0]; i++) {
+        if (phase.batch == batch)
+            continue;
+        batch = phase.batch;
+        least = min64(least, batch);
+        most = max64(most, batch);
+        if (ranks > batch && phase.line && audit->info.phases > 1)
+            fault_set(fault,
+                      "%s cannot share the global batch of %s from step %s on; use fewer ranks or a larger batch",
+                      cli_counted(ranks, "rank", a), cli_counted(batch, "row", b), cli_count(phase.first_step, c));
+        else if (ranks > batch)
+            fault_set(fault, "%s cannot share a global batch of %s; use fewer ranks or a larger batch",
+                      cli_counted(ranks, "rank", a), cli_counted(batch, "row", b));
+        else if (slices_check(audit, batch, fault)) {
+            const uint64_t calls = audit->given->rows ? div_ceil(div_ceil(batch, ranks), audit->given->rows) : 1;
+            audit->calls_least = min64(audit->calls_least, calls);
+            audit->calls_most = max64(audit->calls_most, calls);
+        }
+    }
+    if (fault[0])
+        check_add(audit, "ranks", false, "%s", fault);
+    else
+        check_add(audit, "ranks", true, "%s with %s%s%s each, disjoint, together the %s%s%s of a step",
+                  cli_counted(ranks, "rank", a),
+                  audit->rows_least == audit->rows_most ? "" : cli_count(audit->rows_least, b),
+                  audit->rows_least == audit->rows_most ? ""
+                  : least == most                       ? " or "
+                                                        : " to ",
+                  cli_counted(audit->rows_most, "row", c), least == most ? "" : cli_count(least, d),
+                  least == most ? "" : " to ", cli_counted(most, "row", e));
+}
+
+/* For every batch and size of a slice: each call delivers at most --rows rows, and all calls together deliver the
+ * slice. */
+static void calls_check(struct audit *audit)
+{
+    uint64_t most = 0, least = UINT64_MAX, batch = 0;
+    bool good = true;
+    struct tokmap_phase_info phase;
+    for (uint64_t i = 0; phase_get(audit, i, &phase); i++) {
+        const uint64_t share = div_ceil(phase.batch, audit->given->ranks);
+        const uint64_t calls = audit->given->rows ? div_ceil(share, audit->given->rows) : 1;
+        if (phase.batch == batch)
+            continue;
+        batch = phase.batch;
+        for (uint64_t rows = batch / audit->given->ranks; rows <= share; rows++) {
+            uint64_t reached = 0;
+            for (uint64_t call = 0; call < calls; call++) {
+                const uint64_t end = mul_div(call + 1, rows, calls);
+                good = good && mul_div(call, rows, calls) == reached && end >= reached;
+                most = max64(most, end - reached);
+                least = min64(least, end - reached);
+                reached = end;
+            }
+            good = good && reached == rows;
+        }
+    }
+    audit->call_rows_most = most;
+    good = good && (!audit->given->rows || most <= audit->given->rows);
+    char a[64], b[32], c[64], d[32];
+    check_add(audit, "calls", good, "%s%s%s per step on every rank, %s%s%s per call",
+              audit->calls_least == audit->calls_most ? "" : cli_count(audit->calls_least, d),
+              audit->calls_least == audit->calls_most ? "" : " to ", cli_counted(audit->calls_most, "call", a),
+              least == most ? "" : cli_count(least, b), least == most ? "" : " to ", cli_counted(most, "row", c));
+}
+
+/* ---- real loaders ---- */
+
+/* Moves *step on to the next delivered step. Returns false if no step from *step on is delivered. */
+static bool step_delivered(const struct audit *audit, uint64_t *step)
+{
+    *step = skips_next_delivered(&audit->run->skips, *step);
+    return *step < audit->steps && tokmap_run_delivers(audit->run, *step);
+}
+
+/* Tries all ranks at a step, or 16 of them, among them the first and the last. */
+static enum tokmap_status step_try(struct audit *audit, struct loader_trial *trial, uint64_t step,
+                                   struct tokmap_error *error)
+{
+    const uint64_t ranks = audit->given->ranks, tried = min64(ranks, 16);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!step_delivered(audit, &step))
+        return TOKMAP_OK;
+    for (uint64_t k = 0; k < tried && !status && !trial->fault[0]; k++)
+        status = loader_trial_step(trial, tried == 1 ? 0 : mul_div(k, ranks - 1, tried - 1), step, error);
+    return status;
+}
+
+static enum tokmap_status loader_check(struct audit *audit, struct tokmap_error *error)
+{
+    const uint64_t row_bytes = (audit->info.seq_len_most + audit->info.lookahead) * audit->info.width;
+    struct loader_trial trial;
+    char a[64], b[64];
+    if (!audit->delivered)
+        return TOKMAP_OK;
+    if (row_bytes > LOADER_BYTES || audit->call_rows_most > LOADER_BYTES / row_bytes) {
+        check_add(audit, "loader", true, "not tried, because a call would deliver more than %s",
+                  cli_bytes(LOADER_BYTES, a));
+        return TOKMAP_OK;
+    }
+    enum tokmap_status status = loader_trial_begin(&trial, audit->run, audit->given->ranks, audit->given->rows, error);
+    /* The first step, the step in which the first epoch ends, one in the middle, and the last one. */
+    const uint64_t steps[] = {0, (audit->source.windows - 1) / audit->info.batch, audit->steps / 2, audit->steps - 1};
+    for (size_t i = 0; i < sizeof steps / sizeof steps[0] && !status; i++)
+        if (audit->plain || i != 1)
+            status = step_try(audit, &trial, steps[i], error);
+    /* The first steps of some phases, in which a source, a batch, or a length can be new. */
+    struct tokmap_phase_info phase;
+    for (uint64_t i = 1; i <= PHASES_TRIED && !status && phase_get(audit, i, &phase); i++)
+        status = step_try(audit, &trial, phase.first_step, error);
+    if (!status && trial.fault[0])
+        check_add(audit, "loader", false, "%s", trial.fault);
+    else if (!status)
+        check_add(audit, "loader", true, "%s with %s from real loaders: places and tokens are as computed",
+                  cli_counted(trial.batches, "batch", a), cli_counted(trial.delivered, "row", b));
+    loader_trial_end(&trial);
+    return status;
+}
+
+/* Reads the rows of some steps. */
+static enum tokmap_status samples_check(struct audit *audit, struct tokmap_error *error)
+{
+    const uint64_t row_tokens = audit->info.seq_len_most + audit->info.lookahead;
+    char a[32], b[64], c[32];
+    if (!audit->delivered || !audit->given->sample_steps || row_tokens > LOADER_BYTES / 16)
+        return TOKMAP_OK;
+    const enum tokmap_status status = row_samples_take(&audit->samples, audit->run, audit->steps, audit->given->ranks,
+                                                       audit->given->sample_steps, audit->info.seed, error);
+    if (status)
+        return status;
+    audit->sampled = audit->samples.rows != 0;
+    if (audit->sampled)
+        check_add(audit, "capacity", audit->samples.documents_most <= audit->samples.documents_bound,
+                  "cu_seqlens: computed, no row has more than %s, so %s elements suffice for a call; of the sampled "
+                  "rows, none has more than %s",
+                  cli_counted(audit->samples.documents_bound, "document", b),
+                  cli_count(audit->call_rows_most * audit->samples.documents_bound + 1, a),
+                  cli_count(audit->samples.documents_most, c));
+    return TOKMAP_OK;
+}
+
+/* ---- report ---- */
+
+static bool audit_good(const struct audit *audit)
+{
+    for (size_t i = 0; i < audit->check_count; i++)
+        if (!audit->checks[i].good)
+            return false;
+    return true;
+}
+
+static void epoch_print(const struct audit *audit, uint64_t number, struct cli_table *table)
+{
+    const struct epoch epoch = epoch_of(audit, number);
+    char a[32], b[72], c[32], d[32], e[32];
+    snprintf(b, sizeof b, "%s..%s", cli_count(epoch.first_step, d), cli_count(epoch.end_step, e));
+    const char *const cells[] = {cli_count(epoch.number, a), b, cli_count(epoch.windows, c),
+                                 number < EPOCHS_KEPT ? cli_count(epoch.skipped, d) : NULL};
+    cli_table_row(table, cells);
+}
+
+/* Prints the first epochs and the last two, of which the last may be unfinished. */
+static void epochs_print(const struct audit *audit)
+{
+    static const char *const rest[] = {"...", NULL, NULL, NULL};
+    static const char *const head[] = {"epoch", "steps", "windows", "in skipped steps"};
+    static const bool right[] = {true, true, true, true};
+    struct cli_table *table = cli_table_new(4);
+    cli_table_row(table, head);
+    for (uint64_t i = 0; i < audit->epoch_count; i++) {
+        if (i == EPOCHS_PRINTED && audit->epoch_count > EPOCHS_PRINTED + 2) {
+            cli_table_row(table, rest);
+            i = audit->epoch_count - 2;
+        }
+        epoch_print(audit, i, table);
+    }
+    if (audit->epoch_count) {
+        putchar('\n');
+        cli_table_print(table, right, stdout);
+    }
+    cli_table_free(table);
+}
+
+static void facts_print(const struct audit *audit)
+{
+    char a[64], b[64], c[64], d[64];
+    cli_print("%s: %s (last: %s), %s skipped; %s delivered\n", audit->target->name,
+              cli_counted(audit->steps, "step", a), audit->steps ? cli_count(audit->steps - 1, b) : "none",
+              cli_count(audit->steps - audit->delivered, c),
+              audit->tokens == UINT64_MAX ? "more than 2^64 tokens" : cli_counted(audit->tokens, "token", d));
+    for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++)
+        printf("%s%" PRIu64 "..%" PRIu64 "%s", i ? ", " : "skipped: ", audit->skips[i].first, audit->skips[i].end,
+               i + 1 == audit->skip_count ? "\n"
+               : i + 1 == SKIPS_KEPT      ? ", ...\n"
+                                          : "");
+    if (audit->plain)
+        printf("epoch: %s of %s; tail: %s that no row shows\n", cli_counted(audit->source.windows, "window", a),
+               cli_counted(audit->info.seq_len, "token", b), cli_counted(audit->source.tail, "token", c));
+    if (audit->info.tail_pad && audit->steps) {
+        const uint64_t rows = tokmap_run_rows(audit->run, audit->steps - 1);
+        printf("padding: %s at the end of the last step\n",
+               cli_counted(rows - tokmap_run_valid(audit->run, audit->steps - 1), "row", a));
+    }
+    for (uint64_t i = 0; i < audit->info.validations && i < VALIDATIONS_PRINTED; i++) {
+        struct tokmap_source_info held_out = {.size = sizeof held_out};
+        struct tokmap_dataset_info data = {.size = sizeof data};
+        if (!tokmap_run_source(audit->run, audit->info.sources + i, &held_out) &&
+            !tokmap_dataset_info(held_out.dataset, &data))
+            cli_print("validation: %s, %.200s, %s; the run trains on none of it\n", held_out.name, held_out.data,
+                      cli_counted(data.tokens, "token", a));
+    }
+    if (audit->info.validations > VALIDATIONS_PRINTED)
+        printf("... and %" PRIu64 " more validation sets; --json lists all\n",
+               audit->info.validations - VALIDATIONS_PRINTED);
+    if (audit->info.remainder)
+        printf("remainder: %s of the last pass that no step shows\n", cli_counted(audit->info.remainder, "window", a));
+}
+
+/* What the sampled rows contain. */
+static void samples_print(const struct audit *audit)
+{
+    const struct row_samples *samples = &audit->samples;
+    char a[64], b[64], c[32], d[32], e[32];
+    printf("sampled: %s of %s%s\n", cli_counted(samples->rows, "row", a), cli_counted(samples->steps, "step", b),
+           samples->all_ranks ? "" : ", of some of the ranks");
+    printf("  work of a rank in a step (sum of squared document lengths): p50 %s, p99 %s, max %s\n",
+           cli_count(samples->work_p50, c), cli_count(samples->work_p99, d), cli_count(samples->work_most, e));
+    printf("  the most work of a rank in a step, divided by the step's mean: p50 %.3f, p99 %.3f, max %.3f\n",
+           samples->slowest_p50, samples->slowest_p99, samples->slowest_most);
+    if (samples->targets)
+        printf("  targets that count: %.2f%% of %s\n", 100.0 * (double)samples->counted / (double)samples->targets,
+               cli_count(samples->targets, c));
+}
+
+static void report_print(const struct audit *audit)
+{
+    facts_print(audit);
+    for (size_t i = 0; i < audit->check_count; i++)
+        printf("%-5s  %-8s  %s\n", audit->checks[i].good ? "ok" : "FAULT", audit->checks[i].name,
+               audit->checks[i].text);
+    if (audit->sampled)
+        samples_print(audit);
+    if (audit->plain)
+        epochs_print(audit);
+    else
+        mixture_report_print(&audit->report);
+}
+
+static void samples_json(const struct audit *audit, struct cli_json *json)
+{
+    const struct row_samples *samples = &audit->samples;
+    if (!audit->sampled) {
+        cli_json_null(json, "sampled");
+        return;
+    }
+    cli_json_object(json, "sampled");
+    cli_json_number(json, "steps", samples->steps);
+    cli_json_number(json, "rows", samples->rows);
+    cli_json_bool(json, "all_ranks", samples->all_ranks);
+    cli_json_number(json, "work_p50", samples->work_p50);
+    cli_json_number(json, "work_p99", samples->work_p99);
+    cli_json_number(json, "work_max", samples->work_most);
+    cli_json_real(json, "slowest_p50", samples->slowest_p50);
+    cli_json_real(json, "slowest_p99", samples->slowest_p99);
+    cli_json_real(json, "slowest_max", samples->slowest_most);
+    cli_json_number(json, "documents_max", samples->documents_most);
+    cli_json_number(json, "documents_bound", samples->documents_bound);
+    cli_json_number(json, "cu_seqlens", audit->call_rows_most * samples->documents_bound + 1);
+    cli_json_number(json, "targets", samples->targets);
+    cli_json_number(json, "targets_counted", samples->counted);
+    cli_json_end(json);
+}
+
+static void report_json(const struct audit *audit)
+{
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    target_json(audit->target, &json);
+    cli_json_bool(&json, "ok", audit_good(audit));
+    cli_json_number(&json, "steps", audit->steps);
+    cli_json_number(&json, "delivered", audit->delivered);
+    cli_json_number(&json, "draws", audit->draws);
+    uint64_t counted = 0;
+    cli_json_number(&json, "draws_counted", draws_before(audit, audit->counted_steps, &counted) ? counted : 0);
+    cli_json_number(&json, "tokens", audit->tokens);
+    cli_json_number(&json, "seq_len", audit->info.seq_len);
+    cli_json_number(&json, "batch", audit->info.batch);
+    if (audit->plain) {
+        cli_json_number(&json, "windows", audit->source.windows);
+        cli_json_number(&json, "tail", audit->source.tail);
+    } else {
+        cli_json_null(&json, "windows");
+        cli_json_null(&json, "tail");
+    }
+    cli_json_number(&json, "remainder", audit->info.remainder);
+    cli_json_number(&json, "ranks", audit->given->ranks);
+    cli_json_number(&json, "calls", audit->calls_most);
+    cli_json_number(&json, "rank_rows_min", audit->rows_least);
+    cli_json_number(&json, "rank_rows_max", audit->rows_most);
+    cli_json_array(&json, "skipped");
+    for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++) {
+        cli_json_array(&json, NULL);
+        cli_json_number(&json, NULL, audit->skips[i].first);
+        cli_json_number(&json, NULL, audit->skips[i].end);
+        cli_json_end(&json);
+    }
+    cli_json_end(&json);
+    cli_json_array(&json, "checks");
+    for (size_t i = 0; i < audit->check_count; i++) {
+        cli_json_object(&json, NULL);
+        cli_json_text(&json, "check", audit->checks[i].name);
+        cli_json_bool(&json, "ok", audit->checks[i].good);
+        cli_json_text(&json, "text", audit->checks[i].text);
+        cli_json_end(&json);
+    }
+    cli_json_end(&json);
+    cli_json_number(&json, "epoch_count", audit->epoch_count);
+    cli_json_array(&json, "epochs");
+    for (uint64_t i = 0; i < audit->epoch_count && i < EPOCHS_KEPT; i++) {
+        const struct epoch epoch = epoch_of(audit, i);
+        cli_json_object(&json, NULL);
+        cli_json_number(&json, "epoch", epoch.number);
+        cli_json_number(&json, "first_step", epoch.first_step);
+        cli_json_number(&json, "end_step", epoch.end_step);
+        cli_json_number(&json, "windows", epoch.windows);
+        cli_json_number(&json, "windows_skipped", epoch.skipped);
+        cli_json_end(&json);
+    }
+    cli_json_end(&json);
+    mixture_report_json(&audit->report, &json);
+    run_about_validations_json(audit->run, &json);
+    samples_json(audit, &json);
+    cli_json_end(&json);
+}
+
+/* ---- the audit ---- */
+
+/* Finds the number of steps to audit: those of the run, or fewer if the arguments say so. Returns -1 to go on, or
+ * prints a message and returns the exit status. */
+static int end_find(struct audit *audit, const struct cli_command *command)
+{
+    const struct run_arguments *given = &audit->given->run;
+    uint64_t steps = audit->info.steps;
+    if (audit->target->is_run_file && given->steps_given)
+        steps = min64(steps, given->steps);
+    if (audit->target->is_run_file && given->passes_given) {
+        uint64_t draws;
+        if (!audit->plain)
+            return cli_misused(command, "--passes needs a run of one source and one phase; choose an end with --steps");
+        if (mul_overflows(given->passes, audit->source.windows, &draws))
+            return cli_misused(command, "--passes %" PRIu64 " is too large: its draws do not fit in 64 bits",
+                               given->passes);
+        steps = min64(steps, draws / audit->info.batch);
+    }
+    if (steps == TOKMAP_FOREVER)
+        return cli_misused(command, "'%s' has no end; choose one for the audit with --steps or --passes",
+                           audit->target->name);
+    if (!draws_before(audit, steps, &audit->draws))
+        return cli_misused(command, "%" PRIu64 " steps are more than 2^63 draws; choose fewer with --steps", steps);
+    audit->steps = steps;
+    return -1;
+}
+
+static enum tokmap_status delivered_count(struct audit *audit, struct tokmap_error *error)
+{
+    struct tokmap_cursor cursor;
+    audit->delivered = audit->steps - skips_before(&audit->run->skips, audit->steps);
+    const enum tokmap_status status = tokmap_run_cursor(audit->run, audit->steps, &cursor, error);
+    audit->tokens = status ? 0 : cursor.tokens;
+    return status;
+}
+
+static enum tokmap_status audit_checks(struct audit *audit, struct tokmap_error *error)
+{
+    enum tokmap_status status = delivered_count(audit, error);
+    if (!status)
+        status = shares_check(audit, error);
+    if (status)
+        return status;
+    skips_find(audit);
+    status = coverage_check(audit, error);
+    ranks_check(audit);
+    if (!status && audit_good(audit)) {
+        calls_check(audit);
+        status = loader_check(audit, error);
+    }
+    if (!status && audit_good(audit))
+        status = samples_check(audit, error);
+    return status;
+}
+
+static int audit_target(struct audit *audit, const struct cli_command *command)
+{
+    struct tokmap_error error = {0};
+    audit->run = audit->target->run;
+    audit->info.size = sizeof audit->info;
+    audit->source.size = sizeof audit->source;
+    if (tokmap_run_info(audit->run, &audit->info) || tokmap_run_source(audit->run, 0, &audit->source)) {
+        cli_say(program, "the run cannot be described");
+        return CLI_FAILED;
+    }
+    audit->plain = audit->info.sources == 1 && audit->info.phases == 1;
+    int exit_status = end_find(audit, command);
+    if (exit_status >= 0)
+        return exit_status;
+    audit->epoch_count = audit->plain ? div_ceil(audit->draws, audit->source.windows) : 0;
+    audit->epoch_skipped = calloc(EPOCHS_KEPT, 8);
+    enum tokmap_status status =
+        audit->epoch_skipped ? audit_checks(audit, &error) : error_set_memory(&error, "epochs", EPOCHS_KEPT * 8);
+    const bool interrupted = os_signals_release() != 0; /* name_audit() then ends by the signal */
+    if (status)
+        exit_status = command_failed(command, &error);
+    else if (!interrupted && audit->given->json)
+        report_json(audit);
+    else if (!interrupted)
+        report_print(audit);
+    if (!status)
+        exit_status = audit_good(audit) ? CLI_DONE : CLI_FAILED;
+    mixture_report_free(&audit->report);
+    free(audit->epoch_skipped);
+    return exit_status;
+}
+
+static int name_audit(const struct cli_command *command, const struct audit_arguments *given, const char *name)
+{
+    struct target target = {0};
+    struct audit state = {.given = given, .target = &target};
+    cli_signals_catch();
+    int exit_status = target_open(&target, command, name, &given->run, true);
+    if (exit_status < 0)
+        exit_status = audit_target(&state, command);
+    target_close(&target);
+    if (os_signal_caught())
+        os_signal_die(os_signal_caught());
+    return cli_finish(program, exit_status);
+}
+
+static int audit(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    const struct audit_arguments *given = user;
+    if (operand_count != 1)
+        return cli_misused(command, "expected one run file or dataset");
+    if (!given->ranks)
+        return cli_misused(command, "--ranks must be at least 1");
+    if (!given->threads || given->threads > COVERAGE_THREADS_MOST)
+        return cli_misused(command, "--threads must be between 1 and %u", COVERAGE_THREADS_MOST);
+    if (given->run.steps_given && given->run.passes_given)
+        return cli_misused(command, "--steps and --passes exclude each other");
+    return name_audit(command, given, operands[0]);
+}
+
+int command_audit(int argc, char **argv)
+{
+    struct audit_arguments given = {
+        .run = RUN_ARGUMENTS_INIT, .ranks = 1, .draws = COUNT_DRAWS, .sample_steps = SAMPLE_STEPS};
+    given.threads = os_processors() < COVERAGE_THREADS_MOST ? os_processors() : COVERAGE_THREADS_MOST;
+    const struct cli_option options[] = {
+        CLI_HEADING("What is audited"),
+        {'r', "ranks", CLI_NUMBER, &given.ranks, NULL, "R", "number of ranks that share the run (default: 1)", NULL},
+        {0, "rows", CLI_NUMBER, &given.rows, NULL, "N",
+         "the most rows of a call (default: the rank's whole slice of the global batch)", NULL},
+        {0, "steps", CLI_NUMBER, &given.run.steps, &given.run.steps_given, "N",
+         "audit the steps below N; required if the run has no end", NULL},
+        {0, "passes", CLI_NUMBER, &given.run.passes, &given.run.passes_given, "P", "audit P passes over the dataset",
+         NULL},
+        {0, "draws", CLI_SIZE, &given.draws, NULL, "N",
+         "the most draws that are counted one by one (default: 268435456); random ones are checked beyond that", NULL},
+        {0, "sample-steps", CLI_NUMBER, &given.sample_steps, NULL, "N",
+         "steps whose rows are read, to sample documents and masks (default: 16; 0: none)", NULL},
+        CLI_HEADING("A run made from a dataset"),
+        RUN_OPTIONS(given.run),
+        CLI_HEADING("General"),
+        {'j', "threads", CLI_NUMBER, &given.threads, NULL, "N",
+         "number of threads that count (default: one per processor)", NULL},
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print a JSON object", NULL},
+        CLI_OPTION_PROGRESS(given.progress),
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "the same as --progress none", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "RUN [--ranks R] [OPTION]...\n"
+                 "       tokmap audit DATASET --seq-len S --batch G --steps N|--passes P [-r R]\n"
+                 "                    [--seed N] [OPTION]...",
+        .summary =
+            "Proves that a run shows every window of an epoch exactly once, that its ranks own disjoint rows which "
+            "together are the global batch, and that loaders deliver exactly these rows. Of a mixture, it compares the "
+            "share of each source in each phase with its weight, and lists epochs and repetitions.",
+        .details = "The exit status is 1 if a line begins with FAULT.\n\n"
+                   "Examples:\n"
+                   "  tokmap audit train.run --ranks 1024 --rows 4\n"
+                   "  tokmap audit data/web --seq-len 2048 --batch 512 --seed 1 --passes 2 "
+                   "--ranks 8\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS | CLI_RUNS,
+    };
+    return cli_run(&command, argc, argv, audit, &given);
+}

@@ -1,0 +1,36 @@
+/*
+ * loader_trial.h - opens real loaders and compares what they deliver, token by token and place by place, with what the
+ * arithmetic of the run predicts and the datasets contain.
+ */
+#ifndef TOKMAP_COMMANDS_AUDIT_LOADER_TRIAL_H
+#define TOKMAP_COMMANDS_AUDIT_LOADER_TRIAL_H
+
+#include "tokmap/tokmap.h"
+
+#define TRIAL_FAULT 200 /* bytes of a fault's text, its zero included */
+
+struct row_piece;
+
+struct loader_trial {
+    const struct tokmap_run *run;
+    uint64_t ranks;
+    uint64_t rows; /* the most of a call; 0: a rank's whole slice */
+    struct tokmap_run_info info;
+    uint8_t *expected, *narrow; /* one row, and the same with the dataset's width */
+    struct row_piece *pieces;   /* of one row */
+    uint64_t pieces_most;
+    uint64_t batches, delivered; /* that were compared; delivered: rows */
+    char fault[TRIAL_FAULT];     /* the first fault, or "" */
+};
+
+/* Prepares a trial. Free it with loader_trial_end(), after a failure too. Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status loader_trial_begin(struct loader_trial *trial, const struct tokmap_run *run, uint64_t ranks,
+                                      uint64_t rows, struct tokmap_error *error);
+void loader_trial_end(struct loader_trial *trial);
+
+/* Opens a loader for a rank at a step, which the run delivers, and compares the step's batches.
+ * Statuses: OK, those of tokmap_loader_open(), tokmap_loader_next(), and tokmap_dataset_copy(). */
+enum tokmap_status loader_trial_step(struct loader_trial *trial, uint64_t rank, uint64_t step,
+                                     struct tokmap_error *error);
+
+#endif

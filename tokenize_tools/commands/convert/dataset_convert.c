@@ -1,0 +1,476 @@
+/*
+ * dataset_convert.c - see dataset_convert.h.
+ *
+ * The tokens are read by blocks of a shard. For each block, `ends_next` lists the documents that end in it, at most
+ * ENDS_AT_ONCE at a time; the tokens up to the last of these go to the output with them, and then the next ones, so
+ * that any number of empty documents needs no memory.
+ */
+#include "dataset_convert.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "shard_sink.h"
+#include "commands/data/block_compare.h"
+#include "commands/data/olmo_documents.h"
+#include "commands/report/dataset_about.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "format/foreign/foreign_name.h"
+#include "format/index_verify.h"
+#include "platform/os.h"
+
+enum { ENDS_AT_ONCE = 4096 };
+
+/* How the ends of documents are found. */
+enum ends_by { BY_INDEX, BY_CSV, BY_SEARCH };
+
+struct converting {
+    const struct tokmap_dataset *dataset;
+    const struct convert_options *options;
+    struct tokmap_dataset_info info;
+    char tokenizer[ABOUT_NAME]; /* the foreign writer refers to it until it commits */
+    struct foreign_writer *foreign;
+    struct shard_sink *sink;
+    enum ends_by by;
+    uint64_t document; /* BY_INDEX: the next one to end */
+    uint64_t next_end; /* BY_INDEX: where it ends; with peeked */
+    bool peeked;
+    uint64_t last_end; /* of the documents that are written */
+    uint64_t seen;     /* BY_SEARCH: the next token to look at */
+    struct olmo_documents csv;
+    uint64_t csv_ends[ENDS_AT_ONCE], csv_used, csv_at;
+    bool csv_open; /* the ends of the current shard are being read */
+    bool origins;  /* the documents have them */
+    uint64_t ends[ENDS_AT_ONCE];
+    struct tokmap_origin places[ENDS_AT_ONCE];
+    uint8_t *tokens, *bits;
+};
+
+/* A shard that is being read; a synthetic dataset is one. */
+struct reading {
+    struct tokmap_shard_info shard;
+    struct index index;
+    bool hashed; /* the index is open, and its blocks are those that are read */
+};
+
+static enum tokmap_status failed(const struct converting *converting, enum tokmap_status status,
+                                 struct tokmap_error *error)
+{
+    return error_set(error, status, converting->options->name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+}
+
+/* ---- documents ---- */
+
+static enum tokmap_status index_peek(struct converting *converting, struct tokmap_error *error)
+{
+    struct tokmap_document document;
+    const enum tokmap_status status =
+        tokmap_dataset_document(converting->dataset, converting->document, &document, error);
+    if (status)
+        return status;
+    converting->next_end = document.first_token + document.tokens;
+    if (document.first_token != converting->last_end)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, converting->options->name, TOKMAP_NO_OFFSET,
+                         "document %" PRIu64 " begins at token %" PRIu64
+                         ", but the one before it ends at token %" PRIu64 "; run `tokmap verify` on the dataset",
+                         converting->document, document.first_token, converting->last_end);
+    converting->peeked = true;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status index_next(struct converting *converting, uint64_t last, uint64_t *used,
+                                     struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    while (*used < ENDS_AT_ONCE && converting->document < converting->info.documents) {
+        if (!converting->peeked && (status = index_peek(converting, error)))
+            return status;
+        if (converting->next_end > last)
+            break;
+        if (converting->origins)
+            status =
+                tokmap_dataset_origin(converting->dataset, converting->document, &converting->places[*used], error);
+        if (status)
+            return status;
+        converting->ends[(*used)++] = converting->last_end = converting->next_end;
+        converting->document++;
+        converting->peeked = false;
+    }
+    return TOKMAP_OK;
+}
+
+/* Adds an end that a search finds; one that is there already is left out. */
+static void end_found(struct converting *converting, uint64_t end, uint64_t *used)
+{
+    if (end != converting->last_end)
+        converting->ends[(*used)++] = converting->last_end = end;
+}
+
+/* first: the number of the first token of the block, which ends at `last`. */
+static void search_next(struct converting *converting, uint64_t first, uint64_t last, uint64_t *used)
+{
+    const struct tokmap_dataset_info *info = &converting->info;
+    for (; converting->seen < last && *used + 2 <= ENDS_AT_ONCE; converting->seen++) {
+        const uint8_t *at = converting->tokens + (converting->seen - first) * info->width;
+        const uint64_t id = info->width == 2 ? load16(at) : load32(at);
+        if (id == info->bos_id)
+            end_found(converting, converting->seen, used);
+        if (id == info->eod_id)
+            end_found(converting, converting->seen + 1, used);
+    }
+}
+
+/* Takes the ends of the .csv.gz of the current shard, the last of which is the end of its tokens. */
+static enum tokmap_status csv_next(struct converting *converting, const struct tokmap_shard_info *shard, uint64_t last,
+                                   uint64_t *used, struct tokmap_error *error)
+{
+    while (converting->csv_open && *used < ENDS_AT_ONCE) {
+        if (converting->csv_at == converting->csv_used) {
+            const enum tokmap_status status =
+                olmo_documents_read(&converting->csv, converting->options->program, shard->tokens_path, shard->tokens,
+                                    converting->csv_ends, ENDS_AT_ONCE, &converting->csv_used, error);
+            converting->csv_at = 0;
+            if (status)
+                return status;
+            converting->csv_open = converting->csv_used != 0;
+            continue;
+        }
+        const uint64_t end = shard->first_token + converting->csv_ends[converting->csv_at];
+        if (end > last)
+            break;
+        converting->ends[(*used)++] = converting->last_end = end;
+        converting->csv_at++;
+    }
+    return TOKMAP_OK;
+}
+
+/* Decides how the ends of a shard's documents are found. */
+static enum tokmap_status documents_begin(struct converting *converting, const struct tokmap_shard_info *shard,
+                                          struct tokmap_error *error)
+{
+    struct foreign_name name;
+    if (converting->by == BY_INDEX || strcmp(converting->info.kind, "olmo") != 0)
+        return TOKMAP_OK;
+    if (foreign_name_parse(&name, converting->options->name, NULL) || !name.words.width)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, converting->options->name, TOKMAP_NO_OFFSET,
+                         "this is a part of files without indexes, so the documents that their .csv.gz lists cannot be "
+                         "assigned to it; run `tokmap index` on the files first");
+    converting->csv_at = converting->csv_used = 0;
+    const enum tokmap_status status =
+        olmo_documents_read(&converting->csv, converting->options->program, shard->tokens_path, shard->tokens,
+                            converting->csv_ends, ENDS_AT_ONCE, &converting->csv_used, error);
+    converting->csv_open = !status && converting->csv_used;
+    converting->by = status == TOKMAP_ERROR_NOT_FOUND ? BY_SEARCH : BY_CSV;
+    return converting->by == BY_SEARCH ? TOKMAP_OK : status;
+}
+
+/* Lists the next documents that end in the block [first, last) of a shard, in converting->ends. */
+static enum tokmap_status ends_next(struct converting *converting, const struct tokmap_shard_info *shard,
+                                    uint64_t first, uint64_t last, uint64_t *used, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    *used = 0;
+    if (converting->by == BY_INDEX)
+        return index_next(converting, last, used, error);
+    if (converting->by == BY_CSV)
+        status = csv_next(converting, shard, last, used, error);
+    else
+        search_next(converting, first, last, used);
+    /* A file ends its last document. */
+    const bool listed = *used < ENDS_AT_ONCE && (converting->by == BY_CSV || converting->seen == last);
+    if (!status && listed && last == shard->first_token + shard->tokens)
+        end_found(converting, last, used);
+    return status;
+}
+
+/* ---- one block ---- */
+
+static bool is_stated(const struct converting *converting)
+{
+    return converting->options->tokenizer && converting->options->tokenizer->vocabulary;
+}
+
+/* Reports the first id of a block that is not in the vocabulary. There is one. */
+static enum tokmap_status id_too_large(const struct converting *converting, const struct tokmap_shard_info *shard,
+                                       uint64_t first, struct tokmap_error *error)
+{
+    const struct tokmap_dataset_info *info = &converting->info;
+    uint64_t i = 0, id;
+    while ((id = info->width == 2 ? load16(converting->tokens + 2 * i) : load32(converting->tokens + 4 * i)) <
+           info->vocabulary)
+        i++;
+    return error_set(error, TOKMAP_ERROR_TOKEN, shard->tokens_path, TOKMAP_NO_OFFSET,
+                     "token %" PRIu64 " of the dataset has the id %" PRIu64 ", but ids must be below %" PRIu64
+                     "; restore the file, or correct %s",
+                     first + i, id, info->vocabulary,
+                     is_stated(converting) ? "options.tokenizer: another one made the ids" : "vocab=V in the name");
+}
+
+static uint64_t largest_of(const uint8_t *tokens, uint64_t count, uint32_t width)
+{
+    uint32_t largest = 0;
+    if (width == 2) {
+        uint16_t most = 0;
+        for (uint64_t i = 0; i < count; i++) {
+            const uint16_t id = load16(tokens + 2 * i);
+            most = id > most ? id : most;
+        }
+        return most;
+    }
+    for (uint64_t i = 0; i < count; i++) {
+        const uint32_t id = load32(tokens + 4 * i);
+        largest = id > largest ? id : largest;
+    }
+    return largest;
+}
+
+/* Reads the block, and compares it with its hash and the vocabulary. */
+static enum tokmap_status block_read(const struct converting *converting, const struct reading *reading, uint64_t first,
+                                     uint64_t count, uint64_t *largest, struct tokmap_error *error)
+{
+    const uint32_t width = converting->info.width;
+    const uint64_t at = (first - reading->shard.first_token) * width;
+    enum tokmap_status status = tokmap_dataset_copy(converting->dataset, first, count, converting->tokens, error);
+    if (status)
+        return status;
+    if (reading->hashed &&
+        hash64(converting->tokens, (size_t)count * width) != index_block_hash(&reading->index, at / BLOCK_BYTES))
+        return block_compare_wrong(reading->shard.tokens_path, at / BLOCK_BYTES, error);
+    *largest = largest_of(converting->tokens, count, width);
+    return *largest < converting->info.vocabulary ? TOKMAP_OK : id_too_large(converting, &reading->shard, first, error);
+}
+
+static enum tokmap_status mask_write(struct converting *converting, uint64_t first, uint64_t count,
+                                     struct tokmap_error *error)
+{
+    enum tokmap_status status = tokmap_dataset_mask(converting->dataset, first, count, converting->bits, error);
+    if (status)
+        return status;
+    return converting->sink ? shard_sink_mask(converting->sink, converting->bits, count, error)
+                            : foreign_writer_mask(converting->foreign, converting->bits, count, error);
+}
+
+static enum tokmap_status block_convert(struct converting *converting, const struct reading *reading, uint64_t first,
+                                        uint64_t count, bool masked, struct tokmap_error *error)
+{
+    const uint64_t last = first + count;
+    uint64_t largest = 0, used = ENDS_AT_ONCE, at = first;
+    enum tokmap_status status = block_read(converting, reading, first, count, &largest, error);
+    converting->seen = first;
+    while (!status && used) {
+        status = ends_next(converting, &reading->shard, first, last, &used, error);
+        const uint64_t stop = used ? converting->ends[used - 1] : last;
+        const uint8_t *tokens = converting->tokens + (at - first) * converting->info.width;
+        for (uint64_t i = 0; i < used; i++)
+            converting->ends[i] -= at;
+        if (!status && converting->sink)
+            status = shard_sink_add(converting->sink, tokens, stop - at, converting->ends, used, largest, error);
+        else if (!status)
+            status = foreign_writer_add(converting->foreign, tokens, stop - at, converting->ends, used,
+                                        converting->origins ? converting->places : NULL, error);
+        at = stop;
+    }
+    return status || !masked ? status : mask_write(converting, first, count, error);
+}
+
+/* ---- shards ---- */
+
+/* Opens the index of a shard, to compare its blocks. A part of a shard has blocks at other places. */
+static enum tokmap_status reading_begin(struct reading *reading, struct tokmap_error *error)
+{
+    const char *path = reading->shard.index_path;
+    const size_t bytes = path ? strlen(path) : 0;
+    reading->hashed = false;
+    if (bytes < 4 || strcmp(path + bytes - 4, ".tmx") != 0)
+        return TOKMAP_OK;
+    const enum tokmap_status status = index_open_as(&reading->index, path, TOKMAP_READ_PREAD, error);
+    if (status)
+        return status;
+    reading->hashed = !memcmp(reading->index.shard.content, reading->shard.content, 16) &&
+                      reading->index.shard.tokens == reading->shard.tokens;
+    const enum tokmap_status checked =
+        reading->hashed ? index_blocks_check(&reading->index, 0, index_blocks(&reading->index), error) : TOKMAP_OK;
+    reading->hashed = reading->hashed && !checked;
+    if (!reading->hashed)
+        index_close(&reading->index);
+    return checked;
+}
+
+static enum tokmap_status shard_convert(struct converting *converting, struct reading *reading, bool masked,
+                                        struct tokmap_error *error)
+{
+    const struct convert_options *options = converting->options;
+    const uint64_t first = reading->shard.first_token, last = first + reading->shard.tokens;
+    const uint64_t step = BLOCK_BYTES / converting->info.width;
+    enum tokmap_status status = documents_begin(converting, &reading->shard, error);
+    for (uint64_t at = first; at < last && !status; at += step) {
+        if (options->stop && options->stop(options->user))
+            return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+        status = block_convert(converting, reading, at, min64(step, last - at), masked, error);
+        if (!status && options->progress)
+            options->progress(options->user, min64(at + step, last));
+    }
+    return status;
+}
+
+static enum tokmap_status shards_convert(struct converting *converting, bool masked, struct tokmap_error *error)
+{
+    struct reading *reading = calloc(1, sizeof *reading);
+    enum tokmap_status status = reading ? TOKMAP_OK : error_set_memory(error, "the dataset", sizeof *reading);
+    for (uint64_t number = 0; number < max64(converting->info.shards, 1) && !status; number++) {
+        reading->shard = (struct tokmap_shard_info){.size = sizeof reading->shard, .tokens = converting->info.tokens};
+        reading->hashed = false;
+        if (converting->info.shards)
+            status = tokmap_dataset_shard(converting->dataset, number, &reading->shard, error);
+        if (!status && converting->info.shards)
+            status = reading_begin(reading, error);
+        if (!status)
+            status = shard_convert(converting, reading, masked, error);
+        if (reading->hashed)
+            index_close(&reading->index);
+    }
+    free(reading);
+    return status;
+}
+
+/* ---- the whole ---- */
+
+static enum tokmap_status foreign_open(struct converting *converting, uint32_t stored, bool masked,
+                                       struct tokmap_error *error)
+{
+    const struct convert_options *options = converting->options;
+    const struct tokmap_dataset_info *info = &converting->info;
+    if (is_stated(converting))
+        memcpy(converting->tokenizer, options->tokenizer->name, sizeof converting->tokenizer);
+    else
+        (void)dataset_tokenizer_name(converting->dataset, converting->tokenizer);
+    const struct foreign_writer_options writer = {.target = options->target,
+                                                  .prefix = options->prefix,
+                                                  .width = info->width,
+                                                  .stored = stored,
+                                                  .vocabulary = info->vocabulary,
+                                                  .eod_id = info->eod_id,
+                                                  .bos_id = info->bos_id,
+                                                  .tokenizer = converting->tokenizer,
+                                                  .mask = masked,
+                                                  .shared_tokens = options->shared_tokens,
+                                                  .replace = options->replace,
+                                                  .equal = options->equal,
+                                                  .sync = options->sync};
+    return foreign_writer_open(&converting->foreign, &writer, error);
+}
+
+static enum tokmap_status output_open(struct converting *converting, bool masked, struct convert_result *result,
+                                      struct tokmap_error *error)
+{
+    const struct convert_options *options = converting->options;
+    const struct tokmap_dataset_info *info = &converting->info;
+    const uint32_t stored = options->width                                            ? options->width
+                            : !options->to_shard && options->target == TARGET_NANOGPT ? 2
+                                                                                      : info->width;
+    size_t columns = 0;
+    if (!options->to_shard) {
+        const enum tokmap_status status = tokmap_dataset_columns(converting->dataset, NULL, 0, &columns, error);
+        result->columns = columns;
+        return status && status != TOKMAP_ERROR_LIMIT ? status : foreign_open(converting, stored, masked, error);
+    }
+    const struct shard_sink_options sink = {.dataset = converting->dataset,
+                                            .tokenizer = is_stated(converting) ? options->tokenizer : NULL,
+                                            .prefix = options->prefix,
+                                            .width = stored,
+                                            .mask = masked,
+                                            .origins = converting->origins,
+                                            .indexed = converting->by == BY_INDEX,
+                                            .replace = options->replace,
+                                            .sync = options->sync};
+    return shard_sink_open(&converting->sink, &sink, error);
+}
+
+/* Finds out what the dataset has. */
+static enum tokmap_status source_examine(struct converting *converting, struct tokmap_error *error)
+{
+    struct tokmap_origin origin;
+    enum tokmap_status status = tokmap_dataset_info(converting->dataset, &converting->info);
+    if (status)
+        return failed(converting, status, error);
+    /* Without an index, OLMo's files can have a list that the library has not read. */
+    const bool listed = !strcmp(converting->info.kind, "olmo");
+    converting->by = (converting->info.documents && !listed) || !converting->info.tokens ? BY_INDEX : BY_SEARCH;
+    status = converting->by == BY_INDEX && converting->info.documents
+                 ? tokmap_dataset_origin(converting->dataset, 0, &origin, NULL)
+                 : TOKMAP_ERROR_NOT_FOUND;
+    converting->origins = !status;
+    /* If some shards record origins and others do not, none are kept. */
+    for (uint64_t i = 0; i < converting->info.shards && converting->origins; i++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        status = tokmap_dataset_shard(converting->dataset, i, &shard, error);
+        if (status)
+            return status;
+        if (shard.documents && tokmap_dataset_origin(converting->dataset, shard.first_document, &origin, NULL))
+            converting->origins = false;
+    }
+    return TOKMAP_OK;
+}
+
+/* Takes the vocabulary of the tokenizer that is stated. */
+static enum tokmap_status vocabulary_take(struct converting *converting, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info *info = &converting->info;
+    if (!is_stated(converting))
+        return TOKMAP_OK;
+    info->vocabulary = converting->options->tokenizer->vocabulary;
+    const bool eod = info->eod_id != TOKMAP_NO_ID && info->eod_id >= info->vocabulary;
+    if (!eod && (info->bos_id == TOKMAP_NO_ID || info->bos_id < info->vocabulary))
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_MISMATCH, converting->options->name, TOKMAP_NO_OFFSET,
+                     "documents %s with token %" PRIu64 ", which the tokenizer with its %" PRIu64
+                     " ids does not have; correct options.tokenizer, or the words eod and bos of the name",
+                     eod ? "end" : "begin", eod ? info->eod_id : info->bos_id, info->vocabulary);
+}
+
+enum tokmap_status dataset_convert(const struct tokmap_dataset *dataset, const struct convert_options *options,
+                                   struct convert_result *result, struct tokmap_error *error)
+{
+    struct converting *converting = calloc(1, sizeof *converting);
+    memset(result, 0, sizeof *result);
+    if (!converting)
+        return error_set_memory(error, "the conversion", sizeof *converting);
+    *converting =
+        (struct converting){.dataset = dataset, .options = options, .info = {.size = sizeof converting->info}};
+    enum tokmap_status status = source_examine(converting, error);
+    if (!status)
+        status = vocabulary_take(converting, error);
+    result->masked = converting->info.masked && (options->to_shard || foreign_target_has_mask(options->target));
+    result->mask_dropped = converting->info.masked && !result->masked;
+    if (!status && result->mask_dropped && !options->drop_mask)
+        status =
+            error_set(error, TOKMAP_ERROR_UNSUPPORTED, options->name, TOKMAP_NO_OFFSET,
+                      "the dataset has a mask, and the files of %s cannot have one; convert to datatrove, or leave "
+                      "the mask out with options.drop_mask",
+                      foreign_target_name(options->target));
+    converting->tokens = malloc(BLOCK_BYTES);
+    converting->bits = malloc(BLOCK_BYTES / 16 + 1);
+    if (!status && (!converting->tokens || !converting->bits))
+        status = error_set_memory(error, "a block of tokens", BLOCK_BYTES);
+    if (!status)
+        status = output_open(converting, result->masked, result, error);
+    if (!status)
+        status = shards_convert(converting, result->masked, error);
+    if (!status && converting->sink)
+        status = shard_sink_commit(converting->sink, &result->written, result->content, error);
+    else if (!status)
+        status = foreign_writer_commit(converting->foreign, &result->written, error);
+    else if (converting->sink)
+        shard_sink_abort(converting->sink);
+    else
+        foreign_writer_abort(converting->foreign);
+    olmo_documents_free(&converting->csv);
+    free(converting->tokens);
+    free(converting->bits);
+    free(converting);
+    return status;
+}

@@ -1,0 +1,23 @@
+/* token_decode.h - decodes the tokens of a dataset, whose width need not be that of the tokenizer's ids. */
+#ifndef TOKMAP_COMMANDS_DATA_TOKEN_DECODE_H
+#define TOKMAP_COMMANDS_DATA_TOKEN_DECODE_H
+
+#include "tokenizer/tokenizer.h"
+
+/* Tokens in memory, little-endian, with any alignment. */
+struct token_list {
+    const void *tokens;
+    uint32_t width; /* bytes of a token: 2 or 4 */
+    uint64_t count;
+};
+
+/* tokenizer_decoder_add() for tokens of any width. decoder: one of `tokenizer`. With ERROR_TOKEN, *unknown is the index
+ * of the first token that the tokenizer does not have. Statuses: as tokenizer_decoder_add(). */
+enum tokmap_status token_decode(struct tokenizer_decoder *decoder, const struct tokenizer *tokenizer,
+                                const struct token_list *list, struct text_buffer *text, uint64_t *unknown,
+                                struct tokmap_error *error);
+
+/* Returns whether two lists have the same ids. */
+bool token_lists_equal(const struct token_list *a, const struct token_list *b);
+
+#endif

@@ -1,0 +1,309 @@
+/* command_export.c - tokmap export: the command line of export/text_export.h, its output file, and its report. */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands/commands.h"
+#include "commands/data/output_file.h"
+#include "text_export.h"
+#include "commands/options/dataset_tokenizer.h"
+#include "commands/options/field_options.h"
+#include "commands/options/target.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "corpus/file_type.h"
+#include "corpus/name_kind.h"
+#include "platform/os.h"
+#include "platform/process.h"
+
+static const char program[] = "tokmap export";
+
+struct exporting {
+    const struct cli_command *command;
+    struct tokenizer_arguments asked;
+    const char *output; /* "-": standard output */
+    struct cli_range documents;
+    bool jsonl, text, origin, check, force, json, quiet;
+    int invalid; /* enum text_export_invalid */
+    int progress_mode;
+    uint64_t threads;
+    struct cli_progress progress;
+};
+
+static bool to_stdout(const struct exporting *exporting)
+{
+    return strcmp(exporting->output, "-") == 0;
+}
+
+/* ---- report ---- */
+
+static void report_print(const struct exporting *exporting, const struct text_export_result *result, double seconds)
+{
+    char a[64], b[32], c[32], d[32];
+    char rate[32];
+    (void)cli_bytes(seconds > 0 ? (uint64_t)((double)result->text_bytes / seconds) : 0, rate);
+    /* Standard output has the documents if they go there. */
+    cli_say(program, "exported %s, %s of text, to %s in %s (%s/s)", cli_counted(result->documents, "document", a),
+            cli_bytes(result->text_bytes, b), to_stdout(exporting) ? "standard output" : exporting->output,
+            cli_seconds(seconds, c), rate);
+    if (result->replaced)
+        cli_say(program, "%s of them not valid UTF-8: U+FFFD was written for the invalid bytes",
+                cli_count(result->replaced, d));
+    if (result->skipped)
+        cli_say(program, "%s not valid UTF-8 and left out", cli_counted(result->skipped, "more document", a));
+}
+
+static void report_json(const struct exporting *exporting, const char *name, const struct text_export_result *result,
+                        double seconds)
+{
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    cli_json_bytes(&json, "dataset", name, strlen(name));
+    cli_json_bytes(&json, "output", exporting->output, strlen(exporting->output));
+    cli_json_number(&json, "documents", result->documents);
+    cli_json_number(&json, "documents_replaced", result->replaced);
+    cli_json_number(&json, "documents_skipped", result->skipped);
+    cli_json_number(&json, "tokens", result->tokens);
+    cli_json_number(&json, "text_bytes", result->text_bytes);
+    cli_json_number(&json, "output_bytes", result->output_bytes);
+    cli_json_real(&json, "seconds", seconds);
+    cli_json_end(&json);
+}
+
+/* ---- export ---- */
+
+static void progress_report(void *user, uint64_t tokens)
+{
+    struct exporting *exporting = user;
+    cli_progress_update(&exporting->progress, tokens);
+}
+
+static bool is_stopped(void *user)
+{
+    (void)user;
+    return os_signal_caught() != 0;
+}
+
+static enum tokmap_status range_set(const struct exporting *exporting, const char *name,
+                                    const struct tokmap_dataset *dataset, struct text_export_options *options,
+                                    uint64_t *tokens, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_document first = {0}, last = {0};
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    char counted[64];
+    if (status)
+        return error_set(error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+    options->first = exporting->documents.given ? exporting->documents.first : 0;
+    options->end = exporting->documents.given ? exporting->documents.end : info.documents;
+    if (options->end > info.documents)
+        return error_set(error, TOKMAP_ERROR_RANGE, name, TOKMAP_NO_OFFSET,
+                         "documents %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s, numbered from 0",
+                         options->first, options->end, cli_counted(info.documents, "document", counted));
+    *tokens = 0;
+    if (info.tokens && !info.documents) /* says why, so that no text is left out without a word */
+        return tokmap_dataset_document(dataset, 0, &first, error);
+    if (options->first == options->end)
+        return TOKMAP_OK;
+    status = tokmap_dataset_document(dataset, options->first, &first, error);
+    if (!status)
+        status = tokmap_dataset_document(dataset, options->end - 1, &last, error);
+    *tokens = last.first_token + last.tokens - first.first_token;
+    return status;
+}
+
+static bool is_same_file(const char *path, const struct os_stat *file)
+{
+    struct os_stat found;
+    return !os_stat(path, &found) && found.device == file->device && found.inode == file->inode;
+}
+
+/* With --force, a wrong name could replace the dataset by its own text. */
+static enum tokmap_status output_check(const struct exporting *exporting, const char *name,
+                                       const struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct os_stat output;
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (status || os_stat(exporting->output, &output))
+        return status;
+    bool own = is_same_file(name, &output);
+    for (uint64_t number = 0; number < info.shards && !own; number++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        status = tokmap_dataset_shard(dataset, number, &shard, error);
+        if (status)
+            return status;
+        own = is_same_file(shard.index_path, &output) || is_same_file(shard.tokens_path, &output);
+    }
+    if (!own)
+        return TOKMAP_OK;
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, exporting->output, TOKMAP_NO_OFFSET,
+                     "this output is a file of the dataset that is exported; choose another name");
+}
+
+static enum tokmap_status documents_export(struct exporting *exporting, const char *name,
+                                           const struct tokmap_dataset *dataset, const struct tokenizer *tokenizer,
+                                           struct text_export_result *result, struct tokmap_error *error)
+{
+    struct output_file file = {.fd = -1};
+    struct text_export_options options = {.dataset = dataset,
+                                          .tokenizer = tokenizer,
+                                          .plain = exporting->text,
+                                          .origin = exporting->origin,
+                                          .check = exporting->check,
+                                          .invalid = (enum text_export_invalid)exporting->invalid,
+                                          .threads = (uint32_t)exporting->threads,
+                                          .fd = 1,
+                                          .stream = true,
+                                          .progress = progress_report,
+                                          .stop = is_stopped,
+                                          .user = exporting};
+    uint64_t tokens = 0;
+    enum tokmap_status status = range_set(exporting, name, dataset, &options, &tokens, error);
+    if (!status && !to_stdout(exporting))
+        status = output_check(exporting, name, dataset, error);
+    if (!status && !to_stdout(exporting)) {
+        status = output_file_open(&file, exporting->output, exporting->force, error);
+        options.fd = file.fd;
+        options.stream = false;
+    }
+    if (status)
+        return status;
+    cli_progress_start(&exporting->progress, "exporting", tokens,
+                       exporting->quiet ? CLI_PROGRESS_NONE : exporting->progress_mode);
+    exporting->progress.unit = "tokens";
+    status = text_export(&options, result, error);
+    cli_progress_end(&exporting->progress);
+    if (status && to_stdout(exporting) && error->system == EPIPE)
+        os_pipe_broken();
+    if (status && error->status == TOKMAP_ERROR_IO && !error->path[0])
+        (void)error_set_system(error, error->system, to_stdout(exporting) ? NULL : file.partial, TOKMAP_NO_OFFSET,
+                               to_stdout(exporting) ? "standard output cannot be written"
+                                                    : "the output cannot be written");
+    if (!status && !to_stdout(exporting))
+        return output_file_commit(&file, error);
+    output_file_abort(&file);
+    return status;
+}
+
+static int export_name(struct exporting *exporting, const char *name)
+{
+    const struct run_arguments none = RUN_ARGUMENTS_INIT;
+    struct target target = {0};
+    struct tokenizer *tokenizer = NULL;
+    struct tokenizer_info info;
+    struct text_export_result result = {0};
+    struct tokmap_error error = {0};
+    bool assumed;
+    if (cli_names_run(name))
+        return cli_misused(exporting->command,
+                           "'%s' is a run file; name the dataset that its line 'source' names, or print the rows of a "
+                           "step with 'tokmap show'",
+                           name);
+    int exit_status = target_open(&target, exporting->command, name, &none, false);
+    if (exit_status >= 0)
+        return exit_status;
+    const uint64_t started = os_clock_ns();
+    enum tokmap_status status = dataset_tokenizer_open(&tokenizer, target.dataset, &exporting->asked, &assumed, &error);
+    if (!status) {
+        tokenizer_info(tokenizer, &info);
+        if (info.note && !exporting->quiet)
+            cli_say(program, "%s: %s", info.name, info.note);
+        if (assumed && !exporting->quiet)
+            dataset_tokenizer_assumed(program, exporting->asked.spec);
+        cli_signals_catch();
+        status = documents_export(exporting, name, target.dataset, tokenizer, &result, &error);
+    }
+    const double seconds = (double)(os_clock_ns() - started) * 1e-9;
+    tokenizer_close(tokenizer);
+    target_close(&target);
+    if (os_signals_release()) {
+        if (status)
+            cli_say(program,
+                    to_stdout(exporting) ? "interrupted" : "interrupted; the unfinished output has been removed");
+        os_signal_die(os_signal_caught());
+    }
+    if (status)
+        return command_failed(exporting->command, &error);
+    if (exporting->json)
+        report_json(exporting, name, &result, seconds);
+    else if (!exporting->quiet)
+        report_print(exporting, &result, seconds);
+    return cli_finish(program, CLI_DONE);
+}
+
+static int export_operands(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct exporting *exporting = user;
+    exporting->command = command;
+    if (operand_count != 1)
+        return cli_misused(command, "expected one dataset");
+    if (exporting->jsonl && exporting->text)
+        return cli_misused(command, "--jsonl and --text exclude each other");
+    if (exporting->origin && exporting->text)
+        return cli_misused(command, "--origin is for JSONL and cannot be used with --text");
+    if (file_type_packed_ending(exporting->output, strlen(exporting->output)) ||
+        name_kind_of(exporting->output) == NAME_PARQUET)
+        return cli_misused(command,
+                           "-o %s has the name of another format than %s, which is written; to compress it, pipe "
+                           "standard output into a program that does, such as zstd",
+                           exporting->output, exporting->text ? "text" : "JSONL");
+    if (exporting->json && to_stdout(exporting))
+        return cli_misused(command, "--json prints the report on standard output, which has the documents; write them "
+                                    "to a file with -o FILE");
+    if (!exporting->threads || exporting->threads > TEXT_EXPORT_THREADS_MOST)
+        return cli_misused(command, "--threads must be between 1 and %d", TEXT_EXPORT_THREADS_MOST);
+    if (tokenizer_arguments_check(command, &exporting->asked))
+        return CLI_MISUSED;
+    return export_name(exporting, operands[0]);
+}
+
+int command_export(int argc, char **argv)
+{
+    struct exporting exporting = {.asked = TOKENIZER_ARGUMENTS_INIT, .output = "-"};
+    exporting.threads = os_processors() < TEXT_EXPORT_THREADS_MOST ? os_processors() : TEXT_EXPORT_THREADS_MOST;
+    const struct cli_option options[] = {
+        CLI_HEADING("What is written"),
+        {'o', "output", CLI_TEXT, &exporting.output, NULL, "FILE", "write to FILE; '-' (default): standard output",
+         NULL},
+        {0, "force", CLI_FLAG, &exporting.force, NULL, NULL, "replace the output if it exists", NULL},
+        {0, "jsonl", CLI_FLAG, &exporting.jsonl, NULL, NULL, "a JSON object per document: {\"text\": ...} (default)",
+         NULL},
+        {0, "text", CLI_FLAG, &exporting.text, NULL, NULL, "the texts as they are, each followed by a newline", NULL},
+        {0, "documents", CLI_RANGE, &exporting.documents, NULL, "A..B", "only documents A up to, not including, B",
+         NULL},
+        {0, "origin", CLI_FLAG, &exporting.origin, NULL, NULL,
+         "add the members path and record: the input file of each document, and the record in it, from 0", NULL},
+        {0, "invalid-utf8", CLI_CHOICE, &exporting.invalid, NULL, "ACTION",
+         "a document that is not valid UTF-8 is an error (error, the default), is written with U+FFFD (replace), or is "
+         "left out (skip)",
+         "error|replace|skip"},
+        {0, "check", CLI_FLAG, &exporting.check, NULL, NULL,
+         "encode each text again, and stop if it does not give the same tokens", NULL},
+        CLI_HEADING("Tokenizer"),
+        TOKENIZER_OPTIONS_RECORDED(exporting.asked),
+        CLI_HEADING("General"),
+        {'j', "threads", CLI_NUMBER, &exporting.threads, NULL, "N",
+         "number of threads (default: one per processor); the output is the same for every N", NULL},
+        {0, "json", CLI_FLAG, &exporting.json, NULL, NULL, "print the report as a JSON object; needs -o FILE", NULL},
+        CLI_OPTION_PROGRESS(exporting.progress_mode),
+        {'q', "quiet", CLI_FLAG, &exporting.quiet, NULL, NULL, "print no progress and no report", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "[-o FILE] [OPTION]... DATASET",
+        .summary = "Turns a dataset back into text: one JSON object per document, without the tokens that end or begin "
+                   "documents.",
+        .details = "`tokmap pack` with the same tokenizer and options makes the same tokens of the result.\n\n"
+                   "Examples:\n"
+                   "  tokmap export --jsonl -o web.jsonl data/web\n"
+                   "  tokmap export --documents 0..10 data/web\n"
+                   "  tokmap export --origin data/web | zstd > web.jsonl.zst\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS,
+    };
+    return cli_run(&command, argc, argv, export_operands, &exporting);
+}

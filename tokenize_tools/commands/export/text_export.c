@@ -1,0 +1,484 @@
+/* text_export.c - see text_export.h. */
+#include "text_export.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/data/block_compare.h"
+#include "commands/data/token_decode.h"
+#include "common/bytes.h"
+#include "common/error.h"
+#include "common/visible.h"
+#include "platform/os.h"
+#include "text/code_point.h"
+#include "text/decimal.h"
+#include "text/utf8.h"
+
+#define BATCH_TOKENS ((uint64_t)1 << 18)
+#define BATCH_DOCUMENTS 8192u
+
+struct export
+{
+    const struct text_export_options *options;
+    struct tokmap_dataset_info info;
+    struct block_compare *compare;
+    struct os_mutex *mutex;
+    struct os_condition *changed;
+    /* guarded by the mutex: */
+    uint64_t next;        /* the first document of the next batch */
+    uint64_t batches;     /* taken so far; the number of the next batch */
+    uint64_t turn;        /* the batch that may be written now */
+    uint64_t tokens_done; /* read and written */
+    enum tokmap_status failed;
+    struct tokmap_error error; /* of `failed` */
+    struct text_export_result result;
+};
+
+/* A worker and the batch that it works on. */
+struct worker {
+    struct export *export;
+    struct tokenizer_decoder *decoder;
+    struct tokenizer_state *state;
+    uint64_t number;     /* of the batch */
+    uint64_t first, end; /* its documents */
+    uint64_t shard;      /* the number of the shard that is described below, plus 1; 0: none */
+    struct tokmap_shard_info described;
+    struct text_buffer tokens, ids; /* tokens of the batch; those that a text gives when it is encoded again */
+    struct text_buffer text, out;   /* of a document; of the batch */
+    struct text_export_result result;
+    uint8_t *room; /* of block_compare_range() */
+};
+
+/* ---- buffers ---- */
+
+static enum tokmap_status buffer_reserve(struct text_buffer *buffer, uint64_t more, struct tokmap_error *error)
+{
+    uint64_t needed;
+    if (add_overflows(buffer->count, more, &needed))
+        return error_set_memory(error, "text", SIZE_MAX);
+    if (needed <= buffer->capacity)
+        return TOKMAP_OK;
+    const uint64_t capacity = max64(needed, buffer->capacity + buffer->capacity / 2);
+    char *grown = realloc(buffer->bytes, (size_t)capacity);
+    if (!grown)
+        return error_set_memory(error, "text", (size_t)capacity);
+    buffer->bytes = grown;
+    buffer->capacity = capacity;
+    return TOKMAP_OK;
+}
+
+/* There must be room. */
+static void buffer_put(struct text_buffer *buffer, const char *bytes, uint64_t count)
+{
+    if (count)
+        memcpy(buffer->bytes + buffer->count, bytes, (size_t)count);
+    buffer->count += count;
+}
+
+/* Appends a JSON string. Bytes that are not UTF-8 become U+FFFD, and what is not plain becomes an escape. */
+static enum tokmap_status string_put(struct text_buffer *out, const char *text, uint64_t count,
+                                     struct tokmap_error *error)
+{
+    enum tokmap_status status = buffer_reserve(out, count + count / 8 + 64, error);
+    uint64_t room = status ? 0 : out->capacity - out->count - 1;
+    if (!status)
+        buffer_put(out, "\"", 1);
+    for (uint64_t at = 0; !status && at < count;) {
+        if (room < 16) {
+            status = buffer_reserve(out, (count - at) + (count - at) / 2 + 64, error);
+            if (status)
+                break;
+            room = out->capacity - out->count;
+        }
+        /* A run of bytes that stand for themselves. */
+        uint64_t run = 0;
+        const uint64_t longest = min64(count - at, room - 8);
+        while (run < longest && (unsigned char)text[at + run] >= 0x20 && (unsigned char)text[at + run] < 0x7f &&
+               text[at + run] != '"' && text[at + run] != '\\')
+            run++;
+        if (run) {
+            buffer_put(out, text + at, run);
+            at += run;
+            room -= run;
+            continue;
+        }
+        char escape[8];
+        const unsigned char byte = (unsigned char)text[at];
+        bool valid = true;
+        size_t taken = 1, length;
+        if (byte >= 0x80) {
+            bool plain = false;
+            size_t code_bytes;
+            taken = utf8_step(text + at, (size_t)(count - at), &valid);
+            length = valid ? taken : UTF8_REPLACEMENT_BYTES;
+            if (valid)
+                (void)visible_step(text + at, (size_t)taken, &plain);
+            if (valid && !plain)
+                length = (size_t)snprintf(escape, sizeof escape, "\\u%04x",
+                                          (unsigned)code_point_get((const uint8_t *)text + at, &code_bytes));
+            else
+                memcpy(escape, valid ? text + at : UTF8_REPLACEMENT, length);
+        } else if (byte == '"' || byte == '\\' || byte == '\n' || byte == '\t' || byte == '\r') {
+            escape[0] = '\\';
+            escape[1] = byte == '\n' ? 'n' : byte == '\t' ? 't' : byte == '\r' ? 'r' : (char)byte;
+            length = 2;
+        } else {
+            length = (size_t)snprintf(escape, sizeof escape, "\\u%04x", byte);
+        }
+        buffer_put(out, escape, length);
+        at += taken;
+        room -= length;
+    }
+    if (!status)
+        status = buffer_reserve(out, 1, error);
+    if (!status)
+        buffer_put(out, "\"", 1);
+    return status;
+}
+
+static enum tokmap_status text_put(struct text_buffer *out, const char *text, struct tokmap_error *error)
+{
+    const enum tokmap_status status = buffer_reserve(out, strlen(text), error);
+    if (!status)
+        buffer_put(out, text, strlen(text));
+    return status;
+}
+
+/* ---- one document ---- */
+
+/* Puts the document before the message of an error that a lower room has set. token: its place in the document, which
+ * ERROR_TOKEN has. */
+static void document_name(const struct worker *worker, uint64_t number, uint64_t token, struct tokmap_error *error)
+{
+    char message[sizeof error->message], place[40] = "";
+    memcpy(message, error->message, sizeof message);
+    if (error->status == TOKMAP_ERROR_TOKEN)
+        (void)snprintf(place, sizeof place, ", token %" PRIu64, token);
+    (void)error_set(error, error->status, worker->described.tokens_path, TOKMAP_NO_OFFSET,
+                    "document %" PRIu64 "%s: %.600s", number, place, message);
+}
+
+/* Returns whether a text contains U+FFFD, or is not valid UTF-8. */
+static bool is_suspicious(const struct text_buffer *text)
+{
+    const char *at = text->bytes, *const end = at + text->count;
+    if (!text->count)
+        return false;
+    while (at && at < end) {
+        at = memchr(at, 0xef, (size_t)(end - at));
+        if (at && end - at >= 3 && !memcmp(at, UTF8_REPLACEMENT, 3))
+            return true;
+        at = at ? at + 1 : NULL;
+    }
+    return utf8_valid_prefix(text->bytes, (size_t)text->count) != text->count;
+}
+
+/* Encodes the worker's text, and stores whether its tokens are these. */
+static enum tokmap_status encodes_to(struct worker *worker, const struct token_list *tokens, bool *same,
+                                     struct tokmap_error *error)
+{
+    struct tokenizer_info info;
+    uint64_t capacity, bytes, end = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    *same = false;
+    if (utf8_valid_prefix(worker->text.count ? worker->text.bytes : "", (size_t)worker->text.count) !=
+        worker->text.count)
+        return TOKMAP_OK;
+    tokenizer_info(worker->export->options->tokenizer, &info);
+    if (!worker->state)
+        status = tokenizer_state_new(&worker->state, worker->export->options->tokenizer, error);
+    if (mul_overflows(worker->text.count, info.ids_per_byte_most, &capacity) || add_overflows(capacity, 8, &capacity) ||
+        mul_overflows(capacity, info.width, &bytes))
+        return error_set_memory(error, "the tokens of a text", SIZE_MAX);
+    worker->ids.count = 0;
+    if (!status)
+        status = buffer_reserve(&worker->ids, bytes, error);
+    if (status)
+        return status;
+    const struct tokenizer_text document = {worker->text.count ? worker->text.bytes : "", worker->text.count};
+    const struct tokenizer_batch batch = {.documents = &document, .count = 1};
+    struct tokenizer_out out = {.tokens = worker->ids.bytes, .capacity = capacity, .ends = &end};
+    status = tokenizer_encode(worker->state, &batch, &out, error);
+    const struct token_list made = {worker->ids.bytes, info.width, out.count};
+    *same = !status && token_lists_equal(&made, tokens);
+    return status;
+}
+
+/* Checks the worker's text. Sets *keep to false if the document is to be left out. */
+static enum tokmap_status text_check(struct worker *worker, uint64_t number, const struct token_list *tokens,
+                                     bool *keep, struct tokmap_error *error)
+{
+    const struct text_export_options *options = worker->export->options;
+    const bool suspicious = is_suspicious(&worker->text);
+    bool same = true;
+    *keep = true;
+    if (!suspicious && !options->check)
+        return TOKMAP_OK;
+    const enum tokmap_status status = encodes_to(worker, tokens, &same, error);
+    if (status || same)
+        return status;
+    if (!suspicious)
+        return error_set(error, TOKMAP_ERROR_MISMATCH, worker->described.tokens_path, TOKMAP_NO_OFFSET,
+                         "document %" PRIu64 " does not have the tokens that its text has when it is encoded again, so "
+                         "packing the text would not give this dataset; export without the check if the text is all "
+                         "that matters",
+                         number);
+    if (options->invalid == TEXT_EXPORT_ERROR)
+        return error_set(error, TOKMAP_ERROR_ENCODING, worker->described.tokens_path, TOKMAP_NO_OFFSET,
+                         "document %" PRIu64 " is not valid UTF-8, so its tokens are not the encoding of a text; set "
+                         "options.invalid to write U+FFFD for the invalid bytes (replace) or to leave the document "
+                         "out (skip)",
+                         number);
+    *keep = options->invalid == TEXT_EXPORT_REPLACE;
+    worker->result.replaced += *keep;
+    worker->result.skipped += !*keep;
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status line_put(struct worker *worker, uint64_t number, struct tokmap_error *error)
+{
+    const struct text_export_options *options = worker->export->options;
+    struct text_buffer *out = &worker->out;
+    const char *text = worker->text.count ? worker->text.bytes : "";
+    enum tokmap_status status;
+    if (options->plain) {
+        size_t replaced;
+        const size_t bytes = utf8_replaced_bytes(text, (size_t)worker->text.count, &replaced);
+        status = buffer_reserve(out, (uint64_t)bytes + 1, error);
+        if (status)
+            return status;
+        utf8_replace(out->bytes + out->count, text, (size_t)worker->text.count);
+        out->count += bytes;
+        buffer_put(out, "\n", 1);
+        return TOKMAP_OK;
+    }
+    status = text_put(out, "{\"text\": ", error);
+    if (!status)
+        status = string_put(out, text, worker->text.count, error);
+    if (!status && options->origin) {
+        struct tokmap_origin origin;
+        struct tokmap_error unknown;
+        char digits[20];
+        status = tokmap_dataset_origin(options->dataset, number, &origin, &unknown);
+        if (status == TOKMAP_ERROR_NOT_FOUND) {
+            status = text_put(out, ", \"path\": null, \"record\": null", error);
+        } else if (status) {
+            *error = unknown;
+        } else {
+            if (!(status = text_put(out, ", \"path\": ", error)) &&
+                !(status = string_put(out, origin.path, origin.path_bytes, error)) &&
+                !(status = text_put(out, ", \"record\": ", error)) && !(status = buffer_reserve(out, 24, error)))
+                buffer_put(out, digits, decimal_write(origin.record, digits));
+        }
+    }
+    return status ? status : text_put(out, "}\n", error);
+}
+
+static bool token_is(const char *tokens, uint64_t index, uint32_t width, uint64_t id)
+{
+    return (width == 2 ? load16((const uint8_t *)tokens + 2 * index) : load32((const uint8_t *)tokens + 4 * index)) ==
+           id;
+}
+
+/* tokens: those of the document. */
+static enum tokmap_status document_export(struct worker *worker, const struct tokmap_document *document,
+                                          const char *tokens, struct tokmap_error *error)
+{
+    const uint32_t width = worker->export->info.width;
+    uint64_t count = document->tokens, begins = 0, unknown = 0;
+    bool keep;
+    if (worker->shard != document->shard + 1) {
+        worker->described = (struct tokmap_shard_info){.size = sizeof worker->described};
+        const enum tokmap_status status =
+            tokmap_dataset_shard(worker->export->options->dataset, document->shard, &worker->described, error);
+        if (status)
+            return status;
+        worker->shard = document->shard + 1;
+    }
+    if (count && worker->described.bos_id != TOKMAP_NO_ID && token_is(tokens, 0, width, worker->described.bos_id)) {
+        tokens += width;
+        count--;
+        begins = 1;
+    }
+    if (count && worker->described.eod_id != TOKMAP_NO_ID &&
+        token_is(tokens, count - 1, width, worker->described.eod_id))
+        count--;
+    worker->text.count = 0;
+    tokenizer_decoder_begin(worker->decoder, false);
+    const struct token_list list = {tokens, width, count};
+    enum tokmap_status status =
+        token_decode(worker->decoder, worker->export->options->tokenizer, &list, &worker->text, &unknown, error);
+    if (!status)
+        status = tokenizer_decoder_end(worker->decoder, &worker->text, error);
+    if (status) {
+        document_name(worker, document->number, begins + unknown, error);
+        return status;
+    }
+    status = text_check(worker, document->number, &list, &keep, error);
+    if (status || !keep)
+        return status;
+    worker->result.documents++;
+    worker->result.tokens += document->tokens;
+    worker->result.text_bytes += worker->text.count;
+    return line_put(worker, document->number, error);
+}
+
+/* ---- batches ---- */
+
+/* Takes the next batch. Returns false if none is left, or after a failure. */
+static bool batch_take(struct worker *worker)
+{
+    struct export *export = worker->export;
+    const struct text_export_options *options = export->options;
+    uint64_t tokens = 0;
+    os_mutex_lock(export->mutex);
+    const bool any = !export->failed && export->next < options->end;
+    if (any) {
+        struct tokmap_document document;
+        struct tokmap_error unused;
+        worker->number = export->batches++;
+        worker->first = worker->end = export->next;
+        do {
+            /* If the index contradicts itself, the batch ends here, and its worker reports it. */
+            if (tokmap_dataset_document(options->dataset, worker->end, &document, &unused))
+                document.tokens = BATCH_TOKENS;
+            tokens += document.tokens;
+            worker->end++;
+        } while (worker->end < options->end && tokens < BATCH_TOKENS && worker->end - worker->first < BATCH_DOCUMENTS);
+        export->next = worker->end;
+    }
+    os_mutex_unlock(export->mutex);
+    return any;
+}
+
+static enum tokmap_status batch_export(struct worker *worker, uint64_t *tokens, struct tokmap_error *error)
+{
+    const struct text_export_options *options = worker->export->options;
+    const uint32_t width = worker->export->info.width;
+    struct tokmap_document first, document;
+    worker->result = (struct text_export_result){0};
+    worker->out.count = worker->tokens.count = 0;
+    *tokens = 0;
+    enum tokmap_status status = tokmap_dataset_document(options->dataset, worker->first, &first, error);
+    if (!status)
+        status = tokmap_dataset_document(options->dataset, worker->end - 1, &document, error);
+    if (status)
+        return status;
+    /* Documents follow each other without gaps. */
+    const uint64_t count = document.first_token + document.tokens - first.first_token;
+    status = buffer_reserve(&worker->tokens, count * width, error);
+    if (!status)
+        status = block_compare_range(worker->export->compare, first.first_token, count, &worker->room, error);
+    if (!status)
+        status = tokmap_dataset_copy(options->dataset, first.first_token, count, worker->tokens.bytes, error);
+    for (uint64_t number = worker->first; number < worker->end && !status; number++) {
+        status = tokmap_dataset_document(options->dataset, number, &document, error);
+        if (!status && (document.first_token < first.first_token || document.first_token - first.first_token > count ||
+                        document.tokens > count - (document.first_token - first.first_token)))
+            status = error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                               "the index contradicts itself at document %" PRIu64 "; run 'tokmap verify'", number);
+        if (!status)
+            status = document_export(worker, &document,
+                                     worker->tokens.bytes + (document.first_token - first.first_token) * width, error);
+    }
+    *tokens = count;
+    return status;
+}
+
+/* Waits for the worker's turn and writes its batch. status: of the batch. */
+static void batch_write(struct worker *worker, uint64_t tokens, enum tokmap_status status, struct tokmap_error *error)
+{
+    struct export *export = worker->export;
+    const struct text_export_options *options = export->options;
+    os_mutex_lock(export->mutex);
+    while (export->turn != worker->number && !export->failed)
+        os_condition_wait(export->changed, export->mutex);
+    const bool failed = export->failed != TOKMAP_OK;
+    os_mutex_unlock(export->mutex);
+    if (failed) /* in an earlier batch */
+        return;
+    if (!status && options->stop && options->stop(options->user))
+        status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted by a signal");
+    if (!status) {
+        const int system = options->stream ? os_write_stream(options->fd, worker->out.bytes, (size_t)worker->out.count)
+                                           : os_write(options->fd, worker->out.bytes, (size_t)worker->out.count);
+        if (system)
+            status = error_set_system(error, system, NULL, TOKMAP_NO_OFFSET, "the output cannot be written");
+    }
+    if (!status && options->progress)
+        options->progress(options->user,
+                          export->tokens_done + tokens); /* only the worker whose turn it is changes it */
+    os_mutex_lock(export->mutex);
+    if (status) {
+        export->failed = status;
+        export->error = *error;
+    } else {
+        export->tokens_done += tokens;
+        export->result.documents += worker->result.documents;
+        export->result.replaced += worker->result.replaced;
+        export->result.skipped += worker->result.skipped;
+        export->result.tokens += worker->result.tokens;
+        export->result.text_bytes += worker->result.text_bytes;
+        export->result.output_bytes += worker->out.count;
+    }
+    export->turn++;
+    os_condition_broadcast(export->changed);
+    os_mutex_unlock(export->mutex);
+}
+
+static void worker_run(void *user, uint32_t number)
+{
+    struct worker *worker = (struct worker *)user + number;
+    struct tokmap_error error = {0};
+    while (batch_take(worker)) {
+        uint64_t tokens;
+        const enum tokmap_status status = batch_export(worker, &tokens, &error);
+        batch_write(worker, tokens, status, &error);
+    }
+}
+
+static void worker_free(struct worker *worker)
+{
+    tokenizer_decoder_free(worker->decoder);
+    tokenizer_state_free(worker->state);
+    free(worker->tokens.bytes);
+    free(worker->ids.bytes);
+    free(worker->text.bytes);
+    free(worker->out.bytes);
+    free(worker->room);
+}
+
+enum tokmap_status text_export(const struct text_export_options *options, struct text_export_result *result,
+                               struct tokmap_error *error)
+{
+    struct export export = {.options = options, .next = options->first, .info = {.size = sizeof export.info}};
+    enum tokmap_status status = tokmap_dataset_info(options->dataset, &export.info);
+    assert(!status && export.info.shards && options->first <= options->end && options->end <= export.info.documents);
+    assert(options->threads && options->threads <= TEXT_EXPORT_THREADS_MOST);
+    struct worker *workers = calloc(options->threads, sizeof *workers);
+    if (!workers || os_mutex_new(&export.mutex) || os_condition_new(&export.changed))
+        status = error_set_memory(error, "threads", options->threads * sizeof *workers);
+    if (!status)
+        status = block_compare_open(&export.compare, options->dataset, error);
+    for (uint32_t i = 0; i < options->threads && !status; i++) {
+        workers[i].export = &export;
+        status = tokenizer_decoder_new(&workers[i].decoder, options->tokenizer, true, error);
+    }
+    if (!status) {
+        os_threads_share("tokmap-export", options->threads, worker_run, workers);
+        status = export.failed;
+        if (status && error)
+            *error = export.error;
+    }
+    *result = export.result;
+    for (uint32_t i = 0; workers && i < options->threads; i++)
+        worker_free(&workers[i]);
+    free(workers);
+    block_compare_close(export.compare);
+    os_condition_free(export.changed);
+    os_mutex_free(export.mutex);
+    return status;
+}

@@ -1,0 +1,207 @@
+/* folder_list.c - see folder_list.h. */
+#include "folder_list.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands/options/target.h"
+#include "commands/report/dataset_about.h"
+#include "common/error.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+/* Returns whether a folder was refused because its shards differ. That error names the index of a shard; a .bin whose
+ * index is missing is ERROR_MISMATCH as well, but then the error names the .bin, and nothing may be listed in its
+ * place. */
+static bool shards_differ(const struct tokmap_error *why)
+{
+    const size_t bytes = strlen(why->path);
+    return why->status == TOKMAP_ERROR_MISMATCH && bytes > 4 && !strcmp(why->path + bytes - 4, ".tmx");
+}
+
+bool folder_is_several(const char *name)
+{
+    struct os_stat found;
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_error why = {0};
+    if (os_stat(name, &found) || found.kind != OS_KIND_FOLDER)
+        return false;
+    const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, &why);
+    tokmap_dataset_close(dataset);
+    return status && shards_differ(&why);
+}
+
+/* ---- the names ---- */
+
+struct names {
+    const char *folder;
+    char **paths;
+    size_t count, capacity;
+    bool failed; /* out of memory */
+};
+
+/* Takes an entry of the folder if it can be a dataset. An index stands for its prefix. */
+static int entry_take(void *user, const char *name)
+{
+    struct names *names = user;
+    struct os_stat found;
+    char *path = path_in(names->folder, name);
+    const size_t length = path ? strlen(path) : 0;
+    names->failed = !path;
+    if (!path)
+        return -1;
+    const bool is_index = length > 4 && !strcmp(path + length - 4, ".tmx");
+    const bool known = !os_stat(path, &found);
+    if (known && found.kind == OS_KIND_FILE && is_index) {
+        path[length - 4] = '\0';
+    } else if (!known || (found.kind != OS_KIND_FOLDER && (found.kind != OS_KIND_FILE || !cli_is_manifest(path)))) {
+        free(path);
+        return 0;
+    }
+    if (names->count == names->capacity) {
+        const size_t capacity = names->capacity ? 2 * names->capacity : 64;
+        char **grown = realloc(names->paths, capacity * sizeof *grown);
+        names->failed = !grown;
+        if (!grown) {
+            free(path);
+            return -1;
+        }
+        names->paths = grown;
+        names->capacity = capacity;
+    }
+    names->paths[names->count++] = path;
+    return 0;
+}
+
+static int names_compare(const void *a, const void *b)
+{
+    return strcmp(*(char *const *)a, *(char *const *)b);
+}
+
+static void names_free(struct names *names)
+{
+    for (size_t i = 0; i < names->count; i++)
+        free(names->paths[i]);
+    free(names->paths);
+}
+
+/* ---- the list ---- */
+
+struct listing {
+    struct cli_table *table;
+    struct cli_json json;
+    bool as_json;
+    enum tokmap_status failed; /* of the first dataset that cannot be opened */
+    struct tokmap_error *error;
+};
+
+static void opened_list(struct listing *listing, const char *name, const struct tokmap_dataset *dataset)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    struct tokmap_error unused;
+    struct about_facts facts = {.name = ""};
+    char title[ABOUT_TITLE], tokens[32], documents[32], bytes[32], hex[33];
+    if (tokmap_dataset_info(dataset, &info))
+        return;
+    if (!tokmap_dataset_shard(dataset, 0, &shard, &unused))
+        (void)about_read(&shard, &facts, &unused);
+    (void)about_title(&facts, title);
+    if (listing->as_json) {
+        cli_json_bytes(&listing->json, "dataset", name, strlen(name));
+        cli_json_number(&listing->json, "tokens", info.tokens);
+        cli_json_number(&listing->json, "documents", info.documents);
+        cli_json_number(&listing->json, "shards", info.shards);
+        cli_json_number(&listing->json, "width", info.width);
+        cli_json_number(&listing->json, "vocabulary", info.vocabulary);
+        cli_json_number(&listing->json, "token_bytes", info.tokens * info.width);
+        if (facts.name[0])
+            cli_json_text(&listing->json, "tokenizer_name", facts.name);
+        else
+            cli_json_null(&listing->json, "tokenizer_name");
+        cli_json_text(&listing->json, "tokenizer", id_hex(info.tokenizer, hex));
+        cli_json_null(&listing->json, "error");
+    } else {
+        const char *const cells[] = {name, cli_count(info.tokens, tokens), cli_count(info.documents, documents),
+                                     cli_bytes(info.tokens * info.width, bytes), title[0] ? title : "not recorded"};
+        cli_table_row(listing->table, cells);
+    }
+    about_free(&facts);
+}
+
+static void refused_list(struct listing *listing, const char *name, const struct tokmap_error *why)
+{
+    /* A subfolder may be several datasets, like the folder itself: that is not a fault. */
+    const bool several = shards_differ(why);
+    char text[sizeof why->path + sizeof why->message + 256];
+    const char *reason = several ? "several datasets; list them with 'tokmap info'" : "cannot be opened";
+    if (listing->as_json) {
+        cli_json_bytes(&listing->json, "dataset", name, strlen(name));
+        (void)tokmap_error_print(why, text, sizeof text);
+        cli_json_bytes(&listing->json, "error", text, strlen(text));
+    } else {
+        const char *const cells[] = {name, "", "", "", reason};
+        cli_table_row(listing->table, cells);
+    }
+    if (!several && !listing->failed) {
+        listing->failed = why->status;
+        if (listing->error)
+            *listing->error = *why;
+    }
+}
+
+static void dataset_list(struct listing *listing, const char *name)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_error why = {0};
+    struct os_stat found;
+    const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, &why);
+    if (status == TOKMAP_ERROR_NOT_FOUND && !os_stat(name, &found) && found.kind == OS_KIND_FOLDER)
+        return; /* a folder without shards */
+    if (listing->as_json)
+        cli_json_object(&listing->json, NULL);
+    if (status)
+        refused_list(listing, name, &why);
+    else
+        opened_list(listing, name, dataset);
+    if (listing->as_json)
+        cli_json_end(&listing->json);
+    tokmap_dataset_close(dataset);
+}
+
+enum tokmap_status folder_list(const char *folder, bool as_json, struct tokmap_error *error)
+{
+    static const char *const head[] = {"dataset", "tokens", "documents", "size", "tokenizer"};
+    static const bool right[] = {false, true, true, true, false};
+    struct names names = {.folder = folder};
+    struct listing listing = {.as_json = as_json, .error = error};
+    const int system = os_folder_list(folder, entry_take, &names);
+    if (system) {
+        names_free(&names);
+        return names.failed ? error_set_memory(error, "the names in a folder", 0)
+                            : error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
+    }
+    qsort(names.paths, names.count, sizeof *names.paths, names_compare);
+    if (as_json) {
+        cli_json_begin(&listing.json, stdout);
+        cli_json_object(&listing.json, NULL);
+        cli_json_bytes(&listing.json, "folder", folder, strlen(folder));
+        cli_json_array(&listing.json, "datasets");
+    } else {
+        cli_print("%s holds datasets that cannot be one, because their tokenizers or widths differ:\n\n", folder);
+        listing.table = cli_table_new(5);
+        cli_table_row(listing.table, head);
+    }
+    for (size_t i = 0; i < names.count; i++)
+        dataset_list(&listing, names.paths[i]);
+    if (as_json) {
+        cli_json_end(&listing.json);
+        cli_json_end(&listing.json);
+    } else {
+        cli_table_print(listing.table, right, stdout);
+        cli_table_free(listing.table);
+    }
+    names_free(&names);
+    return listing.failed;
+}

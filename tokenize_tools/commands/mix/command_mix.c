@@ -1,0 +1,549 @@
+/*
+ * command_mix.c - tokmap mix: turns a mixture in percent, epochs, and tokens into the lines of a run file, and reports
+ * how often each source is read.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands/commands.h"
+#include "commands/data/output_file.h"
+#include "mix_parts.h"
+#include "commands/options/field_options.h"
+#include "commands/options/target.h"
+#include "common/bytes.h"
+#include "common/bytes_buffer.h"
+#include "common/error.h"
+#include "format/foreign/foreign_name.h"
+#include "platform/os.h"
+#include "text/decimal.h"
+#include "text/path.h"
+
+static const char program[] = "tokmap mix";
+
+#define SEQ_LEN_MOST ((uint64_t)1 << 31)
+#define BATCH_MOST ((uint64_t)1 << 31)
+
+struct mixing {
+    const char *tokens_text, *output;
+    uint64_t seq_len, lookahead, batch, seed, steps, max_epochs;
+    bool seq_len_given, lookahead_given, batch_given, seed_given, steps_given, max_epochs_given, force, json, quiet;
+    struct mix_part *parts;
+    size_t count;
+    uint64_t total;              /* tokens of the run */
+    struct cli_list validations; /* as they were typed */
+    struct mix_part *held_out;   /* what they say */
+    /* The real paths of the current folder and of the output's; NULL if they are the same. */
+    char *here, *there;
+};
+
+/* ---- the text ---- */
+
+struct text {
+    struct bytes_buffer bytes;
+    bool failed;
+};
+
+static void put(struct text *text, const char *word)
+{
+    if (!bytes_append(&text->bytes, word, strlen(word)))
+        text->failed = true;
+}
+
+static void put_number(struct text *text, const char *before, uint64_t number, const char *after)
+{
+    char digits[DECIMAL_DIGITS_MOST + 1];
+    digits[decimal_write(number, digits)] = '\0';
+    put(text, before);
+    put(text, digits);
+    put(text, after);
+}
+
+/* Writes the name of a dataset, in quotes where the run file needs them. */
+static void put_data(struct text *text, const char *data)
+{
+    const bool quoted = data[0] == '"' || data[0] == '#' || strpbrk(data, " \t");
+    put(text, quoted ? "\"" : "");
+    for (; *data; data++) {
+        const char letter[2] = {*data, '\0'};
+        put(text, quoted && (*data == '"' || *data == '\\') ? "\\" : "");
+        put(text, letter);
+    }
+    put(text, quoted ? "\"\n" : "\n");
+}
+
+/* Writes the name of a dataset as the run file needs it: a relative one starts from the folder of the run file, and
+ * the user's from the current one. */
+static void put_source(struct text *text, const struct mixing *mixing, const char *data)
+{
+    const size_t kind = foreign_name_has_kind(data) ? strcspn(data, ":") + 1 : 0;
+    if (!mixing->there || path_is_absolute(data + kind) ||
+        strncmp(data, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0) {
+        put_data(text, data);
+        return;
+    }
+    const char *rest = data + kind;
+    size_t here = strlen(mixing->here); /* of its bytes that `rest` starts from */
+    for (; strncmp(rest, "../", 3) == 0 && here > 1; rest += 3)
+        while (here > 1 && mixing->here[--here] != '/')
+            continue;
+    char *whole = path_join(mixing->here, here, rest, strlen(rest), "");
+    char *relative = NULL;
+    if (whole)
+        (void)path_relative(mixing->there, whole, &relative); /* which exists: mixing->there is a real path */
+    const bool hidden = relative && !kind && foreign_name_has_kind(relative); /* a file called raw:x is ./raw:x */
+    const size_t room = kind + 2 + (relative ? strlen(relative) : 0) + 1;
+    char *name = relative ? malloc(room) : NULL;
+    if (name)
+        (void)snprintf(name, room, "%.*s%s%s", (int)kind, data, hidden ? "./" : "", relative);
+    put_data(text, name ? name : "");
+    text->failed = text->failed || !name;
+    free(whole);
+    free(relative);
+    free(name);
+}
+
+static void put_tokens(struct text *text, uint64_t tokens)
+{
+    static const struct {
+        uint64_t unit;
+        const char *suffix;
+    } units[] = {{1000000000000, "T"}, {1000000000, "B"}, {1000000, "M"}, {1000, "K"}, {1, ""}};
+    size_t i = 0;
+    while (tokens % units[i].unit)
+        i++;
+    put_number(text, " tokens=", tokens / units[i].unit, units[i].suffix);
+}
+
+/* Prints the run's text: into a file or a pipe as it is, because it is a run file. */
+static void text_print(const char *text)
+{
+    struct visible visible = {.file = stdout};
+    if (!os_is_terminal(1)) {
+        (void)fputs(text, stdout);
+        return;
+    }
+    visible_write(&visible, text, strlen(text));
+    visible_end(&visible);
+}
+
+/* Writes the run file, or without a sequence length and a batch the lines that do not depend on them. */
+static char *run_text(const struct mixing *mixing)
+{
+    struct text text = {.failed = false};
+    const bool shares = mix_are_shares(mixing->parts, mixing->count);
+    const bool whole = mixing->seq_len_given && mixing->batch_given;
+    size_t column = 0;
+    for (size_t i = 0; i < mixing->count; i++) {
+        const size_t length = strlen(mixing->parts[i].name);
+        column = length > column ? length : column;
+    }
+    if (whole) {
+        put_number(&text, "seq_len  ", mixing->seq_len, "\n");
+        if (mixing->lookahead != 1)
+            put_number(&text, "lookahead ", mixing->lookahead, "\n");
+        put_number(&text, "batch    ", mixing->batch, "\n");
+        put_number(&text, "seed     ", mixing->seed, "\n");
+    }
+    for (size_t i = 0; i < mixing->count; i++) {
+        put(&text, "source   ");
+        put(&text, mixing->parts[i].name);
+        for (size_t k = strlen(mixing->parts[i].name); k <= column; k++)
+            put(&text, " ");
+        put_source(&text, mixing, mixing->parts[i].data);
+    }
+    for (size_t i = 0; i < mixing->validations.count; i++) {
+        put(&text, "validation ");
+        put(&text, mixing->held_out[i].name);
+        put(&text, " ");
+        put_source(&text, mixing, mixing->held_out[i].data);
+    }
+    put(&text, "phase    0");
+    for (size_t i = 0; i < mixing->count; i++) {
+        put(&text, " ");
+        put(&text, mixing->parts[i].name);
+        if (!shares) {
+            put_tokens(&text, mixing->parts[i].tokens);
+            continue;
+        }
+        put(&text, " ");
+        put(&text, mixing->parts[i].share);
+    }
+    if (whole)
+        put_number(&text, "\nsteps    ", mixing->total / (mixing->batch * mixing->seq_len), "\n");
+    else
+        put_number(&text, "\n# Add seq_len, batch, and steps, which is ", mixing->total, " / (batch * seq_len).\n");
+    if (!bytes_append(&text.bytes, "", 1) || text.failed)
+        bytes_free(&text.bytes);
+    return (char *)text.bytes.bytes;
+}
+
+/* ---- the report ---- */
+
+static uint64_t repeated(const struct mix_part *part)
+{
+    return part->tokens > part->epoch_tokens ? part->tokens - part->epoch_tokens : 0;
+}
+
+static void report_json(const struct mixing *mixing, const char *text)
+{
+    struct cli_json json;
+    cli_json_begin(&json, stdout);
+    cli_json_object(&json, NULL);
+    cli_json_number(&json, "tokens", mixing->total);
+    if (mixing->seq_len_given && mixing->batch_given)
+        cli_json_number(&json, "steps", mixing->total / (mixing->batch * mixing->seq_len));
+    else
+        cli_json_null(&json, "steps");
+    cli_json_array(&json, "sources");
+    for (size_t i = 0; i < mixing->count; i++) {
+        const struct mix_part *part = &mixing->parts[i];
+        cli_json_object(&json, NULL);
+        cli_json_text(&json, "name", part->name);
+        cli_json_text(&json, "dataset", part->data);
+        cli_json_number(&json, "tokens", part->tokens);
+        cli_json_real(&json, "share", (double)part->tokens / (double)mixing->total);
+        cli_json_number(&json, "epoch_tokens", part->epoch_tokens);
+        cli_json_real(&json, "epochs", (double)part->tokens / (double)part->epoch_tokens);
+        cli_json_number(&json, "repeated_tokens", repeated(part));
+        cli_json_number(&json, "unread_tokens",
+                        part->tokens < part->epoch_tokens ? part->epoch_tokens - part->tokens : 0);
+        cli_json_end(&json);
+    }
+    cli_json_end(&json);
+    if (mixing->output)
+        cli_json_bytes(&json, "output", mixing->output, strlen(mixing->output));
+    cli_json_text(&json, "text", text);
+    cli_json_end(&json);
+}
+
+static void report_table(const struct mixing *mixing)
+{
+    static const char *const head[] = {"source", "tokens", "share", "one epoch", "epochs", "repeated"};
+    static const bool right[] = {false, true, true, true, true, true};
+    struct cli_table *table = cli_table_new(6);
+    cli_table_row(table, head);
+    uint64_t repeats = 0;
+    char counts[3][32], share[32], epochs[32];
+    for (size_t i = 0; i < mixing->count; i++) {
+        const struct mix_part *part = &mixing->parts[i];
+        (void)snprintf(share, sizeof share, "%.2f%%", 100 * (double)part->tokens / (double)mixing->total);
+        (void)snprintf(epochs, sizeof epochs, "%.3f", (double)part->tokens / (double)part->epoch_tokens);
+        const char *cells[] = {part->name, cli_count(part->tokens, counts[0]),
+                               share,      cli_count(part->epoch_tokens, counts[1]),
+                               epochs,     cli_count(repeated(part), counts[2])};
+        cli_table_row(table, cells);
+        repeats += repeated(part);
+    }
+    const char *last[] = {"all", cli_count(mixing->total, counts[0]), "100.00%", NULL,
+                          NULL,  cli_count(repeats, counts[2])};
+    cli_table_row(table, last);
+    (void)fflush(stdout);
+    cli_table_print(table, right, mixing->output ? stdout : stderr);
+    cli_table_free(table);
+}
+
+/* ---- the command ---- */
+
+/* Opens a dataset, warns of what is odd about it, and counts its tokens. */
+static enum tokmap_status tokens_count(const char *data, uint64_t *tokens, struct tokmap_error *error)
+{
+    struct tokmap_dataset *dataset = NULL;
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_dataset_open(&dataset, data, NULL, error);
+    if (!status) {
+        dataset_warn(program, dataset, data);
+        status = tokmap_dataset_info(dataset, &info);
+        tokmap_dataset_close(dataset);
+    }
+    *tokens = info.tokens;
+    return status;
+}
+
+/* Sets the tokens of an epoch of each source: those of its windows, or without a sequence length all of its dataset. */
+static enum tokmap_status measure(struct mixing *mixing, struct tokmap_error *error)
+{
+    uint64_t tokens;
+    for (size_t i = 0; i < mixing->count; i++) {
+        struct mix_part *part = &mixing->parts[i];
+        const enum tokmap_status status = tokens_count(part->data, &tokens, error);
+        if (status)
+            return status;
+        part->epoch_tokens = tokens;
+        if (mixing->seq_len_given)
+            part->epoch_tokens =
+                tokens < mixing->lookahead ? 0 : (tokens - mixing->lookahead) / mixing->seq_len * mixing->seq_len;
+        if (part->epoch_tokens == 0)
+            return error_set(error, TOKMAP_ERROR_RANGE, part->data, TOKMAP_NO_OFFSET,
+                             "the dataset of source '%s' has %" PRIu64 " tokens, fewer than a row needs; leave it out, "
+                             "or lower --seq-len",
+                             part->name, tokens);
+    }
+    for (size_t i = 0; i < mixing->validations.count; i++) {
+        const struct mix_part *part = &mixing->held_out[i];
+        const enum tokmap_status status = tokens_count(part->data, &tokens, error);
+        if (status)
+            return status;
+        if (tokens == 0)
+            return error_set(error, TOKMAP_ERROR_RANGE, part->data, TOKMAP_NO_OFFSET,
+                             "the dataset of validation set '%s' has no tokens to evaluate on; leave it out, or hold "
+                             "out another one",
+                             part->name);
+    }
+    return TOKMAP_OK;
+}
+
+/* Refuses sources that are read too often. */
+static bool check_epochs(const struct mixing *mixing, struct mix_error *error)
+{
+    for (size_t i = 0; i < mixing->count && mixing->max_epochs_given; i++) {
+        const struct mix_part *part = &mixing->parts[i];
+        const unsigned __int128 most = (unsigned __int128)part->epoch_tokens * mixing->max_epochs;
+        if (part->tokens <= most)
+            continue;
+        (void)snprintf(error->text, sizeof error->text,
+                       "source '%s' runs out: %" PRIu64 " tokens are %.4g epochs, but --max-epochs allows %" PRIu64
+                       ", which are %" PRIu64 " tokens; give it less, or lower --tokens",
+                       part->name, part->tokens, (double)part->tokens / (double)part->epoch_tokens, mixing->max_epochs,
+                       (uint64_t)most);
+        return false;
+    }
+    return true;
+}
+
+/* Returns what is wrong with the options, or NULL. */
+static const char *options_wrong(struct mixing *mixing)
+{
+    if (mixing->seq_len_given && (mixing->seq_len == 0 || mixing->seq_len > SEQ_LEN_MOST))
+        return "--seq-len must be between 1 and 2^31";
+    if (mixing->batch_given && (mixing->batch == 0 || mixing->batch > BATCH_MOST))
+        return "--batch must be between 1 and 2^31";
+    if (mixing->lookahead > SEQ_LEN_MOST)
+        return "--lookahead must be at most 2^31";
+    if (mixing->batch_given && !mixing->seq_len_given)
+        return "--batch needs --seq-len, the tokens of a row";
+    if ((mixing->seed_given || mixing->lookahead_given || mixing->steps_given) && !mixing->batch_given)
+        return mixing->seq_len_given
+                   ? "--seed, --lookahead, and --steps belong to a whole run file, which also needs --batch"
+                   : "--seed, --lookahead, and --steps belong to a whole run file, which needs --seq-len and --batch";
+    if (mixing->output && !mixing->batch_given)
+        return mixing->seq_len_given ? "-o writes a whole run file, which also needs --batch, the rows of a step"
+                                     : "-o writes a whole run file, which needs --seq-len and --batch";
+    if (mixing->force && !mixing->output)
+        return "--force is about the file that -o names; name one";
+    if (mixing->max_epochs_given && mixing->max_epochs == 0)
+        return "--max-epochs must be 1 or more";
+    if (mixing->steps_given && mixing->tokens_text)
+        return "--steps and --tokens both say how long the run is; give one of them";
+    if (mixing->tokens_text && (!decimal_parse_tokens(mixing->tokens_text, &mixing->total) || mixing->total == 0))
+        return "--tokens must be a whole number above 0, such as 4096, 300B, or 1.5T";
+    if (mixing->steps_given && (mul_overflows(mixing->steps, mixing->batch * mixing->seq_len, &mixing->total) ||
+                                mixing->total == 0 || mixing->total >> 63))
+        return "--steps must be 1 or more, and the run must have fewer than 2^63 tokens";
+    return NULL;
+}
+
+/* Returns whether none of the parts before part i has its name. */
+static bool name_is_new(const struct mixing *mixing, size_t i, struct mix_error *error)
+{
+    const char *name = mixing->parts[i].name;
+    for (size_t k = 0; k < i; k++)
+        if (strcmp(mixing->parts[k].name, name) == 0) {
+            (void)snprintf(error->text, sizeof error->text,
+                           "two %s have the name '%s'; write NAME=DATASET%s, with another name, for one of them",
+                           i < mixing->count ? "sources" : "datasets", name, i < mixing->count ? ":HOW_MUCH" : "");
+            return false;
+        }
+    return true;
+}
+
+static bool parse_operands(struct mixing *mixing, const char **operands, size_t count, struct mix_error *error)
+{
+    mixing->count = count;
+    for (size_t i = 0; i < count; i++) {
+        if (!mix_part_parse(&mixing->parts[i], operands[i], error) || !name_is_new(mixing, i, error))
+            return false;
+        const char *name = mixing->parts[i].name;
+        if (!strcmp(name, "natural") || !strcmp(name, "batch") || !strcmp(name, "seq_len")) {
+            (void)snprintf(error->text, sizeof error->text,
+                           "a source cannot have the name '%s', which means something else in a run file; write "
+                           "NAME=DATASET:HOW_MUCH, with another name",
+                           name);
+            return false;
+        }
+    }
+    for (size_t i = 0; i < mixing->validations.count; i++)
+        if (!mix_validation_parse(&mixing->held_out[i], mixing->validations.values[i], error) ||
+            !name_is_new(mixing, count + i, error))
+            return false;
+    return true;
+}
+
+/* Finds out whether names start from another folder in the output than here. */
+static enum tokmap_status places_find(struct mixing *mixing, struct tokmap_error *error)
+{
+    enum tokmap_status status = cli_output_folder(mixing->output, error);
+    if (status)
+        return status;
+    char *folder = path_folder(mixing->output);
+    int system = folder ? os_real_path(folder, &mixing->there) : 0;
+    if (folder && !system)
+        system = os_real_path(".", &mixing->here);
+    if (!folder)
+        status = error_set_memory(error, "a path", strlen(mixing->output) + 1);
+    else if (system)
+        status = error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the output folder cannot be found");
+    if (!status && strcmp(mixing->here, mixing->there) == 0) {
+        free(mixing->there);
+        mixing->there = NULL;
+    }
+    free(folder);
+    return status;
+}
+
+/* Opens the run of the text as a file in the output's place would be opened, and writes the file. */
+static enum tokmap_status check_and_write(const struct mixing *mixing, const char *text, struct tokmap_error *error)
+{
+    struct tokmap_run *run = NULL;
+    struct output_file file = {.fd = -1};
+    enum tokmap_status status = TOKMAP_OK;
+    if (mixing->output)
+        status = output_file_open(&file, mixing->output, mixing->force, error);
+    if (!status && mixing->seq_len_given && mixing->batch_given)
+        status = tokmap_run_parse(&run, text, mixing->there, error);
+    if (status && !error->path[0])
+        error->line = 0; /* of a text that nobody has seen */
+    tokmap_run_close(run);
+    if (!status && mixing->output) {
+        const int system = os_write(file.fd, text, strlen(text));
+        if (system)
+            status = error_set_system(error, system, mixing->output, TOKMAP_NO_OFFSET, "the run cannot be written");
+    }
+    if (status)
+        output_file_abort(&file);
+    else if (mixing->output)
+        status = output_file_commit(&file, error);
+    return status;
+}
+
+/* Everything after the options were checked. */
+static int mix_print(struct mixing *mixing, const struct cli_command *command)
+{
+    struct tokmap_error error = {0};
+    struct mix_error why;
+    if (measure(mixing, &error))
+        return command_failed(command, &error);
+    if (!mix_solve(mixing->parts, mixing->count, &mixing->total, &why) || !check_epochs(mixing, &why)) {
+        cli_say(program, "%s", why.text);
+        return CLI_FAILED;
+    }
+    const bool whole = mixing->seq_len_given && mixing->batch_given;
+    if (whole && mixing->total < mixing->batch * mixing->seq_len) {
+        cli_say(program,
+                "%" PRIu64 " tokens do not fill a step of %" PRIu64 " rows of %" PRIu64 "; raise --tokens, or "
+                "lower --batch or --seq-len",
+                mixing->total, mixing->batch, mixing->seq_len);
+        return CLI_FAILED;
+    }
+    if (mixing->output && places_find(mixing, &error))
+        return command_failed(command, &error);
+    char *text = run_text(mixing);
+    if (!text) {
+        (void)error_set_memory(&error, "the run's text", UINT64_MAX);
+        return command_failed(command, &error);
+    }
+    const enum tokmap_status status = check_and_write(mixing, text, &error);
+    if (!status && mixing->json) {
+        report_json(mixing, text);
+    } else if (!status) {
+        if (!mixing->output)
+            text_print(text);
+        if (!mixing->quiet)
+            report_table(mixing);
+    }
+    free(text);
+    return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
+}
+
+static int mix(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    struct mixing *mixing = user;
+    struct mix_error why = {"", false};
+    const char *wrong = options_wrong(mixing);
+    if (wrong)
+        return cli_misused(command, "%s", wrong);
+    if (operand_count == 0)
+        return cli_misused(command, "no source is given; write each as NAME:HOW_MUCH, such as 'wiki:epochs=3'");
+    mixing->parts = calloc(operand_count + mixing->validations.count, sizeof *mixing->parts);
+    if (!mixing->parts) {
+        cli_say(program, "out of memory for %zu sources", operand_count);
+        return CLI_FAILED;
+    }
+    mixing->held_out = mixing->parts + operand_count;
+    int status = CLI_FAILED;
+    if (parse_operands(mixing, operands, operand_count, &why))
+        status = mix_print(mixing, command);
+    else if (why.memory)
+        cli_say(program, "%s", why.text);
+    else
+        status = cli_misused(command, "%s", why.text);
+    for (size_t i = 0; i < operand_count + mixing->validations.count; i++)
+        mix_part_free(&mixing->parts[i]);
+    free(mixing->parts);
+    free(mixing->here);
+    free(mixing->there);
+    return status;
+}
+
+int command_mix(int argc, char **argv)
+{
+    struct mixing mixing = {.lookahead = 1};
+    const struct cli_option options[] = {
+        CLI_HEADING("The run"),
+        {'n', "tokens", CLI_TEXT, &mixing.tokens_text, NULL, "T",
+         "tokens of the run; K, M, B, and T are 10^3, 10^6, 10^9, and 10^12 (default: those of the sources, if none "
+         "has the rest)",
+         NULL},
+        {0, "steps", CLI_NUMBER, &mixing.steps, &mixing.steps_given, "N", "steps of the run, in place of --tokens",
+         NULL},
+        {0, "validation", CLI_LIST, &mixing.validations, NULL, "NAME=DATASET",
+         "a dataset that the run holds out for evaluation and never draws, such as val=data/web.val; may be repeated",
+         NULL},
+        {0, "max-epochs", CLI_NUMBER, &mixing.max_epochs, &mixing.max_epochs_given, "E",
+         "fail if a source is read more than E times", NULL},
+        CLI_HEADING("A whole run file"),
+        {0, "seq-len", CLI_SIZE, &mixing.seq_len, &mixing.seq_len_given, "S", "tokens of a row", NULL},
+        {0, "batch", CLI_NUMBER, &mixing.batch, &mixing.batch_given, "G", "rows of a global batch", NULL},
+        {0, "lookahead", CLI_NUMBER, &mixing.lookahead, &mixing.lookahead_given, "L",
+         "tokens of a window after those of the row, for targets (default: 1)", NULL},
+        {0, "seed", CLI_NUMBER, &mixing.seed, &mixing.seed_given, "SEED", "seed of the order (default: 0)", NULL},
+        {'o', "output", CLI_TEXT, &mixing.output, NULL, "FILE",
+         "write the run to FILE, whose folder its names start from, and the table to standard output", NULL},
+        {0, "force", CLI_FLAG, &mixing.force, NULL, NULL, "replace FILE if it exists", NULL},
+        CLI_HEADING("General"),
+        {0, "json", CLI_FLAG, &mixing.json, NULL, NULL, "print the text and the table as a JSON object", NULL},
+        {'q', "quiet", CLI_FLAG, &mixing.quiet, NULL, NULL, "print no table", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "[OPTION]... [NAME=]DATASET:HOW_MUCH...",
+        .summary = "Prints the lines of a run file for a mixture of sources, and a table on standard error: how many "
+                   "tokens of each source are read, how often, and how many of them are repeats.",
+        .details =
+            "HOW_MUCH of each source is rest (what the others leave; several share it by their size), a percentage of "
+            "the run such as 20%, epochs=3, or tokens=300B. Without NAME the source has the name of its dataset, and "
+            "NAME=HOW_MUCH means the dataset NAME. Percentages and the rest become shares, which also hold if the run "
+            "gets longer; epochs and tokens become tokens. With --seq-len and --batch the output is a whole run file, "
+            "which was opened to check it.\n\n"
+            "Examples:\n"
+            "  tokmap mix --tokens 1T web=rest wiki:epochs=3 code:20%\n"
+            "  tokmap mix --seq-len 8192 --batch 1024 --tokens 1T --validation val=data/val -o mix.run data/web:rest "
+            "data/wiki:epochs=3\n"
+            "  tokmap mix --max-epochs 4 data/wiki:epochs=3 data/code:40%\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS,
+    };
+    return cli_run(&command, argc, argv, mix, &mixing);
+}

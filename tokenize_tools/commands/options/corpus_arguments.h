@@ -1,0 +1,89 @@
+/* corpus_arguments.h - the options that say how inputs are read, for every command that reads text. */
+#ifndef TOKMAP_COMMANDS_OPTIONS_CORPUS_ARGUMENTS_H
+#define TOKMAP_COMMANDS_OPTIONS_CORPUS_ARGUMENTS_H
+
+#include "corpus/corpus.h"
+#include "cli/cli.h"
+
+struct corpus_arguments {
+    int format;   /* enum corpus_format */
+    int on_error; /* 0: stop, 1: skip */
+    int invalid;  /* enum corpus_invalid */
+    const char *field;
+    const char *separator;                      /* as the user gave it, or NULL */
+    char separator_text[RECORD_SEPARATOR_MOST]; /* without escapes: separator_bytes */
+    uint64_t separator_bytes;
+    uint64_t max_record, max_document; /* bytes */
+    struct cli_list include, exclude, lists;
+    bool null, hidden;
+    uint64_t feeder; /* a process id, or 0; only commands that offer CORPUS_OPTION_FEEDER set it */
+    bool feeder_given;
+};
+#define CORPUS_ARGUMENTS_INIT                                                                                          \
+    {                                                                                                                  \
+        .field = "text", .max_record = (uint64_t)64 << 20, .max_document = (uint64_t)64 << 20                          \
+    }
+
+/* The values of enum corpus_format in order. */
+#define CORPUS_FORMAT_CHOICES "auto|text|jsonl|json|csv|tsv|parquet|warc"
+
+/* clang-format off */
+/* Rows for a table of options. These three say what the inputs are. */
+#define CORPUS_OPTIONS_INPUT(corpus)                                                                                   \
+    {0, "input-format", CLI_CHOICE, &(corpus).format, NULL, "FORMAT",                                                  \
+     "text, jsonl, json (an array of objects, or objects), csv, tsv, parquet, warc, or auto (default): by name and content; " \
+     "records that are not named as such are refused", CORPUS_FORMAT_CHOICES},                                         \
+    {0, "field", CLI_TEXT, &(corpus).field, NULL, "NAME",                                                              \
+     "the field or column of a record that holds the text (default: text)", NULL},                                     \
+    {0, "separator", CLI_TEXT, &(corpus).separator, NULL, "TEXT",                                                      \
+     "what separates the documents of a text file, such as '<|endoftext|>' or '\\n\\n'; \\n, \\t, \\r, \\\\, and "     \
+     "\\xHH are escapes (default: a text file is one document)", NULL}
+/* These five say which files are read. */
+#define CORPUS_OPTIONS_FILES(corpus)                                                                                   \
+    {0, "include", CLI_LIST, &(corpus).include, NULL, "GLOB",                                                          \
+     "read only files whose name matches, or whose path below the folder matches if GLOB has a slash; may be repeated", \
+     NULL},                                                                                                            \
+    {0, "exclude", CLI_LIST, &(corpus).exclude, NULL, "GLOB",                                                          \
+     "leave out files and folders whose name or path matches; may be repeated", NULL},                                 \
+    {0, "hidden", CLI_FLAG, &(corpus).hidden, NULL, NULL,                                                              \
+     "read also hidden files and folders, whose names begin with a dot", NULL},                                        \
+    {0, "files-from", CLI_LIST, &(corpus).lists, NULL, "FILE",                                                         \
+     "read also the files that FILE lists, one path per line; - is standard input; may be repeated", NULL},            \
+    {'0', "null", CLI_FLAG, &(corpus).null, NULL, NULL,                                                                \
+     "the paths of --files-from end with a zero byte, as find -print0 writes them", NULL}
+/* This one says what happens at a bad file or record. */
+#define CORPUS_OPTION_ON_ERROR(corpus)                                                                                 \
+    {0, "on-error", CLI_CHOICE, &(corpus).on_error, NULL, "ACTION",                                                    \
+     "at a bad file or record: stop (default), or skip: leave it out, report it, and count it", "stop|skip"}
+/* This one is for a program that starts the command (cli_is_internal()). */
+#define CORPUS_OPTION_FEEDER(corpus)                                                                                   \
+    {0, "feeder", CLI_NUMBER, &(corpus).feeder, &(corpus).feeder_given, "PID",                                         \
+     "internal: standard input is a feed (document_feed.h) of the process PID, the parent of this one", NULL}
+/* These three say what happens to texts that are not valid UTF-8 or too long. */
+#define CORPUS_OPTIONS_TEXTS(corpus)                                                                                   \
+    {0, "invalid-utf8", CLI_CHOICE, &(corpus).invalid, NULL, "ACTION",                                                 \
+     "at text that is not valid UTF-8: error (default), replace (U+FFFD for each invalid sequence), or skip (leave "   \
+     "the document out)", "error|replace|skip"},                                                                       \
+    {0, "max-record", CLI_SIZE, &(corpus).max_record, NULL, "SIZE",                                                    \
+     "the longest accepted record (default: 64Mi)", NULL},                                                      \
+    {0, "max-document", CLI_SIZE, &(corpus).max_document, NULL, "SIZE",                                                \
+     "the largest accepted text that must be held in memory whole (default: 64Mi)", NULL}
+/* clang-format on */
+
+/* Decodes the separator. Refuses arguments that are wrong or contradict each other: the operands and lists name
+ * standard input twice, or not alone although it is a feed, or the limits are 0. Returns 0, or prints a message and
+ * returns the exit status. */
+int corpus_arguments_check_named(const struct cli_command *command, struct corpus_arguments *arguments,
+                                 const char *const *operands, size_t operand_count);
+
+/* Like corpus_arguments_check_named(). If there are no operands and no lists, adds "-" (standard input), unless
+ * standard input is a terminal or /dev/null; operands needs room for one more. Returns 0, or prints a message and
+ * returns the exit status. */
+int corpus_arguments_check(const struct cli_command *command, struct corpus_arguments *arguments, const char **operands,
+                           size_t *operand_count);
+
+/* Copies the arguments into the fields of *options that they set; the other fields keep their values. The options point
+ * to the arguments. */
+void corpus_arguments_apply(const struct corpus_arguments *arguments, struct corpus_options *options);
+
+#endif

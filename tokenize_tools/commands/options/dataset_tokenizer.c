@@ -1,0 +1,233 @@
+/* dataset_tokenizer.c - see dataset_tokenizer.h. */
+#include "dataset_tokenizer.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/report/dataset_about.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define SHARDS_TRIED 64u /* shards whose recorded paths are tried; more than a few differ only in a strange dataset */
+#define FOLDERS_ABOVE 64 /* folders above an index in which a path is looked for */
+
+struct search {
+    const struct tokmap_dataset_info *info; /* of the dataset */
+    const struct tokenizer_arguments *asked;
+    const struct about_facts *facts; /* of the shard whose path is tried; NULL: the user named the file */
+    struct tokenizer *found;
+    bool recorded;     /* the dataset records the fingerprint of its tokenizer */
+    uint8_t other[16]; /* the fingerprint of the last tokenizer that was not the right one, and the one that it has if
+                          special tokens in text are recognized */
+    uint8_t other_recognizing[16];
+    bool other_seen;
+    char seen[512]; /* its path, cut to fit */
+};
+
+/* Opens a file and compares its fingerprint. The fingerprint depends on whether special tokens in text were recognized
+ * when the dataset was packed. A reader should not have to know that, so both ways are tried. The width of tokens is
+ * not compared: ids mean the same in any. special_tokens: the path that belongs to `spec`, or NULL. */
+static enum tokmap_status file_try(struct search *search, const char *spec, const char *special_tokens,
+                                   struct tokmap_error *error)
+{
+    const struct about_facts *facts = search->facts;
+    struct tokenizer_options options = search->asked->options;
+    struct tokenizer_info info;
+    options.special_tokens = special_tokens;
+    if (facts) {
+        options.pattern = facts->pattern;
+        options.pattern_regex = facts->pattern_regex;
+    }
+    for (int try = 0; try < 2; try++) {
+        const bool recognize = (try == 1) != (facts && facts->recognizes);
+        options.special = recognize ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
+        const enum tokmap_status status =
+            tokenizer_arguments_vocabulary(&search->found, spec, search->asked, &options, error);
+        if (status)
+            return status;
+        tokenizer_info(search->found, &info);
+        if (!memcmp(info.fingerprint, search->info->tokenizer, 16))
+            return TOKMAP_OK;
+        memcpy(recognize ? search->other_recognizing : search->other, info.fingerprint, sizeof search->other);
+        tokenizer_close(search->found);
+        search->found = NULL;
+    }
+    search->other_seen = true;
+    (void)snprintf(search->seen, sizeof search->seen, "%s", spec);
+    return TOKMAP_OK;
+}
+
+/* Tries the recorded paths below `folder` ("" for the current one). A file that does not exist, or is not a tokenizer,
+ * is passed over: only running out of memory is a failure. */
+static enum tokmap_status folder_try(struct search *search, const char *folder, struct tokmap_error *error)
+{
+    const struct about_facts *facts = search->facts;
+    struct tokmap_error reason;
+    struct os_stat stat;
+    enum tokmap_status status = TOKMAP_OK;
+    char *path = path_in(path_is_absolute(facts->path) ? "" : folder, facts->path);
+    char *special = NULL;
+    if (facts->special_tokens && path)
+        special = path_in(path_is_absolute(facts->special_tokens) ? "" : folder, facts->special_tokens);
+    if (!path || (facts->special_tokens && !special))
+        status = error_set_memory(error, "a path", strlen(folder) + strlen(facts->path));
+    else if (!os_stat(path, &stat) && (stat.kind == OS_KIND_FILE || stat.kind == OS_KIND_FOLDER) &&
+             file_try(search, path, special, &reason) == TOKMAP_ERROR_MEMORY) {
+        status = TOKMAP_ERROR_MEMORY;
+        *error = reason;
+    }
+    free(path);
+    free(special);
+    return status;
+}
+
+/* Looks for the paths that one shard records, in all places that dataset_tokenizer.h lists. */
+static enum tokmap_status shard_try(struct search *search, const char *index_path, struct tokmap_error *error)
+{
+    enum tokmap_status status = folder_try(search, "", error);
+    if (status || search->found || path_is_absolute(search->facts->path))
+        return status;
+    char *folder = path_folder(index_path);
+    struct os_stat here = {0}, above = {0};
+    for (int i = 0; folder && i < FOLDERS_ABOVE && !status; i++) {
+        status = folder_try(search, folder, error);
+        char *next = status || search->found ? NULL : path_in(folder, "..");
+        const bool ends = next && (os_stat(folder, &here) || os_stat(next, &above) ||
+                                   (here.device == above.device && here.inode == above.inode));
+        free(folder);
+        folder = next;
+        if (ends)
+            break;
+    }
+    free(folder);
+    return status;
+}
+
+static enum tokmap_status recorded_try(struct search *search, const struct tokmap_dataset *dataset, char **recorded,
+                                       struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t number = 0; number < search->info->shards && number < SHARDS_TRIED; number++) {
+        struct tokmap_shard_info shard = {.size = sizeof shard};
+        struct about_facts facts;
+        status = tokmap_dataset_shard(dataset, number, &shard, error);
+        if (status)
+            return status;
+        status = about_read(&shard, &facts, error);
+        if (!status && facts.path && (!*recorded || strcmp(*recorded, facts.path) != 0)) {
+            search->facts = &facts;
+            status = shard_try(search, shard.index_path, error);
+            search->facts = NULL;
+            free(*recorded);
+            *recorded = facts.path;
+            facts.path = NULL;
+        }
+        about_free(&facts);
+        if (status || search->found)
+            return status;
+    }
+    return TOKMAP_OK;
+}
+
+/* The sentence for ids of which nothing is recorded. It names the dataset, because a run may have several. */
+static enum tokmap_status not_recorded(const struct tokmap_dataset *dataset, struct tokmap_error *error)
+{
+    struct tokmap_shard_info shard = {.size = sizeof shard};
+    const enum tokmap_status status = tokmap_dataset_shard(dataset, 0, &shard, error);
+    return status ? status
+                  : error_set(error, TOKMAP_ERROR_UNSUPPORTED, shard.tokens_path, TOKMAP_NO_OFFSET,
+                              "the index does not record which tokenizer made the ids; name that tokenizer's file with "
+                              "options.tokenizer, or print ids with options.ids");
+}
+
+/* The sentence for a tokenizer that was neither named nor found. */
+static enum tokmap_status not_found(const struct search *search, const struct tokmap_dataset *dataset,
+                                    const char *recorded, struct tokmap_error *error)
+{
+    char name[ABOUT_NAME], hex[33] = "unknown";
+    const bool named = dataset_tokenizer_name(dataset, name);
+    if (search->recorded)
+        hash128_hex(search->info->tokenizer, hex);
+    if (recorded && search->other_seen)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset was made with the tokenizer '%.200s' (fingerprint %s), but that file is now "
+                         "another tokenizer (%.200s); name the file of the dataset's tokenizer with "
+                         "options.tokenizer, or print ids with options.ids",
+                         recorded, hex, search->seen);
+    if (recorded)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                         "the dataset was made with the tokenizer '%.300s' (fingerprint %s), and there is no such file "
+                         "%s; name the tokenizer's file with options.tokenizer, or print ids with options.ids",
+                         recorded, hex,
+                         path_is_absolute(recorded) ? "any more"
+                                                    : "in the current folder, the dataset's folder, or above it");
+    if (!search->recorded && !named)
+        return not_recorded(dataset, error);
+    return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                     "the dataset was made with %s%s%s (fingerprint %s); name that tokenizer's file with "
+                     "options.tokenizer, or print ids with options.ids",
+                     named ? "the tokenizer '" : "another tokenizer", named ? name : "", named ? "'" : "", hex);
+}
+
+static enum tokmap_status named_try(struct search *search, const struct tokmap_dataset *dataset,
+                                    struct tokmap_error *error)
+{
+    char name[ABOUT_NAME], hex[33], wanted[33], other[33], recognizing[96] = "";
+    const struct tokenizer_arguments *asked = search->asked;
+    if (!search->recorded) /* the user is taken at their word */
+        return tokenizer_arguments_vocabulary(&search->found, asked->spec, asked, &asked->options, error);
+    const enum tokmap_status status = file_try(search, asked->spec, asked->options.special_tokens, error);
+    if (status || search->found)
+        return status;
+    const bool named = dataset_tokenizer_name(dataset, name);
+    hash128_hex(search->other, hex);
+    hash128_hex(search->info->tokenizer, wanted);
+    hash128_hex(search->other_recognizing, other);
+    if (strcmp(hex, other) != 0)
+        (void)snprintf(recognizing, sizeof recognizing, " (%s where special tokens in text are recognized)", other);
+    return error_set(
+        error, TOKMAP_ERROR_MISMATCH, asked->spec, TOKMAP_NO_OFFSET,
+        "the dataset was not made with this tokenizer, whose fingerprint is %s%s; the fingerprint of the dataset's "
+        "tokenizer%s%s%s is %s. Name the file of that tokenizer, or print ids with options.ids",
+        hex, recognizing, named ? " '" : "", named ? name : "", named ? "'" : "", wanted);
+}
+
+enum tokmap_status dataset_tokenizer_open(struct tokenizer **tokenizer, const struct tokmap_dataset *dataset,
+                                          const struct tokenizer_arguments *asked, bool *assumed,
+                                          struct tokmap_error *error)
+{
+    static const uint8_t unknown[16];
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    struct search search = {.info = &info, .asked = asked};
+    char *recorded = NULL;
+    *assumed = false;
+    *tokenizer = NULL;
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (status)
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+    if (!info.shards)
+        return error_set(error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+                         "a synthetic dataset has no text; choose another one, or print its ids with options.ids");
+    search.recorded = memcmp(info.tokenizer, unknown, sizeof unknown) != 0;
+    if (asked->spec_given) {
+        status = named_try(&search, dataset, error);
+    } else {
+        status = file_try(&search, asked->spec, asked->options.special_tokens, error);
+        search.other_seen = false; /* the built-in tokenizer is not a file that has changed */
+        if (!status && !search.found)
+            status = recorded_try(&search, dataset, &recorded, error);
+        if (!status && !search.found)
+            status = not_found(&search, dataset, recorded, error);
+    }
+    free(recorded);
+    *tokenizer = search.found;
+    *assumed = search.found && !search.recorded;
+    return status;
+}
+
+void dataset_tokenizer_assumed(const char *program, const char *tokenizer)
+{
+    cli_say(program, "the dataset does not record its tokenizer, so the texts are those that '%s' gives", tokenizer);
+}

@@ -1,0 +1,89 @@
+/* tokenizer_arguments.h - the options that choose a tokenizer and the tokens around documents, for every command
+ * that opens a tokenizer. */
+#ifndef TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H
+#define TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H
+
+#include "tokenizer/tokenizer.h"
+#include "cli/cli.h"
+
+struct tokenizer_arguments {
+    const char *spec; /* a file, a folder, or "bytes" */
+    struct tokenizer_options options;
+    int special;           /* index in TOKENIZER_SPECIAL_CHOICES */
+    const char *eod, *bos; /* name or id; "": the token that the tokenizer names */
+    bool spec_given, eod_given, no_eod, bos_given;
+    bool no_cache; /* the cache of vocabularies is not used */
+};
+#define TOKENIZER_ARGUMENTS_INIT                                                                                       \
+    {                                                                                                                  \
+        .spec = "bytes", .eod = "", .bos = ""                                                                          \
+    }
+
+/* The values of enum tokenizer_special in order, and the old spelling of the second one, which scripts contain. */
+#define TOKENIZER_SPECIAL_CHOICES "text|recognize|error||recognise" /* kept spelling */
+#define TOKENIZER_SPECIAL_OLD 3
+
+/* clang-format off */
+/* Rows for a table of options: the three that describe a rank file and the one about the cache, ... */
+#define TOKENIZER_OPTIONS_RANK_FILE(tokenizer)                                                                         \
+    {0, "pattern", CLI_TEXT, &(tokenizer).options.pattern, NULL, "NAME",                                               \
+     "how an unrecognized rank file splits text: cl100k_base, o200k_base, gpt2, ...", NULL},                           \
+    {0, "pattern-regex", CLI_TEXT, &(tokenizer).options.pattern_regex, NULL, "REGEX",                                  \
+     "the same, as a regular expression in tiktoken's syntax", NULL},                                                  \
+    {0, "special-tokens", CLI_TEXT, &(tokenizer).options.special_tokens, NULL, "FILE",                                 \
+     "the special tokens of a rank file: a JSON object that maps each text to its id", NULL},                          \
+    {0, "no-cache", CLI_FLAG, &(tokenizer).no_cache, NULL, NULL,                                                       \
+     "build the tables of the tokenizer from its file, without the cache of earlier runs", NULL}
+/* ... the tokenizer with these four, ... */
+#define TOKENIZER_OPTIONS(tokenizer)                                                                                   \
+    {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
+     "the tokenizer file (tokenizer.json, a .tiktoken rank file, tekken.json, vocab.bpe, tokenizer.model), a folder "  \
+     "that holds one, or 'bytes' (default): one token per byte", NULL},                                                \
+    TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
+/* ... the same for a command that reads a dataset, whose index records the tokenizer, ... */
+#define TOKENIZER_OPTIONS_RECORDED(tokenizer)                                                                          \
+    {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
+     "the tokenizer that the dataset was made with: a file, or a folder that holds one (default: the one that 'tokmap "\
+     "pack' was given, if it is still there)", NULL},                                                                  \
+    TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
+/* ... the same for a command that records the tokenizer of ids that another program made, ... */
+#define TOKENIZER_OPTIONS_STATED(tokenizer)                                                                            \
+    {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
+     "the tokenizer that made the ids, to be recorded: a file, or a folder that holds one; ids that it does not have "  \
+     "are an error", NULL},                                                                                            \
+    TOKENIZER_OPTIONS_RANK_FILE(tokenizer)
+/* ... what happens to text that reads like a special token, ... */
+#define TOKENIZER_OPTION_SPECIAL(tokenizer)                                                                            \
+    {0, "special", CLI_CHOICE, &(tokenizer).special, NULL, "ACTION",                                                   \
+     "text that reads like a special token is ordinary text (text, the default), becomes that token (recognize), or "  \
+     "is an error (error)", TOKENIZER_SPECIAL_CHOICES}
+/* ... and the tokens around documents. */
+#define TOKENIZER_OPTIONS_EOD_BOS(tokenizer, eod_help, no_eod_help)                                                    \
+    {0, "eod", CLI_MAYBE, &(tokenizer).eod, &(tokenizer).eod_given, "NAME|ID", eod_help, NULL},                        \
+    {0, "no-eod", CLI_FLAG, &(tokenizer).no_eod, NULL, NULL, no_eod_help, NULL},                                       \
+    {0, "bos", CLI_MAYBE, &(tokenizer).bos, &(tokenizer).bos_given, "NAME|ID",                                         \
+     "begin each document with this token", NULL}
+/* clang-format on */
+
+/* Refuses arguments that contradict each other, as far as the command line alone shows it. Returns 0, or prints a
+ * message and returns the exit status. */
+int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments);
+
+/* Opens the tokenizer; tokenizer_close() frees it. print_note: if its file has parts that are ignored, a note on
+ * stderr says so. Returns 0, or prints a message and returns the exit status. */
+int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
+                             struct tokenizer **tokenizer);
+
+/* Opens the vocabulary `spec` with these options, and with the cache of vocabularies unless --no-cache was given.
+ * Statuses: those of vocabulary_open(). */
+enum tokmap_status tokenizer_arguments_vocabulary(struct tokenizer **tokenizer, const char *spec,
+                                                  const struct tokenizer_arguments *arguments,
+                                                  const struct tokenizer_options *options, struct tokmap_error *error);
+
+/* Finds the ids that end and begin each document, TOKMAP_NO_ID for no token. With eod_needed, a token ends each
+ * document unless --no-eod is given, and the user must choose one where the tokenizer does not name it; without,
+ * only --eod adds one. Returns 0, or prints a message and returns the exit status. */
+int tokenizer_arguments_eod_bos(const struct cli_command *command, const struct tokenizer_arguments *arguments,
+                                const struct tokenizer *tokenizer, bool eod_needed, uint64_t *eod, uint64_t *bos);
+
+#endif

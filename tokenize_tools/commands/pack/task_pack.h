@@ -1,0 +1,24 @@
+/* task_pack.h - packs the inputs of `tokmap pack` whole, or in units: as a task, or all of them if they are many. */
+#ifndef TOKMAP_COMMANDS_PACK_TASK_PACK_H
+#define TOKMAP_COMMANDS_PACK_TASK_PACK_H
+
+#include "task_arguments.h"
+
+struct task_pack {
+    struct task_arguments asked;
+    bool in_units;        /* set before the first call of options->progress */
+    uint64_t units;       /* of all tasks */
+    uint64_t share_bytes; /* stored bytes of the inputs of this process */
+    struct pack_tasks_outcome outcome;
+};
+
+/* Packs. options->unit_bytes is that of the arguments, or 0 if work of this kind is not cut. Statuses: those of
+ * pack_run() and pack_tasks_run(), and ERROR_UNSUPPORTED (an input cannot be divided among tasks). */
+enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_options *options,
+                                 const char *const *operands, size_t operand_count, struct pack_result *result,
+                                 struct tokmap_error *error);
+
+/* Whether the output is not complete at the end of this process, or not by it: then task_end_print() reports. */
+bool task_pack_is_part(const struct task_pack *tasks);
+
+#endif

@@ -1,0 +1,369 @@
+/* document_lengths.c - see document_lengths.h. */
+#include "document_lengths.h"
+
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/data/range_share.h"
+#include "common/bytes.h"
+#include "common/error.h"
+
+#define PIECE ((uint64_t)1 << 16) /* documents that a thread takes at a time */
+
+/* ---- bins ---- */
+
+unsigned length_bin_of(uint64_t tokens)
+{
+    return tokens ? 64u - (unsigned)__builtin_clzll(tokens) : 0;
+}
+
+uint64_t length_bin_from(unsigned bin)
+{
+    return bin ? (uint64_t)1 << (bin - 1) : 0;
+}
+
+uint64_t length_bin_to(unsigned bin)
+{
+    return bin ? length_bin_from(bin) + (length_bin_from(bin) - 1) : 0;
+}
+
+static void bin_add(struct length_bin *bin, uint64_t documents, uint64_t tokens)
+{
+    bin->documents += documents;
+    bin->tokens += tokens;
+}
+
+/* ---- the pass over the documents ---- */
+
+struct measuring {
+    const struct tokmap_dataset *dataset;
+    bool origins;
+    struct document_report *parts; /* one for each thread */
+};
+
+static enum tokmap_status origin_count(const struct measuring *measuring, struct document_report *part,
+                                       const struct tokmap_document *document, struct tokmap_error *error)
+{
+    struct tokmap_origin origin;
+    /* Without origins every document fails with NOT_FOUND, whose message nobody reads. */
+    enum tokmap_status status = tokmap_dataset_origin(measuring->dataset, document->number, &origin, NULL);
+    if (status == TOKMAP_ERROR_NOT_FOUND) {
+        bin_add(&part->unknown, 1, document->tokens);
+        return TOKMAP_OK;
+    }
+    if (status)
+        return tokmap_dataset_origin(measuring->dataset, document->number, &origin, error);
+    const struct origin_share one = {origin.path, origin.path_bytes, 1, document->tokens};
+    return origin_shares_add(&part->files, &one) ? TOKMAP_OK : error_set_memory(error, "the list of input files", 0);
+}
+
+static enum tokmap_status documents_count(void *user, uint32_t thread, uint64_t first, uint64_t count,
+                                          struct tokmap_error *error)
+{
+    const struct measuring *measuring = user;
+    struct document_report *part = &measuring->parts[thread];
+    for (uint64_t number = first; number < first + count; number++) {
+        struct tokmap_document document;
+        enum tokmap_status status = tokmap_dataset_document(measuring->dataset, number, &document, error);
+        if (!status && measuring->origins)
+            status = origin_count(measuring, part, &document, error);
+        if (status)
+            return status;
+        part->smallest = part->lengths.count ? min64(part->smallest, document.tokens) : document.tokens;
+        histogram_add(&part->lengths, document.tokens, 1);
+        bin_add(&part->bins[length_bin_of(document.tokens)], 1, document.tokens);
+    }
+    return TOKMAP_OK;
+}
+
+static bool part_merge(struct document_report *report, const struct document_report *part)
+{
+    if (part->lengths.count)
+        report->smallest = report->lengths.count ? min64(report->smallest, part->smallest) : part->smallest;
+    histogram_merge(&report->lengths, &part->lengths);
+    for (unsigned bin = 0; bin < LENGTH_BINS; bin++)
+        bin_add(&report->bins[bin], part->bins[bin].documents, part->bins[bin].tokens);
+    bin_add(&report->unknown, part->unknown.documents, part->unknown.tokens);
+    for (uint64_t i = 0; i < part->files.count; i++)
+        if (!origin_shares_add(&report->files, &part->files.files[i]))
+            return false;
+    return true;
+}
+
+enum tokmap_status document_report_make(struct document_report *report, const struct tokmap_dataset *dataset,
+                                        uint64_t threads, bool origins, int progress, struct tokmap_error *error)
+{
+    struct tokmap_dataset_info info = {.size = sizeof info};
+    memset(report, 0, sizeof *report);
+    enum tokmap_status status = tokmap_dataset_info(dataset, &info);
+    if (status)
+        return error_set(error, status, NULL, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+    report->counted = info.shards ? info.documents : min64(info.documents, SYNTHETIC_DOCUMENTS);
+    const uint32_t wanted = range_threads(threads, report->counted, PIECE);
+    struct measuring measuring = {dataset, origins && info.shards, calloc(wanted, sizeof *report)};
+    bool memory = histogram_new(&report->lengths) && measuring.parts;
+    for (uint32_t i = 0; i < wanted && memory; i++)
+        memory = histogram_new(&measuring.parts[i].lengths);
+    const struct range_share share = {"measuring documents", "documents", report->counted, PIECE, wanted, progress,
+                                      documents_count,       &measuring};
+    if (memory)
+        status = range_share_run(&share, error);
+    for (uint32_t i = 0; i < wanted && measuring.parts; i++) {
+        if (memory && !status)
+            memory = part_merge(report, &measuring.parts[i]);
+        document_report_free(&measuring.parts[i]);
+    }
+    free(measuring.parts);
+    origin_shares_sort(&report->files);
+    return status || memory ? status : error_set_memory(error, "the lengths of documents", 0);
+}
+
+void document_report_free(struct document_report *report)
+{
+    histogram_free(&report->lengths);
+    origin_shares_free(&report->files);
+}
+
+enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int mode, struct lengths *lengths,
+                                   struct tokmap_error *error)
+{
+    struct document_report report;
+    const enum tokmap_status status = document_report_make(&report, dataset, 0, false, mode, error);
+    if (status)
+        memset(lengths, 0, sizeof *lengths);
+    else
+        lengths_of(&report.lengths, lengths);
+    document_report_free(&report);
+    return status;
+}
+
+/* ---- tables, pictures, JSON ---- */
+
+static const struct percentile {
+    const char *name;
+    uint64_t per_thousand;
+} percentiles[] = {
+    {"p1", 10},   {"p5", 50},   {"p10", 100}, {"p25", 250}, {"p50", 500},
+    {"p75", 750}, {"p90", 900}, {"p95", 950}, {"p99", 990}, {"p999", 999},
+};
+#define PERCENTILES (sizeof percentiles / sizeof percentiles[0])
+
+static double percent(uint64_t part, uint64_t whole)
+{
+    return whole ? 100.0 * (double)part / (double)whole : 0.0;
+}
+
+/* The mean has one decimal. It is at most the largest length, which fits in 64 bits. */
+static const char *mean_text(double mean, char text[32])
+{
+    char count[32];
+    const uint64_t whole = (uint64_t)mean;
+    const unsigned tenths = (unsigned)((mean - (double)whole) * 10 + 0.5); /* 10: rounded up to a whole */
+    (void)snprintf(text, 32, "%s.%u", cli_count(whole + tenths / 10, count), tenths % 10);
+    return text;
+}
+
+static void percentiles_print(const struct histogram *lengths, uint64_t smallest)
+{
+    char a[32], b[32];
+    cli_print("  min %s", cli_count(smallest, a));
+    for (size_t i = 0; i < PERCENTILES; i++) {
+        /* Two lines: the quartiles and what is below them, and the long end. */
+        cli_print(percentiles[i].per_thousand == 750 ? "\n  " : ", ");
+        cli_print("%s %s", percentiles[i].name,
+                  cli_count(histogram_percentile(lengths, percentiles[i].per_thousand), b));
+    }
+    cli_print(", max %s\n  mean %s\n", cli_count(lengths->largest, a),
+              mean_text((double)lengths->sum / (double)lengths->count, b));
+}
+
+/* Writes a bar of the length that `part` has beside `most`, which has BAR characters. What is not 0 has at least one.
+ */
+#define BAR 30
+static void bar_text(uint64_t part, uint64_t most, char text[BAR + 1])
+{
+    const uint64_t length = part ? max64(1, mul_div(part, BAR, most)) : 0;
+    memset(text, '#', length);
+    text[length] = '\0';
+}
+
+static void bins_print(const struct document_report *report)
+{
+    static const bool right[] = {true, true, true, true, false};
+    uint64_t most = 0, tokens = 0;
+    unsigned first = LENGTH_BINS, last = 0;
+    for (unsigned bin = 0; bin < LENGTH_BINS; bin++) {
+        most = max64(most, report->bins[bin].documents);
+        tokens += report->bins[bin].tokens;
+        if (report->bins[bin].documents) {
+            first = first == LENGTH_BINS ? bin : first;
+            last = bin;
+        }
+    }
+    struct cli_table *table = cli_table_new(5);
+    cli_table_row(table, (const char *const[]){"  tokens", "documents", "%", "% of tokens", ""});
+    for (unsigned bin = first; bin <= last; bin++) {
+        const struct length_bin *one = &report->bins[bin];
+        char range[80], a[32], b[32], documents[32], share[32], of_tokens[32], bar[BAR + 1];
+        if (length_bin_from(bin) == length_bin_to(bin))
+            (void)snprintf(range, sizeof range, "  %s", cli_count(length_bin_from(bin), a));
+        else
+            (void)snprintf(range, sizeof range, "  %s to %s", cli_count(length_bin_from(bin), a),
+                           cli_count(length_bin_to(bin), b));
+        (void)snprintf(share, sizeof share, "%.2f", percent(one->documents, report->lengths.count));
+        (void)snprintf(of_tokens, sizeof of_tokens, "%.2f", percent(one->tokens, tokens));
+        bar_text(one->documents, most, bar);
+        cli_table_row(table, (const char *const[]){range, cli_count(one->documents, documents), share, of_tokens, bar});
+    }
+    cli_table_print(table, right, stdout);
+    cli_table_free(table);
+}
+
+void document_report_print(const struct document_report *report, uint64_t documents)
+{
+    char counted[64], text[128] = "";
+    if (report->counted < documents)
+        (void)snprintf(text, sizeof text, ", of the first %s", cli_counted(report->counted, "document", counted));
+    cli_print("lengths of documents in tokens%s\n", text);
+    if (!report->lengths.count) {
+        cli_print("  none\n");
+        return;
+    }
+    percentiles_print(&report->lengths, report->smallest);
+    bins_print(report);
+}
+
+void document_report_json(const struct document_report *report, struct cli_json *json)
+{
+    const struct histogram *lengths = &report->lengths;
+    if (lengths->count) {
+        cli_json_object(json, "document_tokens");
+        cli_json_number(json, "documents", lengths->count);
+        cli_json_number(json, "min", report->smallest);
+        for (size_t i = 0; i < PERCENTILES; i++)
+            cli_json_number(json, percentiles[i].name, histogram_percentile(lengths, percentiles[i].per_thousand));
+        cli_json_number(json, "max", lengths->largest);
+        cli_json_real(json, "mean", (double)lengths->sum / (double)lengths->count);
+        cli_json_end(json);
+    } else {
+        cli_json_null(json, "document_tokens");
+    }
+    cli_json_array(json, "lengths");
+    for (unsigned bin = 0; bin < LENGTH_BINS; bin++) {
+        if (!report->bins[bin].documents)
+            continue;
+        cli_json_object(json, NULL);
+        cli_json_number(json, "from", length_bin_from(bin));
+        cli_json_number(json, "to", length_bin_to(bin));
+        cli_json_number(json, "documents", report->bins[bin].documents);
+        cli_json_number(json, "tokens", report->bins[bin].tokens);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
+}
+
+/* "512", "512..1023", "1Ki..2Ki-1": a bin above 1,023 has ends that are powers of two. */
+static void bin_label(unsigned bin, char text[48])
+{
+    static const char *const suffixes[] = {"", "Ki", "Mi", "Gi", "Ti", "Pi", "Ei"};
+    const uint64_t from = length_bin_from(bin), to = length_bin_to(bin);
+    const unsigned step = bin > 10 ? (bin - 1) / 10 : 0;
+    if (from == to)
+        (void)snprintf(text, 48, "%" PRIu64, from);
+    else if (!step)
+        (void)snprintf(text, 48, "%" PRIu64 "..%" PRIu64, from, to);
+    else
+        (void)snprintf(text, 48, "%" PRIu64 "..%" PRIu64 " %s", from >> 10 * step, (to >> 10 * step) + 1,
+                       suffixes[step]);
+}
+
+enum tokmap_status document_report_plot(const struct document_report *report, uint64_t documents, const char *dataset,
+                                        const char *command, const char *path, struct tokmap_error *error)
+{
+    static char labels[LENGTH_BINS][48];
+    struct cli_plot_point shares[3][LENGTH_BINS];
+    char title[256], subtitle[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], machine[256], made[320], date[CLI_DATE], a[32];
+    unsigned first = LENGTH_BINS, last = 0, count = 0;
+    uint64_t tokens = 0, seen = 0;
+    struct lengths figures;
+    if (!report->lengths.count)
+        return error_set(
+            error, TOKMAP_ERROR_NOT_FOUND, dataset, TOKMAP_NO_OFFSET,
+            "the dataset has no recorded documents, so there is no picture of their lengths; `tokmap index` "
+            "finds documents");
+    for (unsigned bin = 0; bin < LENGTH_BINS; bin++)
+        if (report->bins[bin].documents) {
+            first = first == LENGTH_BINS ? bin : first;
+            last = bin;
+            tokens += report->bins[bin].tokens;
+        }
+    for (unsigned bin = first; bin <= last; bin++, count++) {
+        const struct length_bin *one = &report->bins[bin];
+        seen += one->documents;
+        bin_label(bin, labels[count]);
+        const struct cli_plot_point point = {.label = labels[count], .low = (double)NAN, .high = (double)NAN};
+        shares[0][count] = shares[1][count] = shares[2][count] = point;
+        shares[0][count].y = percent(one->documents, report->lengths.count);
+        shares[1][count].y = percent(one->tokens, tokens);
+        shares[2][count].y = percent(seen, report->lengths.count);
+    }
+    lengths_of(&report->lengths, &figures);
+    (void)snprintf(title, sizeof title, "Lengths of %s documents: %s", cli_count(report->counted, a), dataset);
+    (void)snprintf(subtitle, sizeof subtitle, "tokens: %s%s", lengths_text(&figures, list),
+                   report->counted < documents ? "; of the first documents only" : "");
+    (void)snprintf(made, sizeof made, "%s, %s", cli_machine(machine, sizeof machine), cli_date(date));
+    const char *const notes[] = {command, made};
+    const struct cli_plot_series series[] = {
+        {"% of documents", shares[0], count, CLI_PLOT_COLOR_OURS, false},
+        {"% of tokens", shares[1], count, CLI_PLOT_COLOR_NEXT, false},
+        {"% of documents up to this length", shares[2], count, CLI_PLOT_COLOR_NEXT, true}};
+    const struct cli_plot plot = {.kind = CLI_PLOT_COLUMNS,
+                                  .title = title,
+                                  .subtitle = subtitle,
+                                  .unit = "%",
+                                  .axis = "% of all",
+                                  .x_axis = "tokens of a document",
+                                  .notes = notes,
+                                  .note_count = 2,
+                                  .series = series,
+                                  .series_count = 3};
+    return cli_plot_write(&plot, path, error);
+}
+
+const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT])
+{
+    char a[32], b[32], c[32], d[32], e[32];
+    if (!lengths->documents)
+        return memcpy(text, "none", sizeof "none");
+    (void)snprintf(text, LENGTHS_TEXT, "p50 %s, p90 %s, p99 %s, max %s, mean %s", cli_count(lengths->p50, a),
+                   cli_count(lengths->p90, b), cli_count(lengths->p99, c), cli_count(lengths->largest, d),
+                   mean_text(lengths->mean, e));
+    return text;
+}
+
+void lengths_json(const struct lengths *lengths, struct cli_json *json)
+{
+    if (!lengths->documents) {
+        cli_json_null(json, "document_tokens");
+        return;
+    }
+    cli_json_object(json, "document_tokens");
+    cli_json_number(json, "p50", lengths->p50);
+    cli_json_number(json, "p90", lengths->p90);
+    cli_json_number(json, "p99", lengths->p99);
+    cli_json_number(json, "max", lengths->largest);
+    cli_json_real(json, "mean", lengths->mean);
+    cli_json_end(json);
+}
+
+const char *bytes_a_token_text(uint64_t text_bytes, uint64_t tokens, char text[64])
+{
+    if (tokens)
+        (void)snprintf(text, 64, "%.2f bytes of text", (double)text_bytes / (double)tokens);
+    else
+        (void)snprintf(text, 64, "unknown");
+    return text;
+}

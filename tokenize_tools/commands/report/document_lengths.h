@@ -1,0 +1,66 @@
+/* document_lengths.h - the lengths of a dataset's documents, the files that they came from, and texts about both. */
+#ifndef TOKMAP_COMMANDS_REPORT_DOCUMENT_LENGTHS_H
+#define TOKMAP_COMMANDS_REPORT_DOCUMENT_LENGTHS_H
+
+#include "cli/cli.h"
+#include "origin_shares.h"
+#include "pack/histogram.h"
+#include "tokmap/tokmap.h"
+
+/* The documents of a synthetic dataset that are counted. It has very many, all of the same distribution. */
+#define SYNTHETIC_DOCUMENTS ((uint64_t)1 << 20)
+
+/* Bin 0 has the empty documents, bin b those of 2^(b - 1) to 2^b - 1 tokens. */
+#define LENGTH_BINS 65
+struct length_bin {
+    uint64_t documents, tokens;
+};
+/* Returns the bin of a length, and the smallest and the largest length of a bin. */
+unsigned length_bin_of(uint64_t tokens);
+uint64_t length_bin_from(unsigned bin);
+uint64_t length_bin_to(unsigned bin);
+
+/* What one pass over the index of documents finds. */
+struct document_report {
+    struct histogram lengths;
+    uint64_t smallest; /* length; 0 without documents */
+    struct length_bin bins[LENGTH_BINS];
+    uint64_t counted;           /* documents: of a synthetic dataset, the first SYNTHETIC_DOCUMENTS */
+    struct origin_shares files; /* sorted; empty if origins were not asked for */
+    struct length_bin unknown;  /* documents whose input file is not recorded */
+};
+
+/* Visits every document of a dataset through its index. document_report_free() must follow in any case.
+ *   threads   0: one for each processor
+ *   origins   also find the input file of each document
+ *   progress  enum cli_progress_mode
+ * A dataset whose documents are not recorded has none. Statuses: OK, ERROR_MEMORY, ERROR_CORRUPT, ERROR_INTERRUPTED. */
+enum tokmap_status document_report_make(struct document_report *report, const struct tokmap_dataset *dataset,
+                                        uint64_t threads, bool origins, int progress, struct tokmap_error *error);
+void document_report_free(struct document_report *report);
+
+/* Prints percentiles, then a table of the bins with a picture of them; writes the members "document_tokens" and
+ * "lengths" into an open object. documents: those of the dataset, of which the report may have counted fewer. */
+void document_report_print(const struct document_report *report, uint64_t documents);
+void document_report_json(const struct document_report *report, struct cli_json *json);
+
+/* Draws the bins into a file, as cli_plot_write() does: for each bin its share of the documents and of the tokens, and
+ * the share of the documents up to it. dataset: its name; command: the command line, for the caption. Statuses: as
+ * cli_plot_write(), and ERROR_NOT_FOUND if there is no document. */
+enum tokmap_status document_report_plot(const struct document_report *report, uint64_t documents, const char *dataset,
+                                        const char *command, const char *path, struct tokmap_error *error);
+
+/* Only the figures of the lengths. Statuses: as document_report_make(). */
+enum tokmap_status dataset_lengths(const struct tokmap_dataset *dataset, int progress, struct lengths *lengths,
+                                   struct tokmap_error *error);
+
+/* "p50 312, p90 1,204, p99 8,000, max 120,331, mean 401.2", or "none"; returns `text`. */
+#define LENGTHS_TEXT 192
+const char *lengths_text(const struct lengths *lengths, char text[LENGTHS_TEXT]);
+/* Writes the member "document_tokens": an object with p50, p90, p99, max, and mean, or null. */
+void lengths_json(const struct lengths *lengths, struct cli_json *json);
+
+/* "4.37 bytes of text", for the row "a token stands for"; "unknown" without tokens. Returns `text`. */
+const char *bytes_a_token_text(uint64_t text_bytes, uint64_t tokens, char text[64]);
+
+#endif

@@ -1,0 +1,48 @@
+/*
+ * run_about.h - what `tokmap info` says of a run as a whole: its rows and tokens over all phases, how often it reads
+ * each source, and its phases. All numbers come from the arithmetic of the run; no row is located.
+ */
+#ifndef TOKMAP_COMMANDS_REPORT_RUN_ABOUT_H
+#define TOKMAP_COMMANDS_REPORT_RUN_ABOUT_H
+
+#include <stdbool.h>
+
+#include "mixture_report.h"
+
+#define RUN_ABOUT_LINES 1000 /* lines of a table, and sources that are described; --json has all */
+
+struct run_about_place {
+    uint64_t phase, share; /* phase UINT64_MAX: nowhere */
+};
+
+struct run_about {
+    const struct tokmap_run *run;
+    struct tokmap_run_info info;
+    bool ends;                     /* the members below hold values */
+    uint64_t rows, tokens;         /* of all steps, skipped steps and padding included; at most UINT64_MAX */
+    struct mixture_report report;  /* what each source contributes */
+    struct run_about_place *first; /* of each source: the first phase that has it, and its number there */
+};
+
+/* Describes a run. Free *about with run_about_free(), after a failure too. Statuses: OK, ERROR_MEMORY, ERROR_RANGE. */
+enum tokmap_status run_about_make(struct run_about *about, const struct tokmap_run *run, struct tokmap_error *error);
+void run_about_free(struct run_about *about);
+
+/* Fills *share with what a source has in the first phase that has it, and *phase with that phase. Returns false if no
+ * phase has the source. */
+bool run_about_first(const struct run_about *about, uint64_t source, struct tokmap_phase_info *phase,
+                     struct tokmap_share_info *share);
+
+/* Adds two columns of what the whole run is to a table. */
+void run_about_table(const struct run_about *about, struct cli_table *table);
+/* Prints tables of the sources and of the phases, if there are several of any of them, each after an empty line. */
+void run_about_print(const struct run_about *about);
+
+/* Writes a member `validations`: the datasets that the run holds out, with their tokens, documents, and windows. */
+void run_about_validations_json(const struct tokmap_run *run, struct cli_json *json);
+
+/* Write members of an open object: about the run, and about one source of it. */
+void run_about_json(const struct run_about *about, struct cli_json *json);
+void run_about_source_json(const struct run_about *about, uint64_t source, struct cli_json *json);
+
+#endif

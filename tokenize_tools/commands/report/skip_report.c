@@ -1,0 +1,470 @@
+/* skip_report.c - see skip_report.h. */
+#include "skip_report.h"
+
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "commands/options/field_options.h"
+#include "common/error.h"
+#include "common/hash.h"
+#include "corpus/stream.h"
+#include "format/partial_file.h"
+#include "platform/os.h"
+#include "text/path.h"
+
+#define ITEMS_MOST 1000   /* that --json lists */
+#define PRINTED_MOST 20   /* lines on standard error, ... */
+#define PRINTED_OF_FILE 3 /* ... and of them about one file, so that a bad file does not hide the others */
+
+struct skip_item {
+    struct tokmap_error why;
+    enum corpus_reason reason;
+    bool is_file;
+    uint64_t bytes;
+};
+
+/* ---- open and close ---- */
+
+/* Whether a file is an earlier list, or empty. Where the FILE of --skipped-list was forgotten, the word after it is an
+ * input, which --force must not destroy. */
+static bool is_list(const char *path)
+{
+    static const char begin[] = "{\"path\":";
+    char head[sizeof begin - 1];
+    struct os_stat stat;
+    size_t got = 0;
+    int fd;
+    if (os_open(path, OS_READ_NOW, &fd))
+        return false;
+    const bool good = !os_fstat(fd, &stat) && stat.kind == OS_KIND_FILE && !os_pread(fd, head, sizeof head, 0, &got) &&
+                      (!got || (got == sizeof head && !memcmp(head, begin, sizeof head)));
+    os_close(fd);
+    return good;
+}
+
+static enum tokmap_status list_refuse(const struct skip_report *skips, int system, struct tokmap_error *error)
+{
+    return error_set_system(error, system, skips->list_path, TOKMAP_NO_OFFSET,
+                            "the list cannot be created; choose another name%s",
+                            skips->force ? " (--force replaces only a list of what was left out)" : ", or use --force");
+}
+
+/* For partial_file_open(): only what a killed command has begun as a list is replaced. */
+static int leftover_check(void *user)
+{
+    return is_list(user) ? 0 : EEXIST;
+}
+
+/* Opens the list as FILE.partial: a list that has its name is one of a command that has ended, and stays unless
+ * --force is given. Where another process may make the list, only looks whether it can be made. */
+static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_error *error)
+{
+    struct os_stat found;
+    const bool exists = !os_lstat(skips->list_path, &found);
+    const bool old = exists && (skips->resume || skips->force) && is_list(skips->list_path);
+    if (exists && !old)
+        return list_refuse(skips, EEXIST, error);
+    if (skips->shared)
+        return TOKMAP_OK;
+    skips->partial = path_join("", 0, skips->list_path, strlen(skips->list_path), ".partial");
+    if (!skips->partial)
+        return error_set_memory(error, "a path", 0);
+    const enum tokmap_status status = cli_output_folder(skips->list_path, error);
+    if (status)
+        return status;
+    int system = ENOENT;
+    if (old && !skips->resume)
+        (void)os_unlink(skips->list_path);
+    else if (old && os_lstat(skips->partial, &found) == ENOENT) /* of a command whose work is kept */
+        (void)os_rename(skips->list_path, skips->partial);
+    if (is_list(skips->partial)) /* it keeps what it has until something is left out */
+        system = partial_file_take(skips->partial, &skips->list);
+    skips->resume |= !system;
+    if (system == ENOENT || system == EPERM)
+        system = partial_file_open(skips->partial, leftover_check, skips->partial, &skips->list);
+    if (system == EWOULDBLOCK)
+        return error_set(error, TOKMAP_ERROR_BUSY, skips->list_path, TOKMAP_NO_OFFSET,
+                         "another process is writing this list; wait for it, or choose another name");
+    return system ? list_refuse(skips, system, error) : TOKMAP_OK;
+}
+
+/* Gives the list its name, unless it has it. all: nothing of it follows, so what a killed process has listed later is
+ * no part of it. */
+static int list_name(struct skip_report *skips, bool all)
+{
+    struct os_stat found;
+    int system = skips->list >= 0 && skips->resume && all ? os_truncate(skips->list, skips->list_bytes) : 0;
+    if (system || skips->list < 0 || !skips->partial || skips->named)
+        return system;
+    const bool taken = !os_lstat(skips->list_path, &found) && !is_list(skips->list_path);
+    system = taken ? EEXIST : os_rename(skips->partial, skips->list_path);
+    skips->named = !system;
+    return system;
+}
+
+const char *skip_report_file(const struct skip_report *skips)
+{
+    return skips->partial && !skips->named ? skips->partial : skips->list_path;
+}
+
+int skip_report_open(struct skip_report *skips, const struct cli_command *command,
+                     const struct corpus_arguments *corpus, struct cli_progress *progress, bool json, bool force)
+{
+    struct tokmap_error error;
+    skips->command = command;
+    skips->progress = progress;
+    skips->json = json;
+    skips->list = -1;
+    skips->limit = (struct skip_limit){.text = ""};
+    if (skips->limit_text && !skip_limit_parse(skips->limit_text, &skips->limit))
+        return cli_misused(command,
+                           "--max-skipped must be a number, such as 1000, or a share with at most 6 decimals, such as "
+                           "0.1%%; got '%s'",
+                           skips->limit_text);
+    skips->skipping = corpus->on_error == 1 || corpus->invalid == CORPUS_INVALID_SKIP;
+    if (!skips->skipping && (skips->limit_text || (skips->list_path && !skips->may_choose)))
+        return cli_misused(command, "--%s needs --on-error skip: without it, nothing is left out",
+                           skips->limit_text ? "max-skipped" : "skipped-list");
+    skips->force = force;
+    if (!skips->list_path)
+        return 0;
+    return list_open(skips, &error) ? cli_failed(command->program, &error) : 0;
+}
+
+void skip_report_close(struct skip_report *skips, bool failed)
+{
+    /* A list of a killed command, of which nothing was used, stays what it is. */
+    if (!failed || (skips->count && !skips->abandoned))
+        (void)list_name(skips, skips->count > 0);
+    else if (!skips->count && skips->list >= 0 && !skips->resume)
+        (void)os_unlink(skip_report_file(skips));
+    free(skips->partial);
+    skips->partial = NULL;
+    os_close(skips->list);
+    skips->list = -1;
+    free(skips->items);
+    skips->items = NULL;
+}
+
+/* ---- saving ---- */
+
+enum { SAVED_NUMBERS, SAVED_ITEM };
+enum { NUMBER_COUNT, NUMBER_PRINTED, NUMBER_CHOSEN, NUMBER_OF_FILE, NUMBER_HASH, NUMBER_LISTED, NUMBER_BYTES, NUMBERS };
+
+int skip_report_save(struct skip_report *skips, const struct state_sink *sink)
+{
+    const uint64_t numbers[NUMBERS] = {skips->count,     skips->printed,   skips->chosen,    skips->of_file,
+                                       skips->file_hash, skips->list >= 0, skips->list_bytes};
+    int system = skips->list >= 0 ? os_sync(skips->list) : 0;
+    for (; skips->items_saved < skips->item_count && !system; skips->items_saved++)
+        system = sink->put(sink->user, SAVED_ITEM, &skips->items[skips->items_saved], sizeof *skips->items);
+    return system ? system : sink->put(sink->user, SAVED_NUMBERS, numbers, sizeof numbers);
+}
+
+static enum tokmap_status numbers_load(struct skip_report *skips, const uint8_t *bytes, struct tokmap_error *error)
+{
+    uint64_t numbers[NUMBERS], size;
+    memcpy(numbers, bytes, sizeof numbers);
+    if (numbers[NUMBER_LISTED] != (skips->list >= 0))
+        return error_set(error, TOKMAP_ERROR_MISMATCH, skips->list_path, TOKMAP_NO_OFFSET,
+                         "the unfinished work was begun %s --skipped-list; repeat that command, or start over with "
+                         "--no-resume",
+                         numbers[NUMBER_LISTED] ? "with" : "without");
+    if (skips->list >= 0 && (os_file_bytes(skips->list, &size) || size < numbers[NUMBER_BYTES]))
+        return error_set(error, TOKMAP_ERROR_MISMATCH, skips->list_path, TOKMAP_NO_OFFSET,
+                         "this list is shorter than it was when the unfinished work was interrupted; start over with "
+                         "--no-resume");
+    skips->count = numbers[NUMBER_COUNT];
+    skips->printed = numbers[NUMBER_PRINTED];
+    skips->chosen = numbers[NUMBER_CHOSEN];
+    skips->of_file = numbers[NUMBER_OF_FILE];
+    skips->file_hash = numbers[NUMBER_HASH];
+    skips->list_bytes = numbers[NUMBER_BYTES];
+    return TOKMAP_OK;
+}
+
+/* Returns whether an item of another process can be printed. */
+static bool item_is_sound(const struct skip_item *item)
+{
+    return (unsigned)item->reason < CORPUS_REASONS && memchr(item->why.path, '\0', sizeof item->why.path) &&
+           memchr(item->why.message, '\0', sizeof item->why.message);
+}
+
+enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error)
+{
+    struct skip_item item;
+    if (kind == SAVED_NUMBERS && count == NUMBERS * sizeof(uint64_t))
+        return numbers_load(skips, bytes, error);
+    if (kind != SAVED_ITEM || count != sizeof item)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                         "the journal of the unfinished work is damaged; start over with --no-resume");
+    memcpy(&item, bytes, sizeof item);
+    if (!skips->items && skips->json)
+        skips->items = malloc(ITEMS_MOST * sizeof *skips->items);
+    if (skips->items && skips->item_count < ITEMS_MOST && item_is_sound(&item))
+        skips->items[skips->item_count++] = item;
+    skips->items_saved = skips->item_count;
+    return TOKMAP_OK;
+}
+
+/* ---- items ---- */
+
+static void item_write(const struct skip_item *item, struct cli_json *json)
+{
+    cli_json_object(json, NULL);
+    cli_json_bytes(json, "path", item->why.path, strlen(item->why.path));
+    if (item->why.line)
+        cli_json_number(json, "line", item->why.line);
+    if (item->why.offset != TOKMAP_NO_OFFSET)
+        cli_json_number(json, "offset", item->why.offset);
+    cli_json_text(json, "left_out", item->is_file ? "file" : "record");
+    cli_json_text(json, "class", corpus_reason_word(item->reason));
+    cli_json_text(json, "status", tokmap_status_name(item->why.status));
+    cli_json_bytes(json, "reason", item->why.message, strlen(item->why.message));
+    cli_json_number(json, "bytes", item->bytes);
+    cli_json_end(json);
+}
+
+static void item_list(struct skip_report *skips, const struct skip_item *item)
+{
+    struct cli_json json;
+    char *text = NULL;
+    size_t length = 0;
+    if (skips->list < 0 || skips->list_failed || (skips->later && !skips->joining))
+        return;
+    FILE *file = open_memstream(&text, &length);
+    if (file) {
+        cli_json_begin(&json, file);
+        item_write(item, &json);
+    }
+    const bool failed = !file || ferror(file);
+    /* If there is no memory for the text in the end, glibc's fclose() succeeds, and there is no text. */
+    if (!file || fclose(file) || failed || !text)
+        skips->list_failed = ENOMEM;
+    else
+        skips->list_failed = os_pwrite(skips->list, text, length, skips->list_bytes);
+    skips->list_bytes += length;
+    free(text);
+}
+
+/* Lists an item, and keeps the first ones for JSON. */
+static void item_keep(struct skip_report *skips, const struct skip_item *item)
+{
+    item_list(skips, item);
+    if (!skips->json || skips->item_count == ITEMS_MOST)
+        return;
+    if (!skips->items)
+        skips->items = malloc(ITEMS_MOST * sizeof *skips->items);
+    if (skips->items)
+        skips->items[skips->item_count++] = *item;
+}
+
+void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why)
+{
+    struct skip_item item = {*why, issue->left_out, issue->is_file, issue->bytes};
+    const uint64_t hash = hash64(why->path, strlen(why->path));
+    if (hash != skips->file_hash)
+        skips->of_file = 0;
+    skips->file_hash = hash;
+    skips->count++;
+    skips->chosen += issue->asked;
+    if (!issue->asked && skips->printed < PRINTED_MOST && skips->of_file < PRINTED_OF_FILE) {
+        cli_progress_clear(skips->progress);
+        command_skipped(skips->command, why);
+        skips->printed++;
+        skips->of_file++;
+        if (skips->printed == PRINTED_MOST)
+            cli_say(skips->command->program, "skipped: what follows is only counted");
+    }
+    error_name_options(skips->command, &item.why);
+    item_keep(skips, &item);
+}
+
+enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_error *error)
+{
+    int system = 0;
+    skips->count = skips->chosen = skips->item_count = skips->list_bytes = 0;
+    skips->later = skips->joining = true;
+    if (skips->list < 0) {
+        const enum tokmap_status status = cli_output_folder(skips->list_path, error);
+        if (status)
+            return status;
+        system = os_open(skips->list_path, OS_WRITE_NEW, &skips->list);
+        /* That of a process that was killed here, or, with --force, an old one. */
+        if (system == EEXIST && is_list(skips->list_path))
+            system = os_open(skips->list_path, OS_WRITE_OLD, &skips->list);
+    }
+    return system ? list_refuse(skips, system, error) : TOKMAP_OK;
+}
+
+static enum tokmap_status list_failure(struct skip_report *skips, int system, struct tokmap_error *error)
+{
+    skips->list_failed = 0; /* it ends the work, and is reported as its error */
+    return error_set_system(error, system, skips->list_path, TOKMAP_NO_OFFSET,
+                            "the list of what was left out cannot be written");
+}
+
+enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
+                                    const struct tokmap_error *why, struct tokmap_error *error)
+{
+    struct skip_item item = {*why, issue->left_out, issue->is_file, issue->bytes};
+    skips->count++;
+    skips->chosen += issue->asked;
+    error_name_options(skips->command, &item.why);
+    item_keep(skips, &item);
+    return skips->list_failed ? list_failure(skips, skips->list_failed, error) : TOKMAP_OK;
+}
+
+enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_error *error)
+{
+    int system = os_truncate(skips->list, skips->list_bytes); /* the rest of an old list */
+    if (!system)
+        system = os_sync(skips->list);
+    if (!system)
+        system = list_name(skips, false);
+    if (!system)
+        system = os_sync_folder(skips->list_path);
+    skips->joined = !system;
+    return system ? list_failure(skips, system, error) : TOKMAP_OK;
+}
+
+enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error)
+{
+    const int system = list_name(skips, true);
+    return system ? list_failure(skips, system, error) : TOKMAP_OK;
+}
+
+bool skip_report_finish(struct skip_report *skips, bool failed)
+{
+    struct tokmap_error error;
+    char a[32];
+    const uint64_t wrong = skips->count - skips->chosen;
+    const char *where = skips->later && !skips->joined ? "; all tasks together list them in " : "; all are listed in ";
+    if (!skips->list_failed && (!failed || skips->count)) /* else it is still the list of a killed process */
+        skips->list_failed = list_name(skips, true);
+    if (wrong > skips->printed)
+        cli_say(skips->command->program, "skipped: %s more%s%s", cli_count(wrong - skips->printed, a),
+                skips->list_path ? where : "; list all with --skipped-list FILE",
+                skips->list_path ? skips->list_path : "");
+    if (!skips->list_failed)
+        return true;
+    (void)error_set_system(&error, skips->list_failed, skips->list_path, TOKMAP_NO_OFFSET,
+                           "the list of what was left out cannot be written and is not complete");
+    (void)cli_failed(skips->command->program, &error);
+    return false;
+}
+
+/* ---- sums ---- */
+
+/* "1 file and 2,000 records"; a count of zero is left out. */
+static const char *items_text(uint64_t files, uint64_t records, char text[160])
+{
+    char a[64], b[64];
+    (void)snprintf(text, 160, "%s%s%s", files ? cli_counted(files, "file", a) : "", files && records ? " and " : "",
+                   records ? cli_counted(records, "record", b) : "");
+    return text;
+}
+
+static void not_read_row(uint64_t count, const char *what, const char *remark)
+{
+    char text[32];
+    if (count)
+        printf("  %-20s %20s  %s\n", what, cli_count(count, text), remark);
+}
+
+/* Counts what was left out without being opened. */
+static void not_read_print(const struct inputs_counts *counts)
+{
+    static const struct inputs_counts nothing;
+    if (!memcmp(counts, &nothing, sizeof nothing))
+        return;
+    (void)puts("\nnot read:");
+    not_read_row(counts->files_hidden, "hidden files", "--hidden reads them");
+    not_read_row(counts->folders_hidden, "hidden folders", "--hidden reads them");
+    not_read_row(counts->files_excluded, "files not chosen", "by --include, --exclude");
+    not_read_row(counts->folders_excluded, "folders not chosen", "by --exclude");
+    not_read_row(counts->links, "symbolic links", "in folders; name their targets");
+    not_read_row(counts->specials, "pipes and devices", "in folders; name them");
+}
+
+static void not_read_json(const struct inputs_counts *counts, struct cli_json *json)
+{
+    cli_json_object(json, "not_read");
+    cli_json_number(json, "hidden_files", counts->files_hidden);
+    cli_json_number(json, "hidden_folders", counts->folders_hidden);
+    cli_json_number(json, "excluded_files", counts->files_excluded);
+    cli_json_number(json, "excluded_folders", counts->folders_excluded);
+    cli_json_number(json, "links", counts->links);
+    cli_json_number(json, "specials", counts->specials);
+    cli_json_end(json);
+}
+
+void skip_report_print(const struct corpus_counts *counts)
+{
+    not_read_print(&counts->not_read);
+    char a[160], b[32], c[32];
+    const uint64_t items = counts->files_skipped + counts->records_skipped;
+    if (!items)
+        return;
+    printf("\nleft out: %s (%s of %s read)\n", items_text(counts->files_skipped, counts->records_skipped, a),
+           cli_bytes(counts->skipped_bytes, b), cli_bytes(counts->stream_bytes, c));
+    for (int i = 0; i < CORPUS_REASONS; i++) {
+        const struct corpus_left_out *left_out = &counts->left_out[i];
+        if (left_out->files || left_out->records)
+            printf("  %s:\n    %s\n", items_text(left_out->files, left_out->records, a),
+                   corpus_reason_text((enum corpus_reason)i));
+    }
+}
+
+void skip_report_advise(const struct skip_report *skips, const struct corpus_counts *counts)
+{
+    if (!skips->skipping)
+        return;
+    /* Without numbers, because after a failure the counts include the rest of a batch. */
+    const struct corpus_left_out *left_out = counts->left_out;
+    if (left_out[CORPUS_REASON_FORMAT].files + left_out[CORPUS_REASON_ENCODING].files > counts->files)
+        cli_warn(skips->command->program, "more files were left out because they are not text than were used; %s",
+                 command_has_option(skips->command, "include")
+                     ? "choose the files with --include, for example --include '*.txt'"
+                     : "name the files that contain text, for example with a pattern, '*.txt'");
+    if (left_out[CORPUS_REASON_FIELD].records > counts->documents)
+        cli_warn(skips->command->program,
+                 "more records were left out because of the field than documents were kept; name the field that holds "
+                 "the text with --field");
+}
+
+void skip_report_hint(const struct skip_report *skips, const struct corpus_counts *counts, const char **operands,
+                      size_t operand_count, const struct tokmap_error *error)
+{
+    if (skips->skipping || !counts->left_out[CORPUS_REASON_FORMAT].files)
+        return;
+    for (size_t i = 0; i < operand_count; i++)
+        if (!strcmp(stream_name(operands[i]), error->path))
+            return;
+    cli_say(skips->command->program, "choose files with --include, for example --include '*.txt', or leave out what is "
+                                     "not text with --on-error skip");
+}
+
+void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json)
+{
+    not_read_json(&counts->not_read, json);
+    cli_json_object(json, "left_out");
+    for (int i = 0; i < CORPUS_REASONS; i++) {
+        const struct corpus_left_out *left_out = &counts->left_out[i];
+        if (!left_out->files && !left_out->records)
+            continue;
+        cli_json_object(json, corpus_reason_word((enum corpus_reason)i));
+        cli_json_number(json, "files", left_out->files);
+        cli_json_number(json, "records", left_out->records);
+        cli_json_number(json, "bytes", left_out->bytes);
+        cli_json_end(json);
+    }
+    cli_json_end(json);
+    cli_json_array(json, "skipped");
+    for (uint64_t i = 0; i < skips->item_count; i++)
+        item_write(&skips->items[i], json);
+    cli_json_end(json);
+    cli_json_number(json, "skipped_items", skips->count);
+}

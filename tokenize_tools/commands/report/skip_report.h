@@ -1,0 +1,105 @@
+/*
+ * skip_report.h - what a command reports about the files and records that it leaves out (--on-error skip).
+ *
+ * Each of them is a line on standard error, until they become many: then they are only counted, and the closing report
+ * sums them up by reason. --skipped-list FILE lists all of them, as JSONL. --max-skipped limits them.
+ *
+ * The list is called FILE.partial until the command ends, so that one that is killed leaves no FILE that would keep the
+ * same command from running again.
+ */
+#ifndef TOKMAP_COMMANDS_REPORT_SKIP_REPORT_H
+#define TOKMAP_COMMANDS_REPORT_SKIP_REPORT_H
+
+#include "cli/cli.h"
+#include "commands/options/corpus_arguments.h"
+#include "format/index_writer.h"
+#include "pack/skip_limit.h"
+
+struct skip_report {
+    const char *limit_text, *list_path; /* of the options, or NULL */
+    struct skip_limit limit;
+    bool shared;     /* other processes have the same list, which one of them makes; set before skip_report_open() */
+    bool later;      /* the list is made by skip_report_join(), and items that are added before are not in it */
+    bool abandoned;  /* a signal ended the work, and none of it is kept: the list keeps its partial name */
+    bool may_choose; /* options leave documents out that are sound; set before skip_report_open() */
+    const struct cli_command *command;
+    struct cli_progress *progress; /* its line is cleared before a message is printed */
+    bool json;                     /* keep the first items for skip_report_json() */
+    bool skipping;                 /* items are left out; otherwise the first one ends the work */
+    int list;                      /* descriptor of the list, or -1 */
+    char *partial;                 /* FILE.partial; NULL without a list, or if it has its name from the beginning */
+    bool named;                    /* FILE.partial has become FILE */
+    uint64_t list_bytes;           /* that were written to it */
+    bool resume;                   /* an old list is continued where skip_report_load() says, or else replaced */
+    bool force, joining, joined;   /* of skip_report_begin() and _end() */
+    int list_failed;               /* errno of the first write that failed */
+    uint64_t count, printed;       /* items, and how many of them are a line on standard error */
+    uint64_t chosen;               /* items that the options ask for, which are never printed */
+    uint64_t of_file;              /* printed lines about the file whose name has this hash */
+    uint64_t file_hash;
+    struct skip_item *items;
+    uint64_t item_count, items_saved;
+};
+
+/* clang-format off */
+/* Rows for a table of options. */
+#define SKIP_OPTIONS(skips)                                                                                            \
+    {0, "max-skipped", CLI_TEXT, &(skips).limit_text, NULL, "N|P%",                                                    \
+     "with --on-error skip: fail if more than N files and records, or more than P percent of them, are left out",      \
+     NULL},                                                                                                            \
+    {0, "skipped-list", CLI_TEXT, &(skips).list_path, NULL, "FILE",                                                    \
+     "list everything that is left out in FILE, as JSONL", NULL}
+/* clang-format on */
+
+/* Checks the options, and creates the list; `force` replaces an existing one. Sets the fields of *skips that are no
+ * options; skip_report_close() frees them, also after a failure. Returns 0, or prints a message and returns the exit
+ * status. */
+int skip_report_open(struct skip_report *skips, const struct cli_command *command,
+                     const struct corpus_arguments *corpus, struct cli_progress *progress, bool json, bool force);
+
+/* Pass on what was added since the last call, and take it in another process: see struct pack_options. The process that
+ * takes it has opened the report with skips->resume. */
+int skip_report_save(struct skip_report *skips, const struct state_sink *sink);
+enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error);
+
+/* An item was left out. By one thread at a time. */
+void skip_report_add(struct skip_report *skips, const struct corpus_issue *issue, const struct tokmap_error *why);
+
+/* Work in units: makes the list of all of them, in place of what was added or joined before. end() syncs it. Statuses:
+ * OK, ERROR_EXISTS and ERROR_IO, which ends the work. */
+enum tokmap_status skip_report_begin(struct skip_report *skips, struct tokmap_error *error);
+enum tokmap_status skip_report_join(struct skip_report *skips, const struct corpus_issue *issue,
+                                    const struct tokmap_error *why, struct tokmap_error *error);
+enum tokmap_status skip_report_end(struct skip_report *skips, struct tokmap_error *error);
+
+/* Gives the list its name, before the output gets its own. Statuses: OK, ERROR_EXISTS, ERROR_IO. */
+enum tokmap_status skip_report_name(struct skip_report *skips, struct tokmap_error *error);
+
+/* The name that the list has now, until the report is closed or names the list; NULL: there is none. */
+const char *skip_report_file(const struct skip_report *skips);
+
+/* Prints on standard error how many items had no line of their own, and checks that the list is complete. failed: the
+ * work is not done; if it has left nothing out, the list stays as it is. Returns false after a message if the list is
+ * not complete. */
+bool skip_report_finish(struct skip_report *skips, bool failed);
+
+/* Prints what was left out, by reason, on standard output. Prints nothing if nothing was. */
+void skip_report_print(const struct corpus_counts *counts);
+
+/* Advises on standard error if most of the input was left out for a reason that an option avoids. */
+void skip_report_advise(const struct skip_report *skips, const struct corpus_counts *counts);
+
+/* After the message about `error`, which ended the work: says which options leave a file out, if the file is not text
+ * and the user did not name it, but a folder, pattern, or list that contains it. */
+void skip_report_hint(const struct skip_report *skips, const struct corpus_counts *counts, const char **operands,
+                      size_t operand_count, const struct tokmap_error *error);
+
+/* Writes the members "left_out" (by reason), "skipped" (the first 1000 items), and "skipped_items". */
+void skip_report_json(const struct skip_report *skips, const struct corpus_counts *counts, struct cli_json *json);
+
+/* Frees everything. If the command has failed and left nothing out, the empty list is removed. A list of work that was
+ * abandoned stays FILE.partial, which the same command replaces: FILE would keep it from running again. */
+void skip_report_close(struct skip_report *skips, bool failed);
+
+#endif

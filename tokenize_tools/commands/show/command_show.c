@@ -1,0 +1,753 @@
+/*
+ * command_show.c - tokmap show: prints documents, windows, tokens, or the rows of a step, with the documents that they
+ * came from; with --where, lists the steps and rows that show a document.
+ */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "commands/commands.h"
+#include "commands/options/dataset_tokenizer.h"
+#include "commands/options/field_options.h"
+#include "commands/options/target.h"
+#include "dropped_list.h"
+#include "printer.h"
+#include "common/bytes.h"
+#include "common/error.h"
+
+static const char program[] = "tokmap show";
+
+struct show_arguments {
+    struct run_arguments run;
+    struct tokenizer_arguments tokenizer;
+    uint64_t document, window, step, row, rank, ranks;
+    bool document_given, window_given, step_given, row_given, rank_given, ranks_given;
+    struct cli_range tokens, steps;
+    const char *source;
+    bool dropped;
+    bool where, ids, json, specials, unmarked, quiet;
+};
+
+static const char kind_document[] = "document", kind_window[] = "window", kind_tokens[] = "tokens", kind_row[] = "row";
+
+/* One range of tokens to print, or a row of several. */
+struct item {
+    const char *kind;                  /* one of the names above */
+    uint64_t first, count;             /* tokens; past the last one it continues at token 0 */
+    const struct tokmap_place *place;  /* for kind_row, else NULL */
+    uint64_t document, window;         /* for kind_document and kind_window */
+    const struct tokmap_piece *pieces; /* of a row of a plan; NULL: the range above is all */
+    uint64_t piece_count;
+    uint64_t padding; /* of a row: tokens after those of the dataset */
+};
+
+struct showing {
+    const struct show_arguments *given;
+    struct target *target;
+    uint64_t sources;                 /* of a run, and its validation sets; 1 for a dataset */
+    uint64_t drawn;                   /* sources alone */
+    struct printer *printers;         /* one for each source, all zero until it is used */
+    struct printer *printer;          /* of the source at hand */
+    struct tokmap_source_info source; /* of the source at hand, if the target is a run */
+    struct tokmap_piece *pieces;      /* of the row at hand */
+    uint64_t pieces_capacity;
+    bool assumed_said; /* that a dataset does not record its tokenizer */
+    struct cli_json json;
+};
+
+/* Parts of a tokenizer's file that tokmap ignores may matter to the reader of the text. */
+static void note_print(const struct tokenizer *tokenizer)
+{
+    struct tokenizer_info info;
+    if (!tokenizer)
+        return;
+    tokenizer_info(tokenizer, &info);
+    if (info.note)
+        cli_say(program, "%s: %s", info.name, info.note);
+}
+
+/* Makes a source the one at hand. Its printer is opened at the first use. */
+static enum tokmap_status source_use(struct showing *show, uint64_t number, struct tokmap_error *error)
+{
+    const struct show_arguments *given = show->given;
+    show->source = (struct tokmap_source_info){.size = sizeof show->source};
+    enum tokmap_status status =
+        show->target->run ? tokmap_run_source(show->target->run, number, &show->source) : TOKMAP_OK;
+    if (status)
+        return error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run's source cannot be described");
+    show->printer = &show->printers[number];
+    if (show->printer->dataset)
+        return TOKMAP_OK;
+    status =
+        printer_open(show->printer, target_dataset(show->target, number),
+                     given->ids || given->where ? NULL : &given->tokenizer, given->specials, !given->unmarked, error);
+    if (!status && !given->quiet)
+        note_print(show->printer->tokenizer);
+    if (!status && !given->quiet && show->printer->assumed && !show->assumed_said) {
+        dataset_tokenizer_assumed(program, given->tokenizer.spec);
+        show->assumed_said = true;
+    }
+    return status;
+}
+
+#define NAMES_MOST 6
+
+/* Writes the first names of the run's sources, such as "code, web, wiki" or "a, b, c, d, e, f, and 94 more". */
+static void names_write(const struct showing *show, char *into, size_t room)
+{
+    struct tokmap_source_info source = {.size = sizeof source};
+    size_t at = 0;
+    *into = '\0';
+    for (uint64_t i = 0; i < show->sources && at < room; i++) {
+        int written;
+        if (i == NAMES_MOST)
+            written = snprintf(into + at, room - at, ", and %" PRIu64 " more", show->sources - i);
+        else if (tokmap_run_source(show->target->run, i, &source))
+            return;
+        else
+            written = snprintf(into + at, room - at, "%s%.40s", i ? ", " : "", source.name);
+        if (i == NAMES_MOST || written < 0)
+            return;
+        at += (size_t)written;
+    }
+}
+
+/* Finds the source that --source names, or the only one. */
+static enum tokmap_status source_choose(struct showing *show, uint64_t *number, struct tokmap_error *error)
+{
+    const char *wanted = show->given->source;
+    struct tokmap_source_info source = {.size = sizeof source};
+    *number = 0;
+    if (!wanted && show->drawn == 1)
+        return TOKMAP_OK;
+    char names[400] = "";
+    if (show->target->run)
+        names_write(show, names, sizeof names);
+    if (!wanted)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
+                         "the run has %" PRIu64 " sources; choose one with --source NAME: %s", show->drawn, names);
+    for (uint64_t i = 0; i < show->sources && show->target->run; i++)
+        if (!tokmap_run_source(show->target->run, i, &source) && !strcmp(source.name, wanted)) {
+            *number = i;
+            return TOKMAP_OK;
+        }
+    return error_set(error, TOKMAP_ERROR_NOT_FOUND, show->target->name, TOKMAP_NO_OFFSET,
+                     show->target->run ? "the run has no source '%.100s'; it has %s"
+                                       : "a dataset has no sources; leave out --source %.100s",
+                     wanted, names);
+}
+
+/* ---- one item ---- */
+
+static void part_to_stderr(void *user, const struct part *part)
+{
+    (void)user;
+    (void)fputs("  ", stderr);
+    part_print(part, stderr);
+}
+
+static void part_to_json(void *user, const struct part *part)
+{
+    cli_json_object(user, NULL);
+    part_json(part, user);
+    cli_json_end(user);
+}
+
+static void row_head_print(const struct showing *show, const struct item *item)
+{
+    const struct tokmap_place *place = item->place;
+    char a[64], b[64];
+    (void)fprintf(stderr, "step %" PRIu64 " row %" PRIu64 ": draw %" PRIu64 ", ", place->step, place->row, place->draw);
+    if (place->source == TOKMAP_NO_SOURCE) {
+        (void)fprintf(stderr, "padding\n");
+        return;
+    }
+    if (show->sources > 1)
+        cli_print_to(stderr, "source %s, ", show->source.name);
+    (void)fprintf(stderr, "epoch %" PRIu64 ", ", place->epoch);
+    if (item->pieces)
+        (void)fprintf(stderr, "row %" PRIu64 " of the plan: %s in %s", place->window,
+                      cli_counted(place->tokens, "token", a), cli_counted(item->piece_count, "segment", b));
+    else
+        (void)fprintf(stderr, "window %" PRIu64 ": tokens %" PRIu64 "..%" PRIu64, place->window, item->first,
+                      item->first + item->count);
+    if (item->padding)
+        (void)fprintf(stderr, ", then %s", cli_counted(item->padding, "token", a));
+    (void)fprintf(stderr, "%s\n", item->padding ? " of padding" : "");
+}
+
+static void item_head_print(const struct showing *show, const struct item *item)
+{
+    if (item->place) {
+        row_head_print(show, item);
+        return;
+    }
+    if (item->kind == kind_document)
+        (void)fprintf(stderr, "document %" PRIu64 ": ", item->document);
+    else if (item->kind == kind_window)
+        (void)fprintf(stderr, "window %" PRIu64 ": ", item->window);
+    (void)fprintf(stderr, "tokens %" PRIu64 "..%" PRIu64 "\n", item->first, item->first + item->count);
+}
+
+static void item_head_json(const struct showing *show, const struct item *item, struct cli_json *json)
+{
+    cli_json_text(json, "kind", item->kind);
+    if (item->place) {
+        const bool padding = item->place->source == TOKMAP_NO_SOURCE;
+        cli_json_number(json, "step", item->place->step);
+        cli_json_number(json, "row", item->place->row);
+        cli_json_number(json, "draw", item->place->draw);
+        if (padding)
+            cli_json_null(json, "source");
+        else
+            cli_json_number(json, "source", item->place->source);
+        if (show->sources > 1 && !padding)
+            cli_json_text(json, "name", show->source.name);
+        cli_json_number(json, "epoch", item->place->epoch);
+        cli_json_number(json, "window", item->place->window);
+    } else if (item->kind == kind_window) {
+        cli_json_number(json, "epoch", 0);
+        cli_json_number(json, "window", item->window);
+    } else if (item->kind == kind_document) {
+        cli_json_number(json, "document", item->document);
+    }
+    cli_json_number(json, "first_token", item->first);
+    cli_json_number(json, "tokens", item->count);
+    if (item->padding || item->pieces)
+        cli_json_number(json, "padding", item->padding);
+}
+
+/* Passes on a part of a piece, whose offset is counted from the start of the row. */
+struct shifted {
+    uint64_t by;
+    void (*each)(void *user, const struct part *part);
+    void *user;
+};
+
+static void part_shifted(void *user, const struct part *part)
+{
+    const struct shifted *shifted = user;
+    struct part in_row = *part;
+    in_row.offset += shifted->by;
+    shifted->each(shifted->user, &in_row);
+}
+
+/* Calls each() for the documents of an item. A document that is shown by number has a part even if it is empty. */
+static enum tokmap_status item_parts(struct showing *show, const struct item *item,
+                                     void (*each)(void *user, const struct part *part), void *user,
+                                     struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    if (item->kind == kind_document) {
+        struct part part;
+        status = part_whole(show->printer->dataset, item->document, &part, error);
+        if (!status)
+            each(user, &part);
+        return status;
+    }
+    if (!item->pieces)
+        return item->count ? parts_walk(show->printer->dataset, item->first, item->count, each, user, error) : status;
+    struct shifted shifted = {0, each, user};
+    for (uint64_t i = 0; i < item->piece_count && !status; i++) {
+        const struct tokmap_piece *piece = &item->pieces[i];
+        status = parts_walk(show->printer->dataset, piece->first_token, piece->tokens, part_shifted, &shifted, error);
+        shifted.by += piece->tokens;
+    }
+    return status;
+}
+
+/* Returns whether a document begins with a token. */
+static bool begins_document(const struct showing *show, uint64_t token)
+{
+    struct tokmap_document document;
+    return !tokmap_dataset_document_at(show->printer->dataset, token, &document, NULL) && document.first_token == token;
+}
+
+/* Prints the tokens of an item, as text or ids, without a newline after them. */
+static enum tokmap_status item_print(struct showing *show, const struct item *item, struct tokmap_error *error)
+{
+    const struct tokmap_piece range = {item->first, item->count};
+    const struct tokmap_piece *pieces = item->pieces ? item->pieces : &range;
+    const uint64_t count = item->pieces ? item->piece_count : item->count > 0;
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < count && !status; i++) {
+        const struct tokmap_piece *piece = &pieces[i];
+        if (!show->given->ids) {
+            const bool start = item->pieces ? begins_document(show, piece->first_token) : item->kind == kind_document;
+            status = printer_text(show->printer, piece->first_token, piece->tokens, start, error);
+            continue;
+        }
+        if (i)
+            putchar(' ');
+        status = printer_ids(show->printer, piece->first_token, piece->tokens, error);
+    }
+    return status;
+}
+
+static enum tokmap_status item_json(struct showing *show, const struct item *item, struct tokmap_error *error)
+{
+    struct cli_json *json = &show->json;
+    cli_json_begin(json, stdout);
+    cli_json_object(json, NULL);
+    item_head_json(show, item, json);
+    cli_json_array(json, "documents");
+    enum tokmap_status status = item_parts(show, item, part_to_json, json, error);
+    cli_json_end(json);
+    if (!status && item->pieces) {
+        cli_json_array(json, "pieces");
+        for (uint64_t i = 0; i < item->piece_count && !status; i++) {
+            const struct tokmap_piece *piece = &item->pieces[i];
+            cli_json_object(json, NULL);
+            cli_json_number(json, "first_token", piece->first_token);
+            cli_json_number(json, "tokens", piece->tokens);
+            status = printer_json(show->printer, piece->first_token, piece->tokens,
+                                  begins_document(show, piece->first_token), json, error);
+            cli_json_end(json);
+        }
+        cli_json_end(json);
+    } else if (!status && show->printer) {
+        status = printer_json(show->printer, item->first, item->count, item->kind == kind_document, json, error);
+    }
+    cli_json_end(json);
+    return status;
+}
+
+static enum tokmap_status item_show(struct showing *show, const struct item *item, bool one_of_many,
+                                    struct tokmap_error *error)
+{
+    enum tokmap_status status;
+    if (show->given->json)
+        return item_json(show, item, error);
+    (void)cli_flush();
+    if (!show->given->quiet) {
+        item_head_print(show, item);
+        status = item_parts(show, item, part_to_stderr, NULL, error);
+        if (status)
+            return status;
+    }
+    if (show->printer)
+        show->printer->last = '\n';
+    status = item_print(show, item, error);
+    /* Into a pipe or a file, a single item is its text and nothing else, so that a document comes out byte for byte. */
+    if (show->given->ids || one_of_many || (show->printer && show->printer->to_terminal && show->printer->last != '\n'))
+        putchar('\n');
+    return status;
+}
+
+/* ---- what to show ---- */
+
+static enum tokmap_status show_document(struct showing *show, struct tokmap_error *error)
+{
+    struct tokmap_document document;
+    const enum tokmap_status status =
+        tokmap_dataset_document(show->printer->dataset, show->given->document, &document, error);
+    if (status)
+        return status;
+    const struct item item = {
+        .kind = kind_document, .first = document.first_token, .count = document.tokens, .document = document.number};
+    return item_show(show, &item, false, error);
+}
+
+static enum tokmap_status show_tokens(struct showing *show, struct tokmap_error *error)
+{
+    const struct cli_range range = show->given->tokens;
+    char text[64];
+    if (range.end > show->printer->info.tokens)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "tokens %" PRIu64 "..%" PRIu64 " reach past the end; the dataset has %s", range.first,
+                         range.end, cli_counted(show->printer->info.tokens, "token", text));
+    const struct item item = {.kind = kind_tokens, .first = range.first, .count = range.end - range.first};
+    return item_show(show, &item, false, error);
+}
+
+/* Returns the number of windows of an epoch; RUN.md has the formulas. */
+static uint64_t windows_in(uint64_t tokens, uint64_t window, uint64_t stride, bool padded)
+{
+    if (tokens < window)
+        return padded && tokens;
+    return 1 + (padded ? div_ceil(tokens - window, stride) : (tokens - window) / stride);
+}
+
+/* Windows of a run are those of epoch 0, at the seq_len of its first phase. */
+static enum tokmap_status show_window(struct showing *show, struct tokmap_error *error)
+{
+    uint64_t seq_len = show->given->run.seq_len, lookahead = show->given->run.lookahead, stride = seq_len;
+    bool padded = false;
+    if (show->target->run && show->source.plan)
+        return error_set(
+            error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
+            "source '%s' draws the rows of a plan in place of windows; show the rows of a step with --step",
+            show->source.name);
+    if (show->target->run) {
+        struct tokmap_run_info info = {.size = sizeof info};
+        const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
+        if (status)
+            return status;
+        seq_len = info.seq_len;
+        lookahead = info.lookahead;
+        stride = info.stride ? info.stride : seq_len;
+        padded = info.tail_pad;
+    }
+    const uint64_t tokens = show->printer->info.tokens;
+    const uint64_t windows = windows_in(tokens, seq_len + lookahead, stride, padded);
+    char text[64], more[64];
+    if (show->given->window >= windows)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "window %" PRIu64 " does not exist; the %" PRIu64 " tokens make %s of %s and %" PRIu64
+                         " of lookahead, numbered from 0",
+                         show->given->window, tokens, cli_counted(windows, "window", text),
+                         cli_counted(seq_len, "token", more), lookahead);
+    const uint64_t first = show->given->window * stride;
+    const struct item item = {.kind = kind_window,
+                              .first = first,
+                              .count = min64(seq_len + lookahead, tokens - first),
+                              .window = show->given->window};
+    return item_show(show, &item, false, error);
+}
+
+/* Lists the pieces of a row in show->pieces. */
+static enum tokmap_status pieces_list(struct showing *show, const struct tokmap_place *place, uint64_t *count,
+                                      struct tokmap_error *error)
+{
+    enum tokmap_status status =
+        tokmap_run_pieces(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
+    if (status != TOKMAP_ERROR_LIMIT)
+        return status;
+    struct tokmap_piece *grown = realloc(show->pieces, *count * sizeof *grown);
+    if (!grown)
+        return error_set_memory(error, "the pieces of a row", *count * sizeof *grown);
+    show->pieces = grown;
+    show->pieces_capacity = *count;
+    return tokmap_run_pieces(show->target->run, place, show->pieces, show->pieces_capacity, count, error);
+}
+
+static enum tokmap_status show_row(struct showing *show, uint64_t row, bool one_of_many, struct tokmap_error *error)
+{
+    struct tokmap_place place;
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_phase_info phase = {.size = sizeof phase};
+    const struct tokmap_run *run = show->target->run;
+    enum tokmap_status status = tokmap_run_locate(run, show->given->step, row, &place, error);
+    struct item item = {.kind = kind_row, .place = &place};
+    show->printer = NULL;
+    if (!status && place.source != TOKMAP_NO_SOURCE)
+        status = source_use(show, place.source, error);
+    if (!status)
+        status = tokmap_run_info(run, &info);
+    if (!status)
+        status = tokmap_run_phase(run, tokmap_run_phase_at(run, place.step), &phase);
+    if (!status && show->printer && show->source.plan) {
+        status = pieces_list(show, &place, &item.piece_count, error);
+        item.pieces = show->pieces;
+    }
+    item.first = place.first_token;
+    item.count = place.tokens;
+    item.padding = phase.seq_len + info.lookahead - place.tokens;
+    return status ? status : item_show(show, &item, one_of_many, error);
+}
+
+static enum tokmap_status show_step(struct showing *show, struct tokmap_error *error)
+{
+    const struct show_arguments *given = show->given;
+    char text[64];
+    const uint64_t rows = tokmap_run_rows(show->target->run, given->step);
+    uint64_t first = 0, end = rows;
+    if (!rows) {
+        struct tokmap_run_info info = {.size = sizeof info};
+        const enum tokmap_status status = tokmap_run_info(show->target->run, &info);
+        if (status)
+            return error_set(error, status, show->target->name, TOKMAP_NO_OFFSET, "the run cannot be described");
+        if (info.steps == TOKMAP_FOREVER)
+            return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                             "step %" PRIu64 " does not exist: the steps before it have the 2^63 rows of the longest "
+                             "run; name an earlier one",
+                             given->step);
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "step %" PRIu64 " is past the end of the run, whose steps are 0 to %" PRIu64, given->step,
+                         info.steps - 1);
+    }
+    if (given->rank_given && given->ranks > rows)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "%" PRIu64 " ranks cannot share a global batch of %s", given->ranks,
+                         cli_counted(rows, "row", text));
+    if (given->rank_given) {
+        first = mul_div(given->rank, rows, given->ranks);
+        end = mul_div(given->rank + 1, rows, given->ranks);
+    }
+    if (given->row_given) {
+        if (given->row >= end - first)
+            return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                             "row %" PRIu64 " does not exist; %s %s, numbered from 0", given->row,
+                             given->rank_given ? "the slice of the rank has" : "the step has",
+                             cli_counted(end - first, "row", text));
+        first += given->row;
+        end = first + 1;
+    }
+    if (!tokmap_run_delivers(show->target->run, given->step))
+        cli_say(program, "step %" PRIu64 " is skipped; these are the rows that it would have shown", given->step);
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t row = first; row < end && !status && !ferror(stdout); row++) {
+        status = show_row(show, row, end - first > 1, error);
+    }
+    return status;
+}
+
+/* ---- from documents to rows ---- */
+
+struct where {
+    struct showing *show;
+    uint64_t first, count; /* the tokens to look for */
+    uint64_t found;        /* rows */
+};
+
+/* Returns how many tokens of [first, first + count) are in the window of `tokens` tokens from `start` on. A window
+ * that reaches past the dataset's last token continues at its first one; all: the dataset's tokens. */
+static uint64_t tokens_shared(uint64_t first, uint64_t count, uint64_t start, uint64_t tokens, uint64_t all)
+{
+    uint64_t shared = 0;
+    /* The window is at most two spans of the dataset. One that is longer than the dataset counts each token once. */
+    const uint64_t reach = min64(tokens, all);
+    const uint64_t head = min64(reach, all - start);
+    const uint64_t spans[2][2] = {{start, start + head}, {0, reach - head}};
+    for (int i = 0; i < 2; i++) {
+        const uint64_t from = max64(first, spans[i][0]), to = min64(first + count, spans[i][1]);
+        shared += to > from ? to - from : 0;
+    }
+    return shared;
+}
+
+/* The same for all pieces of a row; 0 if they cannot be read. */
+static uint64_t row_shared(const struct where *where, const struct tokmap_place *place)
+{
+    const uint64_t all = where->show->printer->info.tokens;
+    struct tokmap_error error;
+    uint64_t count, shared = 0;
+    if (!where->show->source.plan)
+        return tokens_shared(where->first, where->count, place->first_token, place->tokens, all);
+    if (pieces_list(where->show, place, &count, &error))
+        return 0;
+    for (uint64_t i = 0; i < count; i++)
+        shared += tokens_shared(where->first, where->count, where->show->pieces[i].first_token,
+                                where->show->pieces[i].tokens, all);
+    return shared;
+}
+
+static int place_found(void *user, const struct tokmap_place *place)
+{
+    struct where *where = user;
+    const uint64_t shared = row_shared(where, place);
+    where->found++;
+    if (where->show->given->json) {
+        struct cli_json json;
+        cli_json_begin(&json, stdout);
+        cli_json_object(&json, NULL);
+        cli_json_number(&json, "step", place->step);
+        cli_json_number(&json, "row", place->row);
+        cli_json_number(&json, "draw", place->draw);
+        cli_json_number(&json, "source", place->source);
+        if (where->show->sources > 1)
+            cli_json_text(&json, "name", where->show->source.name);
+        cli_json_number(&json, "epoch", place->epoch);
+        cli_json_number(&json, "window", place->window);
+        cli_json_number(&json, "first_token", place->first_token);
+        cli_json_number(&json, "tokens", place->tokens);
+        cli_json_number(&json, "shared", shared);
+        cli_json_end(&json);
+    } else {
+        printf("step %" PRIu64 " row %" PRIu64, place->step, place->row);
+        if (where->show->sources > 1)
+            cli_print(" source %s", where->show->source.name);
+        printf(" epoch %" PRIu64 " window %" PRIu64 " shows %" PRIu64 " of %" PRIu64 " tokens\n", place->epoch,
+               place->window, shared, where->count);
+    }
+    return ferror(stdout) != 0;
+}
+
+static enum tokmap_status show_where(struct showing *show, struct tokmap_error *error)
+{
+    const struct show_arguments *given = show->given;
+    struct where where = {.show = show, .first = given->tokens.first, .count = given->tokens.end - given->tokens.first};
+    struct tokmap_run_info info = {.size = sizeof info};
+    enum tokmap_status status = tokmap_run_info(show->target->run, &info);
+    if (!status && given->document_given) {
+        struct part part;
+        status = part_whole(show->printer->dataset, given->document, &part, error);
+        if (status)
+            return status;
+        where.first = part.document.first_token;
+        where.count = part.document.tokens;
+        if (!given->quiet && !given->json)
+            part_print(&part, stderr);
+    }
+    if (!status && !given->steps.given && info.steps == TOKMAP_FOREVER)
+        return error_set(error, TOKMAP_ERROR_RANGE, show->target->name, TOKMAP_NO_OFFSET,
+                         "the run has no end; choose the steps to search with --steps A..B");
+    if (status || !where.count)
+        return status;
+    const uint64_t number = (uint64_t)(show->printer - show->printers);
+    if (number >= show->drawn)
+        return error_set(error, TOKMAP_ERROR_ARGUMENT, show->target->name, TOKMAP_NO_OFFSET,
+                         "'%s' is a validation set, which no step of the run shows; leave out --where",
+                         show->source.name);
+    status = tokmap_run_find(
+        show->target->run, number, where.first, where.count, given->steps.given ? given->steps.first : 0,
+        given->steps.given ? min64(given->steps.end, info.steps) : TOKMAP_FOREVER, place_found, &where, error);
+    if (status == TOKMAP_ERROR_INTERRUPTED && ferror(stdout))
+        status = TOKMAP_OK; /* cli_finish() reports that standard output cannot be written */
+    if (!status && !given->quiet)
+        cli_say(program, "shown in %" PRIu64 " row%s", where.found, where.found == 1 ? "" : "s");
+    return status;
+}
+
+/* ---- arguments ---- */
+
+static int arguments_check(const struct cli_command *command, const struct show_arguments *given, size_t operands)
+{
+    const int asked =
+        given->document_given + given->window_given + given->step_given + given->tokens.given + given->dropped;
+    if (operands > 1)
+        return cli_misused(command, "expected one dataset or run file, not %zu; a document is named with --document N",
+                           operands);
+    if (!operands)
+        return cli_misused(command, "expected one dataset or run file");
+    if (asked != 1)
+        return cli_misused(command, "choose what to show with one of --document, --window, --tokens, --step, "
+                                    "and --dropped");
+    if (given->dropped && (given->ids || given->specials || given->source || given->run.seq_len_given))
+        return cli_misused(command, "--dropped prints a list of documents; only --json and --quiet can be added");
+    if (given->where && !given->document_given && !given->tokens.given)
+        return cli_misused(command, "--where needs --document or --tokens");
+    if (given->source && given->step_given)
+        return cli_misused(command, "--step shows the rows of all sources, so --source cannot be added");
+    if (given->steps.given && !given->where)
+        return cli_misused(command, "--steps needs --where; to show a step, use --step");
+    if ((given->row_given || given->rank_given || given->ranks_given) && !given->step_given)
+        return cli_misused(command, "--row, --rank, and --ranks need --step");
+    if (given->rank_given != given->ranks_given)
+        return cli_misused(command, "--rank and --ranks need each other");
+    if (given->rank_given && given->rank >= given->ranks)
+        return cli_misused(command,
+                           "rank %" PRIu64 " does not exist; with --ranks %" PRIu64 " ranks are below %" PRIu64,
+                           given->rank, given->ranks, given->ranks);
+    if (given->where && (given->ids || given->specials))
+        return cli_misused(command, "--where prints no tokens, so --ids and --specials cannot be added");
+    if (given->ids && given->specials)
+        return cli_misused(command, "--specials is for text and cannot be used with --ids");
+    if (given->run.seq_len_given && !given->run.seq_len)
+        return cli_misused(command, "--seq-len must be at least 1");
+    return -1;
+}
+
+static int name_show(const struct cli_command *command, const struct show_arguments *given, const char *name)
+{
+    struct target target = {0};
+    struct showing showing = {.given = given, .target = &target, .sources = 1, .drawn = 1};
+    struct tokmap_run_info info = {.size = sizeof info};
+    struct tokmap_error error = {0};
+    const bool make_run = given->step_given || given->where;
+    int exit_status = -1;
+    if (given->window_given && !given->run.seq_len_given && !cli_names_run(name))
+        exit_status = cli_misused(command, "--window of a dataset needs --seq-len");
+    if (exit_status < 0)
+        exit_status = target_open(&target, command, name, &given->run, make_run);
+    if (exit_status < 0) {
+        uint64_t source = 0;
+        enum tokmap_status status = target.run ? tokmap_run_info(target.run, &info) : TOKMAP_OK;
+        if (target.run && !status) {
+            showing.drawn = info.sources;
+            showing.sources = info.sources + info.validations;
+        }
+        showing.printers = calloc(showing.sources, sizeof *showing.printers);
+        if (!status && !showing.printers)
+            status = error_set_memory(&error, "the printers", showing.sources * sizeof *showing.printers);
+        if (!status && !given->step_given)
+            status = source_choose(&showing, &source, &error);
+        if (!status && !given->step_given)
+            status = source_use(&showing, source, &error);
+        if (!status)
+            status = given->where            ? show_where(&showing, &error)
+                     : given->document_given ? show_document(&showing, &error)
+                     : given->window_given   ? show_window(&showing, &error)
+                     : given->step_given     ? show_step(&showing, &error)
+                                             : show_tokens(&showing, &error);
+        if (status && !error.status) /* from a function that takes no error */
+            (void)error_set(&error, status, name, TOKMAP_NO_OFFSET, "%s", tokmap_status_text(status));
+        exit_status = status ? command_failed(command, &error) : CLI_DONE;
+    }
+    for (uint64_t i = 0; i < showing.sources && showing.printers; i++)
+        printer_close(&showing.printers[i]);
+    free(showing.printers);
+    free(showing.pieces);
+    target_close(&target);
+    return cli_finish(program, exit_status);
+}
+
+static int show(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
+{
+    const struct show_arguments *given = user;
+    int status = arguments_check(command, given, operand_count);
+    if (status < 0 && tokenizer_arguments_check(command, &given->tokenizer))
+        status = CLI_MISUSED;
+    if (status < 0 && given->dropped)
+        return cli_finish(program, dropped_list_show(command, operands[0], given->json, given->quiet));
+    return status < 0 ? name_show(command, given, operands[0]) : status;
+}
+
+int command_show(int argc, char **argv)
+{
+    struct show_arguments given = {.run = RUN_ARGUMENTS_INIT, .tokenizer = TOKENIZER_ARGUMENTS_INIT};
+    const struct cli_option options[] = {
+        CLI_HEADING("What to show"),
+        {'d', "document", CLI_NUMBER, &given.document, &given.document_given, "N", "show document N", NULL},
+        {'w', "window", CLI_NUMBER, &given.window, &given.window_given, "I",
+         "show window I of epoch 0; a dataset needs --seq-len", NULL},
+        {0, "tokens", CLI_RANGE, &given.tokens, NULL, "A..B", "show tokens A up to, not including, B", NULL},
+        {0, "dropped", CLI_FLAG, &given.dropped, NULL, NULL,
+         "list the documents that `tokmap pack --dedup` and --exclude-ngrams have dropped, and why", NULL},
+        {0, "step", CLI_NUMBER, &given.step, &given.step_given, "N",
+         "show the rows of step N of a run; a dataset needs --seq-len and --batch", NULL},
+        {0, "source", CLI_TEXT, &given.source, NULL, "NAME",
+         "the source or validation set of a run to which documents, windows, and tokens belong; needed if the run has "
+         "several sources",
+         NULL},
+        {0, "row", CLI_NUMBER, &given.row, &given.row_given, "J",
+         "show only row J of the step or, with --rank, of the rank's slice", NULL},
+        {0, "rank", CLI_NUMBER, &given.rank, &given.rank_given, "R", "show only the rows of rank R of --ranks", NULL},
+        {0, "ranks", CLI_NUMBER, &given.ranks, &given.ranks_given, "W", "number of ranks that share a step", NULL},
+        {0, "where", CLI_FLAG, &given.where, NULL, NULL,
+         "list every step and row that shows tokens of --document or --tokens", NULL},
+        {0, "steps", CLI_RANGE, &given.steps, NULL, "A..B",
+         "with --where, search steps A up to, not including, B; required if the run has no end", NULL},
+        CLI_HEADING("How to show it"),
+        TOKENIZER_OPTIONS_RECORDED(given.tokenizer),
+        {'i', "ids", CLI_FLAG, &given.ids, NULL, NULL, "print token ids instead of text", NULL},
+        {0, "unmarked", CLI_FLAG, &given.unmarked, NULL, NULL,
+         "do not mark text that does not count as a target, as the mask of its shard says", NULL},
+        {0, "specials", CLI_FLAG, &given.specials, NULL, NULL, "print the names of special tokens", NULL},
+        CLI_HEADING("A run made from a dataset"),
+        RUN_OPTIONS(given.run),
+        CLI_HEADING("General"),
+        {0, "json", CLI_FLAG, &given.json, NULL, NULL, "print one JSON object per line, provenance included", NULL},
+        {'q', "quiet", CLI_FLAG, &given.quiet, NULL, NULL, "print no provenance and no notes on standard error", NULL},
+    };
+    const struct cli_command command = {
+        .program = program,
+        .usage = "DATASET|RUN --document N|--window I|--tokens A..B [OPTION]...\n"
+                 "       tokmap show RUN --step N [--row J] [OPTION]...\n"
+                 "       tokmap show RUN --document N --where [--steps A..B] [OPTION]...",
+        .summary =
+            "Prints tokens of a dataset, or the rows of a step of a run, as text or ids. Reports on standard error "
+            "which documents they came from.",
+        .details = "Instead of a run file, a dataset with --seq-len, --batch, and perhaps --seed can be used.\n\n"
+                   "Examples:\n"
+                   "  tokmap show data/web --document 17\n"
+                   "  tokmap show moved/web --document 17 -t gpt2/tokenizer.json\n"
+                   "  tokmap show train.run --step 12345 --row 17\n"
+                   "  tokmap show train.run --document 17 --where --json\n",
+        .options = options,
+        .option_count = sizeof options / sizeof options[0],
+        .operands = CLI_DATASETS | CLI_RUNS,
+    };
+    return cli_run(&command, argc, argv, show, &given);
+}
