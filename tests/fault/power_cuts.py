@@ -2,6 +2,7 @@
 
     power_cuts.py computed TOKMAP RECORDER INPUTS CUTS SEED
     power_cuts.py mounted  TOKMAP INPUTS CUTS SEED IMAGE FIRST
+    power_cuts.py killed   TOKMAP INPUTS KILLS SEED
 
 `computed` records the calls of a pack that change files (record_calls.c). From the calls before a random one it
 computes what storage may hold after a power cut, starts the same command there, and compares all files with those of an
@@ -19,10 +20,15 @@ are there, and k.tmx may be empty, which is why the pack syncs the file before i
 cut does it (FS_IOC_SHUTDOWN without a flush of the log), mounted again, and used on. It takes the cases in turn, from
 that with the number FIRST on.
 
+`killed` kills processes instead (SIGKILL) at random moments, up to three times in a row, and then lets the same
+commands end. For a reader, a set that is replaced is the old one, the new one, or, while files are renamed, not there
+(FORMAT.md).
+
 A state is chosen by SEED and the number of the cut alone.
 """
 
 import fcntl
+import json
 import os
 import random
 import re
@@ -58,9 +64,14 @@ CASES = {
                            [task, "IN/a.jsonl", "IN/b.jsonl"] for task in ("0/2", "1/2")],
     "shuffled shard": [BYTES + "--shuffle 4 --columns url IN/a.jsonl IN/z.jsonl.gz".split()],
     "replaced": [BYTES + ["--force", "--shard-tokens", "300k", "IN/a.jsonl"]],
+    "also": [BYTES + ["--also", "megatron,datatrove,olmo", "--shard-tokens", "300k", "IN/a.jsonl"]],
+    "exact": [BYTES + ["--dedup", "exact", "IN/a.jsonl", "IN/b.jsonl"]],
+    "near": [BYTES + ["--dedup", "minhash", "--shard-tokens", "300k", "IN/a.jsonl", "IN/b.jsonl"]],
+    "exact shuffled": [BYTES + "--dedup exact --shuffle 5 --shard-tokens 300k IN/a.jsonl IN/b.jsonl".split()],
 }
 LATER = 3  # the exit status of a task that waits for a stage of the others
 COMPLETE = re.compile("already exists|the set is complete now")
+NOT_THERE = "there is no dataset of this name yet, only the unfinished work"
 
 
 class File:
@@ -588,9 +599,88 @@ def mounted(tokmap, inputs, cuts, seed, image, first):
     return failures
 
 
+def reader_finds(packs, folder, contents):
+    """A reader finds one of these content ids, and every byte is right; or the set is not there while it is renamed."""
+    try:
+        found = content_of(packs, folder)
+    except Failure as absent:
+        if NOT_THERE in str(absent) and {"k.work/ready", "k.work/naming"} & set(files(folder)):
+            return
+        raise
+    if found not in contents:
+        raise Failure(f"a reader finds {found}, which is neither the old set nor the new one")
+    done = subprocess.run([packs.tokmap, "verify", "-q", "k"], cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"verify: {done.stderr.strip()}")
+
+
+def content_of(packs, folder):
+    done = subprocess.run([packs.tokmap, "info", "--json", "k"], cwd=folder, capture_output=True, text=True)
+    if done.returncode:
+        raise Failure(f"info: {done.stderr.strip()}")
+    return [shard["content"] for shard in json.loads(done.stdout)["shards"]]
+
+
+def kill_once(packs, case, folder, seconds):
+    """Runs the commands of a case, one of which is killed after at most `seconds`. Returns whether one was."""
+    end = time.monotonic() + seconds
+    for command in CASES[case]:
+        process = subprocess.Popen(packs.words(command), cwd=folder, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE,
+                                   text=True)
+        try:
+            _, said = process.communicate(timeout=max(0, end - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            process.kill()
+            process.communicate()
+            return True
+        later = process.returncode == LATER and "--task" in command
+        if process.returncode and not later and not COMPLETE.search(said):
+            raise Failure(f"exit status {process.returncode}: {said.strip()}")
+    return False
+
+
+def killed(tokmap, inputs, kills, seed):
+    """Prints a line for each case."""
+    packs, failures = Packs(tokmap, inputs), 0
+    for case in CASES:
+        name = case.replace(" ", "_")
+        wanted, contents = {}, []
+        packs.begin(case, f"whole_{name}")
+        if case == "replaced":
+            contents.append(content_of(packs, f"whole_{name}"))
+        begin = time.monotonic()
+        packs.run(case, f"whole_{name}")
+        seconds = time.monotonic() - begin
+        wanted = files(f"whole_{name}")
+        if case == "replaced":
+            contents.append(content_of(packs, f"whole_{name}"))
+        chance, done, tries, continued, bad = random.Random(f"{seed} {case}"), 0, 0, 0, 0
+        while done < -(-kills // len(CASES)) and tries < 10 * kills and bad < 4:
+            tries += 1
+            shutil.rmtree("kill", ignore_errors=True)
+            packs.begin(case, "kill")
+            try:
+                for _ in range(chance.randrange(1, 4)):
+                    done += kill_once(packs, case, "kill", chance.random() * 1.1 * seconds)
+                    continued += any(path.startswith("k.work/") for path in files("kill"))
+                    if contents:
+                        reader_finds(packs, "kill", contents)
+                packs.run(case, "kill")
+                compare(wanted, "kill")
+            except Failure as wrong:
+                failures, bad = failures + 1, bad + 1
+                print(f"  {case}, seed {seed}, try {tries}: {wrong}")
+                shutil.rmtree(f"bad_{name}_{tries}", ignore_errors=True)
+                os.rename("kill", f"bad_{name}_{tries}")
+        print("not ok" if bad else "ok", f"- {case}: {done} kills in {tries} packs, {continued} with work left")
+    return failures
+
+
 def main():
     kind = sys.argv[1]
-    if kind == "computed":
+    if kind == "killed":
+        failures = killed(*sys.argv[2:4], int(sys.argv[4]), sys.argv[5])
+    elif kind == "computed":
         failures = computed(*sys.argv[2:5], int(sys.argv[5]), sys.argv[6])
     else:
         failures = mounted(*sys.argv[2:4], int(sys.argv[4]), sys.argv[5], sys.argv[6], int(sys.argv[7]))

@@ -2,12 +2,14 @@
 # test_power.sh: the power is cut while `tokmap pack` works. The next start of the same command ends with the bytes of
 # an undisturbed pack, and leaves no other files. power_cuts.py says how the power is cut: of a disk TOKMAP_CUTS times
 # (5; FAULT_ALL=1: 100), and computed four times as often in each of several packs, because that takes little time.
+# Processes are also killed TOKMAP_KILLS times (100; FAULT_ALL=1: 2,000), over all these kinds of packs.
 # TOKMAP_CUT_SEED chooses other moments and other losses. The commit chooses with which pack the disk begins, so that
 # all of them are cut on a disk over some commits; FAULT_COMMIT=NUMBER replaces it.
 set -u
 here=$PWD
 cuts=${TOKMAP_CUTS:-5}
-[ -z "${FAULT_ALL:-}" ] || cuts=100
+kills=${TOKMAP_KILLS:-100}
+[ -z "${FAULT_ALL:-}" ] || cuts=100 kills=${TOKMAP_KILLS:-2000}
 seed=${TOKMAP_CUT_SEED:-1}
 commit=${FAULT_COMMIT:-$((0x$(git -C "$here" rev-parse --short=7 HEAD 2>/dev/null || echo 0)))}
 if [ -n "${SANITIZE:-}" ]; then
@@ -25,6 +27,9 @@ awk 'BEGIN { for (i = 0; i < 20000; i++)
 cd ../work || exit 1
 python3 "$here/tests/fault/power_cuts.py" computed "$TOKMAP" "$BUILD_DIR/tests/record_calls.so" "$TMPDIR/in" \
     $((4 * cuts)) "$seed" || echo "not ok - computed power cuts"
+mkdir killed && cd killed || exit 1
+python3 "$here/tests/fault/power_cuts.py" killed "$TOKMAP" "$TMPDIR/in" "$kills" "$seed" || echo "not ok - killed packs"
+cd ..
 
 name="a disk whose power is cut"
 probe() {
