@@ -7,6 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/visible.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "run_name.h"
 #include "text/path.h"
@@ -86,13 +87,13 @@ static int listing_entry(void *user, const char *name)
     if (found.kind == OS_KIND_FOLDER) {
         ending = "/";
     } else if (found.kind == OS_KIND_FILE) {
-        if (ends_with(name, ".tmx") && (listing->wanted & CLI_DATASETS)) {
-            length -= strlen(".tmx");
+        if (shard_file_is(name, SHARD_INDEX) && (listing->wanted & CLI_DATASETS)) {
+            length -= strlen(shard_file_ending(SHARD_INDEX, SHARD_FINAL));
             ending = "";
         } else if (ends_with(name, ".run")) {
             ending = listing->wanted & CLI_RUNS ? "" : NULL;
-        } else if ((listing->wanted & CLI_DATASETS) && !ends_with(name, ".tmx") && !ends_with(name, ".bin") &&
-                   listing->opened++ < OPENED_MOST && cli_is_manifest(path)) {
+        } else if ((listing->wanted & CLI_DATASETS) && !shard_file_is(name, SHARD_INDEX) &&
+                   !shard_file_is(name, SHARD_TOKENS) && listing->opened++ < OPENED_MOST && cli_is_manifest(path)) {
             ending = "";
         }
     }

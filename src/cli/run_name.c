@@ -5,14 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "tokmap/tokmap.h"
-
-static bool ends_with(const char *name, const char *ending)
-{
-    const size_t length = strlen(name), tail = strlen(ending);
-    return length > tail && strcmp(name + length - tail, ending) == 0;
-}
 
 static bool exists_with(const char *name, const char *ending)
 {
@@ -80,6 +75,7 @@ bool cli_names_run(const char *name)
     struct os_stat found;
     if (strncmp(name, TOKMAP_SYNTHETIC, sizeof TOKMAP_SYNTHETIC - 1) == 0)
         return false;
-    return os_stat(name, &found) == 0 && found.kind == OS_KIND_FILE && !ends_with(name, ".tmx") &&
-           !ends_with(name, ".bin") && !exists_with(name, ".tmx") && is_plain_text(name);
+    return os_stat(name, &found) == 0 && found.kind == OS_KIND_FILE && !shard_file_is(name, SHARD_INDEX) &&
+           !shard_file_is(name, SHARD_TOKENS) && !exists_with(name, shard_file_ending(SHARD_INDEX, SHARD_FINAL)) &&
+           is_plain_text(name);
 }

@@ -13,6 +13,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "format/shard_file.h"
 #include "text/decimal.h"
 
 #define DECIMALS_MOST 12
@@ -82,12 +83,6 @@ static enum tokmap_status read_part(struct dataset_part *part, const char *name,
     return TOKMAP_OK;
 }
 
-static bool ends_in(const char *text, const char *end)
-{
-    const size_t text_bytes = strlen(text), end_bytes = strlen(end);
-    return text_bytes >= end_bytes && !strcmp(text + text_bytes - end_bytes, end);
-}
-
 /* Returns the '#' at which the part of a name begins, or NULL. */
 static const char *part_of(const char *name, size_t bytes, bool *documents)
 {
@@ -108,7 +103,7 @@ enum tokmap_status dataset_name_split(const char *name, char **base, struct data
     *part = (struct dataset_part){PART_WHOLE, 0, 0, 0};
     *base = NULL;
     /* The full name of a file is that of a file, whatever signs it has. */
-    if (mark && (ends_in(name, ".tmx") || ends_in(name, ".bin") || ends_in(name, ".bin.zst") || ends_in(name, "/")))
+    if (mark && (shard_file_is_main(name) || name[strlen(name) - 1] == '/'))
         mark = NULL;
     const size_t bytes = mark ? (size_t)(mark - name) : strlen(name);
     if (mark)

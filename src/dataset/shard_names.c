@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "format/foreign/foreign_file.h"
 #include "format/foreign/foreign_name.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "shard_stems.h"
 #include "text/path.h"
@@ -92,20 +93,14 @@ static bool ends_in(const char *text, size_t bytes, const char *end)
     return bytes > end_bytes && !memcmp(text + bytes - end_bytes, end, end_bytes);
 }
 
-/* Returns the bytes of the suffix of one file of a shard, or 0. */
-static size_t suffix_bytes(const char *name, size_t bytes)
-{
-    static const char *const suffixes[] = {".tmx", ".bin", ".bin.zst"};
-    for (size_t i = 0; i < sizeof suffixes / sizeof suffixes[0]; i++)
-        if (ends_in(name, bytes, suffixes[i]))
-            return strlen(suffixes[i]);
-    return 0;
-}
-
-/* Returns FOLDER/NAME.tmx for a name with or without one of these suffixes. The folder may be empty. */
+/* Returns FOLDER/NAME.tmx for the name of a shard, its index, or its tokens. The folder may be empty. */
 static char *index_path_of(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes)
 {
-    return path_join(folder, folder_bytes, name, name_bytes - suffix_bytes(name, name_bytes), ".tmx");
+    struct shard_name found;
+    const bool is = shard_file_find(name, name_bytes, &found) && found.state == SHARD_FINAL &&
+                    found.file != SHARD_MASK && found.file != SHARD_DROPPED;
+    return path_join(folder, folder_bytes, name, is ? found.stem : name_bytes,
+                     shard_file_ending(SHARD_INDEX, SHARD_FINAL));
 }
 
 /* ---- folders ---- */
@@ -244,7 +239,7 @@ static bool is_copy(const char *path, size_t stem_bytes)
 static int check_orphan(struct walk *walk, const char *path, size_t stem_bytes, enum shard_role role, enum os_kind kind)
 {
     struct os_stat found;
-    char *index_path = path_join("", 0, path, stem_bytes, ".tmx");
+    char *index_path = path_join("", 0, path, stem_bytes, shard_file_ending(SHARD_INDEX, SHARD_FINAL));
     if (!index_path) {
         walk->status = error_set_memory(walk->error, "the path of a shard", stem_bytes);
         return -1;
@@ -472,7 +467,7 @@ static enum tokmap_status read_manifest(struct shard_names *names, const char *n
 static enum tokmap_status not_found(const char *name, const char *index_path, struct tokmap_error *error)
 {
     struct os_stat about;
-    char *tokens = index_path ? NULL : path_join("", 0, name, strlen(name), ".bin");
+    char *tokens = index_path ? NULL : shard_file_path(name, SHARD_TOKENS, SHARD_FINAL);
     if (!index_path && !tokens)
         return error_set_memory(error, "the path of a shard", strlen(name));
     const bool bare = tokens && !os_stat(tokens, &about) && about.kind == OS_KIND_FILE;
@@ -493,7 +488,7 @@ enum tokmap_status shard_names_find(struct shard_names *names, const char *name,
     char *index_path = index_path_of("", 0, name, bytes);
     if (!index_path)
         return error_set_memory(error, "the path of a shard", bytes);
-    bool whole = suffix_bytes(name, bytes) != 0;
+    bool whole = shard_file_is_main(name);
     int system = bytes && name[bytes - 1] == '/' ? ENOENT : os_stat(index_path, &found);
     if (system == ENOENT && bytes && name[bytes - 1] != '/' && shard_index_awaited(index_path))
         system = os_stat(index_path, &found);

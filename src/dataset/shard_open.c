@@ -22,7 +22,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "format/shard_commit.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "shard_stems.h"
 #include "text/path.h"
@@ -31,23 +31,16 @@
 #define SHARDS_PER_THREAD ((uint64_t)128) /* at least, for a thread to be started */
 #define THREADS_MOST ((uint64_t)8)
 
-/* The saved name of a file that a writer may have renamed; NULL without memory. */
-static char *saved_name(const struct shard *shard, const char *path)
-{
-    return shard_saved_name(path, shard->index.id);
-}
-
 /* Opens the mask that belongs to the open index, if there is one. */
 static enum tokmap_status open_mask(struct shard *shard, struct tokmap_error *error)
 {
     if (!shard->index.mask_bytes)
         return TOKMAP_OK;
-    const size_t bytes = strlen(shard->index_path);
-    char *path = path_join("", 0, shard->index_path, bytes - 4, "." STREAM_MASK);
+    char *path = shard_file_beside(shard->index_path, SHARD_MASK, SHARD_FINAL);
     if (!path)
-        return error_set_memory(error, "the path of a mask", bytes);
+        return error_set_memory(error, "the path of a mask", strlen(shard->index_path));
     const enum tokmap_status status = mask_file_open(&shard->mask, path, false, shard->index.shard.tokens, error);
-    char *saved = status == TOKMAP_ERROR_NOT_FOUND ? saved_name(shard, path) : NULL;
+    char *saved = status == TOKMAP_ERROR_NOT_FOUND ? shard_file_replaced(path, shard->index.id) : NULL;
     if (!saved)
         return status;
     struct mask_file found;
@@ -88,9 +81,8 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
     if (index->store.offset)
         return open_stored(shard, error);
     const bool sealed = index_is_sealed(index);
-    const size_t stem = strlen(shard->index_path) - 4;
     shard->store = (struct store){
-        .path = path_join("", 0, shard->index_path, stem, sealed ? ".bin.zst" : ".bin"),
+        .path = shard_file_beside(shard->index_path, sealed ? SHARD_SEALED : SHARD_TOKENS, SHARD_FINAL),
         .fd = -1,
         .element = element_of_width(index->shard.width),
         .tokens = index->shard.tokens,
@@ -98,10 +90,10 @@ static enum tokmap_status open_tokens(struct shard *shard, struct tokmap_error *
         .sealed = sealed ? index : NULL,
     };
     if (!shard->store.path)
-        return error_set_memory(error, "the path of a shard", stem);
+        return error_set_memory(error, "the path of a shard", strlen(shard->index_path));
     const enum tokmap_status status = store_open(&shard->store, error);
     struct store found = shard->store;
-    found.path = status == TOKMAP_ERROR_NOT_FOUND ? saved_name(shard, shard->store.path) : NULL;
+    found.path = status == TOKMAP_ERROR_NOT_FOUND ? shard_file_replaced(shard->store.path, shard->index.id) : NULL;
     if (!found.path)
         return status;
     struct tokmap_error reason = {0};

@@ -5,42 +5,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "format/shard_file.h"
 #include "platform/os.h"
-#include "text/path.h"
 
-#define ID_DIGITS 16
 #define APPEAR_TRIES 75 /* pauses until a missing index has appeared: 150 ms */
 #define APPEAR_PAUSE_NS 2000000
 
-static bool ends_in(const char *text, size_t bytes, const char *end)
-{
-    const size_t end_bytes = strlen(end);
-    return bytes > end_bytes && !memcmp(text + bytes - end_bytes, end, end_bytes);
-}
-
 enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes)
 {
-    static const char partial[] = ".tmx.partial", sealed[] = ".bin.zst";
-    static const char *const saved[] = {".bin.", ".bin.zst."};
-    *stem_bytes = bytes - 4;
-    if (ends_in(name, bytes, ".tmx"))
-        return SHARD_ROLE_INDEX;
-    if (ends_in(name, bytes, ".bin"))
-        return SHARD_ROLE_TOKENS;
-    *stem_bytes = bytes - (sizeof partial - 1);
-    if (ends_in(name, bytes, partial))
-        return SHARD_ROLE_SIGN;
-    *stem_bytes = bytes - (sizeof sealed - 1);
-    if (ends_in(name, bytes, sealed))
-        return SHARD_ROLE_TOKENS;
-    if (bytes < ID_DIGITS || strspn(name + bytes - ID_DIGITS, "0123456789abcdef") != ID_DIGITS)
+    struct shard_name found;
+    if (!shard_file_find(name, bytes, &found))
         return SHARD_ROLE_NONE;
-    for (size_t i = 0; i < sizeof saved / sizeof saved[0]; i++) {
-        *stem_bytes = bytes - ID_DIGITS - strlen(saved[i]);
-        if (ends_in(name, bytes - ID_DIGITS, saved[i]))
-            return SHARD_ROLE_SIGN;
-    }
-    return SHARD_ROLE_NONE;
+    *stem_bytes = found.stem;
+    if (found.file == SHARD_INDEX)
+        return found.state == SHARD_FINAL     ? SHARD_ROLE_INDEX
+               : found.state == SHARD_PARTIAL ? SHARD_ROLE_SIGN
+                                              : SHARD_ROLE_NONE;
+    if (found.file != SHARD_TOKENS && found.file != SHARD_SEALED)
+        return SHARD_ROLE_NONE;
+    return found.state == SHARD_FINAL      ? SHARD_ROLE_TOKENS
+           : found.state == SHARD_REPLACED ? SHARD_ROLE_SIGN
+                                           : SHARD_ROLE_NONE;
 }
 
 /* 0 marks an empty slot. */
@@ -116,7 +101,7 @@ void shard_stems_free(struct stem_set *set)
 static bool may_appear(const char *index_path)
 {
     struct os_stat found;
-    char *partial = path_join("", 0, index_path, strlen(index_path), ".partial");
+    char *partial = shard_file_beside(index_path, SHARD_INDEX, SHARD_PARTIAL);
     const bool may = partial && !os_stat(partial, &found);
     free(partial);
     return may;
@@ -125,7 +110,7 @@ static bool may_appear(const char *index_path)
 bool shard_index_awaited(const char *index_path)
 {
     struct os_stat found;
-    char *tokens = path_join("", 0, index_path, strlen(index_path) - 4, ".bin");
+    char *tokens = shard_file_beside(index_path, SHARD_TOKENS, SHARD_FINAL);
     bool there = false;
     if (tokens && !os_stat(tokens, &found) && found.kind == OS_KIND_FILE)
         for (int try = 0; try < APPEAR_TRIES && !there && may_appear(index_path); try++) {

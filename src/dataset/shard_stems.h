@@ -18,7 +18,7 @@ enum shard_role {
     SHARD_ROLE_NONE,
     SHARD_ROLE_INDEX,  /* NAME.tmx */
     SHARD_ROLE_TOKENS, /* NAME.bin, NAME.bin.zst */
-    SHARD_ROLE_SIGN,   /* NAME.tmx.partial, or a saved name of the tokens: see format/shard_commit.h */
+    SHARD_ROLE_SIGN,   /* NAME.tmx.partial, or a saved name of the tokens: see format/shard_file.h */
 };
 /* *stem_bytes: the length of NAME. */
 enum shard_role shard_role_of(const char *name, size_t bytes, size_t *stem_bytes);

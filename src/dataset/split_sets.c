@@ -8,6 +8,8 @@
 
 #include "about_facts.h"
 #include "common/error.h"
+#include "format/foreign/foreign_file.h"
+#include "format/shard_file.h"
 #include "text/path.h"
 
 enum { SPLITS_KEPT = 64, NUMBER_BYTES = 6 }; /* splits; bytes of the -00000 in a shard's name */
@@ -26,7 +28,7 @@ static void list_add(struct found *found, const char *index_path, const char *se
 {
     char name[sizeof found->last];
     const char *file = path_name(index_path);
-    size_t length = strlen(file) - strlen(".tmx");
+    size_t length = strlen(file) - strlen(shard_file_ending(SHARD_INDEX, SHARD_FINAL));
     const size_t digits = NUMBER_BYTES - 1;
     if (length > NUMBER_BYTES && file[length - NUMBER_BYTES] == '-' &&
         strspn(file + length - digits, "0123456789") >= digits)
@@ -62,9 +64,7 @@ static void take(struct found *found, const struct index *index, const char *pat
 static void take_beside(struct found *found, const struct shard *shard)
 {
     struct index index;
-    const size_t bytes = strlen(shard->store.path);
-    const size_t stem = bytes > 4 && strcmp(shard->store.path + bytes - 4, ".bin") == 0 ? bytes - 4 : bytes;
-    char *path = path_join("", 0, shard->store.path, stem, ".tmx");
+    char *path = foreign_index_path(shard->store.path);
     if (path && !index_open_as(&index, path, TOKMAP_READ_PREAD, NULL)) {
         take(found, &index, path);
         index_close(&index);

@@ -13,6 +13,7 @@
 #include "common/hash.h"
 #include "partial_file.h"
 #include "platform/os.h"
+#include "shard_file.h"
 #include "text/path.h"
 
 #define BUFFER ((size_t)1 << 18)
@@ -30,11 +31,6 @@ struct dropped_writer {
     size_t used;
     uint64_t stored;
 };
-
-static char *path_with(const char *name, const char *ending)
-{
-    return path_join("", 0, name, strlen(name), ending);
-}
 
 static enum tokmap_status write_failed(const struct dropped_writer *writer, int system, struct tokmap_error *error)
 {
@@ -64,8 +60,8 @@ static enum tokmap_status writer_new(struct dropped_writer **writer, const char 
     if (!made)
         return error_set_memory(error, "a list of dropped documents", sizeof *made);
     made->fd = -1;
-    made->path = path_with(name, ".dropped");
-    made->partial = path_with(name, ".dropped.partial");
+    made->path = shard_file_path(name, SHARD_DROPPED, SHARD_FINAL);
+    made->partial = shard_file_path(name, SHARD_DROPPED, SHARD_PARTIAL);
     made->buffer = malloc(BUFFER);
     made->hash = hash_state_new();
     made->stored = sizeof made->header;

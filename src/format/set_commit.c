@@ -12,6 +12,7 @@
 #include "common/error.h"
 #include "partial_file.h"
 #include "platform/os.h"
+#include "shard_file.h"
 #include "text/decimal.h"
 #include "text/path.h"
 
@@ -42,18 +43,7 @@ struct set_work {
     uint32_t count;
 };
 
-static const char *const file_ends[] = {".bin", ".mask", ".tmx", ".bin.zst"};
-enum { TOKENS, MASK, INDEX, SEALED, FILES }; /* SEALED: in place of TOKENS, of a sealed shard */
-
 /* ---- names ---- */
-
-/* "PATH-00012" and an ending. NULL without memory. */
-static char *shard_path(const char *path, uint64_t number, const char *ending)
-{
-    char text[NUMBER_MOST + 16];
-    (void)snprintf(text, sizeof text, "-%05" PRIu64 "%s", number, ending);
-    return path_join("", 0, path, strlen(path), text);
-}
 
 /* The path of a unit's file, or, with an empty ending, the prefix of a unit. */
 static char *unit_path(const struct set_work *work, const struct set *set, uint64_t number, const char *ending)
@@ -163,7 +153,7 @@ static enum tokmap_status old_remove(struct set_work *work, struct tokmap_error 
         const struct set *set = &work->sets[i];
         const uint64_t most = set->old > set->shards ? set->old : set->shards;
         for (uint64_t k = 0; k < most && !status; k++)
-            status = discard(shard_path(set->path, k, ".tmx"), error);
+            status = discard(shard_file_numbered(set->path, k, SHARD_INDEX, SHARD_FINAL), error);
     }
     if (!status)
         status = folder_sync(work, work->name, error);
@@ -174,19 +164,18 @@ static enum tokmap_status old_remove(struct set_work *work, struct tokmap_error 
 }
 
 /* Renames one file of each shard of a set from its unit. A unit that is not there has been renamed before. */
-static enum tokmap_status file_name(const struct set_work *work, const struct set *set, int file,
+static enum tokmap_status file_name(const struct set_work *work, const struct set *set, enum shard_file file,
                                     struct tokmap_error *error)
 {
-    char ending[16];
     struct os_stat found;
     enum tokmap_status status = TOKMAP_OK;
-    (void)snprintf(ending, sizeof ending, "%s" UNIT, file_ends[file]);
     for (uint64_t k = 0; k < set->shards && !status; k++) {
         bool absent;
-        status = move(unit_path(work, set, k, ending), shard_path(set->path, k, file_ends[file]), &absent, error);
+        status = move(unit_path(work, set, k, shard_file_ending(file, SHARD_UNIT)),
+                      shard_file_numbered(set->path, k, file, SHARD_FINAL), &absent, error);
         if (status || !absent)
             continue;
-        char *path = shard_path(set->path, k, file_ends[file]);
+        char *path = shard_file_numbered(set->path, k, file, SHARD_FINAL);
         if (!path)
             status = no_memory(error);
         else if (os_lstat(path, &found))
@@ -202,17 +191,18 @@ static enum tokmap_status file_name(const struct set_work *work, const struct se
 /* Step 4. */
 static enum tokmap_status tokens_name(const struct set_work *work, const struct set *set, struct tokmap_error *error)
 {
-    const int tokens = work->sealed ? SEALED : TOKENS, other = work->sealed ? TOKENS : SEALED;
+    const enum shard_file tokens = work->sealed ? SHARD_SEALED : SHARD_TOKENS;
+    const enum shard_file other = work->sealed ? SHARD_TOKENS : SHARD_SEALED;
     enum tokmap_status status = file_name(work, set, tokens, error);
     if (!status && work->mask)
-        status = file_name(work, set, MASK, error);
+        status = file_name(work, set, SHARD_MASK, error);
     const uint64_t most = set->old > set->shards ? set->old : set->shards;
     for (uint64_t k = work->mask ? set->shards : 0; k < most && !status; k++)
-        status = discard(shard_path(set->path, k, ".mask"), error);
+        status = discard(shard_file_numbered(set->path, k, SHARD_MASK, SHARD_FINAL), error);
     for (uint64_t k = set->shards; k < set->old && !status; k++)
-        status = discard(shard_path(set->path, k, file_ends[tokens]), error);
+        status = discard(shard_file_numbered(set->path, k, tokens, SHARD_FINAL), error);
     for (uint64_t k = 0; k < most && !status; k++)
-        status = discard(shard_path(set->path, k, file_ends[other]), error);
+        status = discard(shard_file_numbered(set->path, k, other, SHARD_FINAL), error);
     return status;
 }
 
@@ -240,7 +230,7 @@ static enum tokmap_status new_name(struct set_work *work, struct tokmap_error *e
     if (!status)
         status = folder_sync(work, work->name, error);
     for (uint32_t i = 0; i < work->count && !status; i++)
-        status = file_name(work, &work->sets[i], INDEX, error);
+        status = file_name(work, &work->sets[i], SHARD_INDEX, error);
     if (!status)
         status = folder_sync(work, work->name, error);
     for (uint32_t i = 0; i < work->count && !status; i++)
@@ -357,18 +347,12 @@ enum tokmap_status set_folder_link_error(const char *path, struct tokmap_error *
  * the first bytes of the others. */
 static bool is_ours(const struct set_work *work, const char *entry)
 {
-    static const char *const ends[] = {UNIT, UNIT ".partial"};
     static const char *const names[][2] = {{"ready", NOTE_HEAD},
                                            {"ready.partial", NOTE_HEAD},
                                            {"journal", SET_JOURNAL_HEAD},
                                            {"journal.new", SET_JOURNAL_HEAD}};
     const char *name = path_name(work->name);
-    const size_t bytes = strlen(entry);
-    bool ours = false;
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !ours; i++) {
-        const size_t end = strlen(ends[i]);
-        ours = bytes >= end && !strcmp(entry + bytes - end, ends[i]) && !strncmp(entry, name, strlen(name));
-    }
+    bool ours = shard_file_is_unit(entry) && !strncmp(entry, name, strlen(name));
     for (size_t i = 0; i < sizeof names / sizeof names[0] && !ours; i++) {
         char *path = strcmp(entry, names[i][0]) != 0 ? NULL : path_in(work->folder, entry);
         ours = path && partial_file_begins(path, names[i][1]);
@@ -445,8 +429,8 @@ static bool is_shard_name(const char *rest)
     enum { DIGITS = 5 };
     if (*rest != '-' || strspn(rest + 1, "0123456789") != DIGITS)
         return false;
-    for (int i = 0; i < FILES; i++)
-        if (!strcmp(rest + 1 + DIGITS, file_ends[i]))
+    for (int i = 0; i <= SHARD_INDEX; i++)
+        if (!strcmp(rest + 1 + DIGITS, shard_file_ending((enum shard_file)i, SHARD_FINAL)))
             return true;
     return false;
 }
@@ -551,11 +535,12 @@ static enum tokmap_status name_check(const struct set_work *work, struct set *se
 {
     struct os_stat found;
     enum tokmap_status status = TOKMAP_OK;
-    for (int i = TOKENS; i < FILES && !status; i++) {
-        char *path = path_join("", 0, set->path, strlen(set->path), file_ends[i]);
+    static const enum shard_file files[] = {SHARD_TOKENS, SHARD_INDEX, SHARD_SEALED};
+    for (size_t i = 0; i < sizeof files / sizeof files[0] && !status; i++) {
+        char *path = shard_file_path(set->path, files[i], SHARD_FINAL);
         if (!path)
             return no_memory(error);
-        if (i != MASK && !os_lstat(path, &found))
+        if (!os_lstat(path, &found))
             status = error_set(error, TOKMAP_ERROR_EXISTS, path, TOKMAP_NO_OFFSET,
                                "this shard exists, so '%.200s' means it and would not mean the shard set; remove it, "
                                "or choose another name",
@@ -842,10 +827,11 @@ void set_work_clear(const char *name)
 
 static int plain_remove(void *user, const char *entry)
 {
-    static const char end[] = ".bin" UNIT ".partial";
     const struct set_work *work = user;
-    const size_t bytes = strlen(entry), end_bytes = sizeof end - 1;
-    char *path = bytes > end_bytes && !strcmp(entry + bytes - end_bytes, end) ? path_in(work->folder, entry) : NULL;
+    struct shard_name found;
+    const bool plain = shard_file_find(entry, strlen(entry), &found) && found.file == SHARD_TOKENS &&
+                       found.state == SHARD_UNIT_PARTIAL;
+    char *path = plain ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
     free(path);

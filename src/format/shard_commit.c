@@ -2,8 +2,6 @@
 #include "shard_commit.h"
 
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,19 +13,11 @@
 #include "sealed.h"
 #include "text/path.h"
 
-#define ID_DIGITS 16
 #define BUSY_TRIES 500 /* pauses until another writer has finished its commit */
 #define BUSY_PAUSE_NS 2000000
 
 static const char *const nouns[SHARD_FILES] = {
     [SHARD_MASK] = "the mask", [SHARD_TOKENS] = "the tokens", [SHARD_SEALED] = "the sealed tokens"};
-
-char *shard_saved_name(const char *name, uint64_t id)
-{
-    char ending[ID_DIGITS + 2];
-    (void)snprintf(ending, sizeof ending, ".%016" PRIx64, id);
-    return path_join("", 0, name, strlen(name), ending);
-}
 
 /* Returns whether a status of index_open() means that the file cannot be read as an index at all. */
 static bool is_no_index(enum tokmap_status status)
@@ -216,8 +206,8 @@ static enum tokmap_status replace(struct committing *committing, const struct in
     const struct shard_commit *names = committing->names;
     enum tokmap_status status = TOKMAP_OK;
     for (int i = 0; i < SHARD_FILES && !status; i++)
-        if (names->names[i] && (!(committing->new_saved[i] = shard_saved_name(names->names[i], names->id)) ||
-                                !(committing->old_saved[i] = shard_saved_name(names->names[i], old->id))))
+        if (names->names[i] && (!(committing->new_saved[i] = shard_file_replaced(names->names[i], names->id)) ||
+                                !(committing->old_saved[i] = shard_file_replaced(names->names[i], old->id))))
             status = error_set_memory(committing->error, "a path", strlen(names->names[i]));
     if (!status)
         status = save_both(committing, old);
@@ -306,25 +296,16 @@ static int wait_for_writer(const char *index_path)
 struct sweep {
     const char *folder, *name; /* NAME without its folder */
     size_t name_bytes;
-    char keep[ID_DIGITS + 1]; /* the id of the current index */
+    uint64_t keep; /* the id of the current index */
 };
 
 /* Removes a file with a saved name. One that cannot be removed only takes up space. */
 static int sweep_entry(void *user, const char *entry)
 {
     const struct sweep *sweep = user;
-    if (strncmp(entry, sweep->name, sweep->name_bytes) != 0)
-        return 0;
-    const char *rest = entry + sweep->name_bytes;
-    if (!strncmp(rest, ".bin.zst.", 9))
-        rest += 9;
-    else if (!strncmp(rest, ".bin.", 5))
-        rest += 5;
-    else if (!strncmp(rest, ".mask.", 6))
-        rest += 6;
-    else
-        return 0;
-    if (strlen(rest) != ID_DIGITS || strspn(rest, "0123456789abcdef") != ID_DIGITS || !strcmp(rest, sweep->keep))
+    struct shard_name found;
+    if (!shard_file_find(entry, strlen(entry), &found) || found.state != SHARD_REPLACED || found.file >= SHARD_FILES ||
+        found.stem != sweep->name_bytes || strncmp(entry, sweep->name, found.stem) != 0 || found.id == sweep->keep)
         return 0;
     char *path = path_in(sweep->folder, entry);
     if (path)
@@ -337,9 +318,11 @@ static int sweep_entry(void *user, const char *entry)
 static void sweep(const struct shard_commit *commit, const struct index *index)
 {
     char *folder = path_folder(commit->index);
-    struct sweep sweeping = {
-        .folder = folder, .name = path_name(commit->index), .name_bytes = strlen(path_name(commit->index)) - 4};
-    (void)snprintf(sweeping.keep, sizeof sweeping.keep, "%016" PRIx64, index->id);
+    const char *name = path_name(commit->index);
+    struct sweep sweeping = {.folder = folder,
+                             .name = name,
+                             .name_bytes = strlen(name) - strlen(shard_file_ending(SHARD_INDEX, SHARD_FINAL)),
+                             .keep = index->id};
     if (folder)
         (void)os_folder_list(folder, sweep_entry, &sweeping);
     free(folder);
@@ -379,7 +362,7 @@ static enum tokmap_status saved_names_check(const struct shard_commit *commit, c
             return error_set_system(error, ENAMETOOLONG, commit->index, TOKMAP_NO_OFFSET,
                                     "the shard exists and cannot be replaced, because its files get names that are %d "
                                     "bytes longer meanwhile; choose a shorter name, or remove this shard first",
-                                    ID_DIGITS + 1);
+                                    SHARD_ID_DIGITS + 1);
     return TOKMAP_OK;
 }
 
@@ -397,7 +380,7 @@ enum tokmap_status shard_recover(const struct shard_commit *commit, struct tokma
         return status;
     }
     for (int i = 0; i < SHARD_FILES && !status; i++)
-        if (commit->names[i] && !(saved[i] = shard_saved_name(commit->names[i], index.id)))
+        if (commit->names[i] && !(saved[i] = shard_file_replaced(commit->names[i], index.id)))
             status = error_set_memory(error, "a path", strlen(commit->names[i]));
     if (!status)
         status = saved_names_check(commit, &index, saved, error);
@@ -465,7 +448,7 @@ int shard_take_back(const struct shard_commit *commit)
     for (int i = 0; i < SHARD_FILES && !system; i++) {
         if (i == SHARD_SEALED || !commit->partials[i] || !index_has(&index, i))
             continue;
-        char *saved = shard_saved_name(commit->names[i], index.id);
+        char *saved = shard_file_replaced(commit->names[i], index.id);
         system = saved ? file_take_back(&index, i, saved, commit->partials[i], &moved) : ENOMEM;
         if (!system && !replaces)
             system = file_take_back(&index, i, commit->names[i], commit->partials[i], &moved);
@@ -484,7 +467,7 @@ void shard_remove_saved(const struct shard_commit *commit)
     if (index_open(&index, commit->index, NULL))
         return; /* shard_recover() reports it, or there is nothing to replace */
     for (int i = 0; i < SHARD_FILES; i++)
-        named = named && (!commit->names[i] || (saved[i] = shard_saved_name(commit->names[i], index.id)));
+        named = named && (!commit->names[i] || (saved[i] = shard_file_replaced(commit->names[i], index.id)));
     if (named && !is_pending(commit, &index, saved))
         sweep(commit, &index);
     for (int i = 0; i < SHARD_FILES; i++)
@@ -507,7 +490,7 @@ int shard_take_over(const struct shard_commit *commit)
     for (int i = 0; i < SHARD_FILES && !system; i++) {
         if (!commit->names[i] || !index_has(&index, i))
             continue;
-        char *saved = shard_saved_name(commit->names[i], index.id);
+        char *saved = shard_file_replaced(commit->names[i], index.id);
         if (!saved)
             system = ENOMEM;
         else if (i == SHARD_SEALED && (exists(saved) || exists(commit->names[i])) && sealed_load(NULL, NULL))

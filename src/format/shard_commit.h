@@ -28,9 +28,8 @@
 
 #include <stdbool.h>
 
+#include "shard_file.h"
 #include "tokmap/tokmap.h"
-
-enum shard_file { SHARD_MASK, SHARD_TOKENS, SHARD_SEALED, SHARD_FILES };
 
 /* The names of a shard. The commit changes a file only if names[] has it. */
 struct shard_commit {
@@ -43,9 +42,6 @@ struct shard_commit {
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
     void *last_user;
 };
-
-/* The saved name of a file for the index of an id; the caller frees it. NULL without memory. */
-char *shard_saved_name(const char *name, uint64_t id);
 
 /* Does the steps above. The caller holds the lock on index_partial. *visible: the new index has its name, and the
  * partial files are gone; the status may nevertheless be a failure, and then the shard is complete and can be read.

@@ -204,12 +204,11 @@ static enum tokmap_status rename_both(struct adding *adding)
 static enum tokmap_status prepare(struct adding *adding)
 {
     const char *path = adding->old.path;
-    const size_t bytes = strlen(path) - 4;
-    adding->mask_path = path_join("", 0, path, bytes, "." STREAM_MASK);
-    adding->mask_partial = path_join("", 0, path, bytes, "." STREAM_MASK ".partial");
-    adding->index_partial = path_join("", 0, path, bytes, ".tmx.partial");
-    adding->tokens_path = path_join("", 0, path, bytes, ".bin");
-    adding->sealed_path = path_join("", 0, path, bytes, ".bin.zst");
+    adding->mask_path = shard_file_beside(path, SHARD_MASK, SHARD_FINAL);
+    adding->mask_partial = shard_file_beside(path, SHARD_MASK, SHARD_PARTIAL);
+    adding->index_partial = shard_file_beside(path, SHARD_INDEX, SHARD_PARTIAL);
+    adding->tokens_path = shard_file_beside(path, SHARD_TOKENS, SHARD_FINAL);
+    adding->sealed_path = shard_file_beside(path, SHARD_SEALED, SHARD_FINAL);
     adding->folder = path_folder(path);
     adding->buffer = malloc(READ_BYTES + READ_BYTES / 8);
     if (!adding->mask_path || !adding->mask_partial || !adding->index_partial || !adding->tokens_path ||

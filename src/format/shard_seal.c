@@ -34,8 +34,13 @@
 #define THREADS_MOST 1024
 
 enum path { INDEX_PARTIAL, MASK, TOKENS, SEALED, TOKENS_PARTIAL, SEALED_PARTIAL, OTHER_INDEX, PATHS };
-static const char *const path_ends[PATHS] = {".tmx.partial",     ".mask", ".bin", ".bin.zst", ".bin.partial",
-                                             ".bin.zst.partial", ".idx"};
+static const struct {
+    enum shard_file file;
+    enum shard_state state;
+} names[OTHER_INDEX] = {
+    [INDEX_PARTIAL] = {SHARD_INDEX, SHARD_PARTIAL},   [MASK] = {SHARD_MASK, SHARD_FINAL},
+    [TOKENS] = {SHARD_TOKENS, SHARD_FINAL},           [SEALED] = {SHARD_SEALED, SHARD_FINAL},
+    [TOKENS_PARTIAL] = {SHARD_TOKENS, SHARD_PARTIAL}, [SEALED_PARTIAL] = {SHARD_SEALED, SHARD_PARTIAL}};
 
 /* A block of a round that unseals. */
 struct job {
@@ -383,10 +388,12 @@ static void finish(struct sealing *sealing)
 static enum tokmap_status prepare(struct sealing *sealing)
 {
     const char *path = sealing->old.path;
-    const size_t stem = strlen(path) - 4;
+    const size_t stem = strlen(path) - strlen(shard_file_ending(SHARD_INDEX, SHARD_FINAL));
     bool complete = (sealing->folder = path_folder(path)) != NULL;
     for (int i = 0; i < PATHS; i++)
-        complete = (sealing->paths[i] = path_join("", 0, path, stem, path_ends[i])) && complete;
+        complete = (sealing->paths[i] = i == OTHER_INDEX ? path_join("", 0, path, stem, ".idx")
+                                                         : shard_file_beside(path, names[i].file, names[i].state)) &&
+                   complete;
     if (!complete)
         return error_set_memory(sealing->error, "the paths of a shard", stem);
     spill_init(&sealing->pages, sealing->folder);

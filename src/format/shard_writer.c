@@ -28,13 +28,20 @@
 
 #define ZERO_BYTES ((size_t)4096)
 
-static const char *const path_ends[PATHS] = {".bin",         ".tmx",         ".mask",         ".bin.zst",
-                                             ".bin.partial", ".tmx.partial", ".mask.partial", ".bin.zst.partial"};
-static const char *const unit_ends[PATHS] = {
-    ".bin.unit",         ".tmx.unit",         ".mask.unit",         ".bin.zst.unit",
-    ".bin.unit.partial", ".tmx.unit.partial", ".mask.unit.partial", ".bin.zst.unit.partial"};
+static const enum shard_file files[PATHS] = {SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED,
+                                             SHARD_TOKENS, SHARD_INDEX, SHARD_MASK, SHARD_SEALED};
 
 /* ---- open ---- */
+
+/* The path of a file; NULL without memory. */
+static char *path_make(const char *prefix, enum path path, bool unit)
+{
+    const bool partial = path >= TOKENS_PARTIAL;
+    return shard_file_path(prefix, files[path],
+                           unit      ? (partial ? SHARD_UNIT_PARTIAL : SHARD_UNIT)
+                           : partial ? SHARD_PARTIAL
+                                     : SHARD_FINAL);
+}
 
 static enum tokmap_status system_failed(const struct shard_writer *writer, int system, enum path path, const char *what,
                                         struct tokmap_error *error)
@@ -236,9 +243,7 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     made->folder = path_folder(prefix);
     bool complete = made->folder;
     for (int i = 0; i < PATHS; i++)
-        complete =
-            (made->paths[i] = path_join("", 0, prefix, strlen(prefix), options->unit ? unit_ends[i] : path_ends[i])) &&
-            complete;
+        complete = (made->paths[i] = path_make(prefix, (enum path)i, options->unit)) && complete;
     spill_init(&made->carry_spill, made->folder);
     spill_init(&made->block_spill, made->folder);
     spill_init(&made->page_spill, made->folder);

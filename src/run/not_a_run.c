@@ -6,22 +6,17 @@
 #include <string.h>
 
 #include "common/error.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
 static const char manifest[] = "tokmap-shards ";
 
-static bool ends_in(const char *path, const char *ending)
-{
-    const size_t length = strlen(path), tail = strlen(ending);
-    return length > tail && strcmp(path + length - tail, ending) == 0;
-}
-
 /* Returns whether PATH.tmx exists. */
 static bool is_prefix(const char *path)
 {
     struct os_stat found;
-    char *index = path_join("", 0, path, strlen(path), ".tmx");
+    char *index = shard_file_path(path, SHARD_INDEX, SHARD_FINAL);
     const bool exists = index && !os_stat(index, &found);
     free(index);
     return exists;
@@ -50,7 +45,7 @@ enum tokmap_status not_a_run(const char *path, const char *text, size_t bytes, e
     const bool exists = os_stat(path, &found) == 0;
     const bool folder = exists && found.kind == OS_KIND_FOLDER;
     const bool is_manifest = text && bytes >= sizeof manifest - 1 && !memcmp(text, manifest, sizeof manifest - 1);
-    const bool is_shard = exists && (ends_in(path, ".bin") || ends_in(path, ".tmx") || ends_in(path, ".bin.zst"));
+    const bool is_shard = exists && shard_file_is_main(path);
     const char *dataset = is_prefix(path) ? "a dataset (the prefix of a shard)"
                           : is_shard      ? "a dataset (a shard)"
                           : is_manifest   ? "a dataset (a manifest of shards)"

@@ -73,7 +73,7 @@ src/batch src/dataset+
 src/staging src/batch/mark.h src/platform+
 src/cuda src/text src/staging+
 src/loader src/run+ src/batch+ src/cuda+
-src/cli src/text src/platform+ src/platform/process.h
+src/cli src/text src/platform+ src/platform/process.h src/format/shard_file.h
 src/python
 tokenize_tools/unicode src/text src/platform+
 tokenize_tools/pretokenize tokenize_tools/unicode+

@@ -16,6 +16,7 @@
 #include "commands/options/target.h"
 #include "common/error.h"
 #include "format/foreign/foreign_name.h"
+#include "format/shard_file.h"
 #include "format/shard_mask.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -116,12 +117,11 @@ static enum tokmap_status index_find(const char *name, char **index_path, struct
                            info.shards);
     if (!status)
         status = tokmap_dataset_shard(dataset, 0, &shard, error);
-    const size_t bytes = status ? 0 : strlen(shard.index_path);
-    if (!status && (bytes < 4 || strcmp(shard.index_path + bytes - 4, ".tmx") != 0))
+    if (!status && !shard_file_is(shard.index_path, SHARD_INDEX))
         status = error_set(error, TOKMAP_ERROR_NOT_FOUND, name, TOKMAP_NO_OFFSET,
                            "these files have no index that could describe a mask; run `tokmap index` on them first");
     if (!status && !(*index_path = strdup(shard.index_path)))
-        status = error_set_memory(error, "the path of an index", bytes + 1);
+        status = error_set_memory(error, "the path of an index", strlen(shard.index_path) + 1);
     tokmap_dataset_close(dataset);
     return status;
 }

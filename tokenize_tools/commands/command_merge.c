@@ -17,6 +17,7 @@
 #include "commands/options/field_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -280,7 +281,7 @@ static enum tokmap_status merge_operands(struct merging *merging, const char **o
     struct tokmap_dataset_info info = {.size = sizeof info};
     struct os_stat found;
     enum tokmap_status status = TOKMAP_OK;
-    char *index = path_join("", 0, merging->output, strlen(merging->output), ".tmx");
+    char *index = shard_file_path(merging->output, SHARD_INDEX, SHARD_FINAL);
     if (!index)
         return error_set_memory(error, "the output's name", strlen(merging->output) + 5);
     if (!os_stat(index, &found))
@@ -316,13 +317,12 @@ static int merge(const struct cli_command *command, const char **operands, size_
 {
     struct merging *merging = user;
     struct tokmap_error error = {0};
-    const size_t length = merging->output ? strlen(merging->output) : 0;
     merging->command = command;
     if (!merging->output)
         return cli_misused(command, "no output given; name the manifest with -o FILE");
     if (!operand_count)
         return cli_misused(command, "expected one dataset or more");
-    if (length > 4 && (!strcmp(merging->output + length - 4, ".tmx") || !strcmp(merging->output + length - 4, ".bin")))
+    if (shard_file_is(merging->output, SHARD_INDEX) || shard_file_is(merging->output, SHARD_TOKENS))
         return cli_misused(command, "a manifest cannot be called '%s', because that ending means a shard",
                            merging->output);
     for (size_t i = 0; i < operand_count; i++)

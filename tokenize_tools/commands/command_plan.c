@@ -12,6 +12,7 @@
 #include "commands/options/field_options.h"
 #include "commands/options/target.h"
 #include "common/error.h"
+#include "format/shard_file.h"
 #include "plan/planner.h"
 #include "platform/os.h"
 #include "platform/process.h"
@@ -205,12 +206,6 @@ static enum tokmap_status plan_operand(struct planning *planning, const char *na
     return TOKMAP_OK;
 }
 
-static bool ends_with(const char *name, const char *ending)
-{
-    const size_t length = strlen(name), tail = strlen(ending);
-    return length > tail && !strcmp(name + length - tail, ending);
-}
-
 static int plan(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
     struct planning *planning = user;
@@ -227,7 +222,7 @@ static int plan(const struct cli_command *command, const char **operands, size_t
         return cli_misused(command, "--one-document means --max-documents 1; give one of them");
     if (planning->most_given && !planning->options.documents_most)
         return cli_misused(command, "--max-documents must be 1 or more");
-    if (ends_with(planning->output, ".tmx") || ends_with(planning->output, ".bin"))
+    if (shard_file_is(planning->output, SHARD_INDEX) || shard_file_is(planning->output, SHARD_TOKENS))
         return cli_misused(command, "a plan cannot be called '%s', because that ending means a shard",
                            planning->output);
     if (cli_names_run(operands[0]))

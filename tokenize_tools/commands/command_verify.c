@@ -11,6 +11,7 @@
 #include "plan_check.h"
 #include "common/bytes.h"
 #include "format/layout.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "platform/process.h"
 
@@ -44,8 +45,7 @@ static bool fault_block(const struct verify_report *report, const struct tokmap_
     for (uint64_t number = 0; number < info.shards; number++) {
         if (tokmap_dataset_shard(report->dataset, number, &shard, NULL) || strcmp(shard.tokens_path, fault->path) != 0)
             continue;
-        const size_t bytes = strlen(fault->path);
-        if (bytes > 8 && !strcmp(fault->path + bytes - 8, ".bin.zst"))
+        if (shard_file_is(fault->path, SHARD_SEALED))
             return false;
         *block = fault->offset / BLOCK_BYTES;
         *end = min64((*block + 1) * BLOCK_BYTES, shard.tokens * info.width);

@@ -11,19 +11,19 @@
 #include "format/dropped_aside.h"
 #include "format/index_reader.h"
 #include "format/set_commit.h"
+#include "format/shard_file.h"
 #include "pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"
 
 /* Adds the id of an index to a hash, and sets *id to it. *found: it is there. One that cannot be read counts as absent:
  * such an output is removed before it is replaced. */
-static enum tokmap_status index_add(struct hash_state *ids, const char *prefix, const char *ending, uint64_t *id,
-                                    bool *found, struct tokmap_error *error)
+static enum tokmap_status index_add(struct hash_state *ids, const char *path, uint64_t *id, bool *found,
+                                    struct tokmap_error *error)
 {
     struct index index;
-    char *path = path_join("", 0, prefix, strlen(prefix), ending);
     if (!path)
-        return error_set_memory(error, "a path", strlen(prefix));
+        return error_set_memory(error, "a path", 0);
     const enum tokmap_status status = index_open(&index, path, error);
     *found = !status;
     if (!status) {
@@ -31,7 +31,6 @@ static enum tokmap_status index_add(struct hash_state *ids, const char *prefix, 
         hash_state_add(ids, &index.id, sizeof index.id);
         index_close(&index);
     }
-    free(path);
     return status == TOKMAP_ERROR_MEMORY || status == TOKMAP_ERROR_IO ? status : TOKMAP_OK;
 }
 
@@ -47,14 +46,16 @@ static enum tokmap_status output_number(const struct pack_options *options, uint
     bool any = false;
     for (uint32_t i = 0; i < pack_output_sets(options) && !status; i++) {
         bool found = true;
+        char *set = pack_set_name(options, i);
         for (uint64_t k = 0; k < (numbered ? SET_SHARDS_MOST : 1) && found && !status; k++) {
-            char ending[SPLIT_NAME_MOST + 48] = ".tmx";
-            if (numbered)
-                (void)snprintf(ending, sizeof ending, "%s%s-%05" PRIu64 ".tmx", options->split ? "." : "",
-                               options->split ? options->split->sets[i].name : "", k);
-            status = index_add(ids, options->prefix, ending, &id, &found, error);
+            char *path = set && numbered ? shard_file_numbered(set, k, SHARD_INDEX, SHARD_FINAL)
+                         : set           ? shard_file_path(set, SHARD_INDEX, SHARD_FINAL)
+                                         : NULL;
+            status = index_add(ids, path, &id, &found, error);
             any = any || found;
+            free(path);
         }
+        free(set);
     }
     if (!status && any && numbered)
         id = hash_state_64(ids);
@@ -64,10 +65,10 @@ static enum tokmap_status output_number(const struct pack_options *options, uint
 }
 
 /* Whether a file of one kind is there: of the index of one shard, or the list of dropped documents. */
-static bool has_file(const struct pack_options *options, const char *ending)
+static bool has_file(const struct pack_options *options, enum shard_file file)
 {
     struct os_stat found;
-    char *path = path_join("", 0, options->prefix, strlen(options->prefix), ending);
+    char *path = shard_file_path(options->prefix, file, SHARD_FINAL);
     const bool has = !path || !os_lstat(path, &found);
     free(path);
     return has;
@@ -77,8 +78,8 @@ enum tokmap_status drop_names_settle(const struct pack_options *options, bool ke
 {
     uint64_t output = 0;
     /* Without options.replace, there is no old output. */
-    enum tokmap_status status =
-        dropped_aside_check(options->prefix, options->replace && options->drop && has_file(options, ".tmx"), error);
+    enum tokmap_status status = dropped_aside_check(
+        options->prefix, options->replace && options->drop && has_file(options, SHARD_INDEX), error);
     if (status || !options->replace || !dropped_find_aside(options->prefix))
         return status;
     status = output_number(options, &output, error);
@@ -89,7 +90,7 @@ enum tokmap_status drop_names_begin(struct drop_names *names, const struct pack_
                                     struct dropped_writer *list, struct tokmap_error *error)
 {
     /* Of an output without a list, and for one without, there is nothing to put aside, and no index need be read. */
-    const bool listed = list || has_file(options, ".dropped");
+    const bool listed = list || has_file(options, SHARD_DROPPED);
     enum tokmap_status status = listed ? output_number(options, &names->output, error) : TOKMAP_OK;
     names->aside = listed && !status;
     if (!status && !(list && dropped_writer_is_named(list)))

@@ -20,6 +20,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/layout.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -33,14 +34,14 @@ static bool is_same_folder(const char *a, const char *b)
  * yet, or any more. */
 static bool is_one_of(const char *text, const char *const *endings, size_t count)
 {
-    enum { ID_DIGITS = 16 };
     for (size_t i = 0; i < count; i++) {
         const size_t bytes = strlen(endings[i]);
         const char *rest = text + bytes;
         if (strncmp(text, endings[i], bytes) != 0)
             continue;
         if (!*rest || !strcmp(rest, ".partial") ||
-            (*rest == '.' && strlen(rest) == 1 + ID_DIGITS && strspn(rest + 1, "0123456789abcdef") == ID_DIGITS))
+            (*rest == '.' && strlen(rest) == 1 + SHARD_ID_DIGITS &&
+             strspn(rest + 1, "0123456789abcdef") == SHARD_ID_DIGITS))
             return true;
     }
     return false;
@@ -109,12 +110,15 @@ bool output_names_also(const struct output_names *names, const char *path)
 
 bool output_names_have(const struct output_names *names, const char *path)
 {
-    static const char *const ends[] = {".bin", ".tmx", ".bin.zst", ".mask"}, *const list[] = {".dropped"};
+    const char *ends[SHARD_FILE_KINDS];
     const char *rest = rest_of(names->name, path);
+    for (int i = 0; i < SHARD_FILE_KINDS; i++)
+        ends[i] = shard_file_ending((enum shard_file)i, SHARD_FINAL);
     if (rest && (names->numbered || names->split) && !strcmp(rest, ".partial") && is_beside(names->name, path))
         return true; /* the lock on a set */
-    return is_of_shard(names, path, ends, sizeof ends / sizeof ends[0]) || output_names_also(names, path) ||
-           (rest && is_one_of(rest, list, 1) && is_beside(names->name, path)) || is_work(names->name, path);
+    return is_of_shard(names, path, ends, SHARD_DROPPED) || output_names_also(names, path) ||
+           (rest && is_one_of(rest, &ends[SHARD_DROPPED], 1) && is_beside(names->name, path)) ||
+           is_work(names->name, path);
 }
 
 /* ---- older outputs ---- */
@@ -122,17 +126,12 @@ bool output_names_have(const struct output_names *names, const char *path)
 #define HEAD_MOST 64
 #define NOTE_HEAD "{\"dtype\":\"uint16\",\"vocab_size\":"
 
-/* What a shard has beside its index, and the files of other projects beside it, sealed or not. */
+/* The files of other projects beside a shard, sealed or not. */
 static const struct older_files {
     const char *endings[4];
     const char *head; /* of the first file; NULL: any */
     bool other;       /* it must not begin so */
-    bool indexed;     /* the index of the shard must be there */
 } older_files[] = {
-    {.endings = {".tmx"}, .indexed = true},
-    {.endings = {".bin"}, .indexed = true},
-    {.endings = {".bin.zst"}, .indexed = true},
-    {.endings = {".mask"}, .indexed = true},
     {.endings = {".idx"}, .head = "MMIDIDX"},
     {.endings = {".megatron.idx", ".megatron.bin"}, .head = "MMIDIDX"},
     {.endings = {".llmc.bin"}, .head = "\x88\xd8\x34\x01"}, /* 20240520, for tokens of 2 bytes, */
@@ -197,10 +196,20 @@ static bool is_older_file(const char *path, const char *rest, const struct older
             bytes >= ending && !strcmp(rest + bytes - ending, files->endings[i]) && is_shard_name(rest, bytes - ending);
         for (size_t k = 0; k < 4 && files->endings[k] && is; k++)
             is = has_file(path, strlen(path) - ending, files->endings[k], k ? NULL : files->head, files->other);
-        if (is && files->indexed)
-            is = has_file(path, strlen(path) - ending, ".tmx", INDEX_MAGIC, false);
     }
     return is;
+}
+
+/* Returns true if a path is that of a file of a shard that has an index. */
+static bool is_older_shard(const char *path, const char *rest)
+{
+    struct shard_name found;
+    if (!shard_file_find(path, strlen(path), &found) || found.state != SHARD_FINAL || found.file == SHARD_DROPPED)
+        return false;
+    const char *ending = shard_file_ending(found.file, SHARD_FINAL);
+    const size_t bytes = strlen(rest), tail = strlen(ending);
+    return bytes >= tail && is_shard_name(rest, bytes - tail) && has_file(path, found.stem, ending, NULL, false) &&
+           has_file(path, found.stem, shard_file_ending(SHARD_INDEX, SHARD_FINAL), INDEX_MAGIC, false);
 }
 
 bool output_names_older(const char *output, const char *path)
@@ -209,6 +218,8 @@ bool output_names_older(const char *output, const char *path)
     if (!rest || !is_beside(output, path))
         return false;
     if (rest[set_bytes(rest)] == '\0' && begins_with(path, "tokmap-shards "))
+        return true;
+    if (is_older_shard(path, rest))
         return true;
     for (size_t i = 0; i < sizeof older_files / sizeof older_files[0]; i++)
         if (is_older_file(path, rest, &older_files[i]))

@@ -21,6 +21,7 @@
 #include "document_encode.h"
 #include "drop_names.h"
 #include "drop_stages.h"
+#include "format/shard_file.h"
 #include "ordered_workers.h"
 #include "output_names.h"
 #include "pack_accounts.h"
@@ -466,10 +467,6 @@ static char *about_make(void *self, const struct shard_totals *shard, uint64_t *
 /* An output must not be read as an input, which would happen if it is in a folder that is an input. */
 static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, struct tokmap_error *error)
 {
-    static const char *const ends[] = {
-        ".bin",          ".tmx",     ".bin.partial",    ".tmx.partial", ".bin.zst", ".mask", ".bin.zst.partial",
-        ".mask.partial", ".dropped", ".dropped.partial"};
-    static const size_t lists = 2; /* the last ones, which do not depend on shards */
     const struct pack *pack = self;
     const char *prefix = pack->options->prefix;
     enum tokmap_status status = TOKMAP_OK;
@@ -484,9 +481,8 @@ static enum tokmap_status outputs_exclude(void *self, struct corpus *corpus, str
     } else if (pack->journal && pack_journal_folder(pack->journal)) {
         status = corpus_exclude(corpus, pack_journal_folder(pack->journal), error);
     }
-    const size_t count = sizeof ends / sizeof ends[0];
-    for (size_t i = pack->work ? count - lists : 0; i < count && !status; i++) {
-        char *path = path_join("", 0, prefix, strlen(prefix), ends[i]);
+    for (int i = pack->work ? 2 * SHARD_DROPPED : 0; i < 2 * SHARD_FILE_KINDS && !status; i++) {
+        char *path = shard_file_path(prefix, (enum shard_file)(i / 2), i % 2 ? SHARD_PARTIAL : SHARD_FINAL);
         status = path ? corpus_exclude(corpus, path, error) : error_set_memory(error, "a path", 0);
         free(path);
     }

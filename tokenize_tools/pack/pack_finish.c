@@ -27,6 +27,7 @@
 #include "format/origin_shift.h"
 #include "format/partial_file.h"
 #include "format/set_commit.h"
+#include "format/shard_file.h"
 #include "pack_accounts.h"
 #include "pack_also.h"
 #include "pack_output.h"
@@ -51,12 +52,6 @@ struct finish {
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
     return error_set_memory(error, "the end of the work", 0);
-}
-
-void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2])
-{
-    (void)snprintf(ending, SPLIT_NAME_MOST + 2, "%s%s", options->split ? "." : "",
-                   options->split ? options->split->sets[set].name : "");
 }
 
 /* ---- names ---- */
@@ -247,12 +242,14 @@ static enum tokmap_status file_move(const struct finish *finish, const char *fro
 }
 
 /* The path of a file of a shard: of one that a unit has, or of one that is merged. */
-static char *shard_path(const struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard, const char *file)
+static char *shard_path(const struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard, enum shard_file file,
+                        enum shard_state state)
 {
     char ending[SPLIT_NAME_MOST + 2];
+    const char *name = shard_file_ending(file, state);
     pack_set_ending(finish->options, set, ending);
-    return finish->options->shuffle ? merged_shard_path(finish->folder, shard, file)
-                                    : unit_shard_path(finish->folder, unit, ending, shard, file);
+    return finish->options->shuffle ? merged_shard_path(finish->folder, shard, name)
+                                    : unit_shard_path(finish->folder, unit, ending, shard, name);
 }
 
 /* Moves one shard, which becomes the next one of its set, and reads its content id. shard: of the unit, or of all that
@@ -260,7 +257,7 @@ static char *shard_path(const struct finish *finish, uint64_t unit, uint32_t set
 static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
                                      uint64_t records, bool has_mask, struct tokmap_error *error)
 {
-    const char *const files[] = {finish->options->seal ? ".bin.zst.unit" : ".bin.unit", ".mask.unit", ".tmx.unit"};
+    const enum shard_file files[] = {finish->options->seal ? SHARD_SEALED : SHARD_TOKENS, SHARD_MASK, SHARD_INDEX};
     const uint64_t number = finish->shards[set];
     struct index index;
     if (number == SET_SHARDS_MOST)
@@ -272,8 +269,8 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
     for (int i = 0; i < 3 && !status; i++) {
         if (i == 1 && !has_mask)
             continue;
-        char *from = shard_path(finish, unit, set, shard, files[i]);
-        char *into = path_join("", 0, prefix, strlen(prefix), files[i]);
+        char *from = shard_path(finish, unit, set, shard, files[i], SHARD_UNIT);
+        char *into = shard_file_path(prefix, files[i], SHARD_UNIT);
         status = file_move(finish, from, into, i == 2 ? records : 0, error);
         if (!status && i == 2)
             status = index_open(&index, into, error);
@@ -286,7 +283,9 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
         free(into);
     }
     /* The plain tokens of a sealed shard, if a process was killed before it removed them. */
-    char *plain = finish->options->seal && !status ? shard_path(finish, unit, set, shard, ".bin.unit.partial") : NULL;
+    char *plain = finish->options->seal && !status
+                      ? shard_path(finish, unit, set, shard, SHARD_TOKENS, SHARD_UNIT_PARTIAL)
+                      : NULL;
     if (plain)
         (void)os_unlink(plain);
     free(plain);
@@ -299,7 +298,7 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
  * a folder with shards is taken for work that is not finished. */
 static enum tokmap_status unit_sync(const struct finish *finish, uint64_t unit, struct tokmap_error *error)
 {
-    char *path = finish->options->sync ? shard_path(finish, unit, 0, unit, ".tmx.unit") : NULL;
+    char *path = finish->options->sync ? shard_path(finish, unit, 0, unit, SHARD_INDEX, SHARD_UNIT) : NULL;
     if (!path)
         return finish->options->sync ? no_memory(error) : TOKMAP_OK;
     const int system = os_sync_folder(path);
@@ -316,11 +315,11 @@ static enum tokmap_status unit_sync(const struct finish *finish, uint64_t unit, 
 static enum tokmap_status empty_remove(const struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
                                        struct tokmap_error *error)
 {
-    static const char *const files[] = {".tmx.unit", ".mask.unit", ".bin.unit", ".bin.zst.unit"};
     char ending[SPLIT_NAME_MOST + 2];
     pack_set_ending(finish->options, set, ending);
-    for (int i = 0; i < 4; i++) {
-        char *path = unit_shard_path(finish->folder, unit, ending, shard, files[i]);
+    for (int i = SHARD_INDEX; i >= 0; i--) {
+        char *path =
+            unit_shard_path(finish->folder, unit, ending, shard, shard_file_ending((enum shard_file)i, SHARD_UNIT));
         if (!path)
             return no_memory(error);
         (void)os_unlink(path);
@@ -573,7 +572,7 @@ static bool is_ours(const struct clearing *clearing, const char *entry, bool *is
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         named = named || (clearing->inside && !strcmp(entry, names[i]));
     if (clearing->inside)
-        return named || ends_in(entry, ".unit") || ends_in(entry, ".unit.partial") || shuffle_is_name(entry);
+        return named || shard_file_is_unit(entry) || shuffle_is_name(entry);
     return unit_is_name(entry, is_folder) || task_status_is_name(entry) ||
            stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));
 }
@@ -654,7 +653,7 @@ static int entry_look(void *user, const char *entry)
     struct holding *holding = user;
     bool is_folder = false;
     const bool is_unit = unit_is_name(entry, &is_folder);
-    holding->shards = ends_in(entry, ".unit") || ends_in(entry, ".unit.partial");
+    holding->shards = shard_file_is_unit(entry);
     if (holding->shards)
         return -1;
     holding->sorted = holding->sorted || (holding->inside && shuffle_is_name(entry));
@@ -687,13 +686,11 @@ static bool is_over(const struct holding *holding)
 static bool named_add(const struct finish *finish, uint32_t set, uint64_t first, uint64_t count,
                       struct hash_state *contents, uint8_t content[16])
 {
-    bool good = true;
+    char *prefix = pack_set_name(finish->options, set);
+    bool good = prefix != NULL;
     for (uint64_t k = first; k < first + count && good; k++) {
-        char ending[SPLIT_NAME_MOST + 2], end[SPLIT_NAME_MOST + 48];
         struct index index;
-        pack_set_ending(finish->options, set, ending);
-        (void)snprintf(end, sizeof end, "%s-%05" PRIu64 ".tmx", ending, k);
-        char *path = path_join("", 0, finish->options->prefix, strlen(finish->options->prefix), end);
+        char *path = shard_file_numbered(prefix, k, SHARD_INDEX, SHARD_FINAL);
         good = path && !index_open(&index, path, NULL);
         if (good) {
             hash_state_add(contents, index.shard.content, sizeof index.shard.content);
@@ -702,6 +699,7 @@ static bool named_add(const struct finish *finish, uint32_t set, uint64_t first,
         }
         free(path);
     }
+    free(prefix);
     return good;
 }
 

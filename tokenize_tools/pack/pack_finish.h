@@ -14,9 +14,6 @@
 #include "pack_units.h"
 #include "packing_options.h"
 
-/* What follows the name in the name of set `set`: "", or ".train". */
-void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2]);
-
 /* Checks, before anything is packed, that no output of these names exists, unless options->replace. *incomplete: a
  * process was killed while it gave the shards their names. Statuses: OK, ERROR_EXISTS, ERROR_MEMORY. */
 enum tokmap_status pack_names_check(const struct pack_options *options, bool *incomplete, struct tokmap_error *error);

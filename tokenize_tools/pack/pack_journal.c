@@ -11,6 +11,7 @@
 #include "common/hash.h"
 #include "corpus/corpus_resume.h"
 #include "format/index_reader.h"
+#include "format/shard_file.h"
 #include "pack_accounts.h"
 #include "pack_facts.h"
 #include "platform/os.h"
@@ -215,7 +216,7 @@ bool pack_journal_found(const struct pack_journal *journal)
 uint64_t pack_index_inode(const struct pack_options *options, bool partial)
 {
     struct os_stat found = {.inode = 0};
-    char *path = path_join("", 0, options->prefix, strlen(options->prefix), partial ? ".tmx.partial" : ".tmx");
+    char *path = shard_file_path(options->prefix, SHARD_INDEX, partial ? SHARD_PARTIAL : SHARD_FINAL);
     const bool there = path && !os_lstat(path, &found);
     free(path);
     return there ? found.inode : 0;
@@ -225,7 +226,7 @@ uint64_t pack_index_inode(const struct pack_options *options, bool partial)
 static uint64_t index_id(const struct pack_options *options, bool partial)
 {
     struct index index;
-    char *path = path_join("", 0, options->prefix, strlen(options->prefix), partial ? ".tmx.partial" : ".tmx");
+    char *path = shard_file_path(options->prefix, SHARD_INDEX, partial ? SHARD_PARTIAL : SHARD_FINAL);
     const bool there = path && !index_open(&index, path, NULL);
     const uint64_t id = there ? index.id : 0;
     if (there)

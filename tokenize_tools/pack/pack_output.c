@@ -1,11 +1,13 @@
 /* pack_output.c - see pack_output.h. */
 #include "pack_output.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "document_encode.h"
 #include "format/dropped_aside.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "shard_about.h"
 #include "text/path.h"
@@ -25,6 +27,19 @@ void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_
 uint32_t pack_output_sets(const struct pack_options *options)
 {
     return options->split ? options->split->count : 1;
+}
+
+void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2])
+{
+    (void)snprintf(ending, SPLIT_NAME_MOST + 2, "%s%s", options->split ? "." : "",
+                   options->split ? options->split->sets[set].name : "");
+}
+
+char *pack_set_name(const struct pack_options *options, uint32_t set)
+{
+    char ending[SPLIT_NAME_MOST + 2];
+    pack_set_ending(options, set, ending);
+    return path_join("", 0, options->prefix, strlen(options->prefix), ending);
 }
 
 struct shard_writer_options pack_output_shard(const struct pack_options *options)
@@ -88,7 +103,7 @@ void pack_output_settle(const struct pack_options *options)
     dropped_forget_all(options->prefix);
     if (!options->seal || options->shard_tokens || options->split)
         return;
-    char *plain = path_join("", 0, options->prefix, strlen(options->prefix), ".bin.partial");
+    char *plain = shard_file_path(options->prefix, SHARD_TOKENS, SHARD_PARTIAL);
     if (plain)
         (void)os_unlink(plain);
     free(plain);

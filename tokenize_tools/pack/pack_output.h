@@ -16,6 +16,12 @@ void pack_output_tokenizer(const struct pack_options *options, struct tokenizer_
 /* How many sets the output has. */
 uint32_t pack_output_sets(const struct pack_options *options);
 
+/* What follows the name in the name of set `set`: "", or ".train". */
+void pack_set_ending(const struct pack_options *options, uint32_t set, char ending[SPLIT_NAME_MOST + 2]);
+
+/* The name of set `set`, which the caller frees; NULL without memory. */
+char *pack_set_name(const struct pack_options *options, uint32_t set);
+
 /* How its shards are written. The result points into the options. */
 struct shard_writer_options pack_output_shard(const struct pack_options *options);
 

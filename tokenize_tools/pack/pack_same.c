@@ -12,6 +12,7 @@
 #include "format/index_documents.h"
 #include "format/index_reader.h"
 #include "format/set_commit.h"
+#include "format/shard_file.h"
 #include "pack_finish.h"
 #include "pack_output.h"
 #include "platform/os.h"
@@ -112,11 +113,10 @@ static bool about_is_same(const struct pack_options *options, uint32_t set, cons
     return good;
 }
 
-/* Whether the file NAME and more exists, and its size. */
-static bool exists(const char *name, const char *more, uint64_t *bytes)
+/* Returns true if a file exists, and its size. Frees the path. */
+static bool exists(char *path, uint64_t *bytes)
 {
     struct os_stat found = {0};
-    char *path = path_join("", 0, name, strlen(name), more);
     const bool there = path && !os_stat(path, &found);
     *bytes = found.bytes;
     free(path);
@@ -124,12 +124,14 @@ static bool exists(const char *name, const char *more, uint64_t *bytes)
 }
 
 /* Whether the tokens and the mask of a shard are there, whole. */
-static bool tokens_are_there(const char *shard, const struct index *index)
+static bool tokens_are_there(const char *path, const struct index *index)
 {
     uint64_t bytes;
-    return exists(shard, index->sealed_bytes ? ".bin.zst" : ".bin", &bytes) &&
+    const enum shard_file tokens = index->sealed_bytes ? SHARD_SEALED : SHARD_TOKENS;
+    return exists(shard_file_beside(path, tokens, SHARD_FINAL), &bytes) &&
            bytes == (index->sealed_bytes ? index->sealed_bytes : index->token_bytes) &&
-           (!index->mask_bytes || (exists(shard, ".mask", &bytes) && bytes == index->mask_bytes));
+           (!index->mask_bytes ||
+            (exists(shard_file_beside(path, SHARD_MASK, SHARD_FINAL), &bytes) && bytes == index->mask_bytes));
 }
 
 /* Whether the first shard of a set has the files of other projects. */
@@ -139,31 +141,27 @@ static bool also_is_there(const struct pack_options *options, const char *name)
     size_t there = 0;
     uint64_t bytes;
     for (size_t i = 0; also && i < also->ending_count; i++) {
-        char *more = path_join("", 0, "-00000", 6, also->endings[i]);
-        there += more && exists(name, more, &bytes);
-        free(more);
+        char *shard = path_join("", 0, name, strlen(name), "-00000");
+        there += shard && exists(path_join("", 0, shard, strlen(shard), also->endings[i]), &bytes);
+        free(shard);
     }
     return !also || there == also->ending_count - (document_is_masked(&options->corpus) ? 0 : also->mask_endings);
 }
 
 static bool set_is_same(const struct pack_options *options, uint32_t set, const char *name, struct inputs_found *found)
 {
-    char number[32];
     uint64_t shards;
     bool good = !set_shards_count(name, &shards, NULL);
     for (uint64_t i = 0; good && i < shards; i++) {
         struct index index;
-        (void)snprintf(number, sizeof number, "-%05" PRIu64, i);
-        char *shard = path_join("", 0, name, strlen(name), number);
-        char *path = shard ? path_join("", 0, shard, strlen(shard), ".tmx") : NULL;
+        char *path = shard_file_numbered(name, i, SHARD_INDEX, SHARD_FINAL);
         good = path && !index_open(&index, path, NULL);
         if (good) {
             good = (i || about_is_same(options, set, &index)) && origins_note(found, &index) &&
-                   tokens_are_there(shard, &index);
+                   tokens_are_there(path, &index);
             index_close(&index);
         }
         free(path);
-        free(shard);
     }
     return good && also_is_there(options, name);
 }
@@ -174,9 +172,7 @@ bool pack_output_is_same(const struct pack_options *options, const struct pack_u
     struct os_stat manifest;
     bool good = true;
     for (uint32_t set = 0; set < pack_output_sets(options) && good; set++) {
-        char ending[SPLIT_NAME_MOST + 2];
-        pack_set_ending(options, set, ending);
-        char *name = path_join("", 0, options->prefix, strlen(options->prefix), ending);
+        char *name = pack_set_name(options, set);
         good = name && !os_lstat(name, &manifest) && manifest.kind == OS_KIND_FILE &&
                (set || inputs_take(&found, units, manifest.modified_ns)) && set_is_same(options, set, name, &found);
         free(name);

@@ -12,6 +12,7 @@
 #include "common/hash.h"
 #include "format/index_reader.h"
 #include "format/index_writer.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -394,7 +395,7 @@ enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *er
 static void plain_remove(const struct shard_set *set, uint64_t number)
 {
     char *prefix = set_work_unit(set->options.work, set->options.number, number);
-    char *path = prefix ? path_join("", 0, prefix, strlen(prefix), ".bin.unit.partial") : NULL;
+    char *path = prefix ? shard_file_path(prefix, SHARD_TOKENS, SHARD_UNIT_PARTIAL) : NULL;
     if (path)
         (void)os_unlink(path);
     free(path);
@@ -413,7 +414,7 @@ static enum tokmap_status content_read(struct shard_set *set, uint64_t number, s
 {
     struct index index;
     char *prefix = set_work_unit(set->options.work, set->options.number, number);
-    char *path = prefix ? path_join("", 0, prefix, strlen(prefix), ".tmx.unit") : NULL;
+    char *path = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_UNIT) : NULL;
     enum tokmap_status status =
         path ? index_open(&index, path, error) : error_set_memory(error, "the name of a shard", 0);
     if (!status) {
@@ -430,19 +431,23 @@ static enum tokmap_status content_read(struct shard_set *set, uint64_t number, s
     return status;
 }
 
+static bool file_remove(const char *prefix, enum shard_file file, enum shard_state state)
+{
+    char *path = shard_file_path(prefix, file, state);
+    const bool removed = path && !os_unlink(path);
+    free(path);
+    return removed;
+}
+
 /* Removes the files of a shard that was begun or finished after the state was saved. Returns false if there were none.
  */
 static bool later_remove(const struct shard_set *set, uint64_t number)
 {
-    static const char *const ends[] = {
-        ".tmx.unit",         ".bin.unit",         ".mask.unit",         ".bin.zst.unit",
-        ".tmx.unit.partial", ".bin.unit.partial", ".mask.unit.partial", ".bin.zst.unit.partial"};
     char *prefix = set_work_unit(set->options.work, set->options.number, number);
     bool any = false;
-    for (size_t i = 0; prefix && i < sizeof ends / sizeof ends[0]; i++) {
-        char *path = path_join("", 0, prefix, strlen(prefix), ends[i]);
-        any = (path && !os_unlink(path)) || any;
-        free(path);
+    for (int file = SHARD_INDEX; prefix && file >= 0; file--) {
+        any = file_remove(prefix, (enum shard_file)file, SHARD_UNIT) || any;
+        any = file_remove(prefix, (enum shard_file)file, SHARD_UNIT_PARTIAL) || any;
     }
     free(prefix);
     return any;
@@ -532,14 +537,16 @@ bool shard_set_is_complete(const char *prefix, const char *ending, bool numbered
 {
     const uint64_t shards = state->shards + 1; /* the last one was open */
     struct hash_state *contents = hash_state_new();
+    char *point = path_join("", 0, prefix, strlen(prefix), numbered && *ending ? "." : "");
+    char *set = point ? path_join("", 0, point, strlen(point), numbered ? ending : "") : NULL;
     uint64_t tokens = 0, documents = 0;
     bool good = contents != NULL;
     for (uint64_t k = 0; k < shards && good; k++) {
-        char end[SET_ENDING_MOST + 48] = ".tmx";
         struct index index;
-        if (numbered)
-            (void)snprintf(end, sizeof end, "%s%s-%05" PRIu64 ".tmx", *ending ? "." : "", ending, k);
-        char *path = path_join("", 0, prefix, strlen(prefix), end);
+        char *path = NULL;
+        if (set)
+            path = numbered ? shard_file_numbered(set, k, SHARD_INDEX, SHARD_FINAL)
+                            : shard_file_path(prefix, SHARD_INDEX, SHARD_FINAL);
         good = path && !index_open(&index, path, NULL);
         if (good) {
             tokens += index.shard.tokens;
@@ -558,6 +565,8 @@ bool shard_set_is_complete(const char *prefix, const char *ending, bool numbered
     result->documents = documents;
     result->oversized = state->oversized;
     hash_state_free(contents);
+    free(point);
+    free(set);
     return good && tokens == state->tokens && documents == state->documents;
 }
 

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "format/partial_file.h"
 #include "format/set_commit.h"
+#include "format/shard_file.h"
 #include "pack_finish.h"
 #include "platform/os.h"
 #include "work/task_status.h"
@@ -30,7 +31,7 @@ static bool is_locked(char *path)
 bool work_is_locked(const char *name)
 {
     return is_locked(path_join("", 0, name, strlen(name), ".partial")) ||
-           is_locked(path_join("", 0, name, strlen(name), ".tmx.partial"));
+           is_locked(shard_file_path(name, SHARD_INDEX, SHARD_PARTIAL));
 }
 
 enum tokmap_status work_locked_error(const char *name, struct tokmap_error *error)

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "datatrove.h"
+#include "format/shard_file.h"
 #include "llmc.h"
 #include "npy.h"
 #include "platform/os.h"
@@ -49,7 +50,7 @@ char *foreign_tokens_path(enum foreign_kind kind, const char *path)
 
 char *foreign_index_path(const char *tokens_path)
 {
-    return path_ending(tokens_path, ends_in(tokens_path, ".bin") ? 4 : 0, ".tmx");
+    return path_ending(tokens_path, ends_in(tokens_path, ".bin") ? 4 : 0, shard_file_ending(SHARD_INDEX, SHARD_FINAL));
 }
 
 /* ---- recognizing ---- */

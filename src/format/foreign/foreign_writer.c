@@ -17,6 +17,7 @@
 #include "common/error.h"
 #include "datatrove_writer.h"
 #include "format/element.h"
+#include "format/shard_file.h"
 #include "llmc_writer.h"
 #include "megatron_writer.h"
 #include "olmo_writer.h"
@@ -129,7 +130,7 @@ char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t
 static enum tokmap_status shard_check(const struct foreign_writer_options *options, struct tokmap_error *error)
 {
     struct os_stat found;
-    char *path = path_join("", 0, options->prefix, strlen(options->prefix), ".tmx");
+    char *path = shard_file_path(options->prefix, SHARD_INDEX, SHARD_FINAL);
     if (!path)
         return error_set_memory(error, "a path", strlen(options->prefix));
     enum tokmap_status status = TOKMAP_OK;

@@ -13,6 +13,7 @@
 #include "format/mask_writer.h"
 #include "format/partial_file.h"
 #include "format/shard_commit.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -101,12 +102,12 @@ static enum tokmap_status output_open(struct output *output, struct shard_commit
 static enum tokmap_status paths_make(struct store_index *writer, const char *index_path, struct tokmap_error *error)
 {
     const size_t bytes = strlen(index_path);
-    assert(bytes > 4);
+    assert(shard_file_is(index_path, SHARD_INDEX));
     writer->folder = path_folder(index_path);
     writer->index.path = strdup(index_path);
-    writer->index.partial = path_join("", 0, index_path, bytes, ".partial");
-    writer->mask.path = path_join("", 0, index_path, bytes - 4, ".mask");
-    writer->mask.partial = path_join("", 0, index_path, bytes - 4, ".mask.partial");
+    writer->index.partial = shard_file_beside(index_path, SHARD_INDEX, SHARD_PARTIAL);
+    writer->mask.path = shard_file_beside(index_path, SHARD_MASK, SHARD_FINAL);
+    writer->mask.partial = shard_file_beside(index_path, SHARD_MASK, SHARD_PARTIAL);
     return writer->folder && writer->index.path && writer->index.partial && writer->mask.path && writer->mask.partial
                ? TOKMAP_OK
                : error_set_memory(error, "the path of an index", bytes);

@@ -254,8 +254,8 @@ static void a_replacement_without_its_old_index_is_taken_over(void **unused)
         MUST(index_open(&index, index_path, &error));
         for (int i = 0; i < 2; i++) {
             (void)snprintf(name, sizeof name, "%s%s", prefix, endings[i]);
-            saved[i] = shard_saved_name(name, index.id);
-            old[i] = shard_saved_name(name, index.id ^ 1);
+            saved[i] = shard_file_replaced(name, index.id);
+            old[i] = shard_file_replaced(name, index.id ^ 1);
             assert_true(saved[i] && old[i]);
             assert_int_equal(os_rename(name, saved[i]), 0);
             file_write_text(old[i], "old");

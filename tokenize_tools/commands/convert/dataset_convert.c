@@ -21,6 +21,7 @@
 #include "common/hash.h"
 #include "format/foreign/foreign_name.h"
 #include "format/index_verify.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 
 enum { ENDS_AT_ONCE = 4096 };
@@ -283,9 +284,8 @@ static enum tokmap_status block_convert(struct converting *converting, const str
 static enum tokmap_status reading_begin(struct reading *reading, struct tokmap_error *error)
 {
     const char *path = reading->shard.index_path;
-    const size_t bytes = path ? strlen(path) : 0;
     reading->hashed = false;
-    if (bytes < 4 || strcmp(path + bytes - 4, ".tmx") != 0)
+    if (!path || !shard_file_is(path, SHARD_INDEX))
         return TOKMAP_OK;
     const enum tokmap_status status = index_open_as(&reading->index, path, TOKMAP_READ_PREAD, error);
     if (status)

@@ -12,6 +12,7 @@
 #include "format/index_reader.h"
 #include "format/index_verify.h"
 #include "format/layout.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 
 struct shard_hashes {
@@ -96,8 +97,7 @@ static enum tokmap_status hashes_load(struct shard_hashes *hashes, const struct 
                                       struct tokmap_error *error)
 {
     const char *path = shard->index_path;
-    const size_t bytes = path ? strlen(path) : 0;
-    if (bytes < 4 || strcmp(path + bytes - 4, ".tmx") != 0)
+    if (!path || !shard_file_is(path, SHARD_INDEX))
         return TOKMAP_OK;
     struct index *index = calloc(1, sizeof *index);
     if (!index)

@@ -8,6 +8,7 @@
 #include "commands/options/target.h"
 #include "commands/report/dataset_about.h"
 #include "common/error.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -16,8 +17,7 @@
  * place. */
 static bool shards_differ(const struct tokmap_error *why)
 {
-    const size_t bytes = strlen(why->path);
-    return why->status == TOKMAP_ERROR_MISMATCH && bytes > 4 && !strcmp(why->path + bytes - 4, ".tmx");
+    return why->status == TOKMAP_ERROR_MISMATCH && shard_file_is(why->path, SHARD_INDEX);
 }
 
 bool folder_is_several(const char *name)
@@ -47,14 +47,15 @@ static int entry_take(void *user, const char *name)
     struct names *names = user;
     struct os_stat found;
     char *path = path_in(names->folder, name);
-    const size_t length = path ? strlen(path) : 0;
     names->failed = !path;
     if (!path)
         return -1;
-    const bool is_index = length > 4 && !strcmp(path + length - 4, ".tmx");
+    struct shard_name file;
+    const bool is_index =
+        shard_file_find(path, strlen(path), &file) && file.file == SHARD_INDEX && file.state == SHARD_FINAL;
     const bool known = !os_stat(path, &found);
     if (known && found.kind == OS_KIND_FILE && is_index) {
-        path[length - 4] = '\0';
+        path[file.stem] = '\0';
     } else if (!known || (found.kind != OS_KIND_FOLDER && (found.kind != OS_KIND_FILE || !cli_is_manifest(path)))) {
         free(path);
         return 0;

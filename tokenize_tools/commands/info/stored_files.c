@@ -4,19 +4,15 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "format/shard_file.h"
 #include "platform/os.h"
 
-/* Whether a path ends in .bin.zst, or in the saved name of such a file (format/shard_commit.h). */
+/* Returns true if a path is that of sealed tokens, or of such a file while it is replaced. */
 static bool is_sealed_name(const char *path)
 {
-    static const char ending[] = ".bin.zst";
-    const size_t ending_bytes = sizeof ending - 1, saved_bytes = sizeof ".0123456789abcdef" - 1;
-    const size_t bytes = strlen(path);
-    if (bytes > ending_bytes && !strcmp(path + bytes - ending_bytes, ending))
-        return true;
-    return bytes > ending_bytes + saved_bytes && path[bytes - saved_bytes] == '.' &&
-           strspn(path + bytes - saved_bytes + 1, "0123456789abcdef") == saved_bytes - 1 &&
-           !strncmp(path + bytes - saved_bytes - ending_bytes, ending, ending_bytes);
+    struct shard_name found;
+    return shard_file_find(path, strlen(path), &found) && found.file == SHARD_SEALED &&
+           (found.state == SHARD_FINAL || found.state == SHARD_REPLACED);
 }
 
 void stored_files_add(struct stored_files *files, const struct tokmap_shard_info *shard)

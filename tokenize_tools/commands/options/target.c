@@ -8,6 +8,7 @@
 #include "field_options.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -51,7 +52,7 @@ static int set_take(void *user, const char *entry)
     const size_t own = strlen(sets->name);
     size_t length = strlen(entry);
     if (length < own + 6 || strncmp(entry, sets->name, own) != 0 || entry[own] != '.' ||
-        strcmp(entry + length - 4, ".tmx") != 0)
+        !shard_file_is(entry, SHARD_INDEX))
         return 0;
     length -= 4;
     if (length > own + 7 && !memcmp(entry + length - 6, "-00000", 6))

@@ -9,8 +9,10 @@
 
 #include "common/error.h"
 #include "format/partial_file.h"
+#include "format/shard_file.h"
 #include "pack/pack_also.h"
 #include "pack/pack_finish.h"
+#include "pack/pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"
 
@@ -149,13 +151,13 @@ static enum tokmap_status format_visit(enum foreign_target target, bool sealed, 
 static enum tokmap_status owner_visit(enum foreign_target target, bool sealed, const char *prefix,
                                       const struct file_taker *taker, struct tokmap_error *error)
 {
-    static const char *const ends[] = {".tmx", ".tmx.partial"};
+    static const enum shard_state states[] = {SHARD_FINAL, SHARD_PARTIAL};
     if (!*ending_of(target, sealed))
         return TOKMAP_OK;
     char *own = prefix_of(target, sealed, prefix);
     enum tokmap_status status = own ? TOKMAP_OK : error_set_memory(error, "a path", strlen(prefix));
-    for (size_t i = 0; i < sizeof ends / sizeof ends[0] && !status; i++) {
-        char *path = path_join("", 0, own, strlen(own), ends[i]);
+    for (size_t i = 0; i < sizeof states / sizeof states[0] && !status; i++) {
+        char *path = shard_file_path(own, SHARD_INDEX, states[i]);
         status = path ? taker->take(taker->user, own, path, error) : error_set_memory(error, "a path", strlen(own));
         free(path);
     }
@@ -191,8 +193,8 @@ static enum tokmap_status shard_visit(struct also_visit *visit, const char *pref
 static bool is_shard(const char *prefix)
 {
     struct os_stat found;
-    char *index = path_join("", 0, prefix, strlen(prefix), ".tmx");
-    char *partial = path_join("", 0, prefix, strlen(prefix), ".tmx.partial");
+    char *index = shard_file_path(prefix, SHARD_INDEX, SHARD_FINAL);
+    char *partial = shard_file_path(prefix, SHARD_INDEX, SHARD_PARTIAL);
     const bool is = !index || !partial || !os_lstat(index, &found) || !os_lstat(partial, &found);
     free(index);
     free(partial);
@@ -380,8 +382,7 @@ static enum tokmap_status remove_file(struct also_visit *visit, const char *own,
 
 static enum tokmap_status remove_tokens(struct also_visit *visit, const char *own, const char *path)
 {
-    const size_t bytes = strlen(path);
-    return bytes > 4 && !strcmp(path + bytes - 4, ".bin") ? remove_file(visit, own, path) : TOKMAP_OK;
+    return shard_file_is(path, SHARD_TOKENS) ? remove_file(visit, own, path) : TOKMAP_OK;
 }
 
 static bool has_target(const struct also_arguments *also, enum foreign_target target)
@@ -459,7 +460,7 @@ enum tokmap_status also_write(struct also_arguments *also, uint32_t format, cons
     const enum foreign_target target = also->targets[format];
     struct convert_options own = *options;
     char *prefix = prefix_of(target, also->sealed, options->prefix);
-    char *tokens = path_join("", 0, options->prefix, strlen(options->prefix), ".bin");
+    char *tokens = shard_file_path(options->prefix, SHARD_TOKENS, SHARD_FINAL);
     enum tokmap_status status =
         prefix && tokens ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
     also->begun = true;

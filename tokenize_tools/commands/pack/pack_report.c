@@ -9,6 +9,7 @@
 #include "commands/report/document_lengths.h"
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 
 /* The row length that the next command shows: that of GPT-2. A smaller dataset has no such row. */
@@ -21,17 +22,15 @@ static uint64_t text_tokens(const struct pack_result *result)
     return result->tokens - result->eod_tokens - result->bos_tokens;
 }
 
-/* The size of PREFIX followed by `ending`, 0 if it cannot be determined. */
-static uint64_t output_bytes(const char *prefix, const char *ending)
+/* The size of a file of the shard PREFIX, 0 if it cannot be determined. */
+static uint64_t output_bytes(const char *prefix, enum shard_file file)
 {
     struct os_stat stat = {0};
-    const size_t count = strlen(prefix) + strlen(ending) + 1;
-    char *path = malloc(count);
+    char *path = shard_file_path(prefix, file, SHARD_FINAL);
     if (!path) {
         cli_output_lost();
         return 0;
     }
-    (void)snprintf(path, count, "%s%s", prefix, ending);
     const uint64_t bytes = os_stat(path, &stat) ? 0 : stat.bytes;
     free(path);
     return bytes;
@@ -226,14 +225,15 @@ static void output_print(const struct pack_report *report)
         set_print(report);
         return;
     }
-    const char *ending = report->sealed ? ".bin.zst" : ".bin";
-    const uint64_t tokens = output_bytes(report->prefix, ending), index = output_bytes(report->prefix, ".tmx");
+    const enum shard_file file = report->sealed ? SHARD_SEALED : SHARD_TOKENS;
+    const uint64_t tokens = output_bytes(report->prefix, file), index = output_bytes(report->prefix, SHARD_INDEX);
     hash128_hex(report->result->content, hex);
-    cli_print("  %-12s %s%s (%s)\n", "output", report->prefix, ending, cli_bytes(tokens, a));
+    cli_print("  %-12s %s%s (%s)\n", "output", report->prefix, shard_file_ending(file, SHARD_FINAL),
+              cli_bytes(tokens, a));
     sealed_print(report);
     cli_print("  %-12s %s.tmx (%s)\n", "", report->prefix, cli_bytes(index, b));
     if (report->result->has_mask)
-        cli_print("  %-12s %s.mask (%s)\n", "", report->prefix, cli_bytes(output_bytes(report->prefix, ".mask"), a));
+        cli_print("  %-12s %s.mask (%s)\n", "", report->prefix, cli_bytes(output_bytes(report->prefix, SHARD_MASK), a));
     fact("content id", hex);
 }
 

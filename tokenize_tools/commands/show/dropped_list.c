@@ -7,6 +7,7 @@
 #include "commands/options/field_options.h"
 #include "common/error.h"
 #include "format/dropped_file.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text/path.h"
@@ -52,10 +53,7 @@ static void document_print(const struct dropped_document *document)
 /* The path of the list, which the caller frees; NULL without memory. */
 static char *list_path(const char *name)
 {
-    static const char ending[] = ".dropped";
-    const size_t bytes = strlen(name), end = sizeof ending - 1;
-    const bool is_list = bytes > end && !strcmp(name + bytes - end, ending);
-    return path_join("", 0, name, bytes, is_list ? "" : ending);
+    return shard_file_is(name, SHARD_DROPPED) ? strdup(name) : shard_file_path(name, SHARD_DROPPED, SHARD_FINAL);
 }
 
 /* The sets of a split, PREFIX.SET, have one list, of PREFIX. */

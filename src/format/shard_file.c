@@ -1,0 +1,105 @@
+/* shard_file.c - see shard_file.h. */
+#include "shard_file.h"
+
+#include <assert.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "text/path.h"
+
+#define NUMBER_BYTES 24 /* of "-00000", also with more digits, and a zero byte */
+
+#define PARTIAL ".partial"
+#define UNIT ".unit"
+#define STATES(ending)                                                                                                 \
+    {                                                                                                                  \
+        ending, ending PARTIAL, ending UNIT, ending UNIT PARTIAL                                                       \
+    }
+
+static const char *const endings[SHARD_FILE_KINDS][SHARD_NAMED_STATES] = {[SHARD_MASK] = STATES(".mask"),
+                                                                          [SHARD_TOKENS] = STATES(".bin"),
+                                                                          [SHARD_SEALED] = STATES(".bin.zst"),
+                                                                          [SHARD_INDEX] = STATES(".tmx"),
+                                                                          [SHARD_DROPPED] = STATES(".dropped")};
+
+const char *shard_file_ending(enum shard_file file, enum shard_state state)
+{
+    assert(state < SHARD_NAMED_STATES);
+    return endings[file][state];
+}
+
+char *shard_file_path(const char *prefix, enum shard_file file, enum shard_state state)
+{
+    return path_join("", 0, prefix, strlen(prefix), shard_file_ending(file, state));
+}
+
+char *shard_file_numbered(const char *prefix, uint64_t number, enum shard_file file, enum shard_state state)
+{
+    char ending[NUMBER_BYTES + sizeof ".dropped.unit.partial"];
+    (void)snprintf(ending, sizeof ending, "-%05" PRIu64 "%s", number, shard_file_ending(file, state));
+    return path_join("", 0, prefix, strlen(prefix), ending);
+}
+
+char *shard_file_beside(const char *path, enum shard_file file, enum shard_state state)
+{
+    struct shard_name found;
+    const size_t bytes = strlen(path);
+    const bool is = shard_file_find(path, bytes, &found) && found.state == SHARD_FINAL;
+    return path_join("", 0, path, is ? found.stem : bytes, shard_file_ending(file, state));
+}
+
+char *shard_file_replaced(const char *path, uint64_t id)
+{
+    char ending[SHARD_ID_DIGITS + 2];
+    (void)snprintf(ending, sizeof ending, ".%016" PRIx64, id);
+    return path_join("", 0, path, strlen(path), ending);
+}
+
+/* Returns true if a name of `bytes` bytes has an ending, and something before it. */
+static bool ends_in(const char *name, size_t bytes, const char *ending)
+{
+    const size_t count = strlen(ending);
+    return bytes > count && !memcmp(name + bytes - count, ending, count);
+}
+
+bool shard_file_is(const char *name, enum shard_file file)
+{
+    return ends_in(name, strlen(name), endings[file][SHARD_FINAL]);
+}
+
+bool shard_file_is_unit(const char *name)
+{
+    return ends_in(name, strlen(name), UNIT) || ends_in(name, strlen(name), UNIT PARTIAL);
+}
+
+bool shard_file_is_main(const char *name)
+{
+    return shard_file_is(name, SHARD_INDEX) || shard_file_is(name, SHARD_TOKENS) || shard_file_is(name, SHARD_SEALED);
+}
+
+/* Finds a name that ends in ".", digits, and nothing else as that of a replaced file. */
+static bool replaced_find(const char *name, size_t bytes, struct shard_name *found)
+{
+    const char *id = name + bytes - (bytes > SHARD_ID_DIGITS ? SHARD_ID_DIGITS : 0);
+    if (id == name || id[-1] != '.' || strspn(id, "0123456789abcdef") < SHARD_ID_DIGITS)
+        return false;
+    if (!shard_file_find(name, (size_t)(id - 1 - name), found) || found->state != SHARD_FINAL)
+        return false;
+    found->state = SHARD_REPLACED;
+    found->id = strtoull(id, NULL, 16);
+    return true;
+}
+
+bool shard_file_find(const char *name, size_t bytes, struct shard_name *found)
+{
+    for (int file = 0; file < SHARD_FILE_KINDS; file++)
+        for (int state = 0; state < SHARD_NAMED_STATES; state++)
+            if (ends_in(name, bytes, endings[file][state])) {
+                *found = (struct shard_name){(enum shard_file)file, (enum shard_state)state,
+                                             bytes - strlen(endings[file][state]), 0};
+                return true;
+            }
+    return replaced_find(name, bytes, found);
+}
