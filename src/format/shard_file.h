@@ -10,7 +10,7 @@
  *
  * A partial file is being written. A unit is finished, and its shard set is not: it is in the folder of unfinished work
  * (FORMAT.md, "Shard sets"), where no reader looks for shards. A replaced file belongs to an older index, or to a newer
- * one, whose id it names (shard_commit.h). Files of other projects are not here: see foreign_writer.h.
+ * one, whose id it names (shard_commit.h). Files of other projects are in foreign/.
  */
 #ifndef TOKMAP_FORMAT_SHARD_FILE_H
 #define TOKMAP_FORMAT_SHARD_FILE_H

@@ -11,9 +11,9 @@
 #include <unistd.h>
 
 #include "common/hash.h"
-#include "format/dropped_file.h"
-#include "platform/os.h"
 #include "fuzz_case.h"
+#include "platform/os.h"
+#include "work/dropped_file.h"
 
 static uint64_t text_sum(const char *text, uint64_t bytes)
 {

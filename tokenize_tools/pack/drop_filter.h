@@ -10,17 +10,17 @@
  *
  * Which documents are left out is a function of the inputs and options alone. A document with an excluded n-gram is
  * dropped for that, and so are all its duplicates; it takes no part in the search for near-duplicates. Documents are
- * compared whole, so the corpus must not cut them. What was dropped is listed in NAME.dropped (format/dropped_file.h).
+ * compared whole, so the corpus must not cut them. What was dropped is listed in NAME.dropped (work/dropped_file.h).
  */
 #ifndef TOKMAP_PACK_DROP_FILTER_H
 #define TOKMAP_PACK_DROP_FILTER_H
 
 #include "drop_list.h"
-#include "format/dropped_writer.h"
 #include "format/index_writer.h"
 #include "minhash.h"
 #include "ngram_set.h"
 #include "ordered_workers.h"
+#include "work/dropped_writer.h"
 
 struct drop_options {
     bool duplicates;

@@ -1,10 +1,10 @@
-/* drop_finish.h - the list NAME.dropped (format/dropped_file.h) of work that was done in units, from what the stages
+/* drop_finish.h - the list NAME.dropped (work/dropped_file.h) of work that was done in units, from what the stages
  * have found (pack_stages.h). It is byte for byte the list of the same work in one piece. */
 #ifndef TOKMAP_PACK_DROP_FINISH_H
 #define TOKMAP_PACK_DROP_FINISH_H
 
 #include "drop_resolve.h"
-#include "format/dropped_writer.h"
+#include "work/dropped_writer.h"
 
 /* Writes the list, complete and without its name. dropped_writer_free() frees *list, also after a failure. Statuses:
  * those of dropped_writer_open() and drop_list_next(), ERROR_INTERRUPTED. */

@@ -8,13 +8,13 @@
 
 #include "common/error.h"
 #include "common/hash.h"
-#include "format/dropped_aside.h"
 #include "format/index_reader.h"
-#include "format/set_commit.h"
 #include "format/shard_file.h"
 #include "pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "work/dropped_aside.h"
+#include "work/set_commit.h"
 
 /* Adds the id of an index to a hash, and sets *id to it. *found: it is there. One that cannot be read counts as absent:
  * such an output is removed before it is replaced. */

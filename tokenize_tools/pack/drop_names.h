@@ -1,10 +1,10 @@
 /* drop_names.h - at the end of a pack, which list of dropped documents has the name NAME.dropped: that of the output
- * that there is, whatever process fails or is killed (format/dropped_aside.h). */
+ * that there is, whatever process fails or is killed (work/dropped_aside.h). */
 #ifndef TOKMAP_PACK_DROP_NAMES_H
 #define TOKMAP_PACK_DROP_NAMES_H
 
-#include "format/dropped_writer.h"
 #include "packing_options.h"
+#include "work/dropped_writer.h"
 
 struct drop_names {
     struct dropped_writer *list; /* that has its name; NULL: none */

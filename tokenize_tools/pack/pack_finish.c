@@ -24,9 +24,7 @@
 #include "drop_finish.h"
 #include "drop_names.h"
 #include "format/index_reader.h"
-#include "format/origin_shift.h"
 #include "format/partial_file.h"
-#include "format/set_commit.h"
 #include "format/shard_file.h"
 #include "pack_accounts.h"
 #include "pack_also.h"
@@ -34,9 +32,11 @@
 #include "platform/os.h"
 #include "shuffle.h"
 #include "skipped_items.h"
-#include "work/task_status.h"
 #include "text/path.h"
 #include "unit_record.h"
+#include "work/origin_shift.h"
+#include "work/set_commit.h"
+#include "work/task_status.h"
 
 struct finish {
     const struct pack_options *options;

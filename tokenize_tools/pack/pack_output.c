@@ -6,11 +6,11 @@
 #include <string.h>
 
 #include "document_encode.h"
-#include "format/dropped_aside.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "shard_about.h"
 #include "text/path.h"
+#include "work/dropped_aside.h"
 
 uint32_t pack_width(uint64_t vocabulary)
 {

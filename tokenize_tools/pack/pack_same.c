@@ -11,12 +11,12 @@
 #include "document_encode.h"
 #include "format/index_documents.h"
 #include "format/index_reader.h"
-#include "format/set_commit.h"
 #include "format/shard_file.h"
 #include "pack_finish.h"
 #include "pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "work/set_commit.h"
 
 /* An input, and whether a shard has a document of it. */
 struct input {

@@ -17,9 +17,9 @@
 #include <stdbool.h>
 
 #include "corpus/corpus_batch.h"
-#include "format/set_commit.h"
 #include "format/shard_save.h"
 #include "format/shard_writer.h"
+#include "work/set_commit.h"
 
 struct shard_set; /* for one thread at a time */
 

@@ -8,12 +8,12 @@
 
 #include "common/error.h"
 #include "format/partial_file.h"
-#include "format/set_commit.h"
 #include "format/shard_file.h"
 #include "pack_finish.h"
 #include "platform/os.h"
-#include "work/task_status.h"
 #include "text/path.h"
+#include "work/set_commit.h"
+#include "work/task_status.h"
 
 /* Whether a process has locked a file. The path is freed. A shared lock is tried: it does not keep other processes from
  * looking at the same time. Without memory nothing is said to be locked; what follows fails for the same reason. */

@@ -23,10 +23,10 @@
 #include "corpus/remote_url.h"
 #include "corpus/stream.h"
 #include "format/partial_file.h"
-#include "format/set_commit.h"
 #include "output_names.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "work/set_commit.h"
 
 #define HEAD SET_JOURNAL_HEAD "2"
 #define HEAD_BYTES (sizeof HEAD - 1)

@@ -15,12 +15,12 @@
 #include <unistd.h>
 
 #include "format/partial_file.h"
-#include "format/set_commit.h"
 #include "pack/pack_tasks.h"
-#include "work/task_status.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
+#include "work/set_commit.h"
+#include "work/task_status.h"
 
 #define DOCUMENTS 60
 #define NAME "out/d"

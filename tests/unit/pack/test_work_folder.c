@@ -12,11 +12,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "format/set_commit.h"
 #include "pack/packing_options.h"
 #include "pack/work_folder.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
+#include "work/set_commit.h"
 
 static const char *operands[] = {"a.txt", "b.txt"};
 static const struct inputs_selection all;

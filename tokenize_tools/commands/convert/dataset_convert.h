@@ -9,7 +9,7 @@
 #define TOKMAP_COMMANDS_CONVERT_DATASET_CONVERT_H
 
 #include "commands/options/stated_tokenizer.h"
-#include "format/foreign/foreign_writer.h"
+#include "foreign_writer.h"
 
 struct convert_options {
     const char *program; /* for messages */

@@ -6,7 +6,7 @@
 #define TOKMAP_COMMANDS_CONVERT_SHARD_SINK_H
 
 #include "commands/options/stated_tokenizer.h"
-#include "format/foreign/foreign_writer.h"
+#include "foreign_writer.h"
 
 struct shard_sink_options {
     const struct tokmap_dataset *dataset; /* where vocabulary, tokenizer, origins, and columns come from */

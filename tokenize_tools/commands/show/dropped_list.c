@@ -6,11 +6,11 @@
 
 #include "commands/options/field_options.h"
 #include "common/error.h"
-#include "format/dropped_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "platform/process.h"
 #include "text/path.h"
+#include "work/dropped_file.h"
 
 static bool is_stopped(void *user)
 {

@@ -12,8 +12,8 @@
  * so a hostile file results in ERROR_CORRUPT, never in an access outside it or a large allocation: it takes memory only
  * for inputs and n-grams that the file really has.
  */
-#ifndef TOKMAP_FORMAT_DROPPED_FILE_H
-#define TOKMAP_FORMAT_DROPPED_FILE_H
+#ifndef TOKMAP_WORK_DROPPED_FILE_H
+#define TOKMAP_WORK_DROPPED_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

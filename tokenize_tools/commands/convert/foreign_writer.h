@@ -14,8 +14,8 @@
  * A format without an index of documents has only the EOD or BOS between them. The writer counts the documents whose
  * boundaries cannot be found by these.
  */
-#ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_WRITER_H
-#define TOKMAP_FORMAT_FOREIGN_FOREIGN_WRITER_H
+#ifndef TOKMAP_COMMANDS_CONVERT_FOREIGN_WRITER_H
+#define TOKMAP_COMMANDS_CONVERT_FOREIGN_WRITER_H
 
 #include <stdbool.h>
 

@@ -1,8 +1,8 @@
 /* llmc_writer.h - the header of the token files of llm.c (llmc.h). */
-#ifndef TOKMAP_FORMAT_FOREIGN_LLMC_WRITER_H
-#define TOKMAP_FORMAT_FOREIGN_LLMC_WRITER_H
+#ifndef TOKMAP_COMMANDS_CONVERT_LLMC_WRITER_H
+#define TOKMAP_COMMANDS_CONVERT_LLMC_WRITER_H
 
-#include "llmc.h"
+#include "format/foreign/llmc.h"
 
 #define LLMC_TOKENS_MOST ((uint64_t)INT32_MAX)
 

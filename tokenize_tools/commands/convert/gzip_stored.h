@@ -2,8 +2,8 @@
  * gzip_stored.h - gzip files whose data is stored as it is, not compressed: for files that a reader expects to be gzip,
  * written without a library that compresses, so that the bytes are the same whatever a build was made with.
  */
-#ifndef TOKMAP_FORMAT_FOREIGN_GZIP_STORED_H
-#define TOKMAP_FORMAT_FOREIGN_GZIP_STORED_H
+#ifndef TOKMAP_COMMANDS_CONVERT_GZIP_STORED_H
+#define TOKMAP_COMMANDS_CONVERT_GZIP_STORED_H
 
 #include "output_set.h"
 

@@ -9,7 +9,7 @@
 
 #include "common/error.h"
 #include "dropped_file.h"
-#include "partial_file.h"
+#include "format/partial_file.h"
 #include "platform/os.h"
 #include "text/path.h"
 

@@ -7,8 +7,8 @@
  * of an older set is replaced, it is removed first: then there is a moment without a set, but never one with files of
  * two sets. A writer that is killed leaves only partial files, or files without their key.
  */
-#ifndef TOKMAP_FORMAT_FOREIGN_OUTPUT_SET_H
-#define TOKMAP_FORMAT_FOREIGN_OUTPUT_SET_H
+#ifndef TOKMAP_COMMANDS_CONVERT_OUTPUT_SET_H
+#define TOKMAP_COMMANDS_CONVERT_OUTPUT_SET_H
 
 #include <stdbool.h>
 #include <stddef.h>

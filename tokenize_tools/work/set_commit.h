@@ -25,8 +25,8 @@
  * Before step 1 the old sets are unchanged. From 2 to 5 a name has no manifest, and each file of tokens lacks its index
  * until the last one has got it. So at no moment do shards of both sets make one dataset.
  */
-#ifndef TOKMAP_FORMAT_SET_COMMIT_H
-#define TOKMAP_FORMAT_SET_COMMIT_H
+#ifndef TOKMAP_WORK_SET_COMMIT_H
+#define TOKMAP_WORK_SET_COMMIT_H
 
 #include <stdbool.h>
 

@@ -13,12 +13,12 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "commands/convert/datatrove_writer.h"
+#include "commands/convert/llmc_writer.h"
+#include "commands/convert/megatron_writer.h"
+#include "commands/convert/olmo_writer.h"
 #include "common/bytes.h"
-#include "format/foreign/datatrove_writer.h"
-#include "format/foreign/llmc_writer.h"
 #include "format/foreign/megatron.h"
-#include "format/foreign/megatron_writer.h"
-#include "format/foreign/olmo_writer.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 

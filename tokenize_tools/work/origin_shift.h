@@ -2,8 +2,8 @@
  * origin_shift.h - corrects the record numbers of an index whose writer began inside an input file, and did not know
  * how many records precede.
  */
-#ifndef TOKMAP_FORMAT_ORIGIN_SHIFT_H
-#define TOKMAP_FORMAT_ORIGIN_SHIFT_H
+#ifndef TOKMAP_WORK_ORIGIN_SHIFT_H
+#define TOKMAP_WORK_ORIGIN_SHIFT_H
 
 #include <stdbool.h>
 

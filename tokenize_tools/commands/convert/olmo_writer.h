@@ -1,7 +1,7 @@
 /* olmo_writer.h - writes the .csv.gz of Dolma and OLMo-core (olmo.h): a line "START,END,ID,SOURCE,LINE" per document.
  */
-#ifndef TOKMAP_FORMAT_FOREIGN_OLMO_WRITER_H
-#define TOKMAP_FORMAT_FOREIGN_OLMO_WRITER_H
+#ifndef TOKMAP_COMMANDS_CONVERT_OLMO_WRITER_H
+#define TOKMAP_COMMANDS_CONVERT_OLMO_WRITER_H
 
 #include "gzip_stored.h"
 

@@ -11,9 +11,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "partial_file.h"
+#include "format/partial_file.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
-#include "shard_file.h"
 #include "text/path.h"
 
 #define BUFFER ((size_t)1 << 18)

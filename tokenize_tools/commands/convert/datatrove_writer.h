@@ -1,6 +1,6 @@
 /* datatrove_writer.h - the text of a .ds.metadata (datatrove.h), as datatrove writes it. */
-#ifndef TOKMAP_FORMAT_FOREIGN_DATATROVE_WRITER_H
-#define TOKMAP_FORMAT_FOREIGN_DATATROVE_WRITER_H
+#ifndef TOKMAP_COMMANDS_CONVERT_DATATROVE_WRITER_H
+#define TOKMAP_COMMANDS_CONVERT_DATATROVE_WRITER_H
 
 #include <stddef.h>
 #include <stdint.h>

@@ -16,8 +16,8 @@
  * After a kill before the second step, the output is 1f: k.dropped.1f becomes k.dropped again. After a kill behind it,
  * the output is 2e, so k.dropped.1f is nobody's list, and is removed.
  */
-#ifndef TOKMAP_FORMAT_DROPPED_ASIDE_H
-#define TOKMAP_FORMAT_DROPPED_ASIDE_H
+#ifndef TOKMAP_WORK_DROPPED_ASIDE_H
+#define TOKMAP_WORK_DROPPED_ASIDE_H
 
 #include <stdbool.h>
 #include <stdint.h>

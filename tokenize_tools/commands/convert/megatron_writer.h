@@ -5,8 +5,8 @@
  *
  * A document is one sequence, unless it has more tokens than the 2^31 - 1 that a length can hold: then it has several.
  */
-#ifndef TOKMAP_FORMAT_FOREIGN_MEGATRON_WRITER_H
-#define TOKMAP_FORMAT_FOREIGN_MEGATRON_WRITER_H
+#ifndef TOKMAP_COMMANDS_CONVERT_MEGATRON_WRITER_H
+#define TOKMAP_COMMANDS_CONVERT_MEGATRON_WRITER_H
 
 #include "format/element.h"
 #include "format/index_writer.h"

@@ -8,7 +8,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "index_copy.h"
+#include "format/index_copy.h"
 #include "platform/os.h"
 #include "text/path.h"
 

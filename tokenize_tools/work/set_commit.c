@@ -10,9 +10,9 @@
 
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "partial_file.h"
+#include "format/partial_file.h"
+#include "format/shard_file.h"
 #include "platform/os.h"
-#include "shard_file.h"
 #include "text/decimal.h"
 #include "text/path.h"
 

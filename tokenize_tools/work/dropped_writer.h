@@ -2,8 +2,8 @@
  * dropped_writer.h - writes NAME.dropped (dropped_file.h) as NAME.dropped.partial, which gets its name when it is
  * complete. One thread at a time uses a writer.
  */
-#ifndef TOKMAP_FORMAT_DROPPED_WRITER_H
-#define TOKMAP_FORMAT_DROPPED_WRITER_H
+#ifndef TOKMAP_WORK_DROPPED_WRITER_H
+#define TOKMAP_WORK_DROPPED_WRITER_H
 
 #include "dropped_file.h"
 

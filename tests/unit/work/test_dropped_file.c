@@ -13,11 +13,11 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
-#include "format/dropped_aside.h"
-#include "format/dropped_file.h"
-#include "format/dropped_writer.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
+#include "work/dropped_aside.h"
+#include "work/dropped_file.h"
+#include "work/dropped_writer.h"
 
 static char name[600], path[620];
 
