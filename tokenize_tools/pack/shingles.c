@@ -50,20 +50,6 @@ static bool is_blank(uint32_t code)
     return false;
 }
 
-/* The place of a character in the list of those that decompose, or NFC_DECOMPOSING. */
-static uint32_t decomposing_find(uint32_t code)
-{
-    uint32_t low = 0, high = NFC_DECOMPOSING;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (nfc_decomposing[middle] < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    return low < NFC_DECOMPOSING && nfc_decomposing[low] == code ? low : NFC_DECOMPOSING;
-}
-
 /* Decomposes a character, and keeps what is no mark. Returns the number of characters. */
 static uint32_t code_decompose(uint32_t code, uint32_t into[CODES_MOST])
 {
@@ -76,15 +62,16 @@ static uint32_t code_decompose(uint32_t code, uint32_t into[CODES_MOST])
             into[count++] = 0x11A7 + index % 28;
         return count;
     }
-    const uint32_t at = decomposing_find(code);
-    if (at == NFC_DECOMPOSING) {
+    uint32_t parts_count = 0;
+    const uint32_t *parts = nfc_decomposition(code, &parts_count);
+    if (!parts) {
         into[0] = code;
         return !code_set_has(CODE_MN, code);
     }
-    for (uint32_t i = nfc_part_offsets[at]; i < nfc_part_offsets[at + 1]; i++)
-        if (!code_set_has(CODE_MN, nfc_parts[i])) {
+    for (uint32_t i = 0; i < parts_count; i++)
+        if (!code_set_has(CODE_MN, parts[i])) {
             assert(count < CODES_MOST);
-            into[count++] = nfc_parts[i];
+            into[count++] = parts[i];
         }
     return count;
 }

@@ -76,12 +76,16 @@ static void set_invert(struct set *set)
         set->words[i] = ~set->words[i];
 }
 
-/* Adds a named set or, if `inverted`, all code points outside of it. */
-static void set_add_named(struct set *set, enum code_set_name name, bool inverted)
+#define NO_CODE CODES /* as `without`: every range counts */
+
+/* Adds a named set without its range that begins with `without` or, if `inverted`, all code points outside of these. */
+static void set_add_part(struct set *set, enum code_set_name name, uint32_t without, bool inverted)
 {
     uint32_t next = 0;
     for (size_t i = 0; i < code_sets[name].count; i++) {
         const struct code_range range = code_sets[name].ranges[i];
+        if (range.first == without)
+            continue;
         if (!inverted)
             set_add(set, range.first, range.last);
         else if (range.first > next)
@@ -90,6 +94,11 @@ static void set_add_named(struct set *set, enum code_set_name name, bool inverte
     }
     if (inverted && next < CODES)
         set_add(set, next, CODES - 1);
+}
+
+static void set_add_named(struct set *set, enum code_set_name name, bool inverted)
+{
+    set_add_part(set, name, NO_CODE, inverted);
 }
 
 static void set_add_spaces(struct set *set, bool inverted)
@@ -249,7 +258,9 @@ static bool parse_property(struct rewriter *r, bool inverted)
     return refuse(r, "tokmap does not know the exact set of this \\p{...}");
 }
 
-/* Adds \w or \W. In Oniguruma, \w contains these characters only outside of brackets. */
+#define ZERO_WIDTH_JOINERS 0x200C /* U+200C and U+200D */
+
+/* Adds \w or \W. Oniguruma's \w has no joiners, and it contains these characters only outside of brackets. */
 static void word_add(struct rewriter *r, bool inverted, bool in_brackets)
 {
     static const uint32_t more[] = {0xB2, 0xB3, 0xB9, 0xBC, 0xBD, 0xBE};
@@ -258,7 +269,7 @@ static void word_add(struct rewriter *r, bool inverted, bool in_brackets)
         set_add_named(set, CODE_WORD_RUST, inverted);
         return;
     }
-    set_add_named(set, CODE_WORD_ONIG, inverted);
+    set_add_part(set, CODE_WORD_RUST, ZERO_WIDTH_JOINERS, inverted);
     for (size_t i = 0; i < sizeof more / sizeof more[0] && !in_brackets; i++)
         if (inverted)
             set->words[more[i] / 64] &= ~(UINT64_C(1) << more[i] % 64);

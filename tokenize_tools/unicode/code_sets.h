@@ -13,7 +13,6 @@ enum code_set_name {
     CODE_NUMERIC,     /* of the step Digits: \p{N} of Unicode 17 */
     CODE_PUNCTUATION, /* of the step Punctuation: ASCII punctuation and symbols, and \p{P} of Unicode 8 */
     CODE_WORD_RUST,   /* \w of the step Whitespace and for the neighbors of single_word tokens */
-    CODE_WORD_ONIG,   /* \w in patterns, inside of brackets */
     /* Categories and scripts in patterns, of Unicode 16: */
     CODE_LU, CODE_LL, CODE_LT, CODE_LM, CODE_LO, CODE_MN, CODE_MC, CODE_ME, CODE_ND, CODE_NL, CODE_NO, CODE_PC, CODE_PD,
     CODE_PS, CODE_PE, CODE_PI, CODE_PF, CODE_PO, CODE_SM, CODE_SC, CODE_SK, CODE_SO, CODE_ZS, CODE_ZL, CODE_ZP, CODE_CC,

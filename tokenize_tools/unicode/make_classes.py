@@ -13,6 +13,8 @@ import json
 import os
 import sys
 
+from table_text import lines, rows, runs
+
 OTHER, UPPER, TITLE, LOWER, MODIFIER, LETTER, MARK, NUMBER, PUNCTUATION, SYMBOL, SPACE, NEWLINE = range(12)
 HAN, CJK = 0x10, 0x20
 
@@ -41,18 +43,6 @@ def classes(reference):
         for c in range(first, last + 1):
             table[c] |= CJK
     return table
-
-
-def numbers(values):
-    """Formats values as lines of at most 120 columns."""
-    lines, line = [], "   "
-    for value in values:
-        word = " %d," % value
-        if len(line) + len(word) > 118:
-            lines.append(line)
-            line = "   "
-        line += word
-    return "\n".join(lines + [line])
 
 
 def main():
@@ -90,15 +80,10 @@ def main():
         out.write("/* classes.c - the class of every character of Unicode 16.0. "
                   "Made by make_classes.py: do not edit. */\n")
         out.write('#include "classes.h"\n\n')
-        out.write("const uint8_t class_ascii[128] = {\n%s\n};\n\n" % numbers(table[:128]))
-        out.write("const uint16_t class_first[CLASS_FIRST] = {\n%s\n};\n\n" % numbers(first))
-        out.write("const uint16_t class_middle[CLASS_MIDDLES][64] = {\n")
-        for row in middles:
-            out.write("    {\n%s\n    },\n" % numbers(row))
-        out.write("};\n\nconst uint8_t class_blocks[CLASS_BLOCKS][64] = {\n")
-        for row in blocks:
-            out.write("    {\n%s\n    },\n" % numbers(row))
-        out.write("};\n")
+        out.write("const uint8_t class_ascii[128] = {\n%s\n};\n\n" % lines(runs(table[:128])))
+        out.write("const uint16_t class_first[CLASS_FIRST] = {\n%s\n};\n\n" % lines(runs(first)))
+        out.write("const uint16_t class_middle[CLASS_MIDDLES][64] = {\n%s\n};\n\n" % lines(rows(middles)))
+        out.write("const uint8_t class_blocks[CLASS_BLOCKS][64] = {\n%s\n};\n" % lines(rows(blocks)))
     print("CLASS_MIDDLES %d CLASS_BLOCKS %d" % (len(middles), len(blocks)))
 
 

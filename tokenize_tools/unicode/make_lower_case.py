@@ -8,6 +8,8 @@ import os
 import sys
 import unicodedata
 
+from table_text import braced, lines
+
 CODES = [c for c in range(0x110000) if not 0xD800 <= c <= 0xDFFF]
 
 
@@ -46,18 +48,6 @@ def sigma_is_final(before):
     return (before + "\u03a3").lower().endswith("\u03c2")
 
 
-def lines(items):
-    text, line = [], "   "
-    for item in items:
-        numbers = ["0x%X" % n if i < 2 else str(n) for i, n in enumerate(item)]
-        item = " {" + ", ".join(numbers) + "},"
-        if len(line) + len(item) > 118:
-            text.append(line)
-            line = "   "
-        line += item
-    return "\n".join(text + [line])
-
-
 def main():
     folder = sys.argv[1] if len(sys.argv) > 1 else os.path.dirname(os.path.abspath(__file__))
     lower = mapping()
@@ -68,9 +58,9 @@ def main():
         file.write("/* lower_case_tables.c - lower case as Python has it, of Unicode %s.\n"
                    " * Made by make_lower_case.py: do not edit. */\n#include \"lower_case_tables.h\"\n\n"
                    % unicodedata.unidata_version)
-        file.write("const struct lower_range lower_ranges[LOWER_RANGES] = {\n%s\n};\n\n" % lines(lower))
-        file.write("const struct code_range lower_ignored[LOWER_IGNORED] = {\n%s\n};\n\n" % lines(ignored))
-        file.write("const struct code_range lower_cased[LOWER_CASED] = {\n%s\n};\n" % lines(cased))
+        file.write("const struct lower_range lower_ranges[LOWER_RANGES] = {\n%s\n};\n\n" % lines(braced(lower)))
+        file.write("const struct code_range lower_ignored[LOWER_IGNORED] = {\n%s\n};\n\n" % lines(braced(ignored)))
+        file.write("const struct code_range lower_cased[LOWER_CASED] = {\n%s\n};\n" % lines(braced(cased)))
     print("#define LOWER_RANGES %d\n#define LOWER_IGNORED %d\n#define LOWER_CASED %d"
           % (len(lower), len(ignored), len(cased)))
 

@@ -10,6 +10,7 @@ import os
 import sys
 import unicodedata
 
+from table_text import braced, lines, rows, runs
 from tokenizers import Regex, normalizers, pre_tokenizers
 
 CODES = [c for c in range(0x110000) if not 0xD800 <= c < 0xE000]
@@ -25,17 +26,6 @@ def each(normalizer, texts, separator="\n"):
     made = normalizer.normalize_str(separator.join(texts)).split(separator)
     assert len(made) == len(texts)
     return made
-
-
-def numbers(values, form="%d"):
-    lines, line = [], "   "
-    for value in values:
-        word = (" " + form + ",") % value
-        if len(line) + len(word) > 118:
-            lines.append(line)
-            line = "   "
-        line += word
-    return "\n".join(lines + [line])
 
 
 def combining_classes(nfd, plain):
@@ -115,27 +105,26 @@ def nfc_tables():
             blocks.append(block)
         first.append(block_numbers[block])
     masks = [sum(1 << i for i, kind in enumerate(blocks[first[n]]) if kind) for n in range(0x10000 // 64)]
-    flat, offsets = [], [0]
+    flat, spans = [], []  # characters in a row with the same number of parts share a span
     for c in sorted(parts):
+        if spans and spans[-1][1] == c - 1 and spans[-1][3] == len(parts[c]):
+            spans[-1][1] = c
+        else:
+            spans.append([c, c, len(flat), len(parts[c])])
         flat += [ord(p) for p in parts[c]]
-        offsets.append(len(flat))
     with open(os.path.join(FOLDER, "nfc_tables.c"), "w", encoding="ascii") as out:
         out.write("/* nfc_tables.c - canonical decomposition and composition (Unicode 9, as in the reference).\n"
                   " * Made by make_unicode.py: do not edit. */\n#include \"nfc_tables.h\"\n\n")
-        out.write("const uint64_t nfc_masks[0x10000 / 64] = {\n%s\n};\n\n" % numbers(masks, "0x%X"))
-        out.write("const struct nfc_kind nfc_kinds[NFC_KINDS] = {\n%s\n};\n\n" % numbers(kinds, "{%d, %d}"))
-        out.write("const uint8_t nfc_first[0x110000 / 64] = {\n%s\n};\n\n" % numbers(first))
-        out.write("const uint8_t nfc_blocks[NFC_BLOCKS][64] = {\n")
-        for block in blocks:
-            out.write("    {\n%s\n    },\n" % numbers(block))
-        out.write("};\n\nconst uint32_t nfc_decomposing[NFC_DECOMPOSING] = {\n%s\n};\n\n" %
-                  numbers(sorted(parts), "0x%X"))
-        out.write("const uint16_t nfc_part_offsets[NFC_DECOMPOSING + 1] = {\n%s\n};\n\n" % numbers(offsets))
-        out.write("const uint32_t nfc_parts[NFC_PARTS] = {\n%s\n};\n\n" % numbers(flat, "0x%X"))
+        out.write("const uint64_t nfc_masks[0x10000 / 64] = {\n%s\n};\n\n" % lines(runs(masks, "0x%X")))
+        out.write("const struct nfc_kind nfc_kinds[NFC_KINDS] = {\n%s\n};\n\n" % lines(braced(kinds)))
+        out.write("const uint8_t nfc_first[0x110000 / 64] = {\n%s\n};\n\n" % lines(runs(first)))
+        out.write("const uint8_t nfc_blocks[NFC_BLOCKS][64] = {\n%s\n};\n\n" % lines(rows(blocks)))
+        out.write("const struct nfc_span nfc_spans[NFC_SPANS] = {\n%s\n};\n\n" % lines(braced(spans)))
+        out.write("const uint32_t nfc_parts[NFC_PARTS] = {\n%s\n};\n\n" % lines(runs(flat)))
         out.write("const struct nfc_pair nfc_pairs[NFC_PAIRS] = {\n%s\n};\n" %
-                  numbers([(a, b, pairs[a, b]) for a, b in sorted(pairs)], "{0x%X, 0x%X, 0x%X}"))
-    print("NFC_KINDS %d NFC_BLOCKS %d NFC_DECOMPOSING %d NFC_PARTS %d NFC_PAIRS %d" %
-          (len(kinds), len(blocks), len(parts), len(flat), len(pairs)))
+                  lines(braced((a, b, pairs[a, b]) for a, b in sorted(pairs))))
+    print("NFC_KINDS %d NFC_BLOCKS %d NFC_SPANS %d NFC_PARTS %d NFC_PAIRS %d" %
+          (len(kinds), len(blocks), len(spans), len(flat), len(pairs)))
 
 
 def members(pretokenizer):
@@ -166,7 +155,7 @@ def code_sets():
 
     sets = {"NUMERIC": members(pre_tokenizers.Digits(individual_digits=True)),
             "PUNCTUATION": members(pre_tokenizers.Punctuation("isolated")),
-            "WORD_RUST": None, "WORD_ONIG": regex(r"[\w&&[^a]]") + [ord("a")]}
+            "WORD_RUST": None}
     spaced = pre_tokenizers.Whitespace()  # \w+|[^\w\s]+ of another engine: a word character stays with its neighbors
     word = []
     for start in range(0, len(CODES), 4096):
@@ -176,6 +165,8 @@ def code_sets():
                  if end - first == 3}
         word += [c for i, c in enumerate(part) if 4 * i in whole]
     sets["WORD_RUST"] = word
+    # what regex_rewrite.c makes of it: \w of the other engine in brackets
+    assert set(regex(r"[\w&&[^a]]") + [ord("a")]) == set(word) - {0x200C, 0x200D}
     for name in CATEGORIES:
         sets[name.upper()] = regex(r"[\p{%s}&&[^a]]" % name) + ([ord("a")] if name == "Ll" else [])
     for name in SCRIPTS:
@@ -187,7 +178,7 @@ def code_sets():
         for name, codes in sets.items():
             made = ranges(sorted(codes))
             out.write("static const struct code_range set_%s[] = {\n%s\n};\n\n" %
-                      (name.lower(), numbers(made, "{0x%X, 0x%X}")))
+                      (name.lower(), lines(braced(made))))
         out.write("const struct code_set code_sets[CODE_SETS] = {\n")
         for name in sets:
             out.write("    [CODE_%s] = {set_%s, sizeof set_%s / sizeof set_%s[0]},\n" %

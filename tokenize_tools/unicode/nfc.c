@@ -78,18 +78,12 @@ static bool decompose(struct nfc_scratch *scratch, uint32_t code)
                code_add(scratch, VOWEL_FIRST + index / TAILS % VOWELS) &&
                (index % TAILS == 0 || code_add(scratch, TAIL_FIRST + index % TAILS));
     }
-    uint32_t low = 0, high = NFC_DECOMPOSING;
-    while (low < high) {
-        const uint32_t middle = (low + high) / 2;
-        if (nfc_decomposing[middle] < code)
-            low = middle + 1;
-        else
-            high = middle;
-    }
-    if (low == NFC_DECOMPOSING || nfc_decomposing[low] != code)
+    uint32_t count = 0;
+    const uint32_t *parts = nfc_decomposition(code, &count);
+    if (!parts)
         return code_add(scratch, code);
-    for (uint32_t i = nfc_part_offsets[low]; i < nfc_part_offsets[low + 1]; i++)
-        if (!code_add(scratch, nfc_parts[i]))
+    for (uint32_t i = 0; i < count; i++)
+        if (!code_add(scratch, parts[i]))
             return false;
     return true;
 }
