@@ -311,14 +311,6 @@ $(OBJ)/tokenize_tools/commands/completion_scripts.c.o: $(completion_scripts)
 $(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o \
 $(OBJ)/tokenize_tools/commands/completion_scripts.c.o: private_flags := -fno-lto
 
-# The cache of vocabularies must not return what other sources have made. Texts, hashes, and the keys of tables decide
-# what is in a snapshot, too.
-snapshot_sources := $(sort $(wildcard src/text/*.[ch] src/common/*.[ch] src/platform/table_key.*) \
-  $(foreach room,unicode pretokenize tokenizer bpe sentencepiece vocabulary, $(wildcard tokenize_tools/$(room)/*.[ch])))
-$(OBJ)/tokenize_tools/vocabulary/vocabulary_cache.c.o: $(snapshot_sources)
-$(OBJ)/tokenize_tools/vocabulary/vocabulary_cache.c.o: private_flags = \
-  -DTOKENIZER_SOURCES='"$(shell cat $(snapshot_sources) | cksum | tr ' ' -)"'
-
 $(BUILD)/lib/libtokmap.a: $(library_objects) $(text_objects) $(linked_from)
 	$(Q)$(call say,AR)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(text_objects)
 text_archive := $(BUILD)/obj/text.a
@@ -454,8 +446,7 @@ $(user_programs): $(BUILD)/lib/libtokmap.a $(linked_from)
 jobs = $(if $(findstring -j,$(MAKEFLAGS)),,-j$(shell nproc 2>/dev/null || echo 2))
 sub_make = $(MAKE) --no-print-directory $(jobs)
 test_environment = BUILD='$(BUILD)' CC='$(CC)' CXX='$(CXX)' PYTHON='$(PYTHON)' MAKE='$(MAKE)' SANITIZE='$(SANITIZE)' \
-  CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)' \
-  TOKMAP_NO_CACHE=1
+  CPPFLAGS='$(CPPFLAGS)' CFLAGS='$(CFLAGS)' LDFLAGS='$(LDFLAGS)' LIBS='$(LIBS)'
 
 deps: ## install with apt what building and testing need (without questions; does nothing if all of it is installed)
 	@CC='$(CC)' CXX='$(CXX)' CPPFLAGS='$(CPPFLAGS)' BUILD='$(BUILD)' sh tests/support/deps.sh

@@ -69,8 +69,7 @@ struct tokenizing {
     struct rates cpu[THREADS], cpu_ratio;   /* seconds of all processors, by number of threads */
     struct series compute_ratio, lookup_ratio[TABLES];
     struct series read, scan, hot, start, encode, memory, memory_whole, state;
-    struct series open, start_cached, open_cached; /* cached: with a cache of vocabularies that has this one */
-    char cache[BENCH_PATH];
+    struct series open;
     struct pack_records records;
     struct peers peers;
 };
@@ -311,15 +310,14 @@ static int machine_repeat(struct bench *bench, struct tokenizing *tokenizing, bo
 
 /* ---- copies of this program ---- */
 
-/* Prints when a tokenizer is ready, and how long opening it took. cache: the folder of a cache of vocabularies, or
- * NULL. */
-static int child_ready(struct bench *bench, const char *cache)
+/* Prints when a tokenizer is ready, and how long opening it took. */
+static int child_ready(struct bench *bench)
 {
     struct tokenizer *tokenizer = NULL;
     struct tokenizer_state *state = NULL;
     struct tokmap_error error = {0};
     const uint64_t started = os_clock_ns();
-    int result = bench_tokenizer_open(bench, &tokenizer, cache);
+    int result = bench_tokenizer_open(bench, &tokenizer);
     const uint64_t open_ns = os_clock_ns() - started;
     if (result)
         return result;
@@ -383,34 +381,18 @@ static int child_memory(struct bench *bench, struct tokenizing *tokenizing)
     return result;
 }
 
-/* Runs a copy until its tokenizer is ready: "ready", or "ready-cached", whose operand is the folder of the cache. */
-static int ready_repeat(struct bench *bench, const char *what, const char *operand, bool counts, struct series *start,
-                        struct series *open)
-{
-    char output[256] = "";
-    struct child_usage usage = {.seconds = 0};
-    const int result = child_run_copy(bench, what, operand, output, sizeof output, &usage);
-    if (!result && counts) {
-        series_add(start, (child_number(output, "at") - (double)usage.started_ns) / 1e6);
-        series_add(open, child_number(output, "open"));
-    }
-    return result;
-}
-
 static int copies_repeat(struct bench *bench, struct tokenizing *tokenizing, bool counts)
 {
     const char *text = tokenizing->text.path;
     char output[256] = "";
-    int result = ready_repeat(bench, "ready", text, counts, &tokenizing->start, &tokenizing->open);
-    if (!result && !*tokenizing->cache)
-        result = made_tree(bench, "cache", tokenizing->cache);
-    if (!result && !tokenizing->start_cached.count) /* the first run writes the cache */
-        result = ready_repeat(bench, "ready-cached", tokenizing->cache, false, NULL, NULL);
-    if (!result)
-        result = ready_repeat(bench, "ready-cached", tokenizing->cache, counts, &tokenizing->start_cached,
-                              &tokenizing->open_cached);
+    struct child_usage usage = {.seconds = 0};
+    int result = child_run_copy(bench, "ready", text, output, sizeof output, &usage);
     if (result)
         return result;
+    if (counts) {
+        series_add(&tokenizing->start, (child_number(output, "at") - (double)usage.started_ns) / 1e6);
+        series_add(&tokenizing->open, child_number(output, "open"));
+    }
     result = child_run_copy(bench, "encode", text, output, sizeof output, NULL);
     if (result)
         return result;
@@ -487,9 +469,7 @@ static void results(struct bench *bench, struct tokenizing *tokenizing)
     bench_result(bench, "pack_loading_mb_s", "MB/s", &tokenizing->records.rate, &tokenizing->encode);
     bench_result(bench, "pack_peak_mib", "MiB", &tokenizing->records.peak, NULL);
     bench_result(bench, "start_ms", "ms", &tokenizing->start, NULL);
-    bench_result(bench, "start_cached_ms", "ms", &tokenizing->start_cached, NULL);
     bench_result(bench, "open_ms", "ms", &tokenizing->open, NULL);
-    bench_result(bench, "open_cached_ms", "ms", &tokenizing->open_cached, NULL);
     bench_result(bench, "state_ms", "ms", &tokenizing->state, NULL);
     bench_result(bench, "memory_mib", "MiB", &tokenizing->memory, NULL);
     bench_result(bench, "memory_whole_mib", "MiB", &tokenizing->memory_whole, NULL);
@@ -503,7 +483,7 @@ static int tokenizing_open(struct bench *bench, struct tokenizing *tokenizing)
     int result = bench_text_open(bench, &tokenizing->text);
     const uint64_t started = os_clock_ns();
     if (!result)
-        result = bench_tokenizer_open(bench, &tokenizing->tokenizer, NULL);
+        result = bench_tokenizer_open(bench, &tokenizing->tokenizer);
     tokenizing->open_ns = os_clock_ns() - started;
     if (result)
         return result;
@@ -562,9 +542,7 @@ static int run(struct bench *bench)
     if (bench->options.worst)
         return tokenize_worst_run(bench);
     if (child && !strcmp(child, "ready"))
-        return child_ready(bench, NULL);
-    if (child && !strcmp(child, "ready-cached"))
-        return child_ready(bench, bench->options.dataset);
+        return child_ready(bench);
     if (child && !strcmp(child, "pack"))
         return pack_records_child(bench);
     int result = tokenizing_open(bench, &tokenizing);

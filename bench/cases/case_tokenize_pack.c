@@ -103,8 +103,8 @@ int pack_records_child(struct bench *bench)
     if (result)
         return result;
     const char *arguments[CHILD_ARGUMENTS_MAX + 1] = {"pack", "--quiet", "--threads", "2",
-                                                      "-o",   output,    "--no-eod",  "--no-cache"};
-    const size_t count = child_tokenizer_arguments(bench, arguments, 8);
+                                                      "-o",   output,    "--no-eod"};
+    const size_t count = child_tokenizer_arguments(bench, arguments, 7);
     arguments[count] = bench->options.dataset;
     result = page_cache_read(bench, bench->options.dataset);
     if (!result)

@@ -324,7 +324,7 @@ static void results(struct bench *bench, const struct worst *worst)
 static int worst_open(struct bench *bench, struct worst *worst)
 {
     uint64_t bytes = 0;
-    int result = bench_tokenizer_open(bench, &worst->tokenizer, NULL);
+    int result = bench_tokenizer_open(bench, &worst->tokenizer);
     if (result)
         return result;
     tokenizer_info(worst->tokenizer, &worst->info);

@@ -90,12 +90,10 @@ void bench_text_close(struct bench_text *text)
     *text = (struct bench_text){.bytes = 0};
 }
 
-int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer, const char *cache)
+int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer)
 {
     const struct bench_options *options = &bench->options;
-    const struct tokenizer_options asked = {.pattern = options->pattern,
-                                            .special_tokens = options->special_tokens,
-                                            .cache = cache};
+    const struct tokenizer_options asked = {.pattern = options->pattern, .special_tokens = options->special_tokens};
     struct tokmap_error error = {0};
     return vocabulary_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
 }

@@ -23,8 +23,8 @@ int bench_text_open(struct bench *bench, struct bench_text *text);
 int bench_text_take(struct bench *bench, struct bench_text *text, char *content, uint64_t bytes);
 void bench_text_close(struct bench_text *text);
 
-/* Opens the tokenizer of --tokenizer, --pattern and --special-tokens. cache: the folder of a cache of vocabularies, or
- * NULL. Returns CLI_DONE, or CLI_FAILED after a message. */
-int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer, const char *cache);
+/* Opens the tokenizer of --tokenizer, --pattern and --special-tokens. Returns CLI_DONE, or CLI_FAILED after a
+ * message. */
+int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer);
 
 #endif

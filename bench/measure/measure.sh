@@ -16,7 +16,6 @@
 # (STEP.command). A step that fails does not stop the others: the pages say "not measured", and why.
 set -u
 export LC_ALL=C
-export TOKMAP_NO_CACHE=1 # only the rows whose names say so use a cache of vocabularies
 build=${BUILD:-build} python=${PYTHON:-python3}
 here=bench/measure results=bench/results
 bench=$build/bin/tokmap-bench

@@ -174,7 +174,7 @@ static int ids_check(struct bench *bench, const struct peers *peers, struct peer
     struct tokenizer_info info;
     struct tokenizer_out out = {0};
     struct tokmap_error error = {0};
-    int result = bench_tokenizer_open(bench, &tokenizer, NULL);
+    int result = bench_tokenizer_open(bench, &tokenizer);
     if (result)
         return result;
     tokenizer_info(tokenizer, &info);

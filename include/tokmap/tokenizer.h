@@ -65,7 +65,7 @@ struct tokmap_tokenizer_options {
     const char *pattern_regex;   /* for a rank file: the pattern itself, in tiktoken's syntax, or NULL */
     const char *special_tokens;  /* for a rank file: path of a JSON object that maps the texts of special tokens to ids,
                                     or NULL */
-    uint32_t cache;              /* 1: the cache of vocabularies (see below) is used; default: 0 */
+    uint32_t cache;              /* has no effect; default: 0 */
 };
 #define TOKMAP_TOKENIZER_OPTIONS_INIT                                                                                  \
     {sizeof(struct tokmap_tokenizer_options), TOKMAP_SPECIAL_TEXT, NULL, NULL, NULL, 0}
@@ -82,14 +82,6 @@ struct tokmap_tokenizer_options {
  * for a token of a JSON file, and 2,048 bytes for a SentencePiece piece that merges make; 1,048,576 added tokens, of
  * which those of more than 64 bytes have 1 MiB together; and, if a normalizer changes the added tokens, half of the
  * file's size and 4 MiB for what it makes of them.
- *
- * With options.cache the tables that are built of the file are kept in a file of 1 to 60 MB, in the folder tokmap in
- * $XDG_CACHE_HOME, or else .cache/tokmap in $HOME, and the next opening of the same file reads them, which takes a
- * fraction of the time. The tokenizer is the same in everything. Files are found by a hash of the vocabulary's bytes
- * and checked before they are used; those of other users, damaged ones, and those of other versions are not used. Where
- * the folder cannot be written, or $TOKMAP_NO_CACHE is set, the cache is silently not used, and so it is for the few
- * vocabularies whose patterns PCRE2 matches. When the files have more than 512 MiB, those that were not used for the
- * longest time are removed. `tokmap tokenizer --cache` shows the folder, and --clear-cache empties it.
  *
  * Any thread may call it. Where there are several processors, up to four threads share the work for a large file; they
  * have ended when the call returns, and the result does not depend on them. Statuses: OK, ERROR_NOT_FOUND,

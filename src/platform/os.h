@@ -31,8 +31,7 @@
  *                     disappears when it is closed
  *   OS_READ_NOW       as OS_READ, but does not wait for the writer of a pipe; os_fstat() then reports that it is a
  *                     pipe, and os_wait_readable() waits for data
- *   OS_READ_OWN       as OS_READ_NOW; ELOOP if the path is a symbolic link
- *   OS_WRITE_PRIVATE  as OS_WRITE_NEW; only the user himself may read the file */
+ *   OS_READ_OWN       as OS_READ_NOW; ELOOP if the path is a symbolic link */
 enum os_open {
     OS_READ,
     OS_READ_DIRECT,
@@ -41,8 +40,7 @@ enum os_open {
     OS_WRITE_OLD,
     OS_WRITE_UNNAMED,
     OS_READ_NOW,
-    OS_READ_OWN,
-    OS_WRITE_PRIVATE
+    OS_READ_OWN
 };
 
 enum os_kind { OS_KIND_FILE, OS_KIND_FOLDER, OS_KIND_LINK, OS_KIND_PIPE, OS_KIND_OTHER, OS_KIND_UNKNOWN };
@@ -66,10 +64,6 @@ void os_files_expect(uint64_t count);
 int os_fstat(int fd, struct os_stat *out);
 /* Returns whether an open file belongs to the user whose rights this process has (the effective user). */
 bool os_is_own(int fd);
-/* The same, and that no other user may write it. */
-bool os_is_own_alone(int fd);
-/* Sets the time of the last change of an open file to now. A hint. */
-void os_touch(int fd);
 /* Returns the size of an open regular file alone, in a third of the time of os_fstat(). Moves the file's position. */
 int os_file_bytes(int fd, uint64_t *bytes);
 int os_stat(const char *path, struct os_stat *out);  /* follows symbolic links */
@@ -111,8 +105,7 @@ int os_unlink(const char *path);
 /* Gives a file another name, which must not exist. EPERM, ENOTSUP, EMLINK, or EXDEV where it cannot have one. */
 int os_link(const char *path, const char *name);
 int os_make_folder(const char *path);
-int os_make_private_folder(const char *path); /* which only the user himself may use */
-int os_remove_folder(const char *path);       /* an empty one */
+int os_remove_folder(const char *path); /* an empty one */
 /* The absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
  * failure. */
 int os_real_path(const char *path, char **real);

@@ -62,7 +62,6 @@ static const int open_flags[] = {
     [OS_WRITE_UNNAMED] = O_RDWR | O_TMPFILE | O_CLOEXEC,
     [OS_READ_NOW] = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC,
     [OS_READ_OWN] = O_RDONLY | O_NONBLOCK | O_NOCTTY | O_NOFOLLOW | O_CLOEXEC,
-    [OS_WRITE_PRIVATE] = O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC,
 };
 
 /* For file systems without O_TMPFILE: a file with a new name, which is removed at once. */
@@ -94,9 +93,9 @@ int os_open(const char *path, enum os_open how, int *fd)
 {
     /* Nothing could end a wait inside open(), so open() does not wait, and os_read() waits instead. */
     assert(path && (unsigned)how < sizeof open_flags / sizeof open_flags[0]);
-    const bool later = open_would_wait(path, how), private = how == OS_WRITE_UNNAMED || how == OS_WRITE_PRIVATE;
+    const bool later = open_would_wait(path, how);
     do
-        *fd = open(path, open_flags[how] | (later ? O_NONBLOCK : 0), private ? 0600 : 0666);
+        *fd = open(path, open_flags[how] | (later ? O_NONBLOCK : 0), how == OS_WRITE_UNNAMED ? 0600 : 0666);
     while (*fd < 0 && errno == EINTR);
     if (*fd >= 0 && later)
         (void)fcntl(*fd, F_SETFL, fcntl(*fd, F_GETFL) & ~O_NONBLOCK);
@@ -160,17 +159,6 @@ bool os_is_own(int fd)
 {
     struct stat found;
     return !fstat(fd, &found) && found.st_uid == geteuid();
-}
-
-bool os_is_own_alone(int fd)
-{
-    struct stat found;
-    return !fstat(fd, &found) && found.st_uid == geteuid() && !(found.st_mode & (S_IWGRP | S_IWOTH));
-}
-
-void os_touch(int fd)
-{
-    (void)futimens(fd, NULL);
 }
 
 int os_file_bytes(int fd, uint64_t *bytes)
@@ -454,11 +442,6 @@ int os_remove_folder(const char *path)
 int os_make_folder(const char *path)
 {
     return mkdir(path, 0777) ? errno : 0;
-}
-
-int os_make_private_folder(const char *path)
-{
-    return mkdir(path, 0700) ? errno : 0;
 }
 
 int os_real_path(const char *path, char **real)

@@ -19,8 +19,7 @@
 #   V=1         print the names of the tests that pass, too
 set -u
 LC_ALL=C
-TOKMAP_NO_CACHE=1 # tests of the cache unset it and choose a folder
-export LC_ALL TOKMAP_NO_CACHE
+export LC_ALL
 unset COLUMNS CDPATH
 
 TOKMAP_CLI=$(cd "$(dirname "$0")" && pwd) || exit 1

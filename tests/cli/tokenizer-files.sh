@@ -10,6 +10,13 @@ if command -v python3 >/dev/null; then
     equal "$(field json added_tokens.0.text)" "<|endoftext|>"
     equal "$(field json bos)" null
 fi
+# Opening keeps nothing for other runs, with --no-cache, which has no effect, and without.
+cp "$TOKMAP_TREE/tests/fuzz/corpus/fuzz_vocabulary/gpt2.json" gpt2.json
+mkdir home
+printf abcab | HOME=$PWD/home XDG_CACHE_HOME=$PWD/home tokmap encode -t gpt2.json >ids
+printf abcab | HOME=$PWD/home XDG_CACHE_HOME=$PWD/home tokmap encode --no-cache -t gpt2.json >ids.no
+same ids ids.no
+equal "$(ls -A home)" ""
 # A rank file of 256 bytes and two tokens, which does not contain its split pattern.
 i=0
 while [ $i -lt 256 ]; do

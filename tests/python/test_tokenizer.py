@@ -152,29 +152,6 @@ class Bytes(unittest.TestCase):
             thread.join()
         self.assertEqual(found, [list(b"word " * 1000)] * 8)
 
-    def test_cache(self):
-        """cache=True keeps the tables in a file, and the tokenizer is the same; without it nothing is written."""
-        folder = new_folder()
-        path = small(folder)
-        code = ("import os, pickle, sys, tokmap\n"
-                "path, folder = sys.argv[1:]\n"
-                "os.environ['XDG_CACHE_HOME'] = folder\n"
-                "os.environ.pop('TOKMAP_NO_CACHE', None)\n"
-                "kept = os.path.join(folder, 'tokmap')\n"
-                "plain = tokmap.Tokenizer(path)\n"
-                "pickle.loads(pickle.dumps(plain))\n"
-                "assert not os.path.exists(kept)\n"
-                "for again in range(2):\n"
-                "    cached = tokmap.Tokenizer(path, cache=True)\n"
-                "    assert len(os.listdir(kept)) == 1, os.listdir(kept)\n"
-                "    for text in ('ab  a<eos>', ''):\n"
-                "        assert list(cached.encode(text)) == list(plain.encode(text))\n"
-                "    assert cached.fingerprint == plain.fingerprint\n"
-                "os.unlink(os.path.join(kept, os.listdir(kept)[0]))\n"
-                "pickle.loads(pickle.dumps(cached))\n"
-                "print(len(os.listdir(kept)))\n")
-        self.assertEqual(python(code, path, folder).strip(), "1")
-
     def test_loaded_late(self):
         """A program that uses no tokenizer does not load their library."""
         code = "import tokmap; print(any('libtokmap_tokenize' in line for line in open('/proc/self/maps')))"

@@ -41,9 +41,6 @@ TIMEOUT=${TIMEOUT:-240} # of one test in tests/cli; slow machines and sanitizers
 # The thread sanitizer delays the end of every program with a second thread by a second. A twentieth of that is enough.
 TSAN_OPTIONS=${TSAN_OPTIONS:-atexit_sleep_ms=50}
 export TIMEOUT TSAN_OPTIONS
-# No test writes to the user's cache. Those of the cache choose a folder of their own.
-TOKMAP_NO_CACHE=1
-export TOKMAP_NO_CACHE
 
 # ---- one job: run_tests.sh --job NAME ----
 

@@ -13,7 +13,6 @@
 
 #include "bpe_encode.h"
 #include "bpe_merge.h"
-#include "bpe_snapshot.h"
 #include "common/bytes_buffer.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
@@ -181,13 +180,6 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
     }
 }
 
-static void engine_put(const struct text_engine *engine, struct snapshot_writer *writer)
-{
-    const struct bpe_model *model = ((const struct bpe_engine *)engine)->model;
-    bpe_model_put(model, writer);
-    snapshot_put_rules(writer, &model->scanner.rules);
-}
-
 enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model *model, struct tokmap_error *error)
 {
     static const struct text_engine_kind kind = {.free = engine_free,
@@ -199,8 +191,7 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
                                                  .id_bytes = engine_bytes,
                                                  .measure = engine_measure,
                                                  .may_cut = engine_border,
-                                                 .walk = engine_walk,
-                                                 .put = engine_put};
+                                                 .walk = engine_walk};
     struct bpe_engine *made = calloc(1, sizeof *made);
     assert(model);
     *engine = NULL;
@@ -216,25 +207,4 @@ enum tokmap_status bpe_engine_new(struct text_engine **engine, struct bpe_model 
     }
     *engine = &made->head;
     return TOKMAP_OK;
-}
-
-struct text_engine *bpe_engine_get(struct snapshot_reader *reader, uint32_t vocabulary)
-{
-    struct bpe_model *model = calloc(1, sizeof *model);
-    struct text_engine *engine = NULL;
-    struct split_rules rules;
-    uint32_t ranks;
-    memset(&rules, 0, sizeof rules);
-    if (!snapshot_require(reader, model != NULL))
-        return NULL;
-    bpe_model_get(model, reader, 0, &ranks);
-    snapshot_get_rules(reader, &rules);
-    if (!snapshot_require(reader, model->vocabulary == vocabulary)) {
-        bpe_model_free(model);
-        return NULL;
-    }
-    model->merge = bpe_merge;
-    scanner_init(&model->scanner, &rules, cpu_variant_best());
-    (void)snapshot_require(reader, !bpe_engine_new(&engine, model, NULL));
-    return engine;
 }

@@ -5,6 +5,8 @@
 #ifndef TOKMAP_BPE_BPE_MERGE_LANES_AVX512_H
 #define TOKMAP_BPE_BPE_MERGE_LANES_AVX512_H
 
+#include <assert.h>
+
 #include "bpe_merge_lanes.h"
 
 #if defined(__x86_64__)
@@ -39,8 +41,7 @@ LANE_INLINE bool lane_choose(const struct bpe_model *model, struct lane *lane, u
     uint32_t rank = least >> LANE_PLACE;
     if (__builtin_expect(rank == tied, 0)) {
         rank = bpe_pair_rank(model, lane->ids[at], lane->ids[gone]);
-        if (rank == BPE_NONE) /* a snapshot whose tables do not agree, which only a forged file has */
-            return false;
+        assert(rank != BPE_NONE);
     }
     lane_merge(model, lane, at, gone, bpe_result(model, rank));
     lane_forget(lane, gone);

@@ -309,15 +309,13 @@ uint32_t bpe_unreached(const struct bpe_model *model, const uint8_t *bytes, size
 
 void bpe_model_clear(struct bpe_model *model)
 {
-    if (!model->borrowed) {
-        bpe_pairs_free(model);
-        free(model->bytes);
-        free(model->offsets);
-        free(model->byte_pairs);
-        free(model->results);
-        free(model->joins);
-        free(model->seeds);
-    }
+    bpe_pairs_free(model);
+    free(model->bytes);
+    free(model->offsets);
+    free(model->byte_pairs);
+    free(model->results);
+    free(model->joins);
+    free(model->seeds);
     text_places_free(&model->unreached);
     model->pairs = model->pair_filter = NULL;
     model->bytes = NULL;

@@ -62,7 +62,6 @@ struct bpe_model {
     uint32_t *offsets;         /* vocabulary + 1: where each text begins */
     uint32_t byte_ids[256];    /* the token of each single byte, or BPE_NONE */
     bool wide;                 /* ids do not fit 16 bits: a cache value holds 4 ids of 32 bits, else 7 of 16 bits */
-    bool borrowed;             /* the tables are those of a snapshot (bpe_snapshot.h), which outlives the model */
 
     /* The pairs that merge, as a hash table of 2^pair_bits slots. A slot is left << 43 | right << 22 | rank, or
      * UINT64_MAX if it is empty. A pair is in a slot of the cache line that its hash selects, or, if that was full when

@@ -1,5 +1,4 @@
 /* command_tokenizer.c - tokmap tokenizer: describes a vocabulary file. */
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +11,6 @@
 #include "common/hash.h"
 #include "common/visible.h"
 #include "platform/os.h"
-#include "vocabulary/vocabulary_cache.h"
 
 static const char program[] = "tokmap tokenizer";
 
@@ -20,13 +18,8 @@ static const char program[] = "tokmap tokenizer";
 
 struct describing {
     struct tokenizer_arguments asked;
-    bool json, all, cache, clear_cache;
-    enum tokenizer_cached cached;
+    bool json, all;
 };
-
-/* What the cache of vocabularies did, as text and in JSON. */
-static const char *const cache_words[] = {
-    [TOKENIZER_NOT_CACHED] = "not used", [TOKENIZER_CACHE_READ] = "read", [TOKENIZER_CACHE_WRITTEN] = "written"};
 
 static void id_row(struct cli_table *table, const char *what, const struct tokenizer *tokenizer, uint64_t id)
 {
@@ -92,7 +85,6 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
     if (info->note)
         row(table, "note", info->note);
     row(table, "ready in", cli_seconds((double)open_ns * 1e-9, text));
-    row(table, "cache", cache_words[describing->cached]);
     cli_table_print(table, NULL, stdout);
     cli_table_free(table);
     const uint64_t listed = all || info->added <= LISTED ? info->added : LISTED;
@@ -135,7 +127,7 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     id_json(&out, "eod", info->eod_id);
     id_json(&out, "bos", info->bos_id);
     cli_json_real(&out, "open_ms", (double)open_ns * 1e-6);
-    cli_json_text(&out, "cache", cache_words[describing->cached]);
+    cli_json_text(&out, "cache", "not used"); /* there is none; programs may ask for the member */
     cli_json_array(&out, "added_tokens");
     for (uint64_t i = 0; i < info->added; i++) {
         struct tokenizer_added added;
@@ -150,40 +142,6 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_end(&out);
 }
 
-/* Shows or empties the cache of vocabularies. */
-static int cache_look(const struct cli_command *command, const struct describing *describing)
-{
-    struct cache_use use;
-    struct tokmap_error error;
-    char count[64], size[32];
-    char *folder = vocabulary_cache_folder();
-    if (!folder)
-        return cli_misused(command, "there is no cache: set XDG_CACHE_HOME or HOME to an absolute path, and "
-                                    "unset TOKMAP_NO_CACHE");
-    const int failed = vocabulary_cache_look(folder, describing->clear_cache, &use);
-    if (failed && failed != ENOENT) {
-        (void)error_set_system(&error, failed, folder, TOKMAP_NO_OFFSET, "the cache cannot be %s",
-                               describing->clear_cache ? "emptied" : "read");
-        free(folder);
-        return command_failed(command, &error);
-    }
-    if (describing->json) {
-        struct cli_json out;
-        cli_json_begin(&out, stdout);
-        cli_json_object(&out, NULL);
-        cli_json_text(&out, "folder", folder);
-        cli_json_number(&out, "files", use.files);
-        cli_json_number(&out, "bytes", use.bytes);
-        cli_json_bool(&out, "removed", describing->clear_cache);
-        cli_json_end(&out);
-    } else {
-        (void)printf("%s: %s%s, %s\n", folder, describing->clear_cache ? "removed " : "",
-                     cli_counted(use.files, "file", count), cli_bytes(use.bytes, size));
-    }
-    free(folder);
-    return cli_finish(program, 0);
-}
-
 static int describe(const struct cli_command *command, const char **operands, size_t operand_count, void *user)
 {
     struct describing *describing = user;
@@ -191,13 +149,8 @@ static int describe(const struct cli_command *command, const char **operands, si
     struct tokenizer_state *state = NULL;
     struct tokenizer_info info;
     struct tokmap_error error;
-    if (describing->cache || describing->clear_cache)
-        return operand_count ? cli_misused(command, "--%s takes no tokenizer: it is about the cache of all",
-                                           describing->cache ? "cache" : "clear-cache")
-                             : cache_look(command, describing);
     if (operand_count != 1)
         return cli_misused(command, "expected one tokenizer: a file, a folder, or 'bytes'");
-    describing->asked.options.cached = &describing->cached;
     describing->asked.spec = operands[0];
     const uint64_t started = os_clock_ns();
     int status = tokenizer_arguments_open(command, &describing->asked, false, &tokenizer);
@@ -223,26 +176,19 @@ int command_tokenizer(int argc, char **argv)
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTION_SPECIAL(describing.asked),
         TOKENIZER_OPTIONS_RANK_FILE(describing.asked),
-        CLI_HEADING("Cache"),
-        {0, "cache", CLI_FLAG, &describing.cache, NULL, NULL,
-         "print the folder of the cache, how many files it has, and their size; no FILE is given", NULL},
-        {0, "clear-cache", CLI_FLAG, &describing.clear_cache, NULL, NULL,
-         "remove the files of the cache; no FILE is given", NULL},
         CLI_HEADING("General"),
         {'a', "all", CLI_FLAG, &describing.all, NULL, NULL, "list all added tokens, not only the first 24", NULL},
         {0, "json", CLI_FLAG, &describing.json, NULL, NULL, "print a JSON object", NULL},
     };
     const struct cli_command command = {
         .program = program,
-        .usage = "[OPTION]... FILE | --cache | --clear-cache",
+        .usage = "[OPTION]... FILE",
         .summary =
             "Describes a tokenizer: its form, the scanner that cuts text into pieces, its fingerprint, its largest "
             "id, the width of a token, and its special tokens.",
         .details =
             "FILE is a tokenizer.json, a tekken.json, a vocab.bpe beside its encoder.json, a rank file (.tiktoken), "
             "a SentencePiece tokenizer.model, a folder that holds one of these, or 'bytes'.\n\n"
-            "The tables of an opened tokenizer are kept in tokmap in $XDG_CACHE_HOME, else in .cache/tokmap in $HOME, "
-            "and the next run reads them, unless TOKMAP_NO_CACHE is set.\n\n"
             "Examples:\n"
             "  tokmap tokenizer tokenizer.json\n"
             "  tokmap tokenizer --json models/llama3/\n",

@@ -8,7 +8,6 @@
 #include "common/error.h"
 #include "sp_build.h"
 #include "sp_encode.h"
-#include "sp_snapshot.h"
 #include "sp_walk.h"
 
 struct sp_engine {
@@ -138,11 +137,6 @@ static bool engine_walk(const struct text_engine *engine, const uint8_t *text, u
     return !count || sp_walk(model, text, count, wants_prefix(model, text, count, place), walk);
 }
 
-static void engine_put(const struct text_engine *engine, struct snapshot_writer *writer)
-{
-    sp_model_put(((const struct sp_engine *)engine)->model, writer);
-}
-
 static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .state_new = engine_state_new,
                                                     .state_free = engine_state_free,
@@ -152,21 +146,7 @@ static const struct text_engine_kind engine_kind = {.free = engine_free,
                                                     .puts_space = engine_puts_space,
                                                     .measure = engine_measure,
                                                     .may_cut = engine_border,
-                                                    .walk = engine_walk,
-                                                    .put = engine_put};
-
-struct text_engine *sp_engine_get(struct snapshot_reader *reader, uint32_t vocabulary)
-{
-    struct sp_engine *made = calloc(1, sizeof *made);
-    if (!snapshot_require(reader, made != NULL))
-        return NULL;
-    made->head.kind = &engine_kind;
-    made->model = sp_model_get(reader);
-    if (made->model && snapshot_require(reader, made->model->head.vocabulary == vocabulary))
-        return &made->head;
-    engine_free(&made->head);
-    return NULL;
-}
+                                                    .walk = engine_walk};
 
 enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source,
                                  struct tokmap_error *error)

@@ -3,7 +3,6 @@
 #define TOKMAP_SENTENCEPIECE_SP_ENGINE_H
 
 #include "sp_source.h"
-#include "tokenizer/snapshot.h"
 #include "tokenizer/text_engine.h"
 
 /* Makes an engine. It takes text as it was written: the engine makes spaces "▁" and puts one before the text. Text that
@@ -12,9 +11,5 @@
  * ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_engine_new(struct text_engine **engine, const struct sp_source *source,
                                  struct tokmap_error *error);
-
-/* Gets an engine that such an engine has put into a snapshot, whose memory must outlive it. Its ids must be those below
- * `vocabulary`. NULL: a failure. */
-struct text_engine *sp_engine_get(struct snapshot_reader *reader, uint32_t vocabulary);
 
 #endif

@@ -55,14 +55,12 @@ void sp_model_free(struct sp_model *model)
     if (!model)
         return;
     os_memory_free(model->atoms, SP_CODES * sizeof *model->atoms);
-    if (!model->head.borrowed) {
-        free(model->ids);
-        free(model->priorities);
-        free(model->defined_bytes);
-        free(model->defined_offsets);
-        free(model->defined_ids);
-        free(model->wholes);
-    }
+    free(model->ids);
+    free(model->priorities);
+    free(model->defined_bytes);
+    free(model->defined_offsets);
+    free(model->defined_ids);
+    free(model->wholes);
     bpe_model_clear(&model->head);
     free(model);
 }

@@ -553,8 +553,3 @@ enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_pa
     *tokenizer = &own->head;
     return TOKMAP_OK;
 }
-
-const struct pipeline_parts *pipeline_parts_of(const struct tokenizer *tokenizer)
-{
-    return tokenizer->kind == &pipeline_kind ? &((const struct pipeline *)tokenizer)->parts : NULL;
-}

@@ -15,7 +15,4 @@
 enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts,
                                 enum tokenizer_special special, const char *path, struct tokmap_error *error);
 
-/* Returns the parts of a tokenizer that pipeline_new() has made, or NULL for another one. */
-const struct pipeline_parts *pipeline_parts_of(const struct tokenizer *tokenizer);
-
 #endif

@@ -17,7 +17,6 @@ void pipeline_parts_free(struct pipeline_parts *parts)
     text_decoder_free(&parts->decoder);
     free(parts->texts);
     free(parts->text_bytes);
-    free(parts->snapshot);
     memset(parts, 0, sizeof *parts);
 }
 

@@ -27,7 +27,6 @@ struct pipeline_parts {
     const char *form;           /* the file format, for example "tokenizer.json"; a static text */
     const char *note;           /* see struct tokenizer_info; a static text, or NULL */
     char name[64];              /* the tokenizer's name in messages and in indexes */
-    bool name_given;            /* the name is that of a known file, whatever its path is */
     char scanner[96];           /* describes for people how text is split, for example "cl100k_base, AVX-512" */
     struct added_tokens *added; /* or NULL */
     struct normalizer normalizer;
@@ -43,7 +42,6 @@ struct pipeline_parts {
     uint8_t *text_bytes;        /* the memory of the texts in `texts` */
     uint32_t eod, bos;          /* ids, or PIPELINE_NO_ID */
     uint8_t fingerprint[16];    /* of everything that determines ids, except the policy for special tokens */
-    void *snapshot;             /* the memory of a snapshot (snapshot.h) that the other parts point into, or NULL */
 };
 
 /* Frees what the parts own and sets them to zeros. */

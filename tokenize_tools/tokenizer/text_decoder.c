@@ -59,11 +59,9 @@ void text_decoder_free(struct text_decoder *decoder)
         free(decoder->steps[i].content);
         regex_free(decoder->steps[i].regex);
     }
-    if (!decoder->borrowed) {
-        free(decoder->texts);
-        free(decoder->offsets);
-        free(decoder->kinds);
-    }
+    free(decoder->texts);
+    free(decoder->offsets);
+    free(decoder->kinds);
     memset(decoder, 0, sizeof *decoder);
 }
 

@@ -64,7 +64,6 @@ struct text_decoder {
     uint32_t *offsets; /* vocabulary + 1: where each text begins */
     uint8_t *kinds;    /* by id: enum decode_token; NULL: all are DECODE_TEXT */
     uint32_t vocabulary;
-    bool borrowed; /* the tables are those of a snapshot (snapshot.h), which outlives the decoder */
     char refused[240]; /* why the file's decoder cannot be reproduced; "": it can */
 };
 

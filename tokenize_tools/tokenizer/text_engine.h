@@ -10,7 +10,6 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "snapshot.h"
 #include "tokenizer.h"
 
 struct text_engine;       /* immutable; shared by threads */
@@ -71,9 +70,6 @@ struct text_engine_kind {
      * those of this text; walk->at is then the first one that is not, or `count`. */
     bool (*walk)(const struct text_engine *engine, const uint8_t *text, uint64_t count, enum engine_place place,
                  struct id_walk *walk);
-    /* Puts the engine into a snapshot, from which bpe_engine_get() or sp_engine_get() makes it again. It must not be
-     * freed before the snapshot is written. */
-    void (*put)(const struct text_engine *engine, struct snapshot_writer *writer);
 };
 
 /* The first member of each engine's own struct. */

@@ -24,21 +24,12 @@ enum tokenizer_special {
     TOKENIZER_SPECIAL_ERROR      /* encoding fails with ERROR_INPUT */
 };
 
-/* What the cache of vocabularies (vocabulary/vocabulary_cache.h) did when a tokenizer was opened. */
-enum tokenizer_cached {
-    TOKENIZER_NOT_CACHED,   /* nothing: it was not asked, cannot be used, or does not take this vocabulary */
-    TOKENIZER_CACHE_READ,   /* it had the tokenizer */
-    TOKENIZER_CACHE_WRITTEN /* it has the tokenizer now */
-};
-
 /* Options for opening a tokenizer. Zeros are the defaults. The texts must last only during the call. */
 struct tokenizer_options {
     enum tokenizer_special special;
     const char *pattern;        /* for rank files: the name of the split pattern; NULL: that of a known file */
     const char *pattern_regex;  /* for rank files: the split pattern itself, or NULL */
     const char *special_tokens; /* for rank files: path of a JSON object from texts to ids, or NULL */
-    const char *cache;          /* the folder of the cache of vocabularies; NULL: none is used */
-    enum tokenizer_cached *cached; /* receives what the cache did, if not NULL; set on success */
 };
 
 struct tokenizer_info {

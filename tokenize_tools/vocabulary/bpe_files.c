@@ -62,21 +62,16 @@ static enum tokmap_status find_beside(char **found, const char *path, const char
         names[0], names[1]);
 }
 
-enum tokmap_status bpe_files_other(char **other, const char *path, bool is_merges, struct tokmap_error *error)
-{
-    static const char *const merges_names[] = {"vocab.bpe", "merges.txt"};
-    static const char *const ids_names[] = {"encoder.json", "vocab.json"};
-    return find_beside(other, path, is_merges ? ids_names : merges_names, error);
-}
-
 static enum tokmap_status halves_read(struct halves *halves, const char *path, const char *text, uint64_t count,
                                       struct tokmap_error *error)
 {
+    static const char *const merges_names[] = {"vocab.bpe", "merges.txt"};
+    static const char *const ids_names[] = {"encoder.json", "vocab.json"};
     const bool is_merges = bpe_files_is(text, count);
     struct half *given = is_merges ? &halves->merges : &halves->ids;
     struct half *other = is_merges ? &halves->ids : &halves->merges;
     *given = (struct half){path, text, count};
-    enum tokmap_status status = bpe_files_other(&halves->found_path, path, is_merges, error);
+    enum tokmap_status status = find_beside(&halves->found_path, path, is_merges ? ids_names : merges_names, error);
     if (!status)
         status = vocabulary_file_read(halves->found_path, &halves->found_text, &other->bytes, error);
     other->path = halves->found_path;

@@ -21,8 +21,4 @@ bool bpe_files_is(const char *text, uint64_t count);
 enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                   const struct tokenizer_options *options, struct tokmap_error *error);
 
-/* Sets *other to the path of the file that belongs to `path`, which has the merges (is_merges) or the ids; the caller
- * frees it. NULL on failure. Statuses: OK, ERROR_NOT_FOUND, ERROR_MEMORY. */
-enum tokmap_status bpe_files_other(char **other, const char *path, bool is_merges, struct tokmap_error *error);
-
 #endif

@@ -168,17 +168,12 @@ static bool config_parse(struct json_file *file, struct config *config)
     return json_end(&file->scan);
 }
 
-char *pair_config_path(const char *path)
-{
-    return path_beside(path, "tokenizer_config.json");
-}
-
 enum tokmap_status pair_folder_check(const char *path, struct tokmap_error *error)
 {
     struct os_stat about;
     struct json_file file = {0};
     struct config config = {0};
-    char *name = pair_config_path(path), *text = NULL;
+    char *name = path_beside(path, "tokenizer_config.json"), *text = NULL;
     uint64_t bytes;
     if (!name)
         return error_set_memory(error, "a path", strlen(path));

@@ -25,8 +25,4 @@ bool pair_vocabulary_check(struct json_file *file, const struct text_table *voca
  * of reading a file. */
 enum tokmap_status pair_folder_check(const char *path, struct tokmap_error *error);
 
-/* Returns the path of the file that pair_folder_check() reads, whether it exists or not; NULL without memory. The
- * caller frees it. */
-char *pair_config_path(const char *path);
-
 #endif

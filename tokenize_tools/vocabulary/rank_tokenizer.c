@@ -229,8 +229,7 @@ enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *
         status = hf_fingerprint(&parts, parts.engine_cuts ? &none : &regex, &file.source.rules, error);
     }
     if (!status) {
-        parts.name_given = file.known != NULL;
-        if (parts.name_given)
+        if (file.known)
             (void)snprintf(parts.name, sizeof parts.name, "%s", file.known->name);
         else
             vocabulary_name(&parts, path);

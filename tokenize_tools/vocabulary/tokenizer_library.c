@@ -17,7 +17,6 @@
 #include "text/utf8.h"
 #include "tokenizer_library.h"
 #include "vocabulary.h"
-#include "vocabulary_cache.h"
 
 #define PART_BYTES ((uint64_t)64 << 10) /* of a long text that are encoded at a time, if it can be cut */
 #define KEPT_BYTES ((uint64_t)8 << 20)  /* memory for ids that a slot keeps */
@@ -48,10 +47,8 @@ static enum tokmap_status special_read(enum tokmap_special given, enum tokenizer
     }
 }
 
-/* *cache: whether the cache is asked for. */
 static enum tokmap_status options_read(struct tokenizer_options *into, const char *path,
-                                       const struct tokmap_tokenizer_options *options, bool *cache,
-                                       struct tokmap_error *error)
+                                       const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     static const struct tokmap_tokenizer_options defaults = TOKMAP_TOKENIZER_OPTIONS_INIT;
     struct tokmap_tokenizer_options given;
@@ -61,7 +58,6 @@ static enum tokmap_status options_read(struct tokenizer_options *into, const cha
         return status;
     *into = (struct tokenizer_options){
         .pattern = given.pattern, .pattern_regex = given.pattern_regex, .special_tokens = given.special_tokens};
-    *cache = given.cache != 0;
     const enum tokmap_status known = special_read(given.special, &into->special, error);
     if (known || into->special == TOKENIZER_SPECIAL_TEXT || strcmp(path, "bytes") != 0)
         return known;
@@ -83,21 +79,17 @@ enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer, co
                                          const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     struct tokenizer_options chosen;
-    bool cache;
     if (tokenizer)
         *tokenizer = NULL;
     if (!tokenizer || !path)
         return library_missing(error, tokenizer ? "path" : "tokenizer");
-    enum tokmap_status status = options_read(&chosen, path, options, &cache, error);
+    enum tokmap_status status = options_read(&chosen, path, options, error);
     if (status)
         return status;
     struct tokmap_tokenizer *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
-    char *folder = cache ? vocabulary_cache_folder() : NULL;
-    chosen.cache = folder;
     status = vocabulary_open(&made->tokenizer, path, &chosen, error);
-    free(folder);
     if (status) {
         free(made);
         return status;

@@ -9,7 +9,6 @@
 
 #include "bpe_files.h"
 #include "common/error.h"
-#include "common/hash.h"
 #include "hf_file.h"
 #include "json_form.h"
 #include "platform/os.h"
@@ -21,7 +20,6 @@
 #include "tokenizer/byte_tokenizer.h"
 #include "text/path.h"
 #include "text/stand_in.h"
-#include "vocabulary_cache.h"
 #include "vocabulary_file.h"
 
 /* ---- folders ---- */
@@ -208,35 +206,12 @@ static enum tokmap_status stand_in_check(const char *path, const char *text, uin
                                                     "huggingface.co its URL has /resolve/, not /blob/)");
 }
 
-static void cached_set(const struct tokenizer_options *options, enum tokenizer_cached cached)
-{
-    if (options->cached)
-        *options->cached = cached;
-}
-
-/* Puts a new tokenizer into the cache, unless a file has changed since its key was found: then the tokenizer may not be
- * that of the key. */
-static void keep(const struct tokenizer *tokenizer, const char *path, const char *text, uint64_t bytes,
-                 const struct tokenizer_options *options, const struct cache_key *key)
-{
-    struct cache_key now;
-    uint8_t hash[16];
-    hash128_store(hash128(text, (size_t)bytes), hash);
-    /* The folder comes first: one that cannot be used must not cost the other work each time. */
-    if (!memcmp(hash, key->file, sizeof hash) && vocabulary_cache_prepare(options->cache) &&
-        cache_key_find(&now, path, options) && cache_key_same(&now, key) &&
-        vocabulary_cache_write(tokenizer, options->cache, key))
-        cached_set(options, TOKENIZER_CACHE_WRITTEN);
-}
-
-/* Opens a file, not a folder. key: NULL, or that of the file, for the cache. */
+/* Opens a file, not a folder. */
 static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokenizer_options *options, const struct cache_key *key,
-                                    struct tokmap_error *error)
+                                    const struct tokenizer_options *options, struct tokmap_error *error)
 {
     char *text;
     uint64_t bytes;
-    cached_set(options, TOKENIZER_NOT_CACHED);
     enum tokmap_status status = vocabulary_file_read(path, &text, &bytes, error);
     if (status)
         return status;
@@ -259,8 +234,6 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
             error_set(error, TOKMAP_ERROR_UNSUPPORTED, path, TOKMAP_NO_OFFSET,
                       "the file is not a vocabulary that tokmap can read: tokenizer.json, tekken.json, vocab.bpe with "
                       "encoder.json, a SentencePiece model, or a rank file (.tiktoken)");
-    if (!status && key)
-        keep(*tokenizer, path, text, bytes, options, key);
     free(text);
     return status;
 }
@@ -277,15 +250,7 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
         return error_set_system(error, failed, path, TOKMAP_NO_OFFSET, "the tokenizer cannot be read");
     if (about.kind == OS_KIND_FOLDER)
         return folder_open(tokenizer, path, options, error);
-    if (!options->cache)
-        return file_read(tokenizer, path, options, NULL, error);
-    struct cache_key key;
-    const bool keyed = cache_key_find(&key, path, options);
-    if (keyed && vocabulary_cache_read(tokenizer, options->cache, &key, path, options->special)) {
-        cached_set(options, TOKENIZER_CACHE_READ);
-        return TOKMAP_OK;
-    }
-    return file_read(tokenizer, path, options, keyed ? &key : NULL, error);
+    return file_read(tokenizer, path, options, error);
 }
 
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
@@ -294,8 +259,6 @@ enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spe
     static const struct tokenizer_options defaults;
     assert(tokenizer && spec);
     *tokenizer = NULL;
-    if (options)
-        cached_set(options, TOKENIZER_NOT_CACHED);
     return strcmp(spec, "bytes") ? file_open(tokenizer, spec, options ? options : &defaults, error)
                                  : byte_tokenizer_open(tokenizer, error);
 }

@@ -45,10 +45,7 @@ class Tokenizer:
     pattern, pattern_regex, special_tokens
                     for rank files that are not well known: the name of the pattern that splits text, the pattern
                     itself, and the path of a JSON object that maps the texts of special tokens to ids
-    cache           whether the tables that are built of the file are kept in the cache of the commands, a folder in
-                    $XDG_CACHE_HOME or ~/.cache, from which the next opening reads them in a tenth of the time. The
-                    tokenizer is the same. Nothing that is wrong with the cache is an error; with TOKMAP_NO_CACHE in the
-                    environment it is not used
+    cache           has no effect
 
     The ids of a text, and the text of ids, are those of the vocabulary's reference: tiktoken, Hugging Face tokenizers,
     or SentencePiece. len(tokenizer) is the number of ids.
@@ -61,15 +58,13 @@ class Tokenizer:
         self._shared: dict[str, Handle] = {}  # by policy for special tokens: handles that share the vocabulary
         self._tokens: dict[str, tuple[int, bool]] | None = None
         self.path = os.fspath(path)
-        self._cache = bool(cache)
         self._asked = (special, pattern, pattern_regex, None if special_tokens is None else os.fspath(special_tokens))
         loaded = t.library()
         self._library, handle, error = loaded.calls, loaded.tokenizer(), c.Error()
         options = t.TokenizerOptions(
             sizeof(t.TokenizerOptions), c.choice(special, t.SPECIALS, "special"),
             *(None if text is None else c.text_argument(text, name)
-              for text, name in zip(self._asked[1:], ("pattern", "pattern_regex", "special_tokens"))),
-            self._cache)
+              for text, name in zip(self._asked[1:], ("pattern", "pattern_regex", "special_tokens"))))
         check(self._library.tokmap_tokenizer_open(byref(handle), c.text_argument(self.path, "path"), byref(options),
                                                   byref(error)), error)
         info = t.TokenizerInfo(sizeof(t.TokenizerInfo))
@@ -470,7 +465,7 @@ class Tokenizer:
 
     def __reduce__(self) -> tuple[Any, ...]:
         path = self.path if self.path == "bytes" else os.path.abspath(self.path)
-        return (_rebuild, (path, *self._asked, self._fingerprint, self._cache))
+        return (_rebuild, (path, *self._asked, self._fingerprint))
 
     def _repr_html_(self) -> str:
         return table(f"tokmap.Tokenizer {self._name}", {
@@ -492,7 +487,7 @@ def _new_memory(code: str) -> tuple[array[int], t.Encoded, Any, c.Error, Any]:
 def _rebuild(path: str, special: str, pattern: str | None, pattern_regex: str | None,
              special_tokens: str | None, fingerprint: str, cache: bool = False) -> Tokenizer:
     made = Tokenizer(path, special=special, pattern=pattern, pattern_regex=pattern_regex,
-                     special_tokens=special_tokens, cache=cache)
+                     special_tokens=special_tokens)
     if made.fingerprint != fingerprint:
         raise MismatchError(f"the tokenizer {path} was pickled with the fingerprint {fingerprint}, but the file now "
                             f"has {made.fingerprint}: it has changed, or it is another file on this machine",

@@ -9,6 +9,7 @@
 #include "common/hash.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "vocabulary/vocabulary.h"
 
 #define SHARDS_TRIED 64u /* shards whose recorded paths are tried; more than a few differ only in a strange dataset */
 #define FOLDERS_ABOVE 64 /* folders above an index in which a path is looked for */
@@ -43,8 +44,7 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
     for (int try = 0; try < 2; try++) {
         const bool recognize = (try == 1) != (facts && facts->recognizes);
         options.special = recognize ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
-        const enum tokmap_status status =
-            tokenizer_arguments_vocabulary(&search->found, spec, search->asked, &options, error);
+        const enum tokmap_status status = vocabulary_open(&search->found, spec, &options, error);
         if (status)
             return status;
         tokenizer_info(search->found, &info);
@@ -177,7 +177,7 @@ static enum tokmap_status named_try(struct search *search, const struct tokmap_d
     char name[ABOUT_NAME], hex[33], wanted[33], other[33], recognizing[96] = "";
     const struct tokenizer_arguments *asked = search->asked;
     if (!search->recorded) /* the user is taken at their word */
-        return tokenizer_arguments_vocabulary(&search->found, asked->spec, asked, &asked->options, error);
+        return vocabulary_open(&search->found, asked->spec, &asked->options, error);
     const enum tokmap_status status = file_try(search, asked->spec, asked->options.special_tokens, error);
     if (status || search->found)
         return status;

@@ -9,6 +9,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "pack/shard_about.h"
+#include "vocabulary/vocabulary.h"
 
 static enum tokmap_status about_make(struct stated_tokenizer *stated, const struct tokenizer *tokenizer,
                                      const struct tokenizer_options *options, const char *path,
@@ -56,7 +57,7 @@ enum tokmap_status stated_tokenizer_open(struct stated_tokenizer *stated, const 
         struct tokenizer *tokenizer;
         struct tokenizer_info info;
         options.special = ways[i];
-        status = tokenizer_arguments_vocabulary(&tokenizer, asked->spec, asked, &options, error);
+        status = vocabulary_open(&tokenizer, asked->spec, &options, error);
         if (status)
             break;
         tokenizer_info(tokenizer, &info);

@@ -8,7 +8,6 @@
 
 #include "field_options.h"
 #include "vocabulary/vocabulary.h"
-#include "vocabulary/vocabulary_cache.h"
 
 int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments)
 {
@@ -26,18 +25,6 @@ int tokenizer_arguments_check(const struct cli_command *command, const struct to
     return 0;
 }
 
-enum tokmap_status tokenizer_arguments_vocabulary(struct tokenizer **tokenizer, const char *spec,
-                                                  const struct tokenizer_arguments *arguments,
-                                                  const struct tokenizer_options *options, struct tokmap_error *error)
-{
-    struct tokenizer_options cached = *options;
-    char *folder = arguments->no_cache ? NULL : vocabulary_cache_folder();
-    cached.cache = folder;
-    const enum tokmap_status status = vocabulary_open(tokenizer, spec, &cached, error);
-    free(folder);
-    return status;
-}
-
 int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
                              struct tokenizer **tokenizer)
 {
@@ -49,7 +36,7 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
     if (special && !strcmp(arguments->spec, "bytes"))
         return cli_misused(command, "the tokenizer 'bytes' finds no special tokens in text: leave --special out, or "
                                     "name another tokenizer");
-    if (tokenizer_arguments_vocabulary(tokenizer, arguments->spec, arguments, &arguments->options, &error))
+    if (vocabulary_open(tokenizer, arguments->spec, &arguments->options, &error))
         return command_failed(command, &error);
     tokenizer_info(*tokenizer, &info);
     if (info.note && print_note)

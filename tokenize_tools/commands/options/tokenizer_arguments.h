@@ -12,7 +12,7 @@ struct tokenizer_arguments {
     int special;           /* index in TOKENIZER_SPECIAL_CHOICES */
     const char *eod, *bos; /* name or id; "": the token that the tokenizer names */
     bool spec_given, eod_given, no_eod, bos_given;
-    bool no_cache; /* the cache of vocabularies is not used */
+    bool no_cache; /* --no-cache was given, which has no effect: every run builds its tables from the file */
 };
 #define TOKENIZER_ARGUMENTS_INIT                                                                                       \
     {                                                                                                                  \
@@ -24,7 +24,7 @@ struct tokenizer_arguments {
 #define TOKENIZER_SPECIAL_OLD 3
 
 /* clang-format off */
-/* Rows for a table of options: the three that describe a rank file and the one about the cache, ... */
+/* Rows for a table of options: the three that describe a rank file and one without effect, ... */
 #define TOKENIZER_OPTIONS_RANK_FILE(tokenizer)                                                                         \
     {0, "pattern", CLI_TEXT, &(tokenizer).options.pattern, NULL, "NAME",                                               \
      "how an unrecognized rank file splits text: cl100k_base, o200k_base, gpt2, ...", NULL},                           \
@@ -33,7 +33,7 @@ struct tokenizer_arguments {
     {0, "special-tokens", CLI_TEXT, &(tokenizer).options.special_tokens, NULL, "FILE",                                 \
      "the special tokens of a rank file: a JSON object that maps each text to its id", NULL},                          \
     {0, "no-cache", CLI_FLAG, &(tokenizer).no_cache, NULL, NULL,                                                       \
-     "build the tables of the tokenizer from its file, without the cache of earlier runs", NULL}
+     "has no effect, because no tables are kept from run to run; accepted for scripts that pass it", NULL}
 /* ... the tokenizer with these four, ... */
 #define TOKENIZER_OPTIONS(tokenizer)                                                                                   \
     {'t', "tokenizer", CLI_TEXT, &(tokenizer).spec, &(tokenizer).spec_given, "FILE",                                   \
@@ -73,12 +73,6 @@ int tokenizer_arguments_check(const struct cli_command *command, const struct to
  * stderr says so. Returns 0, or prints a message and returns the exit status. */
 int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer_arguments *arguments, bool print_note,
                              struct tokenizer **tokenizer);
-
-/* Opens the vocabulary `spec` with these options, and with the cache of vocabularies unless --no-cache was given.
- * Statuses: those of vocabulary_open(). */
-enum tokmap_status tokenizer_arguments_vocabulary(struct tokenizer **tokenizer, const char *spec,
-                                                  const struct tokenizer_arguments *arguments,
-                                                  const struct tokenizer_options *options, struct tokmap_error *error);
 
 /* Finds the ids that end and begin each document, TOKMAP_NO_ID for no token. With eod_needed, a token ends each
  * document unless --no-eod is given, and the user must choose one where the tokenizer does not name it; without,
