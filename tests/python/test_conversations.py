@@ -122,7 +122,7 @@ class Conversations(unittest.TestCase):
             self.pack([talk("q", "a")])
 
     def test_keys_are_those_of_the_command(self):
-        with open(os.path.join(TOP, "tokenize_tools", "pack", "chat_messages.c"), encoding="utf-8") as file:
+        with open(os.path.join(TOP, "tokenize_tools", "chat", "chat_messages.c"), encoding="utf-8") as file:
             source = file.read()
         for name, keys in ("beside_keys", BESIDE), ("meaningful", IN_MESSAGES):
             body = re.search(name + r"\[\] = \{(.*?)\};", source, re.DOTALL)[1]

@@ -213,7 +213,7 @@ class Pack(unittest.TestCase):
         self.assertRegex(warned[0], r"does not occur in '.*\.txt', which has CRLF line ends; .*\\r\\n\\r\\n")
 
     def test_missing_folders(self):
-        """They are made for every source, and removed if nothing is packed."""
+        """They are made for every source, and stay, as mkdir -p makes them."""
         deep = os.path.join(self.at("new"), "deep", "web")
         for source in self.source, self.records, iter(self.records):
             tokmap.pack(source, deep, tokenizer=self.tokenizer, progress=False)
@@ -222,7 +222,8 @@ class Pack(unittest.TestCase):
         for source in pathlib.Path(self.at("absent")), [], [{"text": 1}]:
             with self.assertRaises(tokmap.TokmapError):
                 tokmap.pack(source, deep, tokenizer=self.tokenizer, progress=False)
-            self.assertFalse(os.path.exists(self.at("new")))
+            self.assertEqual(os.listdir(os.path.dirname(deep)), [])
+            shutil.rmtree(self.at("new"))
         with open(self.at("file"), "w", encoding="utf-8"):
             pass
         for source in self.source, self.records:

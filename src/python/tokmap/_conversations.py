@@ -44,7 +44,7 @@ def value_of(record: Any, name: str, index: int) -> Any:
         for part in name.split("."):
             if not hasattr(found, "get") or part not in found:
                 raise InputError(f"document {index} has no field {name!r}; its fields are: "
-                                 f"{', '.join(map(repr, record))}", status="ERROR_INPUT")
+                                 f"{', '.join(map(repr, record))}")
             found = found[part]
     else:
         found = record[name]
@@ -64,11 +64,16 @@ def _variables(template: str) -> frozenset[str]:
 
 
 class Conversations:
-    """Renders the conversations of records."""
+    """Renders the conversations of records. fields, options: the options of the command for what read() returns."""
 
-    def __init__(self, chat: Any, tokenizer: Tokenizer, field: str, columns: Iterable[str],
-                 ignored: Iterable[str]) -> None:
-        self._chat, self._field = chat, field
+    def __init__(self, chat: Any, tokenizer: Tokenizer, field: str, columns: Iterable[str], ignored: Iterable[str],
+                 eod: int | None) -> None:
+        self._chat, self._field, self._eod = chat, field, eod
+        self._renders = hasattr(chat, "get_chat_template")  # its text is known, not only its ids
+        self.fields = ({"messages_field": field} if self._renders else
+                       {"ids_field": field, "mask_field": field + ".mask"})
+        self.options = {"chat_template": "rendered"} if self._renders else {"special": None}
+        self.untaught = 0  # conversations in which no token counts, where the command does not count them
         self._ignored, self._columns = frozenset(ignored), frozenset(columns)
         self._ids = tokenizer.special_tokens
         own = getattr(chat, "added_tokens_decoder", {})
@@ -101,9 +106,33 @@ class Conversations:
                                          "the tokens of the template cannot be distinguished from the text of the messages")
         return list(self._pieces(text, self._spans(spans, learned, index)))
 
-    def arguments(self, record: Any, index: int) -> tuple[list[dict[str, Any]], list[bool], dict[str, Any]]:
-        """The messages, which answers are learned, and the arguments, for an object that has only
-        apply_chat_template(), whose ids are taken as they are: refuses what needs the template or the text."""
+    def read(self, record: Any, index: int) -> list[Any]:
+        """The pieces of a conversation, or its ids and which of them count."""
+        return [self.pieces(record, index)] if self._renders else self._ids_of(record, index)
+
+    def _ids_of(self, record: Any, index: int) -> list[list[int]]:
+        """The ids and the mask by an object that has only apply_chat_template(), whose ids are taken as they are. An
+        eod that is added does not count."""
+        messages, learned, arguments = self._arguments(record, index)
+        try:
+            made = self._chat.apply_chat_template(messages, tokenize=True, return_dict=True,
+                                                  return_assistant_tokens_mask=True, **arguments)
+        except ImportError:
+            raise
+        except Exception as problem:  # templates raise errors of their own about conversations
+            raise self._wrong(index, str(problem)) from problem
+        mask = bytes(map(bool, made["assistant_masks"]))
+        marked, mask = any(mask), self._masked(mask, learned, index)
+        if not any(mask):
+            self.untaught += 1
+            if learned and not marked:
+                raise self._unmarked()
+        ids = [*made["input_ids"]]
+        ended = self._eod is None or ids[-1:] == [self._eod]
+        return [ids if ended else [*ids, self._eod], [*mask] if ended else [*mask, 0]]
+
+    def _arguments(self, record: Any, index: int) -> tuple[list[dict[str, Any]], list[bool], dict[str, Any]]:
+        """The messages, which answers are learned, and the arguments: refuses what needs the template or the text."""
         messages, learned = self.messages(value_of(record, self._field, index), index)
         arguments = self.beside(record, index)
         given = arguments.pop("chat_template_kwargs", {})
@@ -117,7 +146,7 @@ class Conversations:
                                      "distinguishes from the tokens of the template")
         return messages, learned, {**arguments, **given}
 
-    def masked(self, mask: bytes, learned: list[bool], index: int) -> bytes:
+    def _masked(self, mask: bytes, learned: list[bool], index: int) -> bytes:
         """The mask of such an object without the answers that are not learned: the runs of what counts."""
         if all(learned):
             return mask
@@ -133,9 +162,12 @@ class Conversations:
         return self._wrong(index, f"its template marks {parts} parts, but {messages} messages are the assistant's, so "
                                   "the ones with \"weight\" 0 or \"train\" false are not known")
 
+    def _unmarked(self) -> ArgumentError:
+        return ArgumentError("the chat template does not mark what the assistant says with {% generation %}, so no "
+                             "token would count; use a template that does")
+
     def _wrong(self, index: int, why: str) -> InputError:
-        return InputError(f"document {index}: the chat template cannot write the conversation: {why}",
-                          status="ERROR_INPUT")
+        return InputError(f"document {index}: the chat template cannot write the conversation: {why}")
 
     # ---- what the record says ----
 
@@ -253,8 +285,7 @@ class Conversations:
         """The parts of the text that count."""
         found = [(first, end) for first, end in spans if first < end]
         if learned and not spans:
-            raise ArgumentError("the chat template does not mark what the assistant says with {% generation %}, so no "
-                                "token would count; use a template that does")
+            raise self._unmarked()
         if all(learned):
             return found
         if len(spans) != len(learned):

@@ -7,6 +7,7 @@ import sys
 import warnings
 from array import array
 from collections.abc import Mapping
+from contextlib import suppress
 from ctypes import sizeof
 from importlib import import_module
 from time import monotonic
@@ -25,12 +26,14 @@ from .tokenizer import Tokenizer
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
     import subprocess
-    from typing import Any, Callable, Iterable, Iterator, Sequence
+    from typing import Any, Iterable, Iterator, Sequence
 
     from .hints import Path
 
 _ROWS = 8192      # documents that are encoded at a time
 _BYTES = 8 << 20  # and at most about this many bytes of text
+_MOST = "1T"       # bytes of a record that is fed to the command: no limit
+_NONE = "; pass documents that contain text"
 _IGNORED = -100   # the label of an id that does not count as a target, as in torch and transformers
 
 # Options of the command for files, besides those that pack() takes for all sources, in Python's spelling.
@@ -96,82 +99,22 @@ class _Progress:
             sys.stderr.flush()
 
 
-class _Rules:
-    """What becomes of documents: the options of pack() that are not about the source."""
+class _Texts:
+    """Packs texts: encodes some at a time, and gives them to a writer."""
 
-    def __init__(self, tokenizer: Tokenizer, writer: ShardWriter, fields: dict[str, Any], columns: tuple[str, ...],
-                 limits: tuple[int, int], skip: bool, threads: int, chat: Any, ignored: Iterable[str] = ()) -> None:
-        self.tokenizer, self.writer, self.fields, self.columns = tokenizer, writer, fields, columns
+    def __init__(self, tokenizer: Tokenizer, writer: ShardWriter, field: str, columns: tuple[str, ...],
+                 limits: tuple[int, int], skip: bool, threads: int) -> None:
+        self.tokenizer, self.writer, self.field, self.columns = tokenizer, writer, field, columns
         self.least, self.most = limits
-        self.skip, self.threads, self.chat = skip, threads, chat
-        self.eod: int | None = None  # of documents that the writer gets with their eod and bos: all but texts
-        self.bos: int | None = None
+        self.skip, self.threads = skip, threads
         self.documents = self.tokens = self.skipped = self.seen = self.text_bytes = 0
         self.empty = set(columns)  # those for which no document has had a value
-        self.untaught = 0          # conversations in which no token counts
-        self.conversations = None if chat is None else Conversations(chat, tokenizer, fields["field"], columns, ignored)
 
     def wrong(self, message: str) -> None:
         """A document that cannot be packed: it is left out, or it is an error."""
         if not self.skip:
-            raise InputError(message, status="ERROR_INPUT")
+            raise InputError(message)
         self.skipped += 1
-
-    def add(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None,
-            sizes: Sequence[int] = ()) -> None:
-        """Gives encoded documents to the writer, without those that are too short or too long. sizes: of their texts,
-        in bytes."""
-        begin = 0
-        kept = []
-        borders = (self.eod is not None) + (self.bos is not None)
-        for index, end in enumerate(ends):
-            if self.least <= end - begin - borders <= self.most:
-                kept.append((index, begin, end))
-            begin = end
-        if len(kept) < len(ends):
-            self.skipped += len(ends) - len(kept)
-            some, stops, marks = array(ids.typecode), array("Q"), bytearray()
-            for _, begin, end in kept:
-                some += ids[begin:end]
-                stops.append(len(some))
-                marks += mask[begin:end] if mask is not None else b""
-            ids, ends, mask = some, stops, None if mask is None else bytes(marks)
-            rows = None if rows is None else [rows[index] for index, _, _ in kept]
-            sizes = [sizes[index] for index, _, _ in kept] if sizes else ()
-        try:
-            if len(ends):
-                self.writer.add_batch(ids, ends, mask, rows)
-        except InputError:
-            if not self.skip:
-                raise
-            self._add_each(ids, ends, mask, rows, sizes)
-            return
-        self.documents += len(ends)
-        self.tokens += len(ids)
-        self.text_bytes += sum(sizes)
-        self._filled(rows)
-
-    def _filled(self, rows: list[dict[str, Any]] | None) -> None:
-        """Notes the columns for which documents have a value."""
-        for row in (rows or ()) if self.empty else ():
-            self.empty.difference_update(row)
-
-    def _add_each(self, ids: array[int], ends: Sequence[int], mask: bytes | None, rows: list[dict[str, Any]] | None,
-                  sizes: Sequence[int]) -> None:
-        """Gives documents to the writer without those that it refuses, such as for a column that is not JSON."""
-        begin = 0
-        for index, end in enumerate(ends):
-            try:
-                self.writer.add(ids[begin:end], None if mask is None else mask[begin:end],
-                                None if rows is None else rows[index])
-            except InputError:
-                self.skipped += 1
-            else:
-                self.documents += 1
-                self.tokens += end - begin
-                self.text_bytes += sizes[index] if sizes else 0
-                self._filled(None if rows is None else rows[index:index + 1])
-            begin = end
 
     def encode(self, struct: t.Texts, first: int) -> tuple[array[int], array[int], array[int]]:
         """The ids of texts, where each text ends in them, and a status for each text."""
@@ -192,217 +135,189 @@ class _Rules:
             chunk.close()
         return ids, ends, statuses
 
-    def totals(self) -> dict[str, int]:
-        """What the index says of the whole shard, by the command's names. The text of conversations is known only to
-        the library that rendered them."""
-        made = {"documents": self.writer.documents, "records_skipped": self.skipped, "tokens": self.writer.tokens}
-        if self.fields["content"] in ("text", "prompt"):
-            made["text_bytes"] = self.text_bytes
-        return made
-
-    def texts(self, struct: t.Texts, sizes: Sequence[int], rows: list[dict[str, Any]] | None = None,
-              nulls: Iterable[int] = ()) -> None:
-        """Packs texts: those of a list, or of an Arrow array in which some are null."""
+    def add(self, struct: t.Texts, sizes: Sequence[int], rows: list[dict[str, Any]] | None = None,
+            nulls: Iterable[int] = ()) -> None:
+        """Packs texts, of which some are null in an Arrow array. sizes: their bytes; rows: their columns."""
         left_out = set(nulls)
         for index in left_out:
             self.wrong(f"document {self.seen + index} is null")
         ids, ends, statuses = self.encode(struct, self.seen)
-        failed = {index for index, status in enumerate(statuses) if status} - left_out
-        self.skipped += len(failed)
-        left_out |= failed
-        if left_out:  # those that failed have no ids
-            some, stops, begin = array(ids.typecode), array("Q"), 0
-            for index, end in enumerate(ends):
-                if index not in left_out:
-                    some += ids[begin:end]
-                    stops.append(len(some))
-                begin = end
-            ids, ends = some, stops
-            rows = None if rows is None else [row for index, row in enumerate(rows) if index not in left_out]
-            sizes = [size for index, size in enumerate(sizes) if index not in left_out]
         self.seen += struct.count
-        self.add(ids, ends, None, rows, sizes)
+        self.skipped -= len(left_out)  # which are among those that are counted below
+        left_out.update(index for index, status in enumerate(statuses) if status)
+        kept, begin = [], 0
+        for index, end in enumerate(ends):
+            if self.least <= end - begin <= self.most and index not in left_out:
+                kept.append((index, begin, end))
+            begin = end
+        self.skipped += struct.count - len(kept)
+        if len(kept) < struct.count:
+            some, stops = array(ids.typecode), array("Q")
+            for _, begin, end in kept:
+                some += ids[begin:end]
+                stops.append(len(some))
+            ids, ends = some, stops
+            rows = None if rows is None else [rows[index] for index, _, _ in kept]
+            sizes = [sizes[index] for index, _, _ in kept]
+        if kept:
+            self._write(ids, ends, rows, sizes)
 
-    # ---- records ----
-
-    def _row(self, record: Any, index: int) -> dict[str, Any]:
-        row = {}
-        for name in self.columns:
-            try:
-                row[name] = value_of(record, name, index)
-            except InputError:
-                continue  # the record lacks it, which the index can say
-        return row
-
-    def _text(self, value: Any, index: int, what: str) -> str | bytes:
-        if isinstance(value, (str, bytes)):
-            return value
-        raise InputError(f"document {index}: {what} is {type(value).__name__}, but it must be str or bytes",
-                         status="ERROR_INPUT")
+    def _write(self, ids: array[int], ends: Sequence[int], rows: list[dict[str, Any]] | None,
+               sizes: Sequence[int]) -> None:
+        """Gives documents to the writer, without those that it refuses, such as for a column that is not JSON."""
+        try:
+            self.writer.add_batch(ids, ends, None, rows)
+        except InputError:
+            if not self.skip:
+                raise
+            if len(ends) == 1:
+                self.skipped += 1
+                return
+            begin = 0
+            for index, end in enumerate(ends):
+                one = None if rows is None else rows[index:index + 1]
+                self._write(ids[begin:end], array("Q", [end - begin]), one, sizes[index:index + 1])
+                begin = end
+            return
+        self.documents += len(ends)
+        self.tokens += len(ids)
+        self.text_bytes += sum(sizes)
+        for row in (rows or ()) if self.empty else ():
+            self.empty.difference_update(row)
 
     def records(self, items: list[Any]) -> None:
         """Packs some documents of an iterable."""
-        good: list[tuple[Any, dict[str, Any]]] = []
+        texts: list[str | bytes] = []
+        rows = []
         for index, item in enumerate(items, self.seen):
             plain = isinstance(item, (str, bytes))
             try:
-                if plain and self.fields["content"] != "text":
-                    raise InputError(f"document {index} is {type(item).__name__}, but must be a dict with the field "
-                                     f"{self.fields['field']!r}", status="ERROR_INPUT")
                 if not plain and not hasattr(item, "keys"):
-                    raise InputError(f"document {index} is {type(item).__name__}, but must be str, bytes, or a dict",
-                                     status="ERROR_INPUT")
-                good.append((self._content(item, index, plain), {} if plain else self._row(item, index)))
+                    raise InputError(f"document {index} is {type(item).__name__}, but must be str, bytes, or a dict")
+                texts.append(item if plain else _text_of(item, self.field, index))
+                rows.append({} if plain else _row(item, self.columns, index))
             except InputError as error:
                 self.wrong(error.text)
-        rows = [row for _, row in good] if self.columns else None
-        values = [value for value, _ in good]
-        content = self.fields["content"]
-        if content == "text":
-            self.seen += len(items) - len(values)
-            encoded = bytes_of(values)
-            struct, _keep = texts_of(encoded)
-            self.texts(struct, list(map(len, encoded)), rows)
-            return
-        self.seen += len(items)
-        (self._prompt if content == "prompt" else self._ids)(values, rows)
+        self.seen += len(items) - len(texts)
+        encoded = bytes_of(texts)
+        struct, _keep = texts_of(encoded)
+        self.add(struct, list(map(len, encoded)), rows if self.columns else None)
 
-    def _content(self, item: Any, index: int, plain: bool) -> Any:
-        """What is packed of a document."""
-        content, field, second = self.fields["content"], self.fields["field"], self.fields["second"]
-        if content == "text":
-            return self._text(item if plain else value_of(item, field, index), index, f"the field {field!r}")
-        if content == "messages":
-            return self._conversation(item, index)
-        first = value_of(item, field, index)
-        other = None if second is None else value_of(item, second, index)
-        if content == "prompt":
-            return (self._text(first, index, f"the field {field!r}"), self._text(other, index, f"the field {second!r}"))
+    def totals(self) -> dict[str, int]:
+        """What the index says of the whole shard, by the command's names."""
+        return {"documents": self.writer.documents, "records_skipped": self.skipped, "tokens": self.writer.tokens,
+                "text_bytes": self.text_bytes}
+
+
+def _row(record: Any, columns: Iterable[str], index: int) -> dict[str, Any]:
+    """The columns of a record. What it lacks, the index can say."""
+    row = {}
+    for name in columns:
+        with suppress(InputError):
+            row[name] = value_of(record, name, index)
+    return row
+
+
+def _text_of(record: Any, field: str, index: int) -> str | bytes:
+    value = value_of(record, field, index)
+    if isinstance(value, (str, bytes)):
+        return value
+    raise InputError(f"document {index}: the field {field!r} is {type(value).__name__}, but it must be str or bytes")
+
+
+class _Records:
+    """The records that the command packs, made of those of a program, which can have values that JSON lacks: of each,
+    its content and its columns."""
+
+    def __init__(self, source: Iterable[Any], content: Any, columns: tuple[str, ...], skip: bool) -> None:
+        self.source, self.content, self.columns, self.skip = source, content, columns, skip
+        self.names: list[str] = []  # of the fields of the content; a column can have the same name and another value
+        for name in content.fields.values():
+            while name in columns:
+                name += "_"
+            self.names.append(name)
+
+    def __iter__(self) -> Iterator[Any]:
+        for index, item in enumerate(self.source):
+            try:
+                if not hasattr(item, "keys"):
+                    raise InputError(f"document {index} is {type(item).__name__}, but must be a dict with the field "
+                                     f"{next(iter(self.content.fields.values()))!r}")
+                made = {**dict(zip(self.names, self.content.read(item, index))), **_row(item, self.columns, index)}
+            except InputError:
+                if not self.skip:
+                    raise
+                made = None  # which the command leaves out and counts
+            yield made
+
+
+class _Pairs:
+    """Prompts and completions. options: those of the command, beside the names of the fields."""
+    options: dict[str, Any] = {"max_record": _MOST}
+    untaught = 0
+
+    def __init__(self, prompt: str, completion: str) -> None:
+        self.fields = {"prompt_field": prompt, "completion_field": completion}
+
+    def read(self, record: Any, index: int) -> list[str]:
+        made = []
+        for field in self.fields.values():
+            text = _text_of(record, field, index)
+            try:
+                made.append(text.decode() if isinstance(text, bytes) else text.encode().decode())
+            except UnicodeError:
+                raise InputError(f"document {index}: the field {field!r} is not UTF-8") from None
+        return made
+
+
+class _Ids:
+    """Ids, and the ones that count, checked in the words of the program."""
+    options: dict[str, Any] = {"max_record": _MOST, "special": None}
+    untaught = 0
+
+    def __init__(self, ids: str, second: str | None, labels: bool, tokenizer: Tokenizer) -> None:
+        self.field, self.second, self.labels, self.size = ids, second, labels, tokenizer.vocab_size
+        self.fields = {"ids_field": ids} if second is None else {"ids_field": ids, "mask_field": second}
+
+    def read(self, record: Any, index: int) -> list[list[int]]:
+        first = value_of(record, self.field, index)
+        other = None if self.second is None else value_of(record, self.second, index)
         try:
             ids = array("q", _numbers(first))
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"document {index}: the field {field!r} is not a list of token ids"
-                             f"{_first_wrong(first, lambda id: hasattr(id, '__index__') and 0 <= id < 2 ** 63)}",
-                             status="ERROR_INPUT") from None
-        wrong = next((value for value in (min(ids, default=0), max(ids, default=0))
-                      if not 0 <= value < self.tokenizer.vocab_size), None)
-        if wrong is not None:
-            raise InputError(f"document {index} has the id {wrong}, which is not in the vocabulary of "
-                             f"{self.tokenizer.vocab_size} ids", status="ERROR_INPUT")
-        return ids, None if second is None else self._mask(other, index, ids)
+            raise InputError(f"document {index}: the field {self.field!r} is not a list of token ids"
+                             f"{_first_wrong(first, 2 ** 63)}") from None
+        least, most = min(ids, default=0), max(ids, default=0)
+        if least < 0 or most >= self.size:
+            wrong = least if least < 0 else most
+            raise InputError(f"document {index} has the id {wrong}, which is not in the vocabulary of {self.size} ids")
+        return [ids.tolist()] if self.second is None else [ids.tolist(), self._mask(other, index, ids)]
 
-    def _mask(self, value: Any, index: int, ids: array[int]) -> bytes:
-        if self.fields["labels"]:
+    def _mask(self, value: Any, index: int, ids: array[int]) -> list[int]:
+        if self.labels:
             value = self._counted(value, index, ids)
         try:
             mask = bytes(_numbers(value))
             if max(mask, default=0) > 1:
                 raise ValueError
         except (TypeError, ValueError, OverflowError):
-            raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of 0 and 1"
-                             f"{_first_wrong(value, lambda one: hasattr(one, '__index__') and one in (0, 1))}",
-                             status="ERROR_INPUT") from None
+            raise InputError(f"document {index}: the field {self.second!r} is not a list of 0 and 1"
+                             f"{_first_wrong(value, 2)}") from None
         if len(mask) != len(ids):
-            raise InputError(f"document {index} has {counted(len(ids), 'id')}, but a mask of {len(mask)}",
-                             status="ERROR_INPUT")
-        return mask
+            raise InputError(f"document {index} has {counted(len(ids), 'id')}, but a mask of {len(mask)}")
+        return list(mask)
 
     def _counted(self, labels: Any, index: int, ids: array[int]) -> list[bool]:
         """Which ids count, from their labels."""
         try:
             labels = _numbers(labels)
         except TypeError:
-            raise InputError(f"document {index}: the field {self.fields['second']!r} is not a list of labels",
-                             status="ERROR_INPUT") from None
+            raise InputError(f"document {index}: the field {self.second!r} is not a list of labels") from None
         for at, (id, label) in enumerate(zip(ids, labels)):
             if isinstance(label, bool) or label not in (_IGNORED, id):
                 raise InputError(f"document {index}: label {at} is {label!r}, but must be the id, {id}, or {_IGNORED}: "
-                                 f"labels that are shifted or changed cannot become a mask", status="ERROR_INPUT")
+                                 f"labels that are shifted or changed cannot become a mask")
         return [label != _IGNORED for label in labels]
-
-    def _conversation(self, item: Any, index: int) -> tuple[array[int], bytes]:
-        """The ids of a conversation, and their mask, by an object that has only apply_chat_template()."""
-        assert self.conversations is not None
-        messages, learned, arguments = self.conversations.arguments(item, index)
-        try:
-            made = self.chat.apply_chat_template(messages, tokenize=True, return_dict=True,
-                                                 return_assistant_tokens_mask=True, **arguments)
-        except ImportError:
-            raise
-        except Exception as problem:  # templates raise errors of their own about conversations
-            raise InputError(f"document {index}: the chat template cannot write the conversation: {problem}",
-                             status="ERROR_INPUT") from problem
-        mask = bytes(map(bool, made["assistant_masks"]))
-        marked, mask = any(mask), self.conversations.masked(mask, learned, index)
-        if not any(mask):
-            self.untaught += 1
-            if learned and not marked:
-                raise ArgumentError("the chat template does not mark what the assistant says with {% generation %}, so "
-                                    "no token would count; use a template that does")
-        return array("q", made["input_ids"]), mask
-
-    def _ids(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
-        ids, ends, mask = array("q"), array("Q"), bytearray()
-        chat = self.fields["content"] == "messages"
-        for some, marks in values:
-            ended = bool(some) and some[-1] == self.eod
-            begun = len(some) > ended and some[0] == self.bos
-            first = [] if self.bos is None or begun else [self.bos]
-            last = [] if self.eod is None or ended else [self.eod]
-            ids.extend(first)
-            ids += some
-            ids.extend(last)
-            ends.append(len(ids))
-            if marks is not None:
-                mask += bytes(len(first)) + marks + (b"\0" if chat else b"\1") * len(last)
-        self.add(ids, ends, bytes(mask) if self.masked() else None, rows)
-
-    def masked(self) -> bool:
-        """Whether the shard has a mask."""
-        return self.fields["second"] is not None or self.fields["content"] == "messages"
-
-    def _prompt(self, values: list[Any], rows: list[dict[str, Any]] | None) -> None:
-        texts, sizes = bytes_of([text for pair in values for text in pair]), []
-        struct, _keep = texts_of(texts)
-        ids, ends, statuses = self.encode(struct, 0)
-        some, stops, mask, kept, begin = array(ids.typecode), array("Q"), bytearray(), [], 0
-        for index in range(len(values)):
-            middle, end = ends[2 * index], ends[2 * index + 1]
-            if statuses[2 * index] or statuses[2 * index + 1]:
-                self.skipped += 1
-            else:
-                first = [] if self.bos is None else [self.bos]
-                last = [] if self.eod is None else [self.eod]
-                some.extend(first)
-                some += ids[begin:end]
-                some.extend(last)
-                mask += bytes(middle - begin + len(first)) + b"\1" * (end - middle + len(last))
-                stops.append(len(some))
-                kept.append(index)
-                sizes.append(len(texts[2 * index]) + len(texts[2 * index + 1]))
-            begin = end
-        self.add(some, stops, bytes(mask), None if rows is None else [rows[index] for index in kept], sizes)
-
-
-def _rendered(source: Iterable[Any], conversations: Conversations, field: str, columns: tuple[str, ...],
-              skip: bool) -> Iterator[Any]:
-    """The records that the command packs: the pieces of each conversation, in a field of this name, and the columns."""
-    for index, item in enumerate(source):
-        try:
-            if not hasattr(item, "keys"):
-                raise InputError(f"document {index} is {type(item).__name__}, but must be a dict with the field of "
-                                 "messages_field", status="ERROR_INPUT")
-            made = {field: conversations.pieces(item, index)}
-            for name in columns:
-                try:
-                    made[name] = value_of(item, name, index)
-                except InputError:
-                    continue
-            yield made
-        except InputError:
-            if not skip:
-                raise
-            yield None  # which the command leaves out and counts
 
 
 def _numbers(values: Any) -> list[Any]:
@@ -412,10 +327,11 @@ def _numbers(values: Any) -> list[Any]:
     return list(values.tolist() if hasattr(values, "tolist") else values)
 
 
-def _first_wrong(values: Any, right: Callable[[Any], bool]) -> str:
-    """The first element of a list that is not right, for the end of a message."""
+def _first_wrong(values: Any, limit: int) -> str:
+    """The first element of a list that is not a number below a limit, for the end of a message."""
     try:
-        return next((f": element {at} is {one!r}" for at, one in enumerate(_numbers(values)) if not right(one)), "")
+        return next((f": element {at} is {one!r}" for at, one in enumerate(_numbers(values))
+                     if not hasattr(one, "__index__") or not 0 <= one < limit), "")
     except TypeError:
         return f", but {of_type(values)}"
 
@@ -545,22 +461,25 @@ class _Feed:
             raise _Unread from None
 
 
-def _feed(process: Any, documents: Iterable[Any], skip: bool) -> None:
-    """Writes documents to the command's standard input, as JSONL. If the command ends early, its message says why."""
-    feed = _Feed(process.stdin)
+def _feed(process: Any, documents: Iterable[Any], skip: bool) -> int:
+    """Writes documents to the command's standard input, as JSONL, and returns their number. If the command ends early,
+    its message says why."""
+    feed, index = _Feed(process.stdin), -1
     try:
         for index, document in enumerate(documents):
             try:
                 line = json.dumps(document, default=_plain)
             except (TypeError, ValueError, RecursionError) as problem:
                 if not skip:
-                    raise InputError(f"document {index} cannot be written as JSON: {problem}", status="ERROR_INPUT"
-                                     ) from None
+                    raise InputError(f"document {index} cannot be written as JSON: {problem}") from None
                 line = "null"  # which the command leaves out and counts
             feed.add(line.encode())
+        if index < 0:
+            raise InputError("the inputs contain no documents" + _NONE)
         feed.end()
     except _Unread:
         pass
+    return index + 1
 
 
 def _plain(value: Any) -> Any:
@@ -661,7 +580,7 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
                    stdout=subprocess.PIPE, stderr=None if shown else messages, bufsize=0)
             process = started[0]
             if documents is not None:
-                _feed(process, documents, options["on_error"] == "skip")
+                count = _feed(process, documents, options["on_error"] == "skip")
             printed, _ = process.communicate()
         except BaseException:  # Ctrl-C, or an error of the source: the command removes what it has written
             for process in started if os.getpid() == process_id else ():  # it is not the command of a forked child
@@ -675,6 +594,8 @@ def _command(paths: list[str], out: str, tokenizer: Tokenizer | str, eod: Any, o
             raise ExistsError(text.replace("use --force", "pass force=True"))
         if process.returncode == 2:
             raise ArgumentError(text)
+        if documents is not None and ("no document is left to pack" in text or "contain no documents" in text):
+            raise InputError(f"the inputs contain no documents: {count} were left out" + _NONE)
         absent = next((path for path in (*paths, tokenizer) if path not in ("-", "bytes") and "://" not in path and
                        set(path).isdisjoint("*?[") and not os.path.exists(path)), None)
         raise InputError(text) if absent is None else MissingInputError(text, path=absent)
@@ -796,80 +717,70 @@ def pack(source: Any, out: Path, *, tokenizer: Tokenizer | Path = "bytes", eod: 
                         eod, options, progress)
     if command:
         raise ArgumentError(f"{', '.join(command)}: these options are for files, but source is not a path")
-    if mask_field is not None and labels_field is not None:
-        raise ArgumentError("mask_field and labels_field exclude each other")
-    fields = _fields(field, ids_field, labels_field if mask_field is None else mask_field, prompt_field,
-                     completion_field, messages_field, chat_template)
-    fields["labels"] = labels_field is not None
-    options = {"input_format": "jsonl", "bos": bos, "messages_field": messages_field, "chat_template": chat_template,
-               "columns": chosen, "min_tokens": min_tokens, "max_tokens": max_tokens, "on_error": on_error,
-               "threads": threads, "force": force}
-    documents = _rows_of(source) if is_arrow(source) and messages_field is not None else source
+    _check_fields(field, ids_field, mask_field, labels_field, prompt_field, completion_field, messages_field,
+                  chat_template)
+    is_text = ids_field is None and prompt_field is None and messages_field is None
+    options = {"input_format": "jsonl", "bos": bos, "columns": chosen, "min_tokens": min_tokens,
+               "max_tokens": max_tokens, "on_error": on_error, "threads": threads, "force": force}
+    documents = _rows_of(source) if is_arrow(source) and not is_text else source
     if isinstance(chat_template, (str, os.PathLike)):  # the command has the templates
+        options.update(messages_field=messages_field, chat_template=chat_template, ignore_fields=ignored)
         return _command(["-"], os.fspath(out), tokenizer if isinstance(tokenizer, Tokenizer) else os.fspath(tokenizer),
-                        eod, {**options, "ignore_fields": ignored}, progress, documents)
+                        eod, options, progress, documents)
     if messages_field is not None and not hasattr(chat_template, "apply_chat_template"):
         raise ArgumentError("chat_template must be a tokenizer of transformers, the name of a template, or a path")
     opened = tokenizer if isinstance(tokenizer, Tokenizer) else Tokenizer(tokenizer)
-    if messages_field is not None and hasattr(chat_template, "get_chat_template"):
-        name = messages_field  # of the pieces; a column may have that name, too
-        while name in chosen:
-            name += "_"
-        conversations = Conversations(chat_template, opened, messages_field, chosen, ignored)
-        pieces = _rendered(documents, conversations, name, chosen, on_error == "skip")
-        return _command(["-"], os.fspath(out), opened, False if eod is None else eod,
-                        {**options, "messages_field": name, "chat_template": "rendered"}, progress, pieces)
-    own = None if fields["content"] == "messages" and eod is None else opened.eod_id
-    names = ("special", "pattern", "pattern_regex", "special_tokens")
-    about = {"tokenizer": {"name": opened.name, "path": opened.path, **dict(zip(names, opened._asked))}}
+    own = None if messages_field is not None and eod is None else opened.eod_id
     eod_id, bos_id = _border(opened, eod, own, "eod"), _border(opened, bos, opened.bos_id, "bos")
-    delimited = fields["content"] != "text" and (eod_id is not None or bos_id is not None)
+    count = 0 if threads is None else number(threads, "threads", 1)
+    if is_text:
+        texts = _pack_texts(source, os.fspath(out), opened, (eod_id, bos_id), field, chosen,
+                            (min_tokens or 0, max_tokens or sys.maxsize), on_error == "skip", count, force, progress)
+        _warn_of_empty((name for name in chosen if name in texts.empty), 2)
+        return _packed(os.fspath(out), texts.skipped)
+    content: Any
+    if messages_field is not None:
+        content = Conversations(chat_template, opened, messages_field, chosen, ignored, eod_id)
+    elif ids_field is not None:
+        content = _Ids(ids_field, labels_field if mask_field is None else mask_field, labels_field is not None, opened)
+    else:
+        content = _Pairs(prompt_field or "", completion_field or "")
+    records = _Records(documents, content, chosen, on_error == "skip")
+    options.update(content.options, bos=bos_id, **dict(zip(content.fields, records.names)))
+    made = _command(["-"], os.fspath(out), opened, False if eod_id is None else eod_id, options, progress, records)
+    _warn_of_untaught(content.untaught, 2)
+    return made
+
+
+def _pack_texts(source: Any, out: str, tokenizer: Tokenizer, borders: tuple[int | None, int | None],
+                field: str | None, columns: tuple[str, ...], limits: tuple[int, int], skip: bool, threads: int,
+                force: bool, progress: bool | None) -> _Texts:
+    """Packs texts in this process, whose library encodes them as the command does: an Arrow array needs no copy."""
+    names = ("special", "pattern", "pattern_regex", "special_tokens")
+    about = {"tokenizer": {"name": tokenizer.name, "path": tokenizer.path, **dict(zip(names, tokenizer._asked))}}
     line = _Progress(progress)
     writer: ShardWriter | None = None
-    made: list[str] = []
     try:
-        _make_folder(os.path.dirname(os.fspath(out)), made)
-        writer = _writer(out, vocab_size=opened.vocab_size, eod=eod_id, bos=bos_id, delimited=delimited,
-                         tokenizer=opened, replace=force, about=about, columns=chosen,
-                         mask=fields["second"] is not None or fields["content"] == "messages")
+        folder = os.path.dirname(out)
+        if folder and "://" not in folder:
+            with suppress(OSError):  # the writer says why it cannot write into it
+                os.makedirs(folder, exist_ok=True)
+        writer = _writer(out, vocab_size=tokenizer.vocab_size, eod=borders[0], bos=borders[1], tokenizer=tokenizer,
+                         replace=force, about=about, columns=columns)
         with writer:
-            rules = _Rules(opened, writer, fields, chosen, (min_tokens or 0, max_tokens or sys.maxsize),
-                           on_error == "skip", 0 if threads is None else number(threads, "threads", 1), chat_template,
-                           ignored)
-            if delimited:
-                rules.eod, rules.bos = eod_id, bos_id
-            _run(source, rules, line, field)
+            texts = _Texts(tokenizer, writer, field or "text", columns, limits, skip, threads)
+            _add_all(source, texts, line, field)
             if not writer.documents:  # as the command does
                 raise InputError("the inputs contain no documents" +
-                                 (f": {rules.skipped} were left out" if rules.skipped else "") +
-                                 "; pass documents that contain text", status="ERROR_INPUT")
-            writer.describe({**about, "totals": rules.totals()})
+                                 (f": {texts.skipped} were left out" if texts.skipped else "") + _NONE)
+            writer.describe({**about, "totals": texts.totals()})
         line.show(writer.documents, writer.tokens, last=True)
     except BaseException:
         if writer is not None:  # Ctrl-C may have come before `with` or in the first instruction after it
             writer.abandon()
-        for folder in reversed(made):
-            try:
-                os.rmdir(folder)
-            except OSError:  # it has other files by now
-                break
         line.end()
         raise
-    _warn_of_empty((name for name in chosen if name in rules.empty), 2)
-    _warn_of_untaught(rules.untaught, 2)
-    return _packed(os.fspath(out), rules.skipped)
-
-
-def _make_folder(path: str, made: list[str]) -> None:
-    """Makes a folder, and those that contain it, where they are missing, as the command does, and appends their names.
-    If that fails, the writer says why it cannot write into it."""
-    if path and "://" not in path and not os.path.isdir(path):
-        _make_folder(os.path.dirname(path), made)
-        try:
-            os.mkdir(path)
-        except OSError:
-            return
-        made.append(path)
+    return texts
 
 
 def _writer(out: Path, **options: Any) -> ShardWriter:
@@ -882,38 +793,33 @@ def _writer(out: Path, **options: Any) -> ShardWriter:
         raise
 
 
-def _fields(field: str | None, ids: str | None, mask: str | None, prompt: str | None, completion: str | None,
-            messages: str | None, chat: Any) -> dict[str, Any]:
-    """What documents hold, and the names of the fields."""
+def _check_fields(field: str | None, ids: str | None, mask: str | None, labels: str | None, prompt: str | None,
+                  completion: str | None, messages: str | None, chat: Any) -> None:
+    """Refuses names of fields that exclude each other, or need another one."""
+    if mask is not None and labels is not None:
+        raise ArgumentError("mask_field and labels_field exclude each other")
     if sum(name is not None for name in (field, ids, prompt, messages)) > 1:
         raise ArgumentError("field, ids_field, prompt_field, and messages_field exclude each other")
     if (prompt is None) != (completion is None):
         raise ArgumentError("prompt_field and completion_field belong together")
-    if mask is not None and ids is None:
+    if (mask is not None or labels is not None) and ids is None:
         raise ArgumentError("mask_field and labels_field need ids_field")
     if (messages is None) != (chat is None):
         raise ArgumentError("messages_field and chat_template belong together")
-    if ids is not None:
-        return {"content": "ids", "field": ids, "second": mask}
-    if prompt is not None:
-        return {"content": "prompt", "field": prompt, "second": completion}
-    if messages is not None:
-        return {"content": "messages", "field": messages, "second": None}
-    return {"content": "text", "field": field or "text", "second": None}
 
 
-def _run(source: Any, rules: _Rules, line: _Progress, field: str | None) -> None:
-    """Packs all documents of a source."""
-    if is_arrow(source) and rules.fields["content"] == "text" and not rules.columns:
-        chunks = arrow_columns(source, field or (rules.fields["field"] if hasattr(source, "columns") else None))
+def _add_all(source: Any, texts: _Texts, line: _Progress, field: str | None) -> None:
+    """Packs all documents of a source, some at a time."""
+    if is_arrow(source) and not texts.columns:
+        chunks = arrow_columns(source, field or (texts.field if hasattr(source, "columns") else None))
         try:
             for column in chunks:
                 for struct, sizes, nulls in _slices(column):
-                    rules.texts(struct, sizes, nulls=nulls)
-                    line.show(rules.documents, rules.tokens)
+                    texts.add(struct, sizes, nulls=nulls)
+                    line.show(texts.documents, texts.tokens)
         finally:
             chunks.close()  # type: ignore[attr-defined]
         return
     for group in _groups(_rows_of(source) if is_arrow(source) else source):
-        rules.records(group)
-        line.show(rules.documents, rules.tokens)
+        texts.records(group)
+        line.show(texts.documents, texts.tokens)
