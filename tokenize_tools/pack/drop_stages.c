@@ -14,31 +14,13 @@ struct stages_work {
 /* Scans the inputs. There is no scan: what a comparison has left is of another one, whose documents may have been
  * others. Example: a process that removes its files is killed after the scan and before drops-000000, and then an input
  * changes in its middle. */
-static enum tokmap_status inputs_scan(void *self, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
+static enum tokmap_status inputs_scan(void *user, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
 {
-    const struct stages_work *work = self;
+    const struct stages_work *work = user;
     uint64_t before;
     (void)unit;
     const enum tokmap_status status = stage_kind_remove(id->folder, STAGE_DROPS, error);
     return status ? status : unit_scan_run(work->options, work->inputs, id, &before, error);
-}
-
-static enum tokmap_status stage_begins(void *self, enum pack_stage stage, uint64_t first, uint64_t end,
-                                       const bool *there, struct tokmap_error *error)
-{
-    return TOKMAP_OK;
-}
-
-static void stage_made(void *self, uint64_t number)
-{
-}
-
-static void stage_progress(void *self, uint64_t done, uint64_t all)
-{
-}
-
-static void stage_waits(void *self, bool waits)
-{
 }
 
 enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack_options *options,
@@ -48,25 +30,23 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
     struct drop_options drop = *options->drop;
     struct stages_work work = {.options = &pack, .inputs = inputs};
     const struct pack_units all = {.count = 1};
-    struct pack_stage_left left;
-    const struct pack_stages_options doing = {.pack = &pack,
-                                              .inputs = &all,
-                                              .folder = folder,
-                                              .tasks = 1,
-                                              .scan = inputs_scan,
-                                              .begins = stage_begins,
-                                              .made = stage_made,
-                                              .progress = stage_progress,
-                                              .waits = stage_waits,
-                                              .self = &work};
-    pack.shuffle = NULL; /* its stages are those of work in units */
+    struct schedule_left left;
+    const struct stage *list[PACK_STAGES_MOST];
+    const struct schedule schedule = {
+        .stages = list, .count = PACK_STAGES_DROP, .self = &stages->work, .folder = folder, .tasks = 1};
     if (!drop.minhash)   /* the packing looks for them, whether or not there are stages */
         drop.ngrams = NULL;
     pack.drop = &drop;
-    const enum tokmap_status status = pack_stages_run(&doing, &stages->found, &left, error);
+    (void)pack_stages_list(&pack, list);
+    stages->work =
+        (struct pack_stages){.pack = &pack, .inputs = &all, .folder = folder, .scan = inputs_scan, .user = &work};
+    enum tokmap_status status = pack_stages_begin(&stages->work, error);
+    if (!status)
+        status = schedule_run(&schedule, &left, error);
+    stages->work.pack = NULL; /* as all that was made here for the stages alone */
     if (status)
         return status;
-    const struct all_scans *scans = &stages->found.scans;
+    const struct all_scans *scans = &stages->work.found.scans;
     if (left.missing) { /* work in units waits for the process that compares */
         const struct stage_id drops = stage_drops_id(folder, scans->key, left.list[0], all.count);
         return stage_busy(&drops, error);
@@ -133,5 +113,5 @@ enum tokmap_status drop_stages_do(struct drop_stages *stages, const struct pack_
 
 void drop_stages_free(struct drop_stages *stages)
 {
-    pack_found_free(&stages->found);
+    pack_stages_free(&stages->work);
 }

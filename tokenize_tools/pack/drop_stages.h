@@ -22,19 +22,19 @@ bool drop_stages_can_repeat(const char *const *operands, size_t count, const str
 
 /* Begins as zero bytes. */
 struct drop_stages {
-    struct pack_found found;
+    struct pack_stages work;
     struct drop_source source; /* for drop_filter_new(); valid as long as this, and as the folder's name */
 };
 
 /* Does what is missing of the stages in the folder of the journal, which `corpus` is not to read; NULL: it is being
  * read. Statuses: OK, ERROR_ARGUMENT (an input cannot be read twice), those of pack_journal_stages() and
- * pack_stages_run(). drop_stages_free() follows in any case. */
+ * schedule_run(). drop_stages_free() follows in any case. */
 enum tokmap_status drop_stages_do(struct drop_stages *stages, const struct pack_options *options,
                                   const struct scan_inputs *inputs, struct pack_journal *journal, struct corpus *corpus,
                                   struct tokmap_error *error);
 
 /* Does them in a folder. options->drop and what unit_scan.h says are used. With --dedup exact, nothing is found out
- * about excluded n-grams. Statuses: those of pack_stages_run(). */
+ * about excluded n-grams. Statuses: those of schedule_run(). */
 enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack_options *options,
                                    const struct scan_inputs *inputs, const char *folder, struct tokmap_error *error);
 void drop_stages_free(struct drop_stages *stages); /* accepts zeros */

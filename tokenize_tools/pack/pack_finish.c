@@ -37,6 +37,7 @@
 #include "work/origin_shift.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
+#include "work_folder.h"
 
 struct finish {
     const struct pack_options *options;
@@ -68,14 +69,13 @@ static int exists(const char *prefix, const char *ending, const char *more)
     return there;
 }
 
-enum tokmap_status pack_names_check(const struct pack_options *options, bool *incomplete, struct tokmap_error *error)
+enum tokmap_status pack_names_check(const struct pack_options *options, enum set_note *note, struct tokmap_error *error)
 {
     static const char *const taken[] = {"", ".bin", ".tmx", "-00000.bin", "-00000.tmx"};
-    const int ready = exists(options->prefix, ".work/ready", ""), naming = exists(options->prefix, ".work/naming", "");
-    if (ready < 0 || naming < 0)
-        return no_memory(error);
-    *incomplete = ready || naming;
-    for (uint32_t set = 0; set < pack_output_sets(options) && !*incomplete && !options->replace; set++) {
+    const enum tokmap_status status = set_note_find(options->prefix, note, error);
+    if (status || *note == SET_NOTE_NAMING || options->replace)
+        return status;
+    for (uint32_t set = 0; set < pack_output_sets(options); set++) {
         char ending[SPLIT_NAME_MOST + 2];
         pack_set_ending(options, set, ending);
         for (size_t i = 0; i < sizeof taken / sizeof taken[0]; i++) {
@@ -145,15 +145,13 @@ static void result_add(struct pack_result *sum, const struct pack_result *more)
 }
 
 enum tokmap_status pack_units_sum(const struct pack_options *options, const struct pack_units *units,
-                                  const char *folder, struct pack_result *result, uint64_t *missing, uint64_t capacity,
-                                  uint64_t *missing_count, struct tokmap_error *error)
+                                  const char *folder, struct pack_result *result, struct tokmap_error *error)
 {
     struct histogram lengths = {0};
     struct cut_file file = {.counted = false};
     struct pack_result *record = malloc(sizeof *record);
     enum tokmap_status status = record && histogram_new(&lengths) ? TOKMAP_OK : no_memory(error);
     memset(result, 0, sizeof *result);
-    *missing_count = 0;
     for (uint64_t i = 0; i < units->count && !status; i++) {
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
@@ -163,12 +161,12 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
         file = units->list[i].begin ? file : (struct cut_file){.counted = false};
         if (!status && units->list[i].end)
             part_count(&result->counts, &units->list[i], &record->counts, &file);
-        if (status != TOKMAP_ERROR_NOT_FOUND)
-            continue;
-        if (*missing_count < capacity)
-            missing[*missing_count] = i;
-        ++*missing_count;
-        status = TOKMAP_OK;
+        if (status == TOKMAP_ERROR_NOT_FOUND && options->shuffle) /* the unit is sorted, and would not be made again */
+            status = error_set(error, TOKMAP_ERROR_CORRUPT, folder, TOKMAP_NO_OFFSET,
+                               "the record of unit %" PRIu64 ", unit-%06" PRIu64
+                               ".done, is missing; remove sorted-%06" PRIu64
+                               " and cuts-000000 in this folder, and run all tasks again",
+                               i, i, i);
     }
     if (!status)
         lengths_of(&lengths, &result->lengths);
@@ -294,40 +292,6 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
     return status;
 }
 
-/* Syncs the folder of a unit, or of a merged shard, whose shards were moved: a power cut must not bring one back, since
- * a folder with shards is taken for work that is not finished. */
-static enum tokmap_status unit_sync(const struct finish *finish, uint64_t unit, struct tokmap_error *error)
-{
-    char *path = finish->options->sync ? shard_path(finish, unit, 0, unit, SHARD_INDEX, SHARD_UNIT) : NULL;
-    if (!path)
-        return finish->options->sync ? no_memory(error) : TOKMAP_OK;
-    const int system = os_sync_folder(path);
-    const enum tokmap_status status =
-        system && system != ENOENT
-            ? error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the folder cannot be synced")
-            : TOKMAP_OK;
-    free(path);
-    return status;
-}
-
-/* Removes an empty shard of a unit, so that a folder of unfinished work with a shard has one that is missing
- * elsewhere (pack_work_settle). */
-static enum tokmap_status empty_remove(const struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
-                                       struct tokmap_error *error)
-{
-    char ending[SPLIT_NAME_MOST + 2];
-    pack_set_ending(finish->options, set, ending);
-    for (int i = SHARD_INDEX; i >= 0; i--) {
-        char *path =
-            unit_shard_path(finish->folder, unit, ending, shard, shard_file_ending((enum shard_file)i, SHARD_UNIT));
-        if (!path)
-            return no_memory(error);
-        (void)os_unlink(path);
-        free(path);
-    }
-    return TOKMAP_OK;
-}
-
 /* Moves the shards of a set. */
 static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool empty, struct pack_result *result,
                                    struct tokmap_error *error)
@@ -343,10 +307,6 @@ static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool emp
         const uint64_t shards = found->documents || wanted ? found->shards : 0;
         for (uint64_t k = 0; k < shards && !status; k++)
             status = shard_move(finish, i, set, k, records, finish->record->has_mask, error);
-        for (uint64_t k = shards; k < found->shards && !status; k++)
-            status = empty_remove(finish, i, set, k, error);
-        if (!status && found->shards)
-            status = unit_sync(finish, i, error);
         if (!status && shards)
             memcpy(result->sets[set].content, found->content, sizeof found->content);
         records += status ? 0 : finish->record->counts.lines;
@@ -377,8 +337,6 @@ static enum tokmap_status merged_move(struct finish *finish, uint32_t set, uint6
             status = shard_move(finish, 0, set, first + k, 0, result->has_mask, error);
         if (!status && memcmp(finish->record->sets[set].content, shard.content, sizeof shard.content) != 0)
             status = stage_corrupt(&id, error);
-        if (!status)
-            status = unit_sync(finish, first + k, error);
         documents += shard.documents;
         tokens += shard.tokens;
         sum->sealed_bytes += shard.sealed_bytes;
@@ -414,10 +372,17 @@ static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *
                                           .replace = options->replace,
                                           .sync = options->sync,
                                           .keep = true,
-                                          .continues = options->also != NULL,
+                                          .continues = true,
                                           .last = options->before_commit,
                                           .last_user = options->user};
-    return set_work_open(&finish->work, options->prefix, &work, error);
+    enum set_note note = SET_NOTE_NONE;
+    enum tokmap_status status = set_work_open(&finish->work, options->prefix, &work, error);
+    if (!status)
+        status = set_note_find(options->prefix, &note, error);
+    return status || note != SET_NOTE_NAMED
+               ? status
+               : error_set(error, TOKMAP_ERROR_EXISTS, options->prefix, TOKMAP_NO_OFFSET,
+                           "another process has given the shards their names");
 }
 
 static enum tokmap_status sets_finish(struct finish *finish, struct pack_result *result, struct tokmap_error *error)
@@ -557,12 +522,6 @@ struct clearing {
     bool refused; /* set if there was no memory to remove an entry */
 };
 
-static bool ends_in(const char *entry, const char *end)
-{
-    const size_t bytes = strlen(entry), end_bytes = strlen(end);
-    return bytes >= end_bytes && !strcmp(entry + bytes - end_bytes, end);
-}
-
 /* Whether units and tasks have made an entry, and not the user. */
 static bool is_ours(const struct clearing *clearing, const char *entry, bool *is_folder)
 {
@@ -574,7 +533,8 @@ static bool is_ours(const struct clearing *clearing, const char *entry, bool *is
     if (clearing->inside)
         return named || shard_file_is_unit(entry) || shuffle_is_name(entry);
     return unit_is_name(entry, is_folder) || task_status_is_name(entry) ||
-           stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));
+           set_note_is_named(clearing->folder, entry) || stage_is_ours(clearing->folder, entry, clearing->journal) ||
+           (clearing->journal && shuffle_is_name(entry));
 }
 
 static int entry_remove(void *user, const char *entry)
@@ -637,150 +597,19 @@ enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_
     return clearing.refused ? error_set_memory(error, "removing the unfinished work, which is over", 0) : TOKMAP_OK;
 }
 
-/* What a folder of unfinished work has. */
-struct holding {
-    const char *folder;
-    bool inside; /* a folder of a unit, or of a shard */
-    bool journal;
-    bool shards;        /* files of shards */
-    bool sorted;        /* files of documents that are to be shuffled */
-    bool units, merged; /* records of finished units, and of shuffled shards */
-};
-
-/* Returns -1 at the first file of a shard. */
-static int entry_look(void *user, const char *entry)
-{
-    struct holding *holding = user;
-    bool is_folder = false;
-    const bool is_unit = unit_is_name(entry, &is_folder);
-    holding->shards = shard_file_is_unit(entry);
-    if (holding->shards)
-        return -1;
-    holding->sorted = holding->sorted || (holding->inside && shuffle_is_name(entry));
-    if (holding->inside)
-        return 0;
-    holding->journal = holding->journal || !strcmp(entry, "journal");
-    holding->units = holding->units || (is_unit && ends_in(entry, ".done"));
-    holding->sorted = holding->sorted || stage_is_of(entry, STAGE_SORTED);
-    holding->merged = holding->merged || stage_is_of(entry, STAGE_MERGED);
-    if (!is_folder)
-        return 0;
-    char *path = path_in(holding->folder, entry);
-    struct holding below = {.folder = path, .inside = true};
-    const int found = path ? os_folder_list(path, entry_look, &below) : -1;
-    holding->shards = below.shards;
-    holding->sorted = holding->sorted || below.sorted;
-    free(path);
-    return found;
-}
-
-/* Whether the work is over: its finished shards have left it. Other work may continue, in processes that replace the
- * output, even if it has no shard yet: it is scanned or sorted. */
-static bool is_over(const struct holding *holding)
-{
-    const bool finished = holding->merged || (holding->units && !holding->sorted);
-    return !holding->shards && (!holding->journal || finished);
-}
-
-/* Adds the content ids of the named shards [first, first + count) of a set to a hash; *content is the last one. */
-static bool named_add(const struct finish *finish, uint32_t set, uint64_t first, uint64_t count,
-                      struct hash_state *contents, uint8_t content[16])
-{
-    char *prefix = pack_set_name(finish->options, set);
-    bool good = prefix != NULL;
-    for (uint64_t k = first; k < first + count && good; k++) {
-        struct index index;
-        char *path = shard_file_numbered(prefix, k, SHARD_INDEX, SHARD_FINAL);
-        good = path && !index_open(&index, path, NULL);
-        if (good) {
-            hash_state_add(contents, index.shard.content, sizeof index.shard.content);
-            memcpy(content, index.shard.content, sizeof index.shard.content);
-            index_close(&index);
-        }
-        free(path);
-    }
-    free(prefix);
-    return good;
-}
-
-/* Whether the named shards of a set are those that a unit has, or a merged one. */
-static bool named_equal(struct finish *finish, uint32_t set, uint64_t shards, const uint8_t content[16])
-{
-    uint8_t found[16] = {0};
-    struct hash_state *contents = finish->contents[set];
-    hash_state_reset(contents);
-    const bool read = named_add(finish, set, finish->shards[set], shards, contents, found);
-    if (shards != 1)
-        hash128_store(hash_state_128(contents), found);
-    finish->shards[set] += shards;
-    return read && !memcmp(found, content, sizeof found);
-}
-
-/* The same of all of a set; merged: the number of its first shard. */
-static bool set_is_named(struct finish *finish, uint32_t set, uint64_t merged, const struct pack_result *sum)
-{
-    const bool shuffled = finish->options->shuffle != NULL;
-    const uint64_t count = shuffled ? finish->found->cuts.sets[set].shards : finish->units->count;
-    bool good = true;
-    for (uint64_t i = 0; i < count && good; i++) {
-        struct merged_shard shard;
-        const struct stage_id id = stage_merged_id(finish->folder, finish->found->key, merged + i);
-        const struct shard_set_result *unit = &finish->record->sets[set];
-        if (shuffled) {
-            good = !merged_shard_read(&shard, &id, NULL) && named_equal(finish, set, 1, shard.content);
-            continue;
-        }
-        good = !unit_record_read(finish->options, finish->folder, i, finish->record, NULL, NULL);
-        if (good && unit->shards && (unit->documents || (!sum->sets[set].documents && !finish->shards[set])))
-            good = named_equal(finish, set, unit->shards, unit->content);
-    }
-    return good && finish->shards[set];
-}
-
-bool pack_is_finished(const struct pack_options *options, const struct pack_units *units, const char *folder,
-                      const struct pack_found *found, const struct pack_result *sum)
-{
-    struct holding holding = {.folder = folder};
-    struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
-    uint64_t merged = 0;
-    finish.record = malloc(sizeof *finish.record);
-    bool good = finish.record && !os_folder_list(folder, entry_look, &holding) && is_over(&holding);
-    for (uint32_t i = 0; i < pack_output_sets(options) && good; i++) {
-        finish.contents[i] = hash_state_new();
-        good = finish.contents[i] && set_is_named(&finish, i, merged, sum);
-        merged += finish.shards[i];
-    }
-    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)
-        hash_state_free(finish.contents[i]);
-    free(finish.record);
-    return good;
-}
-
-bool pack_also_pending(const struct pack_options *options, const char *folder)
-{
-    struct holding holding = {.folder = folder};
-    bool named = pack_also_begun(options->prefix) && !exists(options->prefix, ".work/ready", "") &&
-                 !exists(options->prefix, ".work/naming", "");
-    for (uint32_t set = 0; named && set < pack_output_sets(options); set++) {
-        char ending[SPLIT_NAME_MOST + 2];
-        pack_set_ending(options, set, ending);
-        named = exists(options->prefix, ending, "") > 0;
-    }
-    return named && !os_folder_list(folder, entry_look, &holding);
-}
-
 void pack_work_settle(const struct pack_options *options, const char *folder)
 {
-    struct holding holding = {.folder = folder};
     int fd;
+    char *note = path_in(folder, "named");
     char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
-    const int found = os_folder_list(folder, entry_look, &holding);
-    const bool over = !found && is_over(&holding) && !pack_also_begun(options->prefix) && !set_folder_is_link(folder);
-    if (lock && (over || found == ENOENT) && !partial_file_open(lock, NULL, NULL, &fd)) {
-        if (over)
-            (void)pack_work_clear(folder, options->sync, NULL);
+    const bool over = lock && !work_folder_exists(options->prefix) && !pack_also_begun(options->prefix);
+    if (over && !set_folder_is_link(folder) && !partial_file_open(lock, NULL, NULL, &fd)) {
+        (void)pack_work_clear(folder, options->sync, NULL);
+        if (options->sync && note) /* or a power cut could bring it back, beside the journal of other work */
+            (void)os_sync_folder(note);
         (void)os_unlink(lock);
         os_close(fd);
     }
+    free(note);
     free(lock);
 }

@@ -11,6 +11,7 @@
 #include "common/hash.h"
 #include "corpus/corpus_resume.h"
 #include "format/index_reader.h"
+#include "work/set_commit.h"
 #include "format/shard_file.h"
 #include "pack_accounts.h"
 #include "pack_facts.h"
@@ -95,7 +96,8 @@ bool pack_journal_is_needed(const struct pack_options *options, bool stages)
 
 bool pack_journal_owns(const char *folder, const char *entry, bool journal)
 {
-    return (journal && shuffle_is_name(entry)) || stage_is_ours(folder, entry, journal);
+    return (journal && shuffle_is_name(entry)) || stage_is_ours(folder, entry, journal) ||
+           set_note_is_named(folder, entry);
 }
 
 bool pack_journal_owns_unit(const char *folder, const char *entry, bool journal)

@@ -35,21 +35,23 @@ struct tasks {
     struct pack_tasks_outcome *outcome;
     char *folder;
     struct task_claim *claim;
-    struct task_work work;   /* of the finished units */
-    struct pack_found found; /* with dropped or shuffled documents: what other stages have found */
+    struct task_work work;       /* of the stage that is done */
+    struct pack_options watched; /* those of the work, with unit_stop() */
+    struct pack_stages stages;
+    const struct stage *list[PACK_STAGES_MOST];
     /* The unit that is being made. */
     uint64_t unit;
     uint64_t scanned;              /* stored bytes of the units that this process has scanned */
     uint64_t scan_before;          /* of the open one, those that killed processes have scanned */
     const struct stage_id *sorted; /* the file of the unit, with a shuffle */
-    enum pack_stage doing;
-    struct task_work stage; /* of other stages than packing and sorting */
     struct pack_result *now;
     struct histogram lengths;
     struct skipped_items *skipped; /* of the unit, where a list of them is wanted */
     uint64_t key;                  /* for it; of unit_record.h */
     bool named;                    /* the output had a name when this process began, */
     struct os_stat manifest;       /* and that was it */
+    struct os_stat journal;        /* that was compared */
+    bool made;                     /* this process has made the journal, after another one had named the output */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -63,7 +65,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 static bool is_work(const char *folder, const char *entry, bool journal)
 {
     bool is_folder = false;
-    return task_status_is_name(entry) || stage_is_ours(folder, entry, journal) ||
+    return task_status_is_name(entry) || stage_is_ours(folder, entry, journal) || set_note_is_named(folder, entry) ||
            (unit_is_name(entry, &is_folder) && !is_folder);
 }
 
@@ -199,15 +201,6 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
 
 /* ---- one unit ---- */
 
-/* Adds a finished unit. */
-static void work_add(struct tasks *tasks, const struct pack_result *result)
-{
-    tasks->work.units_done++;
-    result_add(&tasks->work, result);
-    tasks->work.bytes += tasks->options->units->list[tasks->unit].bytes;
-    task_claim_report(tasks->claim, &tasks->work);
-}
-
 /* Finds the lines or the row groups that a part of a file has. */
 static enum tokmap_status range_find(const struct tasks *tasks, struct corpus_range *range, struct tokmap_error *error)
 {
@@ -229,7 +222,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     const struct pack_tasks_options *options = tasks->options;
     const struct pack_units *units = options->units;
     const struct unit *unit = &units->list[tasks->unit];
-    const struct all_scans *scans = &tasks->found.scans;
+    const struct all_scans *scans = &tasks->stages.found.scans;
     const struct drop_source drops = {.folder = tasks->folder,
                                       .key = scans->key,
                                       .unit = tasks->unit,
@@ -291,7 +284,7 @@ static void scan_progress(void *user, uint64_t stored_bytes)
     const struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
     const uint64_t all = tasks->options->units->list[tasks->unit].bytes;
-    struct task_work work = tasks->stage;
+    struct task_work work = tasks->work;
     work.bytes += min64(stored_bytes, all);
     work.bytes_before += min64(tasks->scan_before, all);
     task_claim_report(tasks->claim, &work);
@@ -299,91 +292,90 @@ static void scan_progress(void *user, uint64_t stored_bytes)
         pack->compared(pack->user, tasks->scanned + stored_bytes);
 }
 
-/* The bytes of a unit, or about those of another file of a stage. */
-static uint64_t stage_bytes(const struct tasks *tasks, uint64_t number)
+/* Returns whether the stage packs or sorts units. */
+static bool makes_units(const struct tasks *tasks)
+{
+    return tasks->work.stage == TASK_PACKS || tasks->work.stage == TASK_SORTS;
+}
+
+/* Returns the bytes of a unit, or about those of another item of the stage. */
+static uint64_t item_bytes(const struct tasks *tasks, uint64_t item)
 {
     const struct pack_options *pack = tasks->options->pack;
-    const struct pack_found *found = &tasks->found;
+    const struct pack_found *found = &tasks->stages.found;
     uint64_t documents = 0;
-    if (tasks->doing == PACK_STAGE_SCAN || tasks->doing == PACK_STAGE_SORT)
-        return tasks->options->units->list[number].bytes;
-    if (tasks->doing == PACK_STAGE_COMPARE)
+    if (tasks->work.stage == TASK_COMPARES)
         return all_scans_portion_bytes(&found->scans, pack);
-    if (tasks->doing == PACK_STAGE_MERGE)
+    if (tasks->work.stage == TASK_MERGES)
         return shard_merge_tokens(&found->cuts) * pack_output_shard(pack).width;
+    if (tasks->work.stage != TASK_CUTS)
+        return tasks->options->units->list[item].bytes;
     for (uint32_t set = 0; set < SPLIT_SETS_MOST; set++)
         documents += found->units.all.sets[set].documents;
     return documents * sizeof(struct shuffle_key);
 }
 
-/* Adds the units of the share that are finished, so that the rate is that of this process. */
-static enum tokmap_status units_begin(struct tasks *tasks, uint64_t first, uint64_t end, const bool *there,
-                                      struct tokmap_error *error)
+/* Returns the work that a callback of the schedule is about. */
+static struct tasks *tasks_of(void *self)
 {
-    enum tokmap_status status = TOKMAP_OK;
-    tasks->work.stage = TASK_SORTS;
-    tasks->work.units = end - first;
-    tasks->work.units_all = tasks->options->units->count;
-    for (uint64_t i = first; i < end && !status; i++) {
-        tasks->work.bytes_all += tasks->options->units->list[i].bytes;
-        if (!there[i - first])
-            continue;
-        tasks->unit = i;
-        status = unit_record_read(tasks->options->pack, tasks->folder, i, tasks->now, NULL, error);
-        tasks->outcome->done_before += !status;
-        if (!status)
-            work_add(tasks, tasks->now);
-    }
-    tasks->work.bytes_before = tasks->work.bytes;
-    return status;
+    return ((struct pack_stages *)self)->user;
 }
 
-static enum tokmap_status stage_begins(void *self, enum pack_stage stage, uint64_t first, uint64_t end,
-                                       const bool *there, struct tokmap_error *error)
+/* Counts an item that is done. */
+static enum tokmap_status stage_made(void *self, uint64_t item, struct tokmap_error *error)
 {
-    struct tasks *tasks = self;
-    tasks->doing = stage;
-    if (stage == PACK_STAGE_SORT)
-        return units_begin(tasks, first, end, there, error);
-    tasks->stage = (struct task_work){.stage = (enum task_stage)stage, .units = end - first};
-    tasks->stage.units_all = stage == PACK_STAGE_SCAN ? tasks->options->units->count : 0;
-    for (uint64_t i = first; i < end; i++) {
-        const uint64_t bytes = stage_bytes(tasks, i);
-        tasks->stage.bytes_all += bytes;
-        tasks->stage.units_done += there[i - first];
-        tasks->stage.bytes += there[i - first] ? bytes : 0;
+    struct tasks *tasks = tasks_of(self);
+    if (makes_units(tasks)) {
+        const enum tokmap_status status =
+            unit_record_read(tasks->options->pack, tasks->folder, item, tasks->now, NULL, error);
+        if (status)
+            return status;
+        result_add(&tasks->work, tasks->now);
+        tasks->outcome->documents = tasks->work.documents;
+        tasks->outcome->tokens = tasks->work.tokens;
     }
-    tasks->stage.bytes_before = tasks->stage.bytes;
-    task_claim_report(tasks->claim, &tasks->stage);
+    tasks->work.units_done++;
+    tasks->work.bytes += item_bytes(tasks, item);
+    task_claim_report(tasks->claim, &tasks->work);
     return TOKMAP_OK;
 }
 
-static void stage_made(void *self, uint64_t number)
+/* Counts the items of the share that earlier processes have made, so that the rate is that of this process. */
+static enum tokmap_status stage_begins(void *self, enum task_stage stage, uint64_t first, uint64_t end,
+                                       const bool *there, struct tokmap_error *error)
 {
-    struct tasks *tasks = self;
-    if (tasks->doing == PACK_STAGE_SORT) /* work_add() has counted it */
-        return;
-    tasks->stage.units_done++;
-    tasks->stage.bytes += stage_bytes(tasks, number);
-    task_claim_report(tasks->claim, &tasks->stage);
+    struct tasks *tasks = tasks_of(self);
+    enum tokmap_status status = TOKMAP_OK;
+    tasks->work = (struct task_work){.stage = stage, .units = end - first};
+    tasks->work.units_all = stage == TASK_SCANS || makes_units(tasks) ? tasks->options->units->count : 0;
+    for (uint64_t i = first; i < end; i++)
+        tasks->work.bytes_all += item_bytes(tasks, i);
+    task_claim_report(tasks->claim, &tasks->work); /* the share may be empty */
+    for (uint64_t i = first; i < end && !status; i++)
+        if (there[i - first])
+            status = stage_made(self, i, error);
+    tasks->work.bytes_before = tasks->work.bytes;
+    if (makes_units(tasks))
+        tasks->outcome->done_before = tasks->work.units_done;
+    return status;
 }
 
-static void stage_progress(void *self, uint64_t done, uint64_t all)
+static void stage_progress(void *user, uint64_t done, uint64_t all)
 {
-    const struct tasks *tasks = self;
+    const struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
-    struct task_work work = tasks->stage;
-    work.bytes += (uint64_t)((unsigned __int128)stage_bytes(tasks, 0) * done / max64(all, 1));
+    struct task_work work = tasks->work;
+    work.bytes += (uint64_t)((unsigned __int128)item_bytes(tasks, 0) * done / max64(all, 1));
     task_claim_report(tasks->claim, &work);
-    if (pack->shuffled && tasks->doing == PACK_STAGE_MERGE) {
+    if (pack->shuffled && work.stage == TASK_MERGES) {
         const uint64_t width = pack_output_shard(pack).width;
         pack->shuffled(pack->user, min64(work.bytes, work.bytes_all) / width, work.bytes_all / width);
     }
 }
 
-static enum tokmap_status unit_scan(void *self, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
+static enum tokmap_status unit_scan(void *user, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
 {
-    struct tasks *tasks = self;
+    struct tasks *tasks = user;
     const struct pack_units *units = tasks->options->units;
     const struct unit *unit = &units->list[number];
     struct pack_options pack = *tasks->options->pack;
@@ -402,22 +394,25 @@ static enum tokmap_status unit_scan(void *self, uint64_t number, const struct st
     if (!status)
         status = unit_scan_run(&pack, &inputs, id, &tasks->scan_before, error);
     tasks->scanned += unit->bytes;
-    tasks->stage.bytes_before += min64(tasks->scan_before, unit->bytes);
+    tasks->work.bytes_before += min64(tasks->scan_before, unit->bytes);
     tasks->scan_before = 0;
     return status;
 }
 
 static void waits_report(void *self, bool waits)
 {
-    const struct tasks *tasks = self;
-    task_claim_wait(tasks->claim, waits);
+    task_claim_wait(tasks_of(self)->claim, waits);
 }
 
-/* Makes a unit. */
-static enum tokmap_status unit_make(struct tasks *tasks, struct tokmap_error *error)
+/* Packs a unit, or sorts it. */
+static enum tokmap_status unit_make(void *user, uint64_t number, const struct stage_id *sorted,
+                                    struct tokmap_error *error)
 {
+    struct tasks *tasks = user;
     struct pack_tasks_outcome *outcome = tasks->outcome;
     enum tokmap_status status = TOKMAP_OK;
+    tasks->unit = number;
+    tasks->sorted = sorted;
     if (!histogram_new(&tasks->lengths))
         return no_memory(error);
     if (tasks->options->pack->skipped_taker)
@@ -429,17 +424,7 @@ static enum tokmap_status unit_make(struct tasks *tasks, struct tokmap_error *er
     histogram_free(&tasks->lengths);
     outcome->text_now += tasks->now->counts.text_bytes - tasks->now->text_before;
     outcome->stream_now += tasks->now->counts.stream_bytes - tasks->now->stream_before;
-    if (!status)
-        work_add(tasks, tasks->now);
     return status;
-}
-
-static enum tokmap_status unit_sort(void *self, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
-{
-    struct tasks *tasks = self;
-    tasks->unit = number;
-    tasks->sorted = id;
-    return unit_make(tasks, error);
 }
 
 /* ---- what is missing ---- */
@@ -473,23 +458,23 @@ static void text_add(char *text, size_t capacity, const char *piece)
 }
 
 /* Names the parts of the work that are missing, and the tasks that make them. any: every task makes all of them. */
-static enum tokmap_status parts_missing(const struct tasks *tasks, const char *what, const struct pack_stage_left *left,
+static enum tokmap_status parts_missing(const struct tasks *tasks, const char *what, const struct schedule_left *left,
                                         const char *before, bool any, struct tokmap_error *error)
 {
     uint64_t at_work, last = UINT64_MAX;
     const uint64_t known = tasks_known(tasks, &at_work);
-    char list[PACK_LEFT_LISTED * 24 + 8] = "", again[PACK_LEFT_LISTED * 24 + 8] = "", piece[48], wait[96] = "";
-    for (uint64_t i = 0; i < left->missing && i < PACK_LEFT_LISTED; i++) {
+    char list[SCHEDULE_LISTED * 24 + 8] = "", again[SCHEDULE_LISTED * 24 + 8] = "", piece[48], wait[96] = "";
+    for (uint64_t i = 0; i < left->missing && i < SCHEDULE_LISTED; i++) {
         (void)snprintf(piece, sizeof piece, "%s%" PRIu64, i ? ", " : "", left->list[i]);
         text_add(list, sizeof list, piece);
-        const uint64_t task = known ? pack_units_task_of(left->count, left->list[i], known) : 0;
+        const uint64_t task = known ? schedule_task_of(left->count, left->list[i], known) : 0;
         if (task == last)
             continue;
         (void)snprintf(piece, sizeof piece, "%s%" PRIu64, last == UINT64_MAX ? "" : ", ", task);
         text_add(again, sizeof again, piece);
         last = task;
     }
-    if (left->missing > PACK_LEFT_LISTED) {
+    if (left->missing > SCHEDULE_LISTED) {
         text_add(list, sizeof list, ", ...");
         text_add(again, sizeof again, ", ...");
     }
@@ -510,85 +495,60 @@ static enum tokmap_status parts_missing(const struct tasks *tasks, const char *w
 /* Says what is missing of a stage. */
 static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap_error *error)
 {
-    static const char *const what[] = {[PACK_STAGE_SCAN] = "scans of units",
-                                       [PACK_STAGE_COMPARE] = "portions of the comparison",
-                                       [PACK_STAGE_SORT] = "sorted units",
-                                       [PACK_STAGE_CUT] = "cuts between shards",
-                                       [PACK_STAGE_MERGE] = "shards"};
-    const struct pack_stage_left *left = &tasks->outcome->left;
-    const char *before = left->stage == PACK_STAGE_MERGE ? ""
+    static const char *const what[] = {[TASK_SCANS] = "scans of units",
+                                       [TASK_COMPARES] = "portions of the comparison",
+                                       [TASK_PACKS] = "units",
+                                       [TASK_SORTS] = "sorted units",
+                                       [TASK_CUTS] = "cuts between shards",
+                                       [TASK_MERGES] = "shards"};
+    const struct schedule_left *left = &tasks->outcome->left;
+    const char *before = task_stage_is_last(left->stage)   ? ""
                          : tasks->options->pack->shuffle ? ", and no shard is made before"
                                                          : ", and no unit is packed before";
     return parts_missing(tasks, what[left->stage], left, before,
-                         left->stage == PACK_STAGE_COMPARE || left->stage == PACK_STAGE_CUT, error);
+                         left->stage == TASK_COMPARES || left->stage == TASK_CUTS, error);
 }
 
-/* Does all stages but packing. */
+static struct schedule schedule_of(struct tasks *tasks)
+{
+    const struct pack_tasks_options *options = tasks->options;
+    return (struct schedule){.stages = tasks->list,
+                             .count = pack_stages_list(options->pack, tasks->list),
+                             .self = &tasks->stages,
+                             .folder = tasks->folder,
+                             .task = options->task,
+                             .tasks = options->tasks,
+                             .finish = options->finish,
+                             .wait_ns = options->wait_ns,
+                             .at_once = options->at_once,
+                             .stop = unit_stop,
+                             .user = tasks,
+                             .begins = stage_begins,
+                             .made = stage_made,
+                             .waits = waits_report};
+}
+
+/* Does the share of all stages. */
 static enum tokmap_status stages_run(struct tasks *tasks, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
-    struct pack_options pack = *options->pack;
-    const struct pack_stages_options stages = {.pack = &pack,
-                                               .inputs = options->units,
-                                               .folder = tasks->folder,
-                                               .task = options->task,
-                                               .tasks = options->tasks,
-                                               .finish = options->finish,
-                                               .wait_ns = options->wait_ns,
-                                               .at_once = options->at_once,
-                                               .scan = unit_scan,
-                                               .sort = unit_sort,
-                                               .begins = stage_begins,
-                                               .made = stage_made,
-                                               .progress = stage_progress,
-                                               .waits = waits_report,
-                                               .self = tasks};
-    struct pack_stage_left *left = &tasks->outcome->left;
-    if (!pack.drop && !pack.shuffle)
-        return TOKMAP_OK;
-    pack.stop = unit_stop;
-    pack.user = tasks;
-    enum tokmap_status status = pack_stages_run(&stages, &tasks->found, left, error);
-    tasks->outcome->documents = tasks->work.documents;
-    tasks->outcome->tokens = tasks->work.tokens;
+    const struct schedule schedule = schedule_of(tasks);
+    tasks->watched = *options->pack;
+    tasks->watched.stop = unit_stop;
+    tasks->watched.user = tasks;
+    tasks->stages = (struct pack_stages){.pack = &tasks->watched,
+                                         .inputs = options->units,
+                                         .folder = tasks->folder,
+                                         .scan = unit_scan,
+                                         .unit = unit_make,
+                                         .progress = stage_progress,
+                                         .user = tasks};
+    enum tokmap_status status = pack_stages_begin(&tasks->stages, error);
+    if (!status)
+        status = schedule_run(&schedule, &tasks->outcome->left, error);
     if (status && tasks->claim && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
-    return !status && left->missing && options->finish ? stage_missing(tasks, error) : status;
-}
-
-/* Makes the units of the share that are not finished. */
-static enum tokmap_status share_pack(struct tasks *tasks, struct tokmap_error *error)
-{
-    struct pack_tasks_outcome *outcome = tasks->outcome;
-    const struct pack_units *units = tasks->options->units;
-    enum tokmap_status status = TOKMAP_OK;
-    tasks->work.stage = TASK_PACKS;
-    tasks->work.units = outcome->end - outcome->first;
-    tasks->work.units_all = units->count;
-    for (uint64_t i = outcome->first; i < outcome->end; i++)
-        tasks->work.bytes_all += units->list[i].bytes;
-    task_claim_report(tasks->claim, &tasks->work); /* the share may be empty */
-    /* First those that are finished, so that the rate is that of this process. */
-    bool *done = calloc((size_t)(outcome->end - outcome->first) + 1, sizeof *done);
-    if (!done)
-        return no_memory(error);
-    for (tasks->unit = outcome->first; tasks->unit < outcome->end && !status; tasks->unit++) {
-        status = unit_record_read(tasks->options->pack, tasks->folder, tasks->unit, tasks->now, NULL, error);
-        done[tasks->unit - outcome->first] = !status;
-        outcome->done_before += !status;
-        if (!status)
-            work_add(tasks, tasks->now);
-        if (status == TOKMAP_ERROR_NOT_FOUND)
-            status = TOKMAP_OK;
-    }
-    tasks->work.bytes_before = tasks->work.bytes;
-    for (tasks->unit = outcome->first; tasks->unit < outcome->end && !status; tasks->unit++)
-        if (!done[tasks->unit - outcome->first])
-            status = unit_make(tasks, error);
-    outcome->documents = tasks->work.documents;
-    outcome->tokens = tasks->work.tokens;
-    free(done);
-    return status;
+    return !status && tasks->outcome->left.missing && options->finish ? stage_missing(tasks, error) : status;
 }
 
 /* ---- the end ---- */
@@ -612,23 +572,24 @@ static bool is_named(const struct tasks *tasks)
            (!tasks->named || now.inode != tasks->manifest.inode || now.device != tasks->manifest.device);
 }
 
-/* Whether a status, or files that are missing, are because another process has finished the output, and has removed
- * what this one was looking for, or is removing it. Files that this process alone has made may then be left. */
-static bool by_other(struct tasks *tasks, enum tokmap_status status)
+/* Finds the journal of the work. Returns whether it is there. */
+static bool journal_find(const struct tasks *tasks, struct os_stat *found)
 {
-    struct pack_tasks_outcome *outcome = tasks->outcome;
-    const char *prefix = tasks->options->pack->prefix;
-    /* Not a failure to write or to sync, which may be of this process after it has named the output itself. */
-    const bool may =
-        !status || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_EXISTS || status == TOKMAP_ERROR_CORRUPT;
-    if (!may || !is_named(tasks))
-        return false;
-    outcome->by_other = true;
-    outcome->finished = !pack_also_begun(prefix); /* or it is writing the files of other projects */
-    outcome->missing = outcome->left.missing = 0;
-    if (outcome->finished && !work_folder_exists(prefix))
-        (void)pack_work_clear(tasks->folder, false, NULL);
-    return true;
+    char *path = path_in(tasks->folder, "journal");
+    const bool there = path && !os_lstat(path, found);
+    free(path);
+    return there;
+}
+
+/* Returns whether another process has finished the output: its note says so, or the output has a new name, and the
+ * journal is not the one any more which this process has compared itself with. */
+static bool is_over(const struct tasks *tasks)
+{
+    struct os_stat now;
+    enum set_note note;
+    if (!set_note_find(tasks->options->pack->prefix, &note, NULL) && note == SET_NOTE_NAMED)
+        return true;
+    return is_named(tasks) && (!journal_find(tasks, &now) || now.inode != tasks->journal.inode);
 }
 
 /* Writes the files of other projects beside the shards, which have their names. again: another process has given them,
@@ -648,45 +609,53 @@ static enum tokmap_status also_finish(const struct tasks *tasks, bool again, str
     return outcome->by_other ? TOKMAP_OK : status;
 }
 
+/* The shards have their names, which another process has given them: completes what that was killed before, or only
+ * removes what is left. */
+static enum tokmap_status over_finish(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
+{
+    const struct pack_options *pack = tasks->options->pack;
+    struct pack_tasks_outcome *outcome = tasks->outcome;
+    enum set_note note = SET_NOTE_NONE;
+    enum tokmap_status status = set_note_find(pack->prefix, &note, error);
+    outcome->by_other = true;
+    outcome->left.missing = 0;
+    if (status || pack_also_begun(pack->prefix))
+        return status ? status : also_finish(tasks, true, result, error);
+    if (note == SET_NOTE_NAMED)
+        pack_output_settle(pack);
+    if (note == SET_NOTE_NAMED || tasks->made || !work_folder_exists(pack->prefix))
+        status = pack_work_clear(tasks->folder, pack->sync, error);
+    if (!status)
+        pack_work_settle(pack, tasks->folder);
+    outcome->finished = !status;
+    return status;
+}
+
+/* Returns whether a status, or items that are missing, are because another process has finished the output, and has
+ * removed what this one was looking for, or is removing it. */
+static bool is_by_other(const struct tasks *tasks, enum tokmap_status status)
+{
+    /* Not a failure to write or to sync, which may be of this process after it has named the output itself. */
+    const bool may =
+        !status || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_EXISTS || status == TOKMAP_ERROR_CORRUPT;
+    return may && is_over(tasks);
+}
+
 /* Names the shards if all units are finished. ERROR_BUSY: another process has the lock. */
 static enum tokmap_status names_give(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
-    struct pack_tasks_outcome *outcome = tasks->outcome;
     const struct pack_options *pack = options->pack;
-    struct pack_stage_left left = {.count = options->units->count};
-    const uint64_t *missing = left.list;
-    bool incomplete = false;
-    enum tokmap_status status = pack_units_sum(pack, options->units, tasks->folder, result, left.list, PACK_LEFT_LISTED,
-                                               &outcome->missing, error);
-    if (!status && outcome->missing && by_other(tasks, status))
-        return TOKMAP_OK;
-    left.missing = outcome->missing;
-    if (!status && outcome->missing && pack->shuffle)
-        return error_set(error, TOKMAP_ERROR_CORRUPT, tasks->folder, TOKMAP_NO_OFFSET,
-                         "the record of unit %" PRIu64 ", unit-%06" PRIu64 ".done, is missing; remove sorted-%06" PRIu64
-                         " and cuts-000000 in this folder, and run all tasks again",
-                         missing[0], missing[0], missing[0]);
-    if (!status && outcome->missing)
-        return options->finish ? parts_missing(tasks, "units", &left, "", false, error) : TOKMAP_OK;
+    enum set_note note;
+    enum tokmap_status status = pack_units_sum(pack, options->units, tasks->folder, result, error);
     if (!status)
-        status = pack_names_check(pack, &incomplete, error);
+        status = pack_names_check(pack, &note, error);
     if (!status)
-        status = pack_finish(pack, options->units, tasks->folder, &tasks->found, result, error);
-    /* If a process was killed that has given the shards their names, there is nothing to name. */
-    const bool named = status == TOKMAP_ERROR_EXISTS || status == TOKMAP_ERROR_NOT_FOUND;
-    if (pack->also && (!status || (named && pack_also_pending(pack, tasks->folder))))
-        return also_finish(tasks, status != TOKMAP_OK, result, error);
-    outcome->finished = !status;
-    const bool over = (status == TOKMAP_ERROR_EXISTS && incomplete) || /* a process was killed after it named all */
-                      (status == TOKMAP_ERROR_NOT_FOUND && pack->replace &&
-                       pack_is_finished(pack, options->units, tasks->folder, &tasks->found, result));
-    if (over) {
-        outcome->finished = outcome->by_other = true;
-        pack_output_settle(pack);
-        return pack_work_clear(tasks->folder, pack->sync, error);
-    }
-    return status && by_other(tasks, status) ? TOKMAP_OK : status;
+        status = pack_finish(pack, options->units, tasks->folder, &tasks->stages.found, result, error);
+    if (!status && pack->also)
+        return also_finish(tasks, false, result, error);
+    tasks->outcome->finished = !status;
+    return status && is_by_other(tasks, status) ? over_finish(tasks, result, error) : status;
 }
 
 /* Another process has the lock, probably since it has seen, too, that all units are finished. Waits until it has
@@ -695,8 +664,8 @@ static enum tokmap_status other_wait(const struct tasks *tasks, bool *recorded, 
 {
     const struct pack_options *pack = tasks->options->pack;
     for (uint64_t i = 0; i < BUSY_TRIES; i++) {
-        bool incomplete = false;
-        *recorded = is_named(tasks) || (!pack_names_check(pack, &incomplete, NULL) && incomplete);
+        enum set_note note;
+        *recorded = (!set_note_find(pack->prefix, &note, NULL) && note) || is_over(tasks);
         if (*recorded || (i && !work_is_locked(pack->prefix)))
             return TOKMAP_OK;
         if (pack->stop && pack->stop(pack->user))
@@ -711,7 +680,6 @@ static enum tokmap_status other_wait(const struct tasks *tasks, bool *recorded, 
 static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     struct pack_tasks_outcome *outcome = tasks->outcome;
-    const char *prefix = tasks->options->pack->prefix;
     enum tokmap_status status = TOKMAP_ERROR_BUSY;
     for (int i = 0; i < LOCK_TRIES && status == TOKMAP_ERROR_BUSY; i++) {
         bool recorded = false;
@@ -722,46 +690,41 @@ static enum tokmap_status all_finish(struct tasks *tasks, struct pack_result *re
         if (waited)
             return waited;
         outcome->by_other = recorded;
-        outcome->finished = recorded && is_named(tasks) && !pack_also_begun(prefix);
         if (recorded)
-            return TOKMAP_OK;
+            return is_over(tasks) ? over_finish(tasks, result, error) : TOKMAP_OK;
     }
     return status;
 }
 
-/* A process was killed while it gave the shards their names, or does it now: completes that, or leaves it to it. */
+/* A process was killed after it had begun to give the shards their names, or does it now: completes that, or leaves it
+ * to it. */
 static enum tokmap_status naming_complete(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
-    const struct pack_tasks_options *options = tasks->options;
-    const struct pack_options *pack = options->pack;
+    const struct pack_options *pack = tasks->options->pack;
     struct pack_tasks_outcome *outcome = tasks->outcome;
-    enum tokmap_status status = set_work_recover(pack->prefix, pack->sync, true, error);
-    outcome->finished = !status;
-    outcome->by_other = !status || (status == TOKMAP_ERROR_BUSY && !options->finish);
-    outcome->done_before = outcome->by_other ? outcome->end - outcome->first : 0;
+    const enum tokmap_status status = set_work_recover(pack->prefix, pack->sync, true, error);
     if (!status)
-        pack_output_settle(pack);
-    if (!status && pack_also_pending(pack, tasks->folder))
-        return also_finish(tasks, true, result, error);
-    if (!status)
-        status = pack_work_clear(tasks->folder, pack->sync, error);
-    return status == TOKMAP_ERROR_BUSY && outcome->by_other ? TOKMAP_OK : status;
+        return over_finish(tasks, result, error);
+    outcome->by_other = status == TOKMAP_ERROR_BUSY && !tasks->options->finish;
+    return outcome->by_other ? TOKMAP_OK : status;
 }
 
 /* Checks the names, before there is work of units: no process that packs in one piece may be at work on the output, and
  * what such a one has left that was killed while it named its shards is completed. What holds the lock for a moment is
  * waited for, such as another task that does the same. */
-static enum tokmap_status names_take(struct tasks *tasks, bool *incomplete, struct tokmap_error *error)
+static enum tokmap_status names_take(struct tasks *tasks, struct tokmap_error *error)
 {
     const struct pack_options *pack = tasks->options->pack;
     enum tokmap_status status = TOKMAP_OK;
     for (int i = 0; i < LOCK_TRIES && !status; i++) {
+        enum set_note note;
         if (i)
             os_sleep_ns(BUSY_WAIT_NS);
-        status = pack_names_check(pack, incomplete, error);
-        if (status || work_folder_exists(pack->prefix) || (!*incomplete && !work_is_locked(pack->prefix)))
+        status = pack_names_check(pack, &note, error);
+        if (status || work_folder_exists(pack->prefix) ||
+            (note != SET_NOTE_NAMING && !work_is_locked(pack->prefix)))
             return status;
-        if (*incomplete) {
+        if (note == SET_NOTE_NAMING) {
             status = set_work_recover(pack->prefix, pack->sync, false, error);
             tasks->named = manifest_find(pack, &tasks->manifest); /* by this process */
         }
@@ -775,15 +738,20 @@ static enum tokmap_status names_take(struct tasks *tasks, bool *incomplete, stru
 static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
-    bool absent = false, found = false, incomplete = false;
+    bool absent = false, found = false;
+    enum set_note note;
     tasks->named = manifest_find(options->pack, &tasks->manifest);
-    enum tokmap_status status = TOKMAP_OK;
-    if (pack_also_pending(options->pack, tasks->folder)) {
+    enum tokmap_status status = set_note_find(options->pack->prefix, &note, error);
+    if (!status && note) {
         status = work_compare(tasks, false, &absent, &found, error);
-        if (status || !absent)
-            return status ? status : also_finish(tasks, true, result, error);
+        tasks->outcome->done_before = found ? tasks->outcome->end - tasks->outcome->first : 0;
+        if (found)
+            return note == SET_NOTE_NAMED ? over_finish(tasks, result, error) : naming_complete(tasks, result, error);
+        if (!status && note == SET_NOTE_NAMED)
+            pack_work_settle(options->pack, tasks->folder);
     }
-    status = names_take(tasks, &incomplete, error);
+    if (!status)
+        status = names_take(tasks, error);
     if (status == TOKMAP_ERROR_EXISTS)
         pack_work_settle(options->pack, tasks->folder);
     /* A task that is run again after all were done has nothing to do. */
@@ -794,13 +762,15 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     }
     if (!status)
         status = work_compare(tasks, !options->finish, &absent, &found, error);
-    if (!status && found && incomplete)
-        return naming_complete(tasks, result, error);
-    if (!status && (absent || !options->pack->replace) && by_other(tasks, status)) {
-        if (!absent && tasks->outcome->finished) /* a journal that this process has made, or the rest of the work */
-            status = pack_work_clear(tasks->folder, options->pack->sync, error);
-        return status;
-    }
+    if (!status && found)
+        (void)journal_find(tasks, &tasks->journal);
+    /* Another process has finished the output, perhaps before this one has made the journal. */
+    tasks->made = !status && !absent && !found;
+    if (!status && (absent || !options->pack->replace) && is_over(tasks))
+        return over_finish(tasks, result, error);
+    if (tasks->made)
+        (void)journal_find(tasks, &tasks->journal);
+    tasks->made = false;
     if (!status && absent)
         pack_work_settle(options->pack, tasks->folder);
     if (!status && absent)
@@ -812,15 +782,12 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     if (!status)
         status = stages_run(tasks, error);
     const bool early = !status && tasks->outcome->left.missing;
-    if (!status && !options->finish && !early && !options->pack->shuffle)
-        status = share_pack(tasks, error);
-    /* Of the last stage, the others' part is not waited for. */
-    const bool again = early && tasks->outcome->left.stage != PACK_STAGE_MERGE;
+    const bool again = early && !task_stage_is_last(tasks->outcome->left.stage);
     if (tasks->claim) /* before the folder is removed */
         task_claim_end(tasks->claim, status ? TASK_FAILED : again ? TASK_AGAIN : TASK_DONE);
     tasks->claim = NULL;
-    if ((status || early) && by_other(tasks, status))
-        return TOKMAP_OK;
+    if ((status || early) && is_by_other(tasks, status))
+        return over_finish(tasks, result, error);
     return status || early ? status : all_finish(tasks, result, error);
 }
 
@@ -841,6 +808,7 @@ static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *
     const struct pack_tasks_options *options = tasks->options;
     const char *prefix = options->pack->prefix;
     struct pack_tasks_outcome *outcome = tasks->outcome;
+    const struct schedule schedule = schedule_of(tasks);
     struct task_watch watch = {.count = 0};
     uint64_t last = os_clock_ns();
     enum tokmap_status status = TOKMAP_OK;
@@ -849,14 +817,18 @@ static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *
                            task_watch_look(&watch, tasks->folder, options->task, TASK_PACKS) != TASK_OTHERS_NONE;
         last = works ? os_clock_ns() : last;
         if (!outcome->finished) /* it sees what they have named before they were looked at */
-            (void)by_other(tasks, TOKMAP_OK);
-        if (outcome->finished || options->at_once || (!works && os_clock_ns() - last >= options->wait_ns))
+            status = is_over(tasks) ? over_finish(tasks, result, error) : TOKMAP_OK;
+        if (status || outcome->finished || options->at_once || (!works && os_clock_ns() - last >= options->wait_ns))
             break;
         status = sleep_a_while(tasks, STAY_NS, error);
     }
     task_watch_free(&watch);
+    if (status || outcome->finished)
+        return status;
     /* The last of them may have been killed before it named the shards. */
-    return status || outcome->finished || outcome->left.missing ? status : all_finish(tasks, result, error);
+    if (outcome->left.missing)
+        status = schedule_look(&schedule, &outcome->left, error);
+    return status || outcome->left.missing ? status : all_finish(tasks, result, error);
 }
 
 enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, struct pack_result *result,
@@ -871,7 +843,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     memset(result, 0, sizeof *result);
     *outcome = (struct pack_tasks_outcome){.first = 0};
     if (!options->finish)
-        pack_units_share(options->units->count, options->task, options->tasks, &outcome->first, &outcome->end);
+        schedule_share(options->units->count, options->task, options->tasks, &outcome->first, &outcome->end);
     tasks.folder = path_join("", 0, pack->prefix, strlen(pack->prefix), ".work");
     tasks.now = calloc(1, sizeof *tasks.now);
     enum tokmap_status status = TOKMAP_OK;
@@ -882,13 +854,13 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     const bool others = status != TOKMAP_OK; /* what is in the folder is not the work of this process */
     if (!status)
         status = work_do(&tasks, result, error);
-    const bool rests = outcome->left.missing && outcome->left.stage != PACK_STAGE_MERGE; /* the task runs again */
+    const bool rests = outcome->left.missing && !task_stage_is_last(outcome->left.stage); /* the task runs again */
     if (!status && options->stays && !options->finish && !rests)
         status = others_await(&tasks, result, error);
     result->kept = status != TOKMAP_OK && !others && work_folder_exists(pack->prefix);
     result->text_before = result->counts.text_bytes - min64(outcome->text_now, result->counts.text_bytes);
     result->stream_before = result->counts.stream_bytes - min64(outcome->stream_now, result->counts.stream_bytes);
-    pack_found_free(&tasks.found);
+    pack_stages_free(&tasks.stages);
     free(tasks.folder);
     free(tasks.now);
     return status;

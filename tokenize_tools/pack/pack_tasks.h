@@ -30,7 +30,7 @@ struct pack_tasks_options {
     /* The other processes are ended when this one ends: it waits until they have finished the output, or none of them
      * works for wait_ns. */
     bool stays;
-    uint64_t wait_ns; /* as in pack_stages.h */
+    uint64_t wait_ns; /* as in work/stage_schedule.h */
     bool at_once;
 };
 
@@ -40,8 +40,7 @@ struct pack_tasks_outcome {
     uint64_t done_before;          /* of these, finished by earlier processes */
     uint64_t documents, tokens;    /* of the share */
     uint64_t text_now, stream_now; /* bytes of text, and of input, that this process has packed */
-    uint64_t missing;              /* units of all shares that are not finished */
-    struct pack_stage_left left;   /* a stage that is not complete */
+    struct schedule_left left;     /* a stage that is not complete */
     bool finished;                 /* the shards have their names */
     bool by_other;                 /* another process names, or has named, them: there is no result */
 };

@@ -248,23 +248,3 @@ void pack_units_free(struct pack_units *units)
     free(units->indivisible_path);
     *units = (struct pack_units){.count = 0};
 }
-
-/* floor(task * count / tasks), which fits: count is at most UNITS_MOST. */
-static uint64_t share_begin(uint64_t count, uint64_t task, uint64_t tasks)
-{
-    return (uint64_t)((unsigned __int128)task * count / tasks);
-}
-
-void pack_units_share(uint64_t count, uint64_t task, uint64_t tasks, uint64_t *first, uint64_t *end)
-{
-    assert(tasks && task < tasks && count <= UNITS_MOST);
-    *first = share_begin(count, task, tasks);
-    *end = share_begin(count, task + 1, tasks);
-}
-
-uint64_t pack_units_task_of(uint64_t count, uint64_t unit, uint64_t tasks)
-{
-    assert(unit < count && tasks);
-    /* The task i with floor(i * count / tasks) <= unit < floor((i + 1) * count / tasks). */
-    return (uint64_t)(((unsigned __int128)(unit + 1) * tasks - 1) / count);
-}

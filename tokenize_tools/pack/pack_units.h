@@ -56,9 +56,4 @@ enum tokmap_status pack_units_list(struct pack_units *units, const struct pack_u
                                    struct tokmap_error *error);
 void pack_units_free(struct pack_units *units); /* accepts zeros */
 
-/* The units [*first, *end) of task `task` of `tasks`. */
-void pack_units_share(uint64_t count, uint64_t task, uint64_t tasks, uint64_t *first, uint64_t *end);
-/* The task of `tasks` that has a unit. */
-uint64_t pack_units_task_of(uint64_t count, uint64_t unit, uint64_t tasks);
-
 #endif

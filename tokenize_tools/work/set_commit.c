@@ -20,6 +20,7 @@
 #define MANIFEST_MOST ((uint64_t)256 << 20) /* bytes of an old manifest */
 #define NOTE_HEAD "tokmap-naming 1\n"       /* of NAME.work/ready and NAME.work/naming */
 #define NOTE_MOST 16384
+#define NAMED "named"
 #define UNIT ".unit"
 #define NUMBER_MOST 24 /* bytes of "-00000" and a zero byte */
 
@@ -32,11 +33,11 @@ struct set {
 
 struct set_work {
     char *name; /* NAME, as a path */
-    char *folder, *lock, *ready, *naming;
+    char *folder, *lock, *ready, *naming, *named;
     int lock_fd;
     bool locked, made; /* the lock and the folder are ours to remove */
     bool replace, sync, keep, shared, mask, sealed;
-    bool journaled; /* the journal in the folder is not ours to remove */
+    bool journaled, continues; /* the journal is not ours to remove; the note that all have their names stays */
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
     void *last_user;
     struct set sets[SETS_MOST];
@@ -224,6 +225,7 @@ static enum tokmap_status manifest_name(const struct set_work *work, const struc
 /* Steps 4 to 6. */
 static enum tokmap_status new_name(struct set_work *work, struct tokmap_error *error)
 {
+    bool absent;
     enum tokmap_status status = TOKMAP_OK;
     for (uint32_t i = 0; i < work->count && !status; i++)
         status = tokens_name(work, &work->sets[i], error);
@@ -238,7 +240,8 @@ static enum tokmap_status new_name(struct set_work *work, struct tokmap_error *e
     if (!status)
         status = folder_sync(work, work->name, error);
     if (!status)
-        status = discard(strdup(work->naming), error);
+        status = work->continues ? move(strdup(work->naming), strdup(work->named), &absent, error)
+                                 : discard(strdup(work->naming), error);
     if (!status) /* or a power cut could take the journal and leave this note, and all would be packed again */
         status = folder_sync(work, work->naming, error);
     return status;
@@ -262,8 +265,7 @@ static int note_write(const struct set_work *work, const char *path)
                                  work->sets[i].shards, work->sets[i].old, work->sets[i].ending);
     used += (size_t)snprintf(text + used, sizeof text - used, "end\n");
     assert(used < sizeof text);
-    int fd;
-    int system = os_open(path, OS_WRITE_NEW, &fd);
+    int fd, system = os_open(path, OS_WRITE_NEW, &fd);
     if (system)
         return system;
     system = os_pwrite(fd, text, used, 0);
@@ -349,6 +351,7 @@ static bool is_ours(const struct set_work *work, const char *entry)
 {
     static const char *const names[][2] = {{"ready", NOTE_HEAD},
                                            {"ready.partial", NOTE_HEAD},
+                                           {NAMED, NOTE_HEAD},
                                            {"journal", SET_JOURNAL_HEAD},
                                            {"journal.new", SET_JOURNAL_HEAD}};
     const char *name = path_name(work->name);
@@ -364,13 +367,36 @@ static bool is_ours(const struct set_work *work, const char *entry)
 static int unit_remove(void *user, const char *entry)
 {
     const struct set_work *work = user;
-    const bool journal = !strncmp(entry, "journal", strlen("journal"));
-    char *path =
-        !(journal && (work->shared || work->journaled)) && is_ours(work, entry) ? path_in(work->folder, entry) : NULL;
+    const bool stays = !strncmp(entry, "journal", strlen("journal")) ? work->shared || work->journaled
+                                                                     : work->continues && !strcmp(entry, NAMED);
+    char *path = !stays && is_ours(work, entry) ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
     free(path);
     return 0;
+}
+
+bool set_note_is_named(const char *folder, const char *entry)
+{
+    char *path = strcmp(entry, NAMED) != 0 ? NULL : path_in(folder, entry);
+    const bool is_named = path && partial_file_begins(path, NOTE_HEAD);
+    free(path);
+    return is_named;
+}
+
+enum tokmap_status set_note_find(const char *name, enum set_note *note, struct tokmap_error *error)
+{
+    static const char *const notes[] = {".work/ready", ".work/naming", ".work/" NAMED};
+    *note = SET_NOTE_NONE;
+    for (size_t i = 0; i < sizeof notes / sizeof notes[0] && *note == SET_NOTE_NONE; i++) {
+        struct os_stat found;
+        char *path = path_join("", 0, name, strlen(name), notes[i]);
+        if (!path)
+            return no_memory(error);
+        *note = os_lstat(path, &found) ? SET_NOTE_NONE : i < 2 ? SET_NOTE_NAMING : SET_NOTE_NAMED;
+        free(path);
+    }
+    return TOKMAP_OK;
 }
 
 /* Removes the folder with the units that a killed writer, or this one, has left. A file of another name keeps it. */
@@ -502,8 +528,7 @@ enum tokmap_status set_shards_count(const char *manifest, uint64_t *shards, stru
 {
     struct os_stat found;
     size_t got = 0;
-    int fd;
-    int system = os_lstat(manifest, &found);
+    int fd, system = os_lstat(manifest, &found);
     if (system)
         return failed(system, manifest, "the output cannot be examined", error);
     if (found.kind != OS_KIND_FILE || found.bytes > MANIFEST_MOST)
@@ -644,6 +669,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->shared = options->shared;
     work->last = options->last;
     work->last_user = options->last_user;
+    work->continues = options->continues;
     work->journaled = options->continues; /* while what a killed writer has left is completed */
     work->name = strdup(name);
     work->lock = path_join("", 0, name, strlen(name), ".partial");
@@ -652,7 +678,8 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
         return no_memory(error);
     work->ready = path_in(work->folder, "ready");
     work->naming = path_in(work->folder, "naming");
-    if (!work->ready || !work->naming)
+    work->named = path_in(work->folder, NAMED);
+    if (!work->ready || !work->naming || !work->named)
         return no_memory(error);
     if (strchr(path_name(name), '\n') || !*path_name(name))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
@@ -868,5 +895,6 @@ void set_work_abandon(struct set_work *work)
     free(work->lock);
     free(work->ready);
     free(work->naming);
+    free(work->named);
     free(work);
 }

@@ -14,7 +14,8 @@
  *     4. renames the tokens, sealed or not, and masks to their names, and removes those of the old sets that are left
  * over
  *     5. syncs the folder, renames the indexes, syncs again, renames the manifests, and syncs again
- *     6. removes NAME.work/naming, syncs NAME.work, and removes it
+ *     6. removes NAME.work/naming, syncs NAME.work, and removes it; or, if more work follows, renames
+ *        NAME.work/naming to NAME.work/named, and leaves both
  *
  * Example: a set of three shards is replaced by one of two, and the writer is killed in step 4, after web-00000.bin. A
  * reader of `web` finds no dataset. A reader of the whole folder finds web-00000.bin without an index, which is an
@@ -54,7 +55,9 @@ struct set_work_options {
     bool sync;    /* false only for files that need not survive a crash */
     bool keep;    /* the folder for the units may exist, and keeps its files: those of a killed writer are continued */
     bool journaled; /* whoever calls removes the journal, which it has locked, and only its own one */
-    bool continues; /* more work follows the commit: a journal stays, also if it is what a killed writer has left */
+    /* More work follows the commit: a journal stays, also if it is what a killed writer has left, and NAME.work/named,
+     * which the caller removes, after the journal. */
+    bool continues;
     /* Called in the commit, when nothing of step 1 can fail any more but this call and the last rename: removes what is
      * beside the old shards and would not fit the new ones. A status other than OK ends the commit with it. Or NULL. */
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
@@ -78,6 +81,13 @@ enum tokmap_status set_work_recover(const char *name, bool sync, bool continues,
 /* Removes the unfinished work that a writer has left whose sets are complete, and which a power cut has brought back: a
  * folder with units, without a journal and without steps to complete. Does nothing if another writer has the lock. */
 void set_work_clear(const char *name);
+
+/* What NAME.work says of the names: nothing; ready or naming: whoever takes the lock must complete them; named. */
+enum set_note { SET_NOTE_NONE, SET_NOTE_NAMING, SET_NOTE_NAMED };
+/* Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status set_note_find(const char *name, enum set_note *note, struct tokmap_error *error);
+/* Returns whether an entry of a folder is a note NAME.work/named. */
+bool set_note_is_named(const char *folder, const char *entry);
 
 /* Counts the shards that the manifest of a set names, which must be one that a set has. Statuses: OK, ERROR_EXISTS (it
  * is something else), ERROR_IO, ERROR_NOT_FOUND, ERROR_MEMORY. */

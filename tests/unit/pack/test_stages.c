@@ -395,11 +395,11 @@ static enum tokmap_status sorted_write(const struct stage_id *id, struct tokmap_
     return status;
 }
 
-static enum tokmap_status sort_begins(void *self, enum pack_stage stage, uint64_t first, uint64_t end,
+static enum tokmap_status sort_begins(void *self, enum task_stage stage, uint64_t first, uint64_t end,
                                       const bool *there, struct tokmap_error *error)
 {
-    const struct sorting *sorting = self;
-    assert_int_equal(stage, PACK_STAGE_SORT);
+    const struct sorting *sorting = ((struct pack_stages *)self)->user;
+    assert_int_equal(stage, TASK_SORTS);
     assert_int_equal(end - first, UNITS);
     for (uint64_t i = 0; i < UNITS; i++)
         assert_false(there[i]);
@@ -407,9 +407,9 @@ static enum tokmap_status sort_begins(void *self, enum pack_stage stage, uint64_
     return sorted_write(&id, error);
 }
 
-static enum tokmap_status sort_one(void *self, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
+static enum tokmap_status sort_one(void *user, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
 {
-    struct sorting *sorting = self;
+    struct sorting *sorting = user;
     sorting->sorted[sorting->sorts++] = unit;
     enum tokmap_status status = sorted_write(id, error);
     if (!status && !unit) { /* it takes a while, in which another task sorts the last unit */
@@ -419,11 +419,13 @@ static enum tokmap_status sort_one(void *self, uint64_t unit, const struct stage
     return status;
 }
 
-static void sort_made(void *self, uint64_t number)
+static enum tokmap_status sort_made(void *self, uint64_t item, struct tokmap_error *error)
 {
-    struct sorting *sorting = self;
-    (void)number;
+    struct sorting *sorting = ((struct pack_stages *)self)->user;
+    (void)item;
+    (void)error;
     sorting->made++;
+    return TOKMAP_OK;
 }
 
 /* A file that another task has made since this one has looked is not made again: that could take hours. */
@@ -432,25 +434,27 @@ static void test_made_by_another(void **unused)
     (void)unused;
     struct tokmap_error error;
     struct sorting sorting = {.made = 0};
-    struct pack_found found;
-    struct pack_stage_left left;
+    struct schedule_left left;
+    const struct stage *list[PACK_STAGES_MOST];
     const struct pack_shuffle shuffle = {.seed = 1};
     all_scan(false);
     pack.drop = NULL;
     pack.shuffle = &shuffle;
-    assert_true(unit_record_key(&pack, &sorting.key));
-    const struct pack_stages_options options = {.pack = &pack,
-                                                .inputs = &units,
-                                                .folder = ".",
-                                                .tasks = 1,
-                                                .at_once = true,
-                                                .sort = sort_one,
-                                                .begins = sort_begins,
-                                                .made = sort_made,
-                                                .self = &sorting};
+    struct pack_stages stages = {
+        .pack = &pack, .inputs = &units, .folder = ".", .unit = sort_one, .user = &sorting};
+    const struct schedule schedule = {.stages = list,
+                                      .count = pack_stages_list(&pack, list),
+                                      .self = &stages,
+                                      .folder = ".",
+                                      .tasks = 1,
+                                      .at_once = true,
+                                      .begins = sort_begins,
+                                      .made = sort_made};
+    assert_int_equal(pack_stages_begin(&stages, &error), TOKMAP_OK);
+    sorting.key = stages.found.key;
     /* The files have no units, which the next stage says. */
-    assert_int_equal(pack_stages_run(&options, &found, &left, &error), TOKMAP_ERROR_CORRUPT);
-    pack_found_free(&found);
+    assert_int_equal(schedule_run(&schedule, &left, &error), TOKMAP_ERROR_CORRUPT);
+    pack_stages_free(&stages);
     assert_int_equal(sorting.made, UNITS);
     assert_int_equal(sorting.sorts, 2);
     assert_int_equal(sorting.sorted[0], 0);

@@ -14,7 +14,7 @@
 #include "common/hash.h"
 #include "corpus/corpus_range.h"
 #include "pack/pack_units.h"
-#include "work/task_status.h"
+#include "work/stage_schedule.h"
 #include "pack/unit_record.h"
 #include "support/scratch_folder.h"
 
@@ -86,7 +86,7 @@ static void test_units(void **unused)
     pack_units_free(&units);
 }
 
-/* Every unit belongs to exactly one task, which pack_units_task_of() names. */
+/* Every unit belongs to exactly one task, which schedule_task_of() names. */
 static void test_shares(void **unused)
 {
     (void)unused;
@@ -95,15 +95,15 @@ static void test_shares(void **unused)
             uint64_t next = 0;
             for (uint64_t task = 0; task < tasks; task++) {
                 uint64_t first, end;
-                pack_units_share(count, task, tasks, &first, &end);
+                schedule_share(count, task, tasks, &first, &end);
                 assert_int_equal(first, next);
                 for (; next < end; next++)
-                    assert_int_equal(pack_units_task_of(count, next, tasks), task);
+                    assert_int_equal(schedule_task_of(count, next, tasks), task);
             }
             assert_int_equal(next, count);
         }
     uint64_t first, end;
-    pack_units_share(UNITS_MOST, TASKS_MOST - 1, TASKS_MOST, &first, &end);
+    schedule_share(UNITS_MOST, TASKS_MOST - 1, TASKS_MOST, &first, &end);
     assert_int_equal(end, UNITS_MOST);
 }
 

@@ -271,8 +271,8 @@ static bool output_exists(const struct packing *packing)
 {
     const struct pack_options names = {.prefix = packing->prefix,
                                        .split = packing->split_text ? &packing->split : NULL};
-    bool incomplete = false;
-    return packing->prefix && pack_names_check(&names, &incomplete, NULL) == TOKMAP_ERROR_EXISTS;
+    enum set_note note;
+    return packing->prefix && pack_names_check(&names, &note, NULL) == TOKMAP_ERROR_EXISTS;
 }
 
 /* Refuses options that do not go with work in units, or among processes. */
@@ -450,7 +450,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
     }
     const double seconds = (double)(os_clock_ns() - started) * 1e-9;
     if (task_pack_is_part(&packing->tasks)) {
-        const struct pack_stage_left *left = &packing->tasks.outcome.left;
+        const struct schedule_left *left = &packing->tasks.outcome.left;
         const struct task_end end = {.prefix = packing->prefix,
                                      .arguments = &packing->tasks.asked,
                                      .outcome = &packing->tasks.outcome,
@@ -463,7 +463,7 @@ static int inputs_pack_and_report(struct packing *packing, const struct pack_opt
         else if (!packing->quiet)
             task_end_print(&end);
         const bool left_alone = packing->tasks.asked.stays && !packing->tasks.outcome.finished;
-        const bool again = left_alone || (left->missing && left->stage != PACK_STAGE_MERGE);
+        const bool again = left_alone || (left->missing && !task_stage_is_last(left->stage));
         return cli_finish(program, !listed ? CLI_FAILED : again ? CLI_AGAIN : CLI_DONE);
     }
     const struct pack_report report = {.prefix = packing->prefix,

@@ -34,7 +34,7 @@ static enum tokmap_status units_pack(struct task_pack *tasks, const struct pack_
         return error_set(error, TOKMAP_ERROR_INPUT, NULL, TOKMAP_NO_OFFSET,
                          "the inputs contain no documents; name inputs that contain text");
     if (!asked->finish)
-        pack_units_share(units->count, asked->task, asked->tasks, &first, &end);
+        schedule_share(units->count, asked->task, asked->tasks, &first, &end);
     tasks->in_units = true;
     tasks->units = units->count;
     for (uint64_t i = first; i < end; i++)

@@ -350,11 +350,10 @@ int task_status_report(const struct cli_command *command, const char *given, boo
 }
 
 /* The stages of work of some kind, in order. */
-static const enum pack_stage *stages_of(bool drops, bool shuffles, size_t *count)
+static const enum task_stage *stages_of(bool drops, bool shuffles, size_t *count)
 {
-    static const enum pack_stage all[] = {PACK_STAGE_SCAN, PACK_STAGE_COMPARE, PACK_STAGE_SORT, PACK_STAGE_CUT,
-                                          PACK_STAGE_MERGE};
-    static const enum pack_stage drop[] = {PACK_STAGE_SCAN, PACK_STAGE_COMPARE, PACK_STAGE_PACK};
+    static const enum task_stage all[] = {TASK_SCANS, TASK_COMPARES, TASK_SORTS, TASK_CUTS, TASK_MERGES};
+    static const enum task_stage drop[] = {TASK_SCANS, TASK_COMPARES, TASK_PACKS};
     *count = shuffles && !drops ? 3 : shuffles ? 5 : 3;
     return shuffles && !drops ? all + 2 : shuffles ? all : drop;
 }
@@ -363,19 +362,19 @@ static const enum pack_stage *stages_of(bool drops, bool shuffles, size_t *count
 static void left_print(const struct task_end *end)
 {
     static const char *const what[] = {
-        [PACK_STAGE_SCAN] = "scans of units are missing, without which no unit can be",
-        [PACK_STAGE_COMPARE] = "portions of the comparison are missing, without which no unit can be",
-        [PACK_STAGE_SORT] = "sorted units are missing, without which no shard can be made",
-        [PACK_STAGE_CUT] = "cuts are missing, without which no shard can be made"};
-    const struct pack_stage_left *left = &end->outcome->left;
+        [TASK_SCANS] = "scans of units are missing, without which no unit can be",
+        [TASK_COMPARES] = "portions of the comparison are missing, without which no unit can be",
+        [TASK_SORTS] = "sorted units are missing, without which no shard can be made",
+        [TASK_CUTS] = "cuts are missing, without which no shard can be made"};
+    const struct schedule_left *left = &end->outcome->left;
     const uint64_t tasks = end->arguments->tasks;
-    const char *rest = left->stage > PACK_STAGE_PACK ? "" : end->shuffles ? " sorted" : " packed";
+    const char *rest = left->stage > TASK_PACKS ? "" : end->shuffles ? " sorted" : " packed";
     size_t count = 0, at = 0;
-    const enum pack_stage *list = stages_of(end->drops, end->shuffles, &count);
+    const enum task_stage *list = stages_of(end->drops, end->shuffles, &count);
     cli_print("%" PRIu64 " of %" PRIu64 " %s%s; run this command again when the other tasks have ended (the first one "
               "missing is number %" PRIu64 ", of task %" PRIu64 " of %" PRIu64 ")\n",
               left->missing, left->count, what[left->stage], rest, left->list[0],
-              pack_units_task_of(left->count, left->list[0], tasks), tasks);
+              schedule_task_of(left->count, left->list[0], tasks), tasks);
     while (at + 1 < count && list[at] != left->stage)
         at++;
     cli_print("stage %zu of %zu, %s; what follows: ", at + 1, count, stages[left->stage]);
@@ -385,10 +384,10 @@ static void left_print(const struct task_end *end)
 }
 
 /* What the share was of, whose stage is not complete. */
-static const char *share_name(const struct pack_stage_left *left)
+static const char *share_name(const struct schedule_left *left)
 {
-    return left->stage == PACK_STAGE_SORT  ? "sorting"
-           : left->stage == PACK_STAGE_CUT ? "cutting into shards"
+    return left->stage == TASK_SORTS  ? "sorting"
+           : left->stage == TASK_CUTS ? "cutting into shards"
                                            : "search for duplicates and excluded texts";
 }
 
@@ -397,7 +396,7 @@ void task_end_print(const struct task_end *end)
     const struct pack_tasks_outcome *outcome = end->outcome;
     const struct task_arguments *arguments = end->arguments;
     char a[64], b[32], c[32];
-    const bool is_last = outcome->left.stage == PACK_STAGE_MERGE;
+    const bool is_last = task_stage_is_last(outcome->left.stage);
     if (arguments->task_text && outcome->left.missing && !is_last)
         cli_print("task %" PRIu64 " of %" PRIu64 ": its share of the %s is done in %s\n", arguments->task,
                   arguments->tasks, share_name(&outcome->left), cli_seconds(end->seconds, a));
@@ -412,11 +411,11 @@ void task_end_print(const struct task_end *end)
         cli_print("there are fewer units (%" PRIu64 ") than tasks (%" PRIu64 "), so some tasks have no work; smaller "
                   "units (--unit-bytes) or, where files are not cut, more files give work to all\n",
                   end->units, arguments->tasks);
-    if (outcome->left.missing && is_last)
+    if (outcome->left.missing && outcome->left.stage == TASK_MERGES)
         cli_print("%" PRIu64 " of %" PRIu64 " shards, of other tasks, are missing; the task that finishes last names "
                   "the shards of %s\n",
                   outcome->left.missing, outcome->left.count, end->prefix);
-    else if (outcome->left.missing)
+    else if (outcome->left.missing && !is_last)
         left_print(end);
     else if (outcome->finished)
         cli_print("%s is complete: another process has named the shards\n", end->prefix);
@@ -424,7 +423,8 @@ void task_end_print(const struct task_end *end)
         cli_print("another process is naming the shards of %s\n", end->prefix);
     else
         cli_print("%s of other tasks %s missing; the task that finishes last names the shards of %s\n",
-                  cli_counted(outcome->missing, "unit", a), outcome->missing == 1 ? "is" : "are", end->prefix);
+                  cli_counted(outcome->left.missing, "unit", a), outcome->left.missing == 1 ? "is" : "are",
+                  end->prefix);
     if (arguments->stays && !outcome->finished && (is_last || !outcome->left.missing))
         cli_print("this is the main node, at whose end AWS Batch ends the others, and none of them works on it: run "
                   "the job again (exit status %d)\n",
@@ -445,12 +445,12 @@ void task_end_json(const struct task_end *end)
     cli_json_number(&json, "units", outcome->end - outcome->first);
     cli_json_number(&json, "units_done_before", outcome->done_before);
     cli_json_number(&json, "units_all", end->units);
-    cli_json_number(&json, "units_missing", outcome->missing);
+    cli_json_number(&json, "units_missing", outcome->left.stage == TASK_PACKS ? outcome->left.missing : 0);
     cli_json_text(&json, "stage",
                   stages[outcome->left.missing ? outcome->left.stage
-                         : end->shuffles       ? PACK_STAGE_MERGE
-                                               : PACK_STAGE_PACK]);
-    cli_json_number(&json, "stage_missing", outcome->left.missing ? outcome->left.missing : outcome->missing);
+                         : end->shuffles       ? TASK_MERGES
+                                               : TASK_PACKS]);
+    cli_json_number(&json, "stage_missing", outcome->left.missing);
     cli_json_number(&json, "documents", outcome->documents);
     cli_json_number(&json, "tokens", outcome->tokens);
     cli_json_bool(&json, "complete", outcome->finished);

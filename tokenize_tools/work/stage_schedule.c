@@ -1,0 +1,220 @@
+/*
+ * stage_schedule.c - see stage_schedule.h.
+ *
+ * Waiting cannot last forever: a task that waits says so in its status file (task_status.h), and only tasks that do not
+ * wait are waited for. If all of them wait for the item of a task that was killed, all end. But a stage that one
+ * process makes alone is short or continues: the task with the lowest number makes what is missing, and the others
+ * wait.
+ *
+ * Waiting costs little: the pauses grow to 5 seconds, and a look is one listing of the folder and, as long as one other
+ * task works, one status file.
+ */
+#include "stage_schedule.h"
+
+#include <assert.h>
+#include <stdlib.h>
+
+#include "common/bytes.h"
+#include "common/error.h"
+#include "platform/os.h"
+
+/* Between two looks at the items: twice as long each time. */
+#define WAIT_LEAST_NS ((uint64_t)100000000)
+#define WAIT_MOST_NS ((uint64_t)5000000000)
+
+static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
+{
+    return error_set_memory(error, "the items of a stage", bytes);
+}
+
+/* ---- shares ---- */
+
+/* floor(task * count / tasks), which fits. */
+static uint64_t share_begin(uint64_t count, uint64_t task, uint64_t tasks)
+{
+    return (uint64_t)((unsigned __int128)task * count / tasks);
+}
+
+void schedule_share(uint64_t count, uint64_t task, uint64_t tasks, uint64_t *first, uint64_t *end)
+{
+    assert(tasks && task < tasks);
+    *first = share_begin(count, task, tasks);
+    *end = share_begin(count, task + 1, tasks);
+}
+
+uint64_t schedule_task_of(uint64_t count, uint64_t item, uint64_t tasks)
+{
+    assert(item < count && tasks);
+    /* The task i with floor(i * count / tasks) <= item < floor((i + 1) * count / tasks). */
+    return (uint64_t)(((unsigned __int128)(item + 1) * tasks - 1) / count);
+}
+
+/* ---- items ---- */
+
+static enum tokmap_status is_done(const struct schedule *schedule, const struct stage *stage, uint64_t item, bool *done,
+                                  struct tokmap_error *error)
+{
+    const enum tokmap_status status = stage->is_done(schedule->self, stage, item, error);
+    *done = !status;
+    return status == TOKMAP_ERROR_NOT_FOUND ? TOKMAP_OK : status;
+}
+
+/* Looks which items are missing. Only those that were missing before are looked for, in one listing of the folder, and
+ * each is examined once, when it is new. */
+static enum tokmap_status stage_look(const struct schedule *schedule, const struct stage *stage, bool *there,
+                                     struct schedule_left *left, struct tokmap_error *error)
+{
+    bool *listed = stage->list ? calloc((size_t)left->count + 1, sizeof *listed) : NULL;
+    enum tokmap_status status = TOKMAP_OK;
+    if (stage->list)
+        status =
+            listed ? stage->list(schedule->self, stage, left->count, listed, error) : no_memory(left->count, error);
+    left->missing = 0;
+    for (uint64_t i = 0; i < left->count && !status; i++) {
+        if (!there[i] && (!listed || listed[i]))
+            status = is_done(schedule, stage, i, &there[i], error);
+        if (there[i])
+            continue;
+        if (left->missing < SCHEDULE_LISTED)
+            left->list[left->missing] = i;
+        left->missing++;
+    }
+    free(listed);
+    return status;
+}
+
+/* Makes an item. Another task may have made it since the items were listed: tasks of an earlier and of a later number
+ * of tasks may run at a time. */
+static enum tokmap_status item_make(const struct schedule *schedule, const struct stage *stage, uint64_t item,
+                                    struct tokmap_error *error)
+{
+    bool done;
+    enum tokmap_status status = is_done(schedule, stage, item, &done, error);
+    if (!status && !done)
+        status = stage->run(schedule->self, stage, item, error);
+    return !status && schedule->made ? schedule->made(schedule->self, item, error) : status;
+}
+
+/* Makes the items of the share that are missing. */
+static enum tokmap_status share_make(const struct schedule *schedule, const struct stage *stage, uint64_t count,
+                                     struct tokmap_error *error)
+{
+    uint64_t first = 0, end = 0;
+    enum tokmap_status status = TOKMAP_OK;
+    if (!count || schedule->finish)
+        return TOKMAP_OK;
+    schedule_share(count, schedule->task, schedule->tasks, &first, &end);
+    bool *there = calloc((size_t)(end - first) + 1, sizeof *there);
+    if (!there)
+        return no_memory(end - first, error);
+    for (uint64_t i = first; i < end && !status; i++)
+        status = is_done(schedule, stage, i, &there[i - first], error);
+    if (!status && schedule->begins)
+        status = schedule->begins(schedule->self, stage->number, first, end, there, error);
+    for (uint64_t i = first; i < end && !status; i++)
+        if (!there[i - first])
+            status = item_make(schedule, stage, i, error);
+    free(there);
+    /* Another task makes what was missing, and is waited for. */
+    return stage->alone && status == TOKMAP_ERROR_BUSY ? TOKMAP_OK : status;
+}
+
+/* Makes those items of a stage that are missing, whoever has them. *made: no other task does the same. */
+static enum tokmap_status rest_make(const struct schedule *schedule, const struct stage *stage, const bool *there,
+                                    const struct schedule_left *left, bool *made, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = left->list[0]; i < left->count && !status; i++)
+        if (!there[i])
+            status = item_make(schedule, stage, i, error);
+    *made = status != TOKMAP_ERROR_BUSY;
+    return *made ? status : TOKMAP_OK;
+}
+
+/* ---- waiting ---- */
+
+static enum tokmap_status sleep_a_while(const struct schedule *schedule, uint64_t ns, struct tokmap_error *error)
+{
+    for (uint64_t slept = 0; slept < ns; slept += WAIT_LEAST_NS) {
+        os_sleep_ns(WAIT_LEAST_NS);
+        if (schedule->stop && schedule->stop(schedule->user))
+            return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
+    }
+    return TOKMAP_OK;
+}
+
+static void waits_set(const struct schedule *schedule, bool *waits, bool now)
+{
+    if (*waits != now && schedule->waits)
+        schedule->waits(schedule->self, now);
+    *waits = now;
+}
+
+/* Waits until the stage is complete, or nobody works on it. last: does not wait. */
+static enum tokmap_status stage_wait(const struct schedule *schedule, const struct stage *stage, bool last, bool *there,
+                                     struct schedule_left *left, struct tokmap_error *error)
+{
+    const bool makes = stage->alone && !schedule->finish;
+    struct task_watch watch = {.count = 0};
+    uint64_t pause = WAIT_LEAST_NS, since = os_clock_ns();
+    bool waits = false, made = false;
+    enum tokmap_status status = TOKMAP_OK;
+    while (!status) {
+        /* Before the look, which then sees what they have made. */
+        const enum task_others others =
+            schedule->finish || last ? TASK_OTHERS_NONE
+                                     : task_watch_look(&watch, schedule->folder, schedule->task, stage->number);
+        const bool alone = others == TASK_OTHERS_NONE || (!makes && others == TASK_OTHERS_WAIT);
+        status = stage_look(schedule, stage, there, left, error);
+        if (status || !left->missing)
+            break;
+        if (makes && alone) {
+            waits_set(schedule, &waits, false);
+            status = rest_make(schedule, stage, there, left, &made, error);
+            if (status || made)
+                continue;
+        }
+        since = alone ? since : os_clock_ns();
+        if (schedule->finish || schedule->at_once || last || (alone && os_clock_ns() - since >= schedule->wait_ns))
+            break;
+        waits_set(schedule, &waits, true);
+        status = sleep_a_while(schedule, pause, error);
+        pause = min64(2 * pause, WAIT_MOST_NS);
+    }
+    waits_set(schedule, &waits, false);
+    task_watch_free(&watch);
+    return status;
+}
+
+enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule_left *left, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    *left = (struct schedule_left){.missing = 0};
+    for (size_t i = 0; i < schedule->count && !status && !left->missing; i++) {
+        const struct stage *stage = schedule->stages[i];
+        *left = (struct schedule_left){.stage = stage->number};
+        status = stage->count(schedule->self, &left->count, error);
+        bool *there = status ? NULL : calloc((size_t)left->count + 1, sizeof *there);
+        if (!status && !there)
+            status = no_memory(left->count, error);
+        if (!status)
+            status = share_make(schedule, stage, left->count, error);
+        if (!status)
+            status = stage_wait(schedule, stage, i + 1 == schedule->count, there, left, error);
+        free(there);
+    }
+    return status;
+}
+
+enum tokmap_status schedule_look(const struct schedule *schedule, struct schedule_left *left,
+                                 struct tokmap_error *error)
+{
+    size_t at = 0;
+    while (schedule->stages[at]->number != left->stage)
+        at++;
+    bool *there = calloc((size_t)left->count + 1, sizeof *there);
+    const enum tokmap_status status =
+        there ? stage_look(schedule, schedule->stages[at], there, left, error) : no_memory(left->count, error);
+    free(there);
+    return status;
+}

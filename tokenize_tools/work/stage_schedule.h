@@ -1,0 +1,76 @@
+/*
+ * stage_schedule.h - work in stages, shared by processes that have nothing in common but a folder.
+ *
+ * A stage has items, each of which one process makes. Which items are done, the files in the folder say, and nothing
+ * else. A task makes the items of its share that are missing, of the first stage that is not complete. If then the
+ * stage is complete, the next one follows. Otherwise the task waits as long as another one works on the stage, and some
+ * time more, and then ends: the same command continues later. A task does not wait for others in the last stage. Of a
+ * stage whose work is short, a task that finds no other at work makes all that is missing.
+ *
+ * One process that does everything is task 0 of 1.
+ */
+#ifndef TOKMAP_WORK_STAGE_SCHEDULE_H
+#define TOKMAP_WORK_STAGE_SCHEDULE_H
+
+#include "task_status.h"
+
+/* A stage. All callbacks get the `self` of the schedule. */
+struct stage {
+    enum task_stage number;
+    bool alone; /* True if one process makes all that is missing: the work is short, or continues */
+    /* Counts the items, when the stages before are complete. Statuses: any. */
+    enum tokmap_status (*count)(void *self, uint64_t *count, struct tokmap_error *error);
+    /* Sets there[i] for each item i below `count` that may be done, at the cost of one listing of the folder. NULL:
+     * each item is looked for. Statuses: any. */
+    enum tokmap_status (*list)(void *self, const struct stage *stage, uint64_t count, bool *there,
+                               struct tokmap_error *error);
+    /* Statuses: OK, ERROR_NOT_FOUND (the item is not done), any other. */
+    enum tokmap_status (*is_done)(void *self, const struct stage *stage, uint64_t item, struct tokmap_error *error);
+    /* Makes an item. Statuses: any; of a stage with `alone`, ERROR_BUSY says that another process makes it. */
+    enum tokmap_status (*run)(void *self, const struct stage *stage, uint64_t item, struct tokmap_error *error);
+};
+
+struct schedule {
+    const struct stage *const *stages; /* in their order, `count` of them */
+    size_t count;
+    void *self; /* of all callbacks but stop() */
+    const char *folder;
+    uint64_t task, tasks;
+    bool finish; /* makes nothing */
+    /* How long to wait for items that are missing while no other task works; at_once: not even while one does. */
+    uint64_t wait_ns;
+    bool at_once;
+    /* Returns true to end the work with ERROR_INTERRUPTED. May be NULL. */
+    bool (*stop)(void *user);
+    void *user;
+    /* Reports; each may be NULL. A stage begins, and which items of the share [first, end) are done; one more is; the
+     * process waits for others, or no longer. Statuses: any. */
+    enum tokmap_status (*begins)(void *self, enum task_stage stage, uint64_t first, uint64_t end, const bool *there,
+                                 struct tokmap_error *error);
+    enum tokmap_status (*made)(void *self, uint64_t item, struct tokmap_error *error);
+    void (*waits)(void *self, bool waits);
+};
+
+#define SCHEDULE_LISTED 16
+
+/* What the first stage that is not complete lacks; missing 0: all stages are complete. */
+struct schedule_left {
+    enum task_stage stage;
+    uint64_t missing, count;
+    uint64_t list[SCHEDULE_LISTED]; /* the first ones that are missing */
+};
+
+/* Does the share of a task of all stages. Statuses: OK, ERROR_INTERRUPTED, ERROR_MEMORY, those of the callbacks. */
+enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule_left *left,
+                                struct tokmap_error *error);
+
+/* Looks once more what the stage lacks at which schedule_run() has ended. Statuses: those of the callbacks. */
+enum tokmap_status schedule_look(const struct schedule *schedule, struct schedule_left *left,
+                                 struct tokmap_error *error);
+
+/* The items [*first, *end) of task `task` of `tasks`. */
+void schedule_share(uint64_t count, uint64_t task, uint64_t tasks, uint64_t *first, uint64_t *end);
+/* The task of `tasks` that has an item. */
+uint64_t schedule_task_of(uint64_t count, uint64_t item, uint64_t tasks);
+
+#endif
