@@ -22,6 +22,7 @@
 #include "output_folder.h"
 #include "plot.h"
 #include "progress.h"
+#include "report.h"
 #include "run_name.h"
 #include "shell_quote.h"
 #include "signals.h"

@@ -444,36 +444,39 @@ static bool audit_good(const struct audit *audit)
     return true;
 }
 
-static void epoch_print(const struct audit *audit, uint64_t number, struct cli_table *table)
+static void epoch_report(const struct audit *audit, uint64_t number, struct cli_report *report)
 {
     const struct epoch epoch = epoch_of(audit, number);
-    char a[32], b[72], c[32], d[32], e[32];
-    snprintf(b, sizeof b, "%s..%s", cli_count(epoch.first_step, d), cli_count(epoch.end_step, e));
-    const char *const cells[] = {cli_count(epoch.number, a), b, cli_count(epoch.windows, c),
-                                 number < EPOCHS_KEPT ? cli_count(epoch.skipped, d) : NULL};
-    cli_table_row(table, cells);
+    cli_report_item(report);
+    cli_fact_number(report, "epoch", "epoch", epoch.number);
+    cli_fact(report, "first_step", "steps", cli_number(epoch.first_step), "%s..%s", CLI_COUNT(epoch.first_step),
+             CLI_COUNT(epoch.end_step));
+    cli_member(report, "end_step", cli_number(epoch.end_step));
+    cli_fact_number(report, "windows", "windows", epoch.windows);
+    cli_fact_number(report, "windows_skipped", number < EPOCHS_KEPT ? "in skipped steps" : NULL, epoch.skipped);
+    cli_report_close(report);
 }
 
-/* Prints the first epochs and the last two, of which the last may be unfinished. */
-static void epochs_print(const struct audit *audit)
+/* Lists the epochs: in JSON the first EPOCHS_KEPT, for people the first ones and the last two, of which the last may be
+ * unfinished. */
+static void epochs_report(const struct audit *audit, struct cli_report *report)
 {
-    static const char *const rest[] = {"...", NULL, NULL, NULL};
-    static const char *const head[] = {"epoch", "steps", "windows", "in skipped steps"};
-    static const bool right[] = {true, true, true, true};
-    struct cli_table *table = cli_table_new(4);
-    cli_table_row(table, head);
-    for (uint64_t i = 0; i < audit->epoch_count; i++) {
-        if (i == EPOCHS_PRINTED && audit->epoch_count > EPOCHS_PRINTED + 2) {
-            cli_table_row(table, rest);
-            i = audit->epoch_count - 2;
-        }
-        epoch_print(audit, i, table);
-    }
-    if (audit->epoch_count) {
+    const uint64_t count = audit->epoch_count, most = report->as_json ? min64(count, EPOCHS_KEPT) : count;
+    if (!report->as_json && !count)
+        return;
+    if (!report->as_json)
         putchar('\n');
-        cli_table_print(table, right, stdout);
+    cli_report_list(report, "epochs", ">epoch|>steps|>windows|>in skipped steps");
+    for (uint64_t i = 0; i < most; i++) {
+        if (i == EPOCHS_PRINTED && count > EPOCHS_PRINTED + 2 && !report->as_json) {
+            cli_report_item(report);
+            cli_row(report, "epoch", "...");
+            cli_report_close(report);
+            i = count - 2;
+        }
+        epoch_report(audit, i, report);
     }
-    cli_table_free(table);
+    cli_report_close(report);
 }
 
 static void facts_print(const struct audit *audit)
@@ -512,121 +515,114 @@ static void facts_print(const struct audit *audit)
 }
 
 /* What the sampled rows contain. */
-static void samples_print(const struct audit *audit)
-{
-    const struct row_samples *samples = &audit->samples;
-    char a[64], b[64], c[32], d[32], e[32];
-    printf("sampled: %s of %s%s\n", cli_counted(samples->rows, "row", a), cli_counted(samples->steps, "step", b),
-           samples->all_ranks ? "" : ", of some of the ranks");
-    printf("  work of a rank in a step (sum of squared document lengths): p50 %s, p99 %s, max %s\n",
-           cli_count(samples->work_p50, c), cli_count(samples->work_p99, d), cli_count(samples->work_most, e));
-    printf("  the most work of a rank in a step, divided by the step's mean: p50 %.3f, p99 %.3f, max %.3f\n",
-           samples->slowest_p50, samples->slowest_p99, samples->slowest_most);
-    if (samples->targets)
-        printf("  targets that count: %.2f%% of %s\n", 100.0 * (double)samples->counted / (double)samples->targets,
-               cli_count(samples->targets, c));
-}
-
-static void report_print(const struct audit *audit)
-{
-    facts_print(audit);
-    for (size_t i = 0; i < audit->check_count; i++)
-        printf("%-5s  %-8s  %s\n", audit->checks[i].good ? "ok" : "FAULT", audit->checks[i].name,
-               audit->checks[i].text);
-    if (audit->sampled)
-        samples_print(audit);
-    if (audit->plain)
-        epochs_print(audit);
-    else
-        mixture_report_print(&audit->report);
-}
-
-static void samples_json(const struct audit *audit, struct cli_json *json)
+static void samples_report(const struct audit *audit, struct cli_report *report)
 {
     const struct row_samples *samples = &audit->samples;
     if (!audit->sampled) {
-        cli_json_null(json, "sampled");
+        cli_member(report, "sampled", cli_null());
         return;
     }
-    cli_json_object(json, "sampled");
-    cli_json_number(json, "steps", samples->steps);
-    cli_json_number(json, "rows", samples->rows);
-    cli_json_bool(json, "all_ranks", samples->all_ranks);
-    cli_json_number(json, "work_p50", samples->work_p50);
-    cli_json_number(json, "work_p99", samples->work_p99);
-    cli_json_number(json, "work_max", samples->work_most);
-    cli_json_real(json, "slowest_p50", samples->slowest_p50);
-    cli_json_real(json, "slowest_p99", samples->slowest_p99);
-    cli_json_real(json, "slowest_max", samples->slowest_most);
-    cli_json_number(json, "documents_max", samples->documents_most);
-    cli_json_number(json, "documents_bound", samples->documents_bound);
-    cli_json_number(json, "cu_seqlens", audit->call_rows_most * samples->documents_bound + 1);
-    cli_json_number(json, "targets", samples->targets);
-    cli_json_number(json, "targets_counted", samples->counted);
+    if (!report->as_json) {
+        printf("sampled: %s of %s%s\n", CLI_COUNTED(samples->rows, "row"), CLI_COUNTED(samples->steps, "step"),
+               samples->all_ranks ? "" : ", of some of the ranks");
+        printf("  work of a rank in a step (sum of squared document lengths): p50 %s, p99 %s, max %s\n",
+               CLI_COUNT(samples->work_p50), CLI_COUNT(samples->work_p99), CLI_COUNT(samples->work_most));
+        printf("  the most work of a rank in a step, divided by the step's mean: p50 %.3f, p99 %.3f, max %.3f\n",
+               samples->slowest_p50, samples->slowest_p99, samples->slowest_most);
+    }
+    if (!report->as_json && samples->targets)
+        printf("  targets that count: %.2f%% of %s\n", 100.0 * (double)samples->counted / (double)samples->targets,
+               CLI_COUNT(samples->targets));
+    cli_report_object(report, "sampled");
+    cli_member(report, "steps", cli_number(samples->steps));
+    cli_member(report, "rows", cli_number(samples->rows));
+    cli_member(report, "all_ranks", cli_bool(samples->all_ranks));
+    cli_member(report, "work_p50", cli_number(samples->work_p50));
+    cli_member(report, "work_p99", cli_number(samples->work_p99));
+    cli_member(report, "work_max", cli_number(samples->work_most));
+    cli_member(report, "slowest_p50", cli_real(samples->slowest_p50));
+    cli_member(report, "slowest_p99", cli_real(samples->slowest_p99));
+    cli_member(report, "slowest_max", cli_real(samples->slowest_most));
+    cli_member(report, "documents_max", cli_number(samples->documents_most));
+    cli_member(report, "documents_bound", cli_number(samples->documents_bound));
+    cli_member(report, "cu_seqlens", cli_number(audit->call_rows_most * samples->documents_bound + 1));
+    cli_member(report, "targets", cli_number(samples->targets));
+    cli_member(report, "targets_counted", cli_number(samples->counted));
+    cli_report_close(report);
+}
+
+/* What was proved, one line for each check. */
+static void checks_report(const struct audit *audit, struct cli_report *report)
+{
+    cli_report_list(report, "checks", NULL);
+    for (size_t i = 0; i < audit->check_count; i++) {
+        const struct check *check = &audit->checks[i];
+        cli_report_item(report);
+        cli_member(report, "check", cli_text(check->name));
+        cli_member(report, "ok", cli_bool(check->good));
+        cli_member(report, "text", cli_text(check->text));
+        cli_report_close(report);
+        if (!report->as_json)
+            printf("%-5s  %-8s  %s\n", check->good ? "ok" : "FAULT", check->name, check->text);
+    }
+    cli_report_close(report);
+}
+
+/* The numbers of JSON before the checks. */
+static void facts_json(const struct audit *audit, struct cli_report *report)
+{
+    uint64_t counted = 0;
+    struct cli_json *json = &report->json;
+    cli_member(report, "ok", cli_bool(audit_good(audit)));
+    cli_member(report, "steps", cli_number(audit->steps));
+    cli_member(report, "delivered", cli_number(audit->delivered));
+    cli_member(report, "draws", cli_number(audit->draws));
+    cli_member(report, "draws_counted",
+               cli_number(draws_before(audit, audit->counted_steps, &counted) ? counted : 0));
+    cli_member(report, "tokens", cli_number(audit->tokens));
+    cli_member(report, "seq_len", cli_number(audit->info.seq_len));
+    cli_member(report, "batch", cli_number(audit->info.batch));
+    cli_member(report, "windows", cli_number_if(audit->plain, audit->source.windows));
+    cli_member(report, "tail", cli_number_if(audit->plain, audit->source.tail));
+    cli_member(report, "remainder", cli_number(audit->info.remainder));
+    cli_member(report, "ranks", cli_number(audit->given->ranks));
+    cli_member(report, "calls", cli_number(audit->calls_most));
+    cli_member(report, "rank_rows_min", cli_number(audit->rows_least));
+    cli_member(report, "rank_rows_max", cli_number(audit->rows_most));
+    cli_json_array(json, "skipped");
+    for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++) {
+        cli_json_array(json, NULL);
+        cli_json_number(json, NULL, audit->skips[i].first);
+        cli_json_number(json, NULL, audit->skips[i].end);
+        cli_json_end(json);
+    }
     cli_json_end(json);
 }
 
-static void report_json(const struct audit *audit)
+/* For people, a plain run has a table of its epochs, and any other has tables of its mixture. */
+static void audit_report(const struct audit *audit)
 {
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    target_json(audit->target, &json);
-    cli_json_bool(&json, "ok", audit_good(audit));
-    cli_json_number(&json, "steps", audit->steps);
-    cli_json_number(&json, "delivered", audit->delivered);
-    cli_json_number(&json, "draws", audit->draws);
-    uint64_t counted = 0;
-    cli_json_number(&json, "draws_counted", draws_before(audit, audit->counted_steps, &counted) ? counted : 0);
-    cli_json_number(&json, "tokens", audit->tokens);
-    cli_json_number(&json, "seq_len", audit->info.seq_len);
-    cli_json_number(&json, "batch", audit->info.batch);
-    if (audit->plain) {
-        cli_json_number(&json, "windows", audit->source.windows);
-        cli_json_number(&json, "tail", audit->source.tail);
-    } else {
-        cli_json_null(&json, "windows");
-        cli_json_null(&json, "tail");
+    const bool json = audit->given->json;
+    struct cli_report report;
+    cli_report_begin(&report, json, NULL);
+    cli_member(&report, audit->target->is_run_file ? "run" : "dataset", cli_text(audit->target->name));
+    if (json)
+        facts_json(audit, &report);
+    else
+        facts_print(audit);
+    checks_report(audit, &report);
+    if (!json)
+        samples_report(audit, &report);
+    cli_member(&report, "epoch_count", cli_number(audit->epoch_count));
+    if (json || audit->plain)
+        epochs_report(audit, &report);
+    if (json || !audit->plain)
+        mixture_report_add(&audit->report, &report);
+    if (json) {
+        run_about_validations(audit->run, &report);
+        samples_report(audit, &report);
     }
-    cli_json_number(&json, "remainder", audit->info.remainder);
-    cli_json_number(&json, "ranks", audit->given->ranks);
-    cli_json_number(&json, "calls", audit->calls_most);
-    cli_json_number(&json, "rank_rows_min", audit->rows_least);
-    cli_json_number(&json, "rank_rows_max", audit->rows_most);
-    cli_json_array(&json, "skipped");
-    for (uint64_t i = 0; i < audit->skip_count && i < SKIPS_KEPT; i++) {
-        cli_json_array(&json, NULL);
-        cli_json_number(&json, NULL, audit->skips[i].first);
-        cli_json_number(&json, NULL, audit->skips[i].end);
-        cli_json_end(&json);
-    }
-    cli_json_end(&json);
-    cli_json_array(&json, "checks");
-    for (size_t i = 0; i < audit->check_count; i++) {
-        cli_json_object(&json, NULL);
-        cli_json_text(&json, "check", audit->checks[i].name);
-        cli_json_bool(&json, "ok", audit->checks[i].good);
-        cli_json_text(&json, "text", audit->checks[i].text);
-        cli_json_end(&json);
-    }
-    cli_json_end(&json);
-    cli_json_number(&json, "epoch_count", audit->epoch_count);
-    cli_json_array(&json, "epochs");
-    for (uint64_t i = 0; i < audit->epoch_count && i < EPOCHS_KEPT; i++) {
-        const struct epoch epoch = epoch_of(audit, i);
-        cli_json_object(&json, NULL);
-        cli_json_number(&json, "epoch", epoch.number);
-        cli_json_number(&json, "first_step", epoch.first_step);
-        cli_json_number(&json, "end_step", epoch.end_step);
-        cli_json_number(&json, "windows", epoch.windows);
-        cli_json_number(&json, "windows_skipped", epoch.skipped);
-        cli_json_end(&json);
-    }
-    cli_json_end(&json);
-    mixture_report_json(&audit->report, &json);
-    run_about_validations_json(audit->run, &json);
-    samples_json(audit, &json);
-    cli_json_end(&json);
+    cli_report_end(&report);
 }
 
 /* ---- the audit ---- */
@@ -706,10 +702,8 @@ static int audit_target(struct audit *audit, const struct cli_command *command)
     const bool interrupted = os_signals_release() != 0; /* name_audit() then ends by the signal */
     if (status)
         exit_status = command_failed(command, &error);
-    else if (!interrupted && audit->given->json)
-        report_json(audit);
     else if (!interrupted)
-        report_print(audit);
+        audit_report(audit);
     if (!status)
         exit_status = audit_good(audit) ? CLI_DONE : CLI_FAILED;
     mixture_report_free(&audit->report);

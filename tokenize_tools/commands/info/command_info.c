@@ -5,14 +5,13 @@
  * dataset. Each document is visited once, and the windows that are entirely inside one document are counted together.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "commands/commands.h"
 #include "folder_list.h"
-#include "plan_about.h"
-#include "stored_files.h"
 #include "commands/options/field_options.h"
 #include "commands/options/target.h"
 #include "commands/report/column_report.h"
@@ -23,6 +22,8 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "format/plan_file.h"
+#include "format/shard_file.h"
+#include "platform/os.h"
 #include "text/json_scan.h"
 
 static const char program[] = "tokmap info";
@@ -131,7 +132,8 @@ static enum tokmap_status rows_count(const struct tokmap_dataset *dataset, uint6
 
 struct dataset_facts {
     struct tokmap_dataset_info info;
-    struct stored_files files;
+    uint64_t index_bytes;           /* of all shards */
+    uint64_t sealed, sealed_bytes;  /* shards that are sealed, and the bytes of their tokens on disk */
     struct tokmap_shard_info first; /* shard 0, if the dataset has shards */
     char tokenizer[ABOUT_NAME];     /* of shard 0; "": unknown */
     char title[ABOUT_TITLE];        /* the same for people */
@@ -140,6 +142,25 @@ struct dataset_facts {
     struct lengths lengths; /* of documents */
     uint64_t counted;       /* tokens that count as targets */
 };
+
+/* Returns true if a path is that of sealed tokens, or of such a file while it is replaced. */
+static bool is_sealed_name(const char *path)
+{
+    struct shard_name found;
+    return shard_file_find(path, strlen(path), &found) && found.file == SHARD_SEALED &&
+           (found.state == SHARD_FINAL || found.state == SHARD_REPLACED);
+}
+
+static void files_add(struct dataset_facts *facts, const struct tokmap_shard_info *shard)
+{
+    struct os_stat found;
+    facts->index_bytes += shard->index_bytes;
+    if (!shard->tokens_path || !is_sealed_name(shard->tokens_path))
+        return;
+    facts->sealed++;
+    if (!os_stat(shard->tokens_path, &found))
+        facts->sealed_bytes += found.bytes;
+}
 
 /* Reads what all indexes say. mode: enum cli_progress_mode. */
 static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, struct dataset_facts *facts, int mode,
@@ -151,7 +172,7 @@ static enum tokmap_status facts_gather(const struct tokmap_dataset *dataset, str
     for (uint64_t shard = facts->info.shards; !status && shard-- > 0;) {
         facts->first.size = sizeof facts->first;
         status = tokmap_dataset_shard(dataset, shard, &facts->first, error);
-        stored_files_add(&facts->files, &facts->first);
+        files_add(facts, &facts->first);
         struct about_facts about;
         if (!status)
             status = about_read(&facts->first, &about, error);
@@ -174,221 +195,191 @@ static const char *reading_name(enum tokmap_reading reading)
     return (unsigned)reading < sizeof names / sizeof names[0] ? names[reading] : "unknown";
 }
 
-static void row_add(struct cli_table *table, const char *name, const char *value)
-{
-    const char *const cells[] = {name, value};
-    cli_table_row(table, cells);
-}
-
-static void row_number(struct cli_table *table, const char *name, uint64_t number, const char *unit)
-{
-    char count[32], text[64];
-    snprintf(text, sizeof text, "%s%s%s", cli_count(number, count), *unit ? " " : "", unit);
-    row_add(table, name, text);
-}
-
 /* Adds "2 tokens per epoch": the count, the noun (given in the singular), and the rest. */
-static void row_counted(struct cli_table *table, const char *name, uint64_t number, const char *noun, const char *of_it)
+static void fact_counted(struct cli_report *report, const char *name, const char *label, uint64_t number,
+                         const char *noun, const char *rest)
 {
-    char counted[64], text[128];
-    snprintf(text, sizeof text, "%s%s", cli_counted(number, noun, counted), of_it);
-    row_add(table, name, text);
+    cli_fact(report, name, label, cli_number(number), "%s%s", CLI_COUNTED(number, noun), rest);
 }
 
-static void row_id(struct cli_table *table, const char *name, uint64_t id)
+static void fact_id(struct cli_report *report, const char *name, const char *label, uint64_t id)
 {
-    if (id == TOKMAP_NO_ID)
-        row_add(table, name, "none");
-    else
-        row_number(table, name, id, "");
+    cli_fact(report, name, label, cli_id(id), "%s", id == TOKMAP_NO_ID ? "none" : CLI_COUNT(id));
 }
 
-static void lengths_row(const struct dataset_facts *facts, struct cli_table *table)
-{
-    const struct lengths *lengths = &facts->lengths;
-    char text[LENGTHS_TEXT + 64], list[LENGTHS_TEXT], count[32];
-    const bool part = lengths->documents < facts->info.documents;
-    snprintf(text, sizeof text, "%s%s%s%s%s", lengths_text(lengths, list), lengths->documents ? " tokens" : "",
-             part ? ", of the first " : "", part ? cli_count(lengths->documents, count) : "", part ? " documents" : "");
-    row_add(table, "document lengths", text);
-}
-
-static void facts_table(const struct dataset_facts *facts, struct cli_table *table)
-{
-    const struct tokmap_dataset_info *info = &facts->info;
-    char text[192], bytes[32], hex[33], a_token[64];
-    const bool foreign = info->identity == TOKMAP_IDENTITY_SAMPLED;
-    const bool any_id = foreign && info->vocabulary >= (info->width == 2 ? UINT64_C(1) << 16 : UINT64_C(1) << 31);
-    row_number(table, "tokens", info->tokens, "");
-    if (info->documents || !info->tokens)
-        row_number(table, "documents", info->documents, "");
-    else
-        row_add(table, "documents", "not recorded; `tokmap index` finds them");
-    lengths_row(facts, table);
-    if (facts->text_known) {
-        snprintf(text, sizeof text, "%s, %s a token", cli_bytes(facts->text_bytes, bytes),
-                 bytes_a_token_text(facts->text_bytes, info->tokens, a_token));
-        row_add(table, "text", info->tokens ? text : bytes);
-    }
-    if (strcmp(info->kind, "shards") != 0 && strcmp(info->kind, "synthetic") != 0)
-        row_add(table, "files of", info->kind);
-    row_number(table, "shards", info->shards, "");
-    snprintf(text, sizeof text, "%u bytes per token, '<u%u' in NumPy", info->width, info->width);
-    row_add(table, "width", text);
-    row_add(table, "tokenizer", facts->title[0] ? facts->title : info->shards ? "not recorded" : "none");
-    row_counted(table, "vocabulary", info->vocabulary, "id", any_id ? " at most; the files do not record it" : "");
-    if (!foreign)
-        row_number(table, "largest id", info->largest_id, "");
-    row_id(table, "eod id", info->eod_id);
-    row_id(table, "bos id", info->bos_id);
-    if (info->masked) {
-        snprintf(text, sizeof text, "%s tokens count as targets (%.2f%%)", cli_count(facts->counted, bytes),
-                 info->tokens ? 100.0 * (double)facts->counted / (double)info->tokens : 0.0);
-        row_add(table, "mask", text);
-    }
-    stored_files_rows(&facts->files, info, table);
-    if (info->shards) {
-        row_add(table, "page hashes", info->page_hashes ? "compared as pages are read" : "some shard has none");
-        row_add(table, "read by", info->reading == TOKMAP_READ_MAPPED ? "mmap" : reading_name(info->reading));
-    }
-    snprintf(text, sizeof text, "%s%s", id_hex(info->content, hex),
-             info->identity == 2 ? " (of a sample; `tokmap index` makes it that of every byte)" : "");
-    row_add(table, "content", text);
-    row_add(table, "fingerprint", id_hex(info->tokenizer, hex));
-}
-
-/* batch: rows of a global batch, 0 if unknown. */
-static void rows_table(const struct row_counts *rows, uint64_t seq_len, uint64_t batch, struct cli_table *table)
-{
-    char a[64], b[64], c[32], d[32], text[192];
-    row_number(table, "windows", rows->windows, "per epoch");
-    row_number(table, "tokens in rows", rows->windows * seq_len, "per epoch");
-    if (batch) {
-        const uint64_t left = rows->windows % batch;
-        snprintf(text, sizeof text, "%s%s%s%s", cli_counted(rows->windows / batch, "step", a), left ? " and " : "",
-                 left ? cli_counted(left, "window", b) : "", left ? " left over" : "");
-        row_add(table, "an epoch", text);
-    }
-    row_counted(table, "tail", rows->tail, "token", " per epoch that no row shows");
-    const bool part = rows->counted < rows->windows;
-    snprintf(text, sizeof text, "p50 %s, p99.9 %s, max %s%s%s%s", cli_count(rows->p50, a), cli_count(rows->p999, b),
-             cli_count(rows->largest, c), part ? ", of the first " : "", part ? cli_count(rows->counted, d) : "",
-             part ? " windows" : "");
-    row_add(table, "documents per row",
-            !rows->windows   ? "none; a sequence is longer than the dataset"
-            : !rows->counted ? "not counted; each row has many millions"
-            : rows->largest  ? text
-                             : "not recorded; `tokmap index` finds documents");
-}
-
-static void id_json(struct cli_json *json, const char *key, uint64_t id)
-{
-    if (id == TOKMAP_NO_ID)
-        cli_json_null(json, key);
-    else
-        cli_json_number(json, key, id);
-}
-
-static void hex_json(struct cli_json *json, const char *key, const uint8_t id[16])
+/* The digits of an id; null in JSON if it is unknown. remark: text that people read after it. */
+static void fact_hex(struct cli_report *report, const char *name, const char *label, const uint8_t id[16],
+                     const char *remark)
 {
     char hex[33];
-    if (strcmp(id_hex(id, hex), "unknown") == 0)
-        cli_json_null(json, key);
-    else
-        cli_json_text(json, key, hex);
+    const bool known = strcmp(id_hex(id, hex), "unknown") != 0;
+    cli_fact(report, name, label, cli_text(known ? hex : NULL), "%s%s", hex, remark);
 }
 
-/* Writes the members that describe a dataset into an open object. */
-static enum tokmap_status facts_json(const struct tokmap_dataset *dataset, const struct dataset_facts *facts,
-                                     struct cli_json *json, struct tokmap_error *error)
+/* The rows of a dataset for people, in order. "*" are its columns. */
+#define DATASET_ROWS                                                                                                   \
+    "source|dataset|part|tokens|documents|document lengths|text|files of|shards|width|tokenizer|vocabulary|"           \
+    "largest id|eod id|bos id|mask|token files|sealed|indexes|page hashes|read by|content|fingerprint|*|"              \
+    "plan|windows|tokens in rows|an epoch|tail|documents per row"
+
+static void lengths_report(const struct dataset_facts *facts, struct cli_report *report)
+{
+    const struct lengths *lengths = &facts->lengths;
+    char list[LENGTHS_TEXT];
+    const bool part = lengths->documents < facts->info.documents;
+    cli_row(report, "document lengths", "%s%s%s%s%s", lengths_text(lengths, list),
+            lengths->documents ? " tokens" : "", part ? ", of the first " : "",
+            part ? CLI_COUNT(lengths->documents) : "", part ? " documents" : "");
+    if (report->as_json)
+        lengths_json(lengths, &report->json);
+}
+
+static void tokenizer_report(const struct dataset_facts *facts, struct cli_report *report)
+{
+    cli_fact(report, "tokenizer_name", "tokenizer", cli_text(facts->tokenizer[0] ? facts->tokenizer : NULL), "%s",
+             facts->title[0]      ? facts->title
+             : facts->info.shards ? "not recorded"
+                                  : "none");
+}
+
+static void text_report(const struct dataset_facts *facts, struct cli_report *report)
+{
+    const uint64_t tokens = facts->info.tokens, bytes = facts->text_bytes;
+    char a_token[64];
+    (void)bytes_a_token_text(bytes, tokens, a_token);
+    cli_fact(report, "text_bytes", facts->text_known ? "text" : NULL, cli_number_if(facts->text_known, bytes),
+             "%s%s%s%s", CLI_BYTES(bytes), tokens ? ", " : "", tokens ? a_token : "", tokens ? " a token" : "");
+    cli_member(report, "text_bytes_a_token",
+               cli_real(facts->text_known && tokens ? (double)bytes / (double)tokens : (double)NAN));
+}
+
+/* What the files of the dataset take on disk. */
+static void files_report(const struct dataset_facts *facts, struct cli_report *report)
 {
     const struct tokmap_dataset_info *info = &facts->info;
+    const uint64_t bytes = info->tokens * info->width;
+    cli_fact(report, "token_bytes", "token files", cli_number(bytes), "%s",
+             info->shards ? CLI_BYTES(bytes) : "none (computed)");
+    cli_fact(report, "sealed_shards", facts->sealed ? "sealed" : NULL, cli_number(facts->sealed),
+             "%s of %s, %s on disk", CLI_COUNT(facts->sealed), CLI_COUNTED(info->shards, "shard"),
+             CLI_BYTES(facts->sealed_bytes));
+    cli_fact(report, "index_bytes", info->shards ? "indexes" : NULL, cli_number(facts->index_bytes), "%s",
+             info->identity == TOKMAP_IDENTITY_SAMPLED ? "none of tokmap" : CLI_BYTES(facts->index_bytes));
+}
+
+/* Lists the shards: for people one line per shard if there are several. */
+static enum tokmap_status shards_report(const struct tokmap_dataset *dataset, uint64_t shards,
+                                        struct cli_report *report, struct tokmap_error *error)
+{
     enum tokmap_status status = TOKMAP_OK;
-    cli_json_number(json, "tokens", info->tokens);
-    if (info->documents || !info->tokens)
-        cli_json_number(json, "documents", info->documents);
-    else
-        cli_json_null(json, "documents");
-    cli_json_number(json, "width", info->width);
-    cli_json_number(json, "vocabulary", info->vocabulary);
-    if (info->identity == TOKMAP_IDENTITY_SAMPLED)
-        cli_json_null(json, "largest_id");
-    else
-        cli_json_number(json, "largest_id", info->largest_id);
-    id_json(json, "eod_id", info->eod_id);
-    id_json(json, "bos_id", info->bos_id);
-    cli_json_number(json, "token_bytes", info->tokens * info->width);
-    stored_files_json(&facts->files, json);
-    cli_json_text(json, "reading", reading_name(info->reading));
-    hex_json(json, "content", info->content);
-    hex_json(json, "tokenizer", info->tokenizer);
-    cli_json_text(json, "kind", info->kind);
-    cli_json_text(json, "identity", info->identity == 1 ? "full" : "sampled");
-    cli_json_bool(json, "masked", info->masked);
-    cli_json_number(json, "targets", facts->counted);
-    cli_json_bool(json, "page_hashes", info->page_hashes);
-    if (facts->tokenizer[0])
-        cli_json_text(json, "tokenizer_name", facts->tokenizer);
-    else
-        cli_json_null(json, "tokenizer_name");
-    if (facts->text_known)
-        cli_json_number(json, "text_bytes", facts->text_bytes);
-    else
-        cli_json_null(json, "text_bytes");
-    if (facts->text_known && info->tokens)
-        cli_json_real(json, "text_bytes_a_token", (double)facts->text_bytes / (double)info->tokens);
-    else
-        cli_json_null(json, "text_bytes_a_token");
-    lengths_json(&facts->lengths, json);
-    if (info->warning)
-        cli_json_bytes(json, "warning", info->warning, strlen(info->warning));
-    else
-        cli_json_null(json, "warning");
-    status = columns_json(dataset, json, error);
-    cli_json_array(json, "shards");
-    for (uint64_t number = 0; number < info->shards && !status; number++) {
+    if (!report->as_json && shards < 2)
+        return TOKMAP_OK;
+    if (!report->as_json)
+        putchar('\n');
+    cli_report_list(report, "shards", ">shard|>tokens|>documents|file");
+    for (uint64_t number = 0; number < shards && !status; number++) {
         struct tokmap_shard_info shard = {.size = sizeof shard};
         status = tokmap_dataset_shard(dataset, number, &shard, error);
         if (status)
             break;
-        cli_json_object(json, NULL);
-        cli_json_text(json, "tokens_path", shard.tokens_path);
-        cli_json_text(json, "index_path", shard.index_path);
-        cli_json_number(json, "first_token", shard.first_token);
-        cli_json_number(json, "tokens", shard.tokens);
-        cli_json_number(json, "first_document", shard.first_document);
-        cli_json_number(json, "documents", shard.documents);
-        cli_json_number(json, "index_bytes", shard.index_bytes);
-        cli_json_number(json, "blocks", shard.blocks);
-        hex_json(json, "content", shard.content);
-        cli_json_raw(json, "about", shard.about, (size_t)shard.about_bytes);
-        cli_json_end(json);
+        cli_report_item(report);
+        cli_fact_number(report, NULL, "shard", number);
+        cli_fact_text(report, "tokens_path", "file", shard.tokens_path);
+        cli_member(report, "index_path", cli_text(shard.index_path));
+        cli_member(report, "first_token", cli_number(shard.first_token));
+        cli_fact_number(report, "tokens", "tokens", shard.tokens);
+        cli_member(report, "first_document", cli_number(shard.first_document));
+        cli_fact_number(report, "documents", "documents", shard.documents);
+        cli_member(report, "index_bytes", cli_number(shard.index_bytes));
+        cli_member(report, "blocks", cli_number(shard.blocks));
+        fact_hex(report, "content", NULL, shard.content, "");
+        if (report->as_json)
+            cli_json_raw(&report->json, "about", shard.about, (size_t)shard.about_bytes);
+        cli_report_close(report);
     }
-    cli_json_end(json);
+    cli_report_close(report);
     return status;
 }
 
-static void rows_json(const struct row_counts *rows, uint64_t seq_len, uint64_t lookahead, uint64_t batch,
-                      struct cli_json *json)
+/* Reports what describes a dataset. Its rows are those of DATASET_ROWS. */
+static enum tokmap_status facts_report(const struct tokmap_dataset *dataset, const struct dataset_facts *facts,
+                                       struct cli_report *report, struct tokmap_error *error)
 {
-    cli_json_object(json, "rows");
-    cli_json_number(json, "seq_len", seq_len);
-    cli_json_number(json, "lookahead", lookahead);
-    cli_json_number(json, "windows", rows->windows);
-    cli_json_number(json, "tail", rows->tail);
-    cli_json_number(json, "tokens", rows->windows * seq_len);
+    const struct tokmap_dataset_info *info = &facts->info;
+    const bool recorded = info->documents || !info->tokens, foreign = info->identity == TOKMAP_IDENTITY_SAMPLED;
+    const bool any_id = foreign && info->vocabulary >= (info->width == 2 ? UINT64_C(1) << 16 : UINT64_C(1) << 31);
+    const bool plain = !strcmp(info->kind, "shards") || !strcmp(info->kind, "synthetic");
+    cli_fact_number(report, "tokens", "tokens", info->tokens);
+    cli_fact(report, "documents", "documents", cli_number_if(recorded, info->documents), "%s",
+             recorded ? CLI_COUNT(info->documents) : "not recorded; `tokmap index` finds them");
+    cli_row(report, "shards", "%s", CLI_COUNT(info->shards));
+    cli_fact(report, "width", "width", cli_number(info->width), "%u bytes per token, '<u%u' in NumPy", info->width,
+             info->width);
+    fact_counted(report, "vocabulary", "vocabulary", info->vocabulary, "id",
+                 any_id ? " at most; the files do not record it" : "");
+    cli_fact(report, "largest_id", foreign ? NULL : "largest id", cli_number_if(!foreign, info->largest_id), "%s",
+             CLI_COUNT(info->largest_id));
+    fact_id(report, "eod_id", "eod id", info->eod_id);
+    fact_id(report, "bos_id", "bos id", info->bos_id);
+    files_report(facts, report);
+    cli_fact(report, "reading", info->shards ? "read by" : NULL, cli_text(reading_name(info->reading)), "%s",
+             info->reading == TOKMAP_READ_MAPPED ? "mmap" : reading_name(info->reading));
+    fact_hex(report, "content", "content", info->content,
+             info->identity == 2 ? " (of a sample; `tokmap index` makes it that of every byte)" : "");
+    fact_hex(report, "tokenizer", "fingerprint", info->tokenizer, "");
+    cli_fact_text(report, "kind", plain ? NULL : "files of", info->kind);
+    cli_member(report, "identity", cli_text(info->identity == 1 ? "full" : "sampled"));
+    cli_member(report, "masked", cli_bool(info->masked));
+    cli_fact(report, "targets", info->masked ? "mask" : NULL, cli_number(facts->counted),
+             "%s tokens count as targets (%.2f%%)", CLI_COUNT(facts->counted),
+             info->tokens ? 100.0 * (double)facts->counted / (double)info->tokens : 0.0);
+    cli_fact(report, "page_hashes", info->shards ? "page hashes" : NULL, cli_bool(info->page_hashes), "%s",
+             info->page_hashes ? "compared as pages are read" : "some shard has none");
+    tokenizer_report(facts, report);
+    text_report(facts, report);
+    lengths_report(facts, report);
+    cli_member(report, "warning", cli_text(info->warning));
+    const enum tokmap_status status = columns_report(dataset, report, error);
+    if (status || !report->as_json)
+        return status;
+    return shards_report(dataset, info->shards, report, error);
+}
+
+/* Reports the rows of a dataset. batch: rows of a global batch, 0 if unknown. */
+static void rows_report(const struct row_counts *rows, uint64_t seq_len, uint64_t lookahead, uint64_t batch,
+                        struct cli_report *report)
+{
+    const uint64_t steps = batch ? rows->windows / batch : 0, left = batch ? rows->windows % batch : 0;
+    const bool part = rows->counted < rows->windows;
+    cli_report_object(report, "rows");
+    cli_member(report, "seq_len", cli_number(seq_len));
+    cli_member(report, "lookahead", cli_number(lookahead));
+    cli_fact(report, "windows", "windows", cli_number(rows->windows), "%s per epoch", CLI_COUNT(rows->windows));
+    fact_counted(report, "tail", "tail", rows->tail, "token", " per epoch that no row shows");
+    cli_fact(report, "tokens", "tokens in rows", cli_number(rows->windows * seq_len), "%s per epoch",
+             CLI_COUNT(rows->windows * seq_len));
     if (batch) {
-        cli_json_number(json, "steps", rows->windows / batch);
-        cli_json_number(json, "windows_left", rows->windows % batch);
+        cli_fact(report, "steps", "an epoch", cli_number(steps), "%s%s%s%s", CLI_COUNTED(steps, "step"),
+                 left ? " and " : "", left ? CLI_COUNTED(left, "window") : "", left ? " left over" : "");
+        cli_member(report, "windows_left", cli_number(left));
     }
-    cli_json_object(json, "documents_a_row");
-    cli_json_number(json, "p50", rows->p50);
-    cli_json_number(json, "p999", rows->p999);
-    cli_json_number(json, "max", rows->largest);
-    if (rows->counted < rows->windows)
-        cli_json_number(json, "windows_counted", rows->counted);
-    cli_json_end(json);
-    cli_json_end(json);
+    cli_report_object(report, "documents_a_row");
+    cli_member(report, "p50", cli_number(rows->p50));
+    cli_member(report, "p999", cli_number(rows->p999));
+    cli_member(report, "max", cli_number(rows->largest));
+    if (part)
+        cli_member(report, "windows_counted", cli_number(rows->counted));
+    if (rows->counted && rows->largest)
+        cli_row(report, "documents per row", "p50 %s, p99.9 %s, max %s%s%s%s", CLI_COUNT(rows->p50),
+                CLI_COUNT(rows->p999), CLI_COUNT(rows->largest), part ? ", of the first " : "",
+                part ? CLI_COUNT(rows->counted) : "", part ? " windows" : "");
+    else
+        cli_row(report, "documents per row", "%s",
+                !rows->windows   ? "none; a sequence is longer than the dataset"
+                : !rows->counted ? "not counted; each row has many millions"
+                                 : "not recorded; `tokmap index` finds documents");
+    cli_report_close(report);
+    cli_report_close(report);
 }
 
 /* ---- what an index says about itself ---- */
@@ -428,7 +419,7 @@ static bool about_said(const char *path, const struct json_string *name)
 
 /* Adds one row for each value that is not an object: the keys that lead to it, with blanks between their words, and the
  * value. Keys without a value, and what the table above says already, are left out. */
-static void about_rows(struct cli_table *table, const char *path, struct json_scan *scan, uint64_t *rows)
+static void about_rows(struct cli_report *report, const char *path, struct json_scan *scan, uint64_t *rows)
 {
     struct json_string name;
     if (json_kind(scan) != JSON_OBJECT || !json_enter_object(scan))
@@ -444,10 +435,10 @@ static void about_rows(struct cli_table *table, const char *path, struct json_sc
         if (kind == JSON_OBJECT) {
             if (length < (int)sizeof key - 1)
                 memcpy(key + length, " ", 2);
-            about_rows(table, key, scan, rows);
+            about_rows(report, key, scan, rows);
         } else if (json_value(scan, &bytes, &count) && !about_said(path, &name) &&
                    about_value(kind, bytes, count, value, sizeof value) && ++*rows <= ABOUT_ROWS) {
-            row_add(table, key, value);
+            cli_row(report, key, "%s", value);
         }
     }
 }
@@ -459,42 +450,25 @@ static void about_print(const struct tokmap_shard_info *shard)
     struct json_scan scan;
     if (!json_is_valid(shard->about, bytes, CLI_JSON_RAW_DEPTH))
         return;
-    struct cli_table *table = cli_table_new(2);
-    json_begin(&scan, shard->about, bytes);
+    struct cli_report report;
     uint64_t rows = 0;
-    about_rows(table, "  ", &scan, &rows);
+    json_begin(&scan, shard->about, bytes);
+    cli_report_begin(&report, false, NULL);
+    about_rows(&report, "  ", &scan, &rows);
     cli_print("\nhow it was made, by the index %s:\n", shard->index_path);
-    cli_table_print(table, NULL, stdout);
+    cli_report_end(&report);
     if (rows > ABOUT_ROWS)
         printf("  (and more; these are the first %d values of %" PRIu64 " bytes)\n", ABOUT_ROWS, shard->about_bytes);
-    cli_table_free(table);
 }
 
-/* Prints one line per shard if there are several, then what the index of the first one says about itself. */
-static enum tokmap_status shards_print(const struct tokmap_dataset *dataset, const struct dataset_facts *facts,
-                                       struct tokmap_error *error)
+/* Prints the rows of a dataset, its shards, and what the index of the first one says about itself. */
+static enum tokmap_status dataset_end(const struct tokmap_dataset *dataset, const struct dataset_facts *facts,
+                                      struct cli_report *report, struct tokmap_error *error)
 {
-    static const bool right[] = {true, true, true, false};
-    static const char *const head[] = {"shard", "tokens", "documents", "file"};
-    struct cli_table *table = facts->info.shards > 1 ? cli_table_new(4) : NULL;
-    enum tokmap_status status = TOKMAP_OK;
-    if (table)
-        cli_table_row(table, head);
-    for (uint64_t number = 0; table && number < facts->info.shards && !status; number++) {
-        struct tokmap_shard_info shard = {.size = sizeof shard};
-        char a[32], b[32], c[32];
-        status = tokmap_dataset_shard(dataset, number, &shard, error);
-        if (status)
-            break;
-        const char *const cells[] = {cli_count(number, a), cli_count(shard.tokens, b), cli_count(shard.documents, c),
-                                     shard.tokens_path};
-        cli_table_row(table, cells);
-    }
-    if (table) {
-        putchar('\n');
-        cli_table_print(table, right, stdout);
-    }
-    cli_table_free(table);
+    if (report->as_json)
+        return TOKMAP_OK;
+    cli_report_rows(report, DATASET_ROWS);
+    const enum tokmap_status status = shards_report(dataset, facts->info.shards, report, error);
     if (!status && facts->info.shards)
         about_print(&facts->first);
     return status;
@@ -531,31 +505,22 @@ static bool whole_of_part(const char *name, char *path, size_t room, struct tokm
     return known;
 }
 
-static void part_row(const char *name, const struct dataset_facts *facts, struct cli_table *table)
-{
-    struct tokmap_dataset_info whole;
-    char path[4096], text[4300], a[64], b[32];
-    if (!whole_of_part(name, path, sizeof path, &whole))
-        return;
-    snprintf(text, sizeof text, "%.2f%% of the %s, %s documents, of %s",
-             whole.tokens ? 100.0 * (double)facts->info.tokens / (double)whole.tokens : 0.0,
-             cli_counted(whole.tokens, "token", a), cli_count(whole.documents, b), path);
-    row_add(table, "part", text);
-}
-
-static void part_json(const char *name, struct cli_json *json)
+static void part_report(const char *name, const struct dataset_facts *facts, struct cli_report *report)
 {
     struct tokmap_dataset_info whole;
     char path[4096];
     if (!whole_of_part(name, path, sizeof path, &whole)) {
-        cli_json_null(json, "part_of");
+        cli_member(report, "part_of", cli_null());
         return;
     }
-    cli_json_object(json, "part_of");
-    cli_json_text(json, "dataset", path);
-    cli_json_number(json, "tokens", whole.tokens);
-    cli_json_number(json, "documents", whole.documents);
-    cli_json_end(json);
+    cli_row(report, "part", "%.2f%% of the %s, %s documents, of %s",
+            whole.tokens ? 100.0 * (double)facts->info.tokens / (double)whole.tokens : 0.0,
+            CLI_COUNTED(whole.tokens, "token"), CLI_COUNT(whole.documents), path);
+    cli_report_object(report, "part_of");
+    cli_member(report, "dataset", cli_text(path));
+    cli_member(report, "tokens", cli_number(whole.tokens));
+    cli_member(report, "documents", cli_number(whole.documents));
+    cli_report_close(report);
 }
 
 /* The lengths of a dataset's documents alone, as `tokmap stats` prints them. */
@@ -596,28 +561,17 @@ static enum tokmap_status dataset_print(const struct target *target, const struc
             rows_count(target->dataset, given->run.seq_len, given->run.lookahead, &rows, progress_mode(given), error);
     if (status)
         return status;
-    if (given->json) {
-        struct cli_json json;
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        target_json(target, &json);
-        status = facts_json(target->dataset, &facts, &json, error);
-        part_json(target->name, &json);
-        if (with_rows)
-            rows_json(&rows, given->run.seq_len, given->run.lookahead, 0, &json);
-        cli_json_end(&json);
-        return status;
-    }
-    struct cli_table *table = cli_table_new(2);
-    row_add(table, "dataset", target->name);
-    part_row(target->name, &facts, table);
-    facts_table(&facts, table);
-    status = columns_table(target->dataset, table, error);
+    struct cli_report report;
+    cli_report_begin(&report, given->json, DATASET_ROWS);
+    cli_fact_text(&report, "dataset", "dataset", target->name);
+    status = facts_report(target->dataset, &facts, &report, error);
+    part_report(target->name, &facts, &report);
     if (with_rows)
-        rows_table(&rows, given->run.seq_len, 0, table);
-    cli_table_print(table, NULL, stdout);
-    cli_table_free(table);
-    return status ? status : shards_print(target->dataset, &facts, error);
+        rows_report(&rows, given->run.seq_len, given->run.lookahead, 0, &report);
+    if (!status)
+        status = dataset_end(target->dataset, &facts, &report, error);
+    cli_report_end(&report);
+    return status;
 }
 
 /* ---- a run ---- */
@@ -627,42 +581,25 @@ static const char *order_name(enum tokmap_ordering ordering)
     return ordering == TOKMAP_SHUFFLE ? "shuffle" : ordering == TOKMAP_BLOCKS ? "blocks" : "sequential";
 }
 
-static void run_table(const struct tokmap_run_info *info, struct cli_table *table)
+static void run_report(const struct tokmap_run_info *info, struct cli_report *report)
 {
-    char order[128], a[32], b[32];
-    row_counted(table, "seq_len", info->seq_len, "token", "");
-    row_counted(table, "lookahead", info->lookahead, "token", "");
-    row_counted(table, "batch", info->batch, "row", "");
-    row_number(table, "tokens per step", info->batch * info->seq_len, "");
-    row_number(table, "seed", info->seed, "");
-    snprintf(order, sizeof order, "blocks of %s windows, permuted in spans of %s", cli_count(info->blocks, a),
-             cli_count(info->span, b));
-    row_add(table, "order", info->ordering == TOKMAP_BLOCKS ? order : order_name(info->ordering));
-    if (info->steps == TOKMAP_FOREVER) {
-        row_add(table, "steps", "endless");
-        return;
-    }
-    row_number(table, "steps", info->steps, "");
-    row_number(table, "steps skipped", info->steps - info->delivered, "");
-    row_counted(table, "remainder", info->remainder, "window", " that no step shows");
-}
-
-static void run_json(const struct tokmap_run_info *info, struct cli_json *json)
-{
-    cli_json_number(json, "seq_len", info->seq_len);
-    cli_json_number(json, "lookahead", info->lookahead);
-    cli_json_number(json, "batch", info->batch);
-    cli_json_number(json, "seed", info->seed);
-    cli_json_text(json, "order", order_name(info->ordering));
     const bool ends = info->steps != TOKMAP_FOREVER;
-    id_json(json, "steps", info->steps); /* TOKMAP_FOREVER is TOKMAP_NO_ID: null */
-    id_json(json, "delivered", info->delivered);
-    if (ends)
-        cli_json_number(json, "remainder", info->remainder);
-    else
-        cli_json_null(json, "remainder");
+    fact_counted(report, "seq_len", "seq_len", info->seq_len, "token", "");
+    fact_counted(report, "lookahead", "lookahead", info->lookahead, "token", "");
+    fact_counted(report, "batch", "batch", info->batch, "row", "");
+    cli_row(report, "tokens per step", "%s", CLI_COUNT(info->batch * info->seq_len));
+    cli_fact_number(report, "seed", "seed", info->seed);
+    if (info->ordering == TOKMAP_BLOCKS)
+        cli_row(report, "order", "blocks of %s windows, permuted in spans of %s", CLI_COUNT(info->blocks),
+                CLI_COUNT(info->span));
+    cli_fact_text(report, "order", info->ordering == TOKMAP_BLOCKS ? NULL : "order", order_name(info->ordering));
+    cli_fact(report, "steps", "steps", cli_number_if(ends, info->steps), "%s",
+             ends ? CLI_COUNT(info->steps) : "endless");
+    cli_fact(report, "delivered", ends ? "steps skipped" : NULL, cli_number_if(ends, info->delivered), "%s",
+             CLI_COUNT(info->steps - info->delivered));
+    cli_fact(report, "remainder", ends ? "remainder" : NULL, cli_number_if(ends, info->remainder),
+             "%s that no step shows", CLI_COUNTED(info->remainder, "window"));
 }
-_Static_assert(TOKMAP_FOREVER == TOKMAP_NO_ID, "id_json writes both as null");
 
 /* Rows of a source in an epoch, at the length of the first phase that has it. Documents per row are counted for windows
  * that follow one another; of a plan, its own report tells them. */
@@ -687,43 +624,30 @@ static enum tokmap_status source_rows(const struct tokmap_source_info *source, c
     return status;
 }
 
-static void source_table(const struct tokmap_source_info *source, const struct run_about *about,
-                         const struct tokmap_phase_info *phase, const struct row_counts *rows, struct cli_table *table)
-{
-    char text[128], count[64];
-    const bool alone = about->info.sources == 1 && about->info.phases == 1;
-    if (source->plan) {
-        snprintf(text, sizeof text, "%s of %" PRIu64 " tokens", cli_counted(rows->windows, "row", count),
-                 phase->seq_len);
-        row_add(table, "plan", source->plan);
-        row_add(table, "an epoch", text);
-    } else if (about->info.stride || about->info.tail_pad) {
-        row_number(table, "windows", rows->windows, "per epoch");
-        row_counted(table, "tail", rows->tail, "token", " per epoch that no row shows");
-    } else {
-        rows_table(rows, phase->seq_len, alone ? phase->batch : 0, table);
-    }
-}
-
-static void source_rows_json(const struct tokmap_source_info *source, const struct run_about *about,
-                             const struct tokmap_phase_info *phase, const struct row_counts *rows,
-                             struct cli_json *json)
+static void source_rows_report(const struct tokmap_source_info *source, const struct run_about *about,
+                               const struct tokmap_phase_info *phase, const struct row_counts *rows,
+                               struct cli_report *report)
 {
     const bool alone = about->info.sources == 1 && about->info.phases == 1;
     if (!source->plan && !about->info.stride && !about->info.tail_pad) {
-        rows_json(rows, phase->seq_len, about->info.lookahead, alone ? phase->batch : 0, json);
+        rows_report(rows, phase->seq_len, about->info.lookahead, alone ? phase->batch : 0, report);
         return;
     }
-    cli_json_object(json, "rows");
-    cli_json_number(json, "seq_len", phase->seq_len);
-    cli_json_number(json, "lookahead", about->info.lookahead);
-    cli_json_number(json, "windows", rows->windows);
-    cli_json_number(json, "tail", rows->tail);
-    cli_json_end(json);
+    if (source->plan) {
+        cli_row(report, "plan", "%s", source->plan);
+        cli_row(report, "an epoch", "%s of %" PRIu64 " tokens", CLI_COUNTED(rows->windows, "row"), phase->seq_len);
+    }
+    cli_report_object(report, "rows");
+    cli_member(report, "seq_len", cli_number(phase->seq_len));
+    cli_member(report, "lookahead", cli_number(about->info.lookahead));
+    cli_fact(report, "windows", source->plan ? NULL : "windows", cli_number(rows->windows), "%s per epoch",
+             CLI_COUNT(rows->windows));
+    fact_counted(report, "tail", source->plan ? NULL : "tail", rows->tail, "token", " per epoch that no row shows");
+    cli_report_close(report);
 }
 
 static enum tokmap_status source_print(const struct run_about *about, uint64_t number,
-                                       const struct info_arguments *given, struct cli_json *json,
+                                       const struct info_arguments *given, struct cli_report *report,
                                        struct tokmap_error *error)
 {
     struct tokmap_source_info source = {.size = sizeof source};
@@ -739,70 +663,99 @@ static enum tokmap_status source_print(const struct run_about *about, uint64_t n
         status = source_rows(&source, about, &phase, &share, &rows, progress_mode(given), error);
     if (status)
         return status;
-    if (given->json) {
-        cli_json_object(json, NULL);
-        cli_json_text(json, "source", source.name);
-        status = facts_json(source.dataset, &facts, json, error);
-        part_json(source.data, json);
-        if (drawn)
-            source_rows_json(&source, about, &phase, &rows, json);
-        run_about_source_json(about, number, json);
-        cli_json_end(json);
-        return status;
-    }
-    struct cli_table *table = cli_table_new(2);
-    row_add(table, "source", source.name);
+    if (given->json)
+        cli_report_item(report);
+    else
+        putchar('\n');
+    cli_fact_text(report, "source", "source", source.name);
     if (about->info.sources > 1)
-        row_add(table, "dataset", source.data);
-    part_row(source.data, &facts, table);
-    facts_table(&facts, table);
-    status = columns_table(source.dataset, table, error);
+        cli_row(report, "dataset", "%s", source.data);
+    status = facts_report(source.dataset, &facts, report, error);
+    part_report(source.data, &facts, report);
     if (drawn)
-        source_table(&source, about, &phase, &rows, table);
-    putchar('\n');
-    cli_table_print(table, NULL, stdout);
-    cli_table_free(table);
-    return status ? status : shards_print(source.dataset, &facts, error);
+        source_rows_report(&source, about, &phase, &rows, report);
+    if (!status)
+        status = dataset_end(source.dataset, &facts, report, error);
+    if (given->json) {
+        run_about_source(about, number, report);
+        cli_report_close(report);
+    }
+    return status;
 }
 
 static enum tokmap_status run_print(const struct target *target, const struct info_arguments *given,
                                     struct tokmap_error *error)
 {
     struct run_about about;
-    struct cli_json json;
+    struct cli_report report;
     enum tokmap_status status = run_about_make(&about, target->run, error);
     if (status) {
         run_about_free(&about);
         return status;
     }
+    cli_report_begin(&report, given->json, RUN_ABOUT_ROWS);
+    cli_fact_text(&report, target->is_run_file ? "run" : "dataset", target->is_run_file ? "run" : "dataset",
+                  target->name);
+    run_report(&about.info, &report);
     if (given->json) {
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        target_json(target, &json);
-        run_json(&about.info, &json);
-        cli_json_array(&json, "sources");
+        cli_report_list(&report, "sources", NULL);
     } else {
-        struct cli_table *table = cli_table_new(2);
-        row_add(table, target->is_run_file ? "run" : "dataset", target->name);
-        run_table(&about.info, table);
-        run_about_table(&about, table);
-        cli_table_print(table, NULL, stdout);
-        cli_table_free(table);
-        run_about_print(&about);
+        run_about_report(&about, &report);
+        cli_report_rows(&report, DATASET_ROWS);
+        run_about_lists(&about, &report);
     }
     const uint64_t described = given->json ? about.info.sources : min64(about.info.sources, RUN_ABOUT_LINES);
     for (uint64_t number = 0; number < described && !status; number++)
-        status = source_print(&about, number, given, &json, error);
+        status = source_print(&about, number, given, &report, error);
     if (described < about.info.sources && !status)
         printf("\n... and %" PRIu64 " more sources; --json describes all\n", about.info.sources - described);
     if (given->json) {
-        cli_json_end(&json);
-        if (!status)
-            run_about_json(&about, &json);
-        cli_json_end(&json);
+        cli_report_close(&report);
+        if (!status) {
+            run_about_lists(&about, &report);
+            run_about_report(&about, &report);
+        }
     }
+    cli_report_end(&report);
     run_about_free(&about);
     return status;
+}
+
+/* ---- a plan ---- */
+
+/* Reports what the header of a plan says. */
+static enum tokmap_status plan_print(const char *path, bool as_json, struct tokmap_error *error)
+{
+    struct plan plan;
+    struct cli_report report;
+    const enum tokmap_status status = plan_open(&plan, path, error);
+    if (status)
+        return status;
+    const struct plan_header *header = &plan.header;
+    const uint64_t most = header->documents_most;
+    const bool sampled = header->identity == 2;
+    cli_report_begin(&report, as_json, "plan|rows|seq_len|holds|documents|segments|*|file");
+    cli_fact_text(&report, "plan", "plan", path);
+    cli_fact_text(&report, "dataset", sampled ? "sampled id of its dataset" : "content id of its dataset",
+                  id_hex(header->dataset, (char[33]){0}));
+    cli_member(&report, "sampled", cli_bool(sampled));
+    fact_counted(&report, "seq_len", "seq_len", header->seq_len, "token", "");
+    cli_fact_number(&report, "rows", "rows", header->rows);
+    cli_fact(&report, "tokens", "holds", cli_number(header->tokens), "%s, and %s",
+             CLI_COUNTED(header->tokens, "token"),
+             CLI_COUNTED(header->rows * header->seq_len - header->tokens, "padding token"));
+    cli_fact(&report, "documents", "documents", cli_number(header->documents),
+             "%s, of which %s longer than a row and cut", CLI_COUNT(header->documents), CLI_COUNT(header->cut));
+    cli_member(&report, "documents_cut", cli_number(header->cut));
+    cli_fact(&report, "segments", "segments", cli_number(header->segments), "%s, at most %s a row%s%s%s",
+             CLI_COUNT(header->segments), CLI_COUNT(header->row_segments), most ? " (limit " : "",
+             most ? CLI_COUNT(most) : "", most ? ")" : "");
+    cli_member(&report, "row_segments", cli_number(header->row_segments));
+    cli_member(&report, "max_documents", cli_number_if(most, most));
+    cli_fact(&report, "bytes", "file", cli_number(header->file_bytes), "%s", CLI_BYTES(header->file_bytes));
+    cli_report_end(&report);
+    plan_close(&plan);
+    return TOKMAP_OK;
 }
 
 static int name_info(const struct cli_command *command, const struct info_arguments *given, const char *name)
@@ -854,7 +807,7 @@ static int info(const struct cli_command *command, const char **operands, size_t
     if (plan_is_file(operands[0])) {
         if (given->lengths)
             return cli_misused(command, "--lengths is for a dataset, and '%s' is a plan", operands[0]);
-        const enum tokmap_status status = plan_about_print(operands[0], given->json, &error);
+        const enum tokmap_status status = plan_print(operands[0], given->json, &error);
         return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);
     }
     return name_info(command, user, operands[0]);

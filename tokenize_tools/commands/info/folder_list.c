@@ -90,9 +90,7 @@ static void names_free(struct names *names)
 /* ---- the list ---- */
 
 struct listing {
-    struct cli_table *table;
-    struct cli_json json;
-    bool as_json;
+    struct cli_report report;
     enum tokmap_status failed; /* of the first dataset that cannot be opened */
     struct tokmap_error *error;
 };
@@ -103,31 +101,24 @@ static void opened_list(struct listing *listing, const char *name, const struct 
     struct tokmap_shard_info shard = {.size = sizeof shard};
     struct tokmap_error unused;
     struct about_facts facts = {.name = ""};
-    char title[ABOUT_TITLE], tokens[32], documents[32], bytes[32], hex[33];
+    char title[ABOUT_TITLE], hex[33];
+    struct cli_report *report = &listing->report;
     if (tokmap_dataset_info(dataset, &info))
         return;
     if (!tokmap_dataset_shard(dataset, 0, &shard, &unused))
         (void)about_read(&shard, &facts, &unused);
-    (void)about_title(&facts, title);
-    if (listing->as_json) {
-        cli_json_bytes(&listing->json, "dataset", name, strlen(name));
-        cli_json_number(&listing->json, "tokens", info.tokens);
-        cli_json_number(&listing->json, "documents", info.documents);
-        cli_json_number(&listing->json, "shards", info.shards);
-        cli_json_number(&listing->json, "width", info.width);
-        cli_json_number(&listing->json, "vocabulary", info.vocabulary);
-        cli_json_number(&listing->json, "token_bytes", info.tokens * info.width);
-        if (facts.name[0])
-            cli_json_text(&listing->json, "tokenizer_name", facts.name);
-        else
-            cli_json_null(&listing->json, "tokenizer_name");
-        cli_json_text(&listing->json, "tokenizer", id_hex(info.tokenizer, hex));
-        cli_json_null(&listing->json, "error");
-    } else {
-        const char *const cells[] = {name, cli_count(info.tokens, tokens), cli_count(info.documents, documents),
-                                     cli_bytes(info.tokens * info.width, bytes), title[0] ? title : "not recorded"};
-        cli_table_row(listing->table, cells);
-    }
+    cli_fact_text(report, "dataset", "dataset", name);
+    cli_fact_number(report, "tokens", "tokens", info.tokens);
+    cli_fact_number(report, "documents", "documents", info.documents);
+    cli_member(report, "shards", cli_number(info.shards));
+    cli_member(report, "width", cli_number(info.width));
+    cli_member(report, "vocabulary", cli_number(info.vocabulary));
+    cli_fact(report, "token_bytes", "size", cli_number(info.tokens * info.width), "%s",
+             CLI_BYTES(info.tokens * info.width));
+    cli_fact(report, "tokenizer_name", "tokenizer", cli_text(facts.name[0] ? facts.name : NULL), "%s",
+             *about_title(&facts, title) ? title : "not recorded");
+    cli_member(report, "tokenizer", cli_text(id_hex(info.tokenizer, hex)));
+    cli_member(report, "error", cli_null());
     about_free(&facts);
 }
 
@@ -137,14 +128,9 @@ static void refused_list(struct listing *listing, const char *name, const struct
     const bool several = shards_differ(why);
     char text[sizeof why->path + sizeof why->message + 256];
     const char *reason = several ? "several datasets; list them with 'tokmap info'" : "cannot be opened";
-    if (listing->as_json) {
-        cli_json_bytes(&listing->json, "dataset", name, strlen(name));
-        (void)tokmap_error_print(why, text, sizeof text);
-        cli_json_bytes(&listing->json, "error", text, strlen(text));
-    } else {
-        const char *const cells[] = {name, "", "", "", reason};
-        cli_table_row(listing->table, cells);
-    }
+    cli_fact_text(&listing->report, "dataset", "dataset", name);
+    cli_fact(&listing->report, "error", "tokenizer", cli_text(tokmap_error_print(why, text, sizeof text)), "%s",
+             reason);
     if (!several && !listing->failed) {
         listing->failed = why->status;
         if (listing->error)
@@ -160,23 +146,19 @@ static void dataset_list(struct listing *listing, const char *name)
     const enum tokmap_status status = tokmap_dataset_open(&dataset, name, NULL, &why);
     if (status == TOKMAP_ERROR_NOT_FOUND && !os_stat(name, &found) && found.kind == OS_KIND_FOLDER)
         return; /* a folder without shards */
-    if (listing->as_json)
-        cli_json_object(&listing->json, NULL);
+    cli_report_item(&listing->report);
     if (status)
         refused_list(listing, name, &why);
     else
         opened_list(listing, name, dataset);
-    if (listing->as_json)
-        cli_json_end(&listing->json);
+    cli_report_close(&listing->report);
     tokmap_dataset_close(dataset);
 }
 
 enum tokmap_status folder_list(const char *folder, bool as_json, struct tokmap_error *error)
 {
-    static const char *const head[] = {"dataset", "tokens", "documents", "size", "tokenizer"};
-    static const bool right[] = {false, true, true, true, false};
     struct names names = {.folder = folder};
-    struct listing listing = {.as_json = as_json, .error = error};
+    struct listing listing = {.error = error};
     const int system = os_folder_list(folder, entry_take, &names);
     if (system) {
         names_free(&names);
@@ -184,25 +166,15 @@ enum tokmap_status folder_list(const char *folder, bool as_json, struct tokmap_e
                             : error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be listed");
     }
     qsort(names.paths, names.count, sizeof *names.paths, names_compare);
-    if (as_json) {
-        cli_json_begin(&listing.json, stdout);
-        cli_json_object(&listing.json, NULL);
-        cli_json_bytes(&listing.json, "folder", folder, strlen(folder));
-        cli_json_array(&listing.json, "datasets");
-    } else {
+    cli_report_begin(&listing.report, as_json, NULL);
+    cli_member(&listing.report, "folder", cli_text(folder));
+    if (!as_json)
         cli_print("%s holds datasets that cannot be one, because their tokenizers or widths differ:\n\n", folder);
-        listing.table = cli_table_new(5);
-        cli_table_row(listing.table, head);
-    }
+    cli_report_list(&listing.report, "datasets", "dataset|>tokens|>documents|>size|tokenizer");
     for (size_t i = 0; i < names.count; i++)
         dataset_list(&listing, names.paths[i]);
-    if (as_json) {
-        cli_json_end(&listing.json);
-        cli_json_end(&listing.json);
-    } else {
-        cli_table_print(listing.table, right, stdout);
-        cli_table_free(listing.table);
-    }
+    cli_report_close(&listing.report);
+    cli_report_end(&listing.report);
     names_free(&names);
     return listing.failed;
 }

@@ -27,61 +27,39 @@ enum tokmap_status column_names(const struct tokmap_dataset *dataset, const char
     return status;
 }
 
-/* Calls each() for every column, with what the dataset has of it. */
-static enum tokmap_status columns_walk(const struct tokmap_dataset *dataset,
-                                       void (*each)(void *user, const struct tokmap_column_info *info), void *user,
-                                       struct tokmap_error *error)
+static void column_report(const struct tokmap_column_info *info, struct cli_report *report)
+{
+    char label[64];
+    const bool each = info->values == info->documents && info->documents > 1;
+    (void)snprintf(label, sizeof label, "column %.50s%s", info->name, strlen(info->name) > 50 ? "..." : "");
+    cli_report_item(report);
+    cli_member(report, "name", cli_text(info->name));
+    cli_member(report, "shards", cli_number(info->shards));
+    cli_member(report, "documents", cli_number(info->documents));
+    cli_fact(report, "values", label, cli_number(info->values), "%s %s, %s", CLI_COUNT(info->values),
+             each                ? "values, one for each document"
+             : info->values == 1 ? "different value"
+                                 : "different values",
+             CLI_BYTES(info->bytes));
+    cli_member(report, "bytes", cli_number(info->bytes));
+    cli_report_close(report);
+}
+
+enum tokmap_status columns_report(const struct tokmap_dataset *dataset, struct cli_report *report,
+                                  struct tokmap_error *error)
 {
     const char **names;
     size_t count = 0;
     enum tokmap_status status = column_names(dataset, &names, &count, error);
+    cli_report_array(report, "columns");
     for (size_t c = 0; c < count && !status; c++) {
         struct tokmap_column_info info = {.size = sizeof info};
         status = tokmap_dataset_column(dataset, names[c], &info, error);
         if (!status)
-            each(user, &info);
+            column_report(&info, report);
     }
+    cli_report_close(report);
     free(names);
-    return status;
-}
-
-static void row_of_column(void *user, const struct tokmap_column_info *info)
-{
-    char name[64], text[160], values[32], bytes[32];
-    const bool each = info->values == info->documents && info->documents > 1;
-    (void)snprintf(name, sizeof name, "column %.50s%s", info->name, strlen(info->name) > 50 ? "..." : "");
-    (void)snprintf(text, sizeof text, "%s %s, %s", cli_count(info->values, values),
-                   each                ? "values, one for each document"
-                   : info->values == 1 ? "different value"
-                                       : "different values",
-                   cli_bytes(info->bytes, bytes));
-    const char *const cells[] = {name, text};
-    cli_table_row(user, cells);
-}
-
-enum tokmap_status columns_table(const struct tokmap_dataset *dataset, struct cli_table *table,
-                                 struct tokmap_error *error)
-{
-    return columns_walk(dataset, row_of_column, table, error);
-}
-
-static void json_of_column(void *user, const struct tokmap_column_info *info)
-{
-    struct cli_json *json = user;
-    cli_json_object(json, NULL);
-    cli_json_text(json, "name", info->name);
-    cli_json_number(json, "shards", info->shards);
-    cli_json_number(json, "documents", info->documents);
-    cli_json_number(json, "values", info->values);
-    cli_json_number(json, "bytes", info->bytes);
-    cli_json_end(json);
-}
-
-enum tokmap_status columns_json(const struct tokmap_dataset *dataset, struct cli_json *json, struct tokmap_error *error)
-{
-    cli_json_array(json, "columns");
-    const enum tokmap_status status = columns_walk(dataset, json_of_column, json, error);
-    cli_json_end(json);
     return status;
 }
 

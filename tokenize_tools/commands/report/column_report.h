@@ -3,8 +3,7 @@
 #ifndef TOKMAP_COMMANDS_REPORT_COLUMN_REPORT_H
 #define TOKMAP_COMMANDS_REPORT_COLUMN_REPORT_H
 
-#include "cli/json_writer.h"
-#include "cli/table.h"
+#include "cli/report.h"
 #include "tokmap/tokmap.h"
 
 /* Lists the names of a dataset's columns in an array that the caller frees; each name lives as long as the dataset.
@@ -12,12 +11,9 @@
 enum tokmap_status column_names(const struct tokmap_dataset *dataset, const char ***names, size_t *count,
                                 struct tokmap_error *error);
 
-/* Adds a row for each column to a table of names and facts. Statuses: OK, ERROR_CORRUPT, ERROR_MEMORY. */
-enum tokmap_status columns_table(const struct tokmap_dataset *dataset, struct cli_table *table,
-                                 struct tokmap_error *error);
-/* The same as the member "columns" of an open object: an array, empty if there are none. */
-enum tokmap_status columns_json(const struct tokmap_dataset *dataset, struct cli_json *json,
-                                struct tokmap_error *error);
+/* Adds the list of the columns: for people, a row for each. Statuses: OK, ERROR_CORRUPT, ERROR_MEMORY. */
+enum tokmap_status columns_report(const struct tokmap_dataset *dataset, struct cli_report *report,
+                                  struct tokmap_error *error);
 
 /* Calls each() for every value that a document has. Statuses: OK, ERROR_CORRUPT, ERROR_MEMORY. */
 enum tokmap_status document_values(const struct tokmap_dataset *dataset, uint64_t document,

@@ -14,6 +14,7 @@ typedef unsigned __int128 wide;
 
 #define PHASES_PRINTED 20u
 #define SOURCES_PRINTED 40u
+#define CUTS_PRINTED 8u
 
 static void fault_set(char fault[MIXTURE_FAULT], const char *format, ...) __attribute__((format(printf, 2, 3)));
 static void fault_set(char fault[MIXTURE_FAULT], const char *format, ...)
@@ -212,188 +213,136 @@ void mixture_report_skip(struct mixture_report *report, uint64_t first, uint64_t
     }
 }
 
-/* ---- tables ---- */
+/* ---- the report ---- */
 
-static const char *percent(double part, double all, char text[32])
+static double percent(double part, double all)
 {
-    (void)snprintf(text, 32, "%.4g%%", all > 0 ? 100 * part / all : 0.0);
-    return text;
+    return all > 0 ? 100 * part / all : 0.0;
 }
 
-static double tokens_of_all(const struct mixture_report *report)
+static double tokens_of_all(const struct mixture_report *mixture)
 {
     double all = 0;
-    for (uint64_t i = 0; i < report->info.sources; i++)
-        all += (double)report->sources[i].tokens;
+    for (uint64_t i = 0; i < mixture->info.sources; i++)
+        all += (double)mixture->sources[i].tokens;
     return all;
 }
 
-static void sources_print(const struct mixture_report *report)
+static void sources_report(const struct mixture_report *mixture, struct cli_report *report)
 {
-    static const char *const head[] = {"source", "tokens", "share", "epochs", "after epoch 0", "windows of an epoch"};
-    static const bool right[] = {false, true, true, true, true, true};
-    const double all = tokens_of_all(report);
-    struct cli_table *table = cli_table_new(6);
-    cli_table_row(table, head);
-    for (uint64_t i = 0; i < report->info.sources && i < SOURCES_PRINTED; i++) {
-        const struct mixture_source *source = &report->sources[i];
-        char a[32], b[32], c[64], d[32], e[32];
-        const int used = snprintf(c, sizeof c, "%.4g", source->epochs);
-        if (source->epochs_most && used > 0)
-            (void)snprintf(c + used, sizeof c - (size_t)used, " of %" PRIu64, source->epochs_most);
-        const char *const cells[] = {source->name,
-                                     cli_count(source->tokens, a),
-                                     percent((double)source->tokens, all, b),
-                                     c,
-                                     cli_count(source->later_tokens, d),
-                                     cli_count(source->windows, e)};
-        cli_table_row(table, cells);
+    const double all = tokens_of_all(mixture);
+    const uint64_t count = mixture->info.sources, most = report->as_json ? count : min64(count, SOURCES_PRINTED);
+    if (!report->as_json)
+        putchar('\n');
+    cli_report_list(report, "sources", "source|>tokens|>share|>epochs|>after epoch 0|>windows of an epoch");
+    for (uint64_t i = 0; i < most; i++) {
+        const struct mixture_source *source = &mixture->sources[i];
+        char limit[32] = "";
+        if (source->epochs_most)
+            (void)snprintf(limit, sizeof limit, " of %" PRIu64, source->epochs_most);
+        cli_report_item(report);
+        cli_fact_text(report, "source", "source", source->name);
+        cli_member(report, "draws", cli_number(source->draws));
+        cli_member(report, "draws_skipped", cli_number_if(mixture->skipped_counted, source->skipped));
+        cli_fact_number(report, "tokens", "tokens", source->tokens);
+        cli_row(report, "share", "%.4g%%", percent((double)source->tokens, all));
+        cli_fact_number(report, "tokens_after_epoch_0", "after epoch 0", source->later_tokens);
+        cli_fact(report, "epochs", "epochs", cli_real(source->epochs), "%.4g%s", source->epochs, limit);
+        cli_member(report, "epochs_begun", cli_number(source->epochs_begun));
+        cli_member(report, "epochs_most", cli_number(source->epochs_most));
+        cli_member(report, "epochs_cut", cli_number(source->cuts));
+        cli_fact_number(report, "windows", "windows of an epoch", source->windows);
+        cli_report_close(report);
     }
-    putchar('\n');
-    cli_table_print(table, right, stdout);
-    cli_table_free(table);
-    if (report->info.sources > SOURCES_PRINTED)
-        printf("... and %" PRIu64 " more sources; --json lists all\n", report->info.sources - SOURCES_PRINTED);
+    cli_report_close(report);
+    if (most < count)
+        printf("... and %" PRIu64 " more sources; --json lists all\n", count - most);
 }
 
-static void part_rows(const struct mixture_report *report, const struct part *part, struct cli_table *table)
+static void share_report(const struct mixture_report *mixture, const struct part *part,
+                         const struct tokmap_share_info *share, struct cli_report *report)
 {
-    char steps[80], batch[32], seq_len[32], a[32], b[32];
-    (void)snprintf(steps, sizeof steps, "%s..%s", cli_count(part->about.first_step, a), cli_count(part->end_step, b));
-    for (uint64_t i = 0; i < part->about.shares && i < SOURCES_PRINTED; i++) {
-        struct tokmap_share_info share;
-        char asked[32], drawn[32], got[32], epochs[96], number[32];
-        if (share_get(report, part, i, &share))
-            continue;
-        (void)snprintf(epochs, sizeof epochs, "%.4g..%.4g",
-                       (double)share.first_epoch + (double)share.first_draw / (double)share.windows,
-                       (double)share.first_epoch + (double)(share.first_draw + share.draws) / (double)share.windows);
-        const char *const cells[] = {i ? NULL : cli_count(part->number, number),
-                                     i ? NULL : steps,
-                                     i ? NULL : cli_count(part->about.batch, batch),
-                                     i ? NULL : cli_count(part->about.seq_len, seq_len),
-                                     report->sources[share.source].name,
-                                     percent((double)share.weight, (double)share.weights, asked),
-                                     percent((double)share.draws, (double)part->draws, got),
-                                     cli_count(share.draws, drawn),
-                                     epochs};
-        cli_table_row(table, cells);
-    }
+    const double windows = (double)share->windows;
+    cli_report_item(report);
+    cli_fact_text(report, "source", "source", mixture->sources[share->source].name);
+    cli_fact(report, "weight", "weight", cli_number(share->weight), "%.4g%%",
+             percent((double)share->weight, (double)share->weights));
+    cli_member(report, "weights", cli_number(share->weights));
+    cli_row(report, "share", "%.4g%%", percent((double)share->draws, (double)part->draws));
+    cli_fact_number(report, "draws", "draws", share->draws);
+    cli_member(report, "windows", cli_number(share->windows));
+    cli_member(report, "first_epoch", cli_number(share->first_epoch));
+    cli_fact(report, "first_draw", "epochs", cli_number(share->first_draw), "%.4g..%.4g",
+             (double)share->first_epoch + (double)share->first_draw / windows,
+             (double)share->first_epoch + (double)(share->first_draw + share->draws) / windows);
+    cli_report_close(report);
 }
 
-static void phases_print(const struct mixture_report *report)
+static void phases_report(const struct mixture_report *mixture, struct cli_report *report)
 {
-    static const char *const head[] = {"phase",  "steps", "batch", "seq_len", "source",
-                                       "weight", "share", "draws", "epochs"};
-    static const bool right[] = {true, true, true, true, false, true, true, true, true};
-    struct cli_table *table = cli_table_new(9);
+    const uint64_t most = report->as_json ? UINT64_MAX : PHASES_PRINTED;
+    const uint64_t shares_most = report->as_json ? UINT64_MAX : SOURCES_PRINTED;
     struct part part;
     uint64_t i = 0;
-    cli_table_row(table, head);
-    for (; i < PHASES_PRINTED && part_get(report, i, &part); i++)
-        part_rows(report, &part, table);
-    putchar('\n');
-    cli_table_print(table, right, stdout);
-    cli_table_free(table);
-    if (i == PHASES_PRINTED && part_get(report, i, &part))
+    if (!report->as_json)
+        putchar('\n');
+    cli_report_list(report, "phases", ">phase|>steps|>batch|>seq_len|source|>weight|>share|>draws|>epochs");
+    for (; i < most && part_get(mixture, i, &part); i++) {
+        cli_report_item(report);
+        cli_fact_number(report, NULL, "phase", part.number);
+        cli_fact(report, "first_step", "steps", cli_number(part.about.first_step), "%s..%s",
+                 CLI_COUNT(part.about.first_step), CLI_COUNT(part.end_step));
+        cli_member(report, "end_step", cli_number(part.end_step));
+        cli_fact_number(report, "batch", "batch", part.about.batch);
+        cli_fact_number(report, "seq_len", "seq_len", part.about.seq_len);
+        cli_member(report, "draws", cli_number(part.draws));
+        cli_member(report, "mixture_step", cli_number(part.about.mixture_step));
+        cli_report_list(report, "shares", NULL);
+        for (uint64_t j = 0; j < part.about.shares && j < shares_most; j++) {
+            struct tokmap_share_info share;
+            if (!share_get(mixture, &part, j, &share))
+                share_report(mixture, &part, &share, report);
+        }
+        cli_report_close(report);
+        cli_report_close(report);
+    }
+    cli_report_close(report);
+    if (i == most && part_get(mixture, i, &part))
         puts("... and more phases; --json lists all");
 }
 
-static void cuts_print(const struct mixture_report *report)
+/* The epochs that a new seq_len cut: for people, a line for each. */
+static void cuts_report(const struct mixture_report *mixture, struct cli_report *report)
 {
-    char a[32], b[32], c[32], d[32], e[32];
-    if (report->cut_count)
+    const uint64_t most = min64(mixture->cut_count, report->as_json ? MIXTURE_CUTS_KEPT : CUTS_PRINTED);
+    if (mixture->cut_count && !report->as_json)
         putchar('\n');
-    for (uint64_t i = 0; i < report->cut_count && i < 8; i++) {
-        const struct mixture_cut *cut = &report->cuts[i];
-        cli_print("step %s: the new seq_len starts %s again in epoch %s; of epoch %s, %s of %s windows were shown\n",
-                  cli_count(cut->step, a), report->sources[cut->source].name, cli_count(cut->epoch + 1, b),
-                  cli_count(cut->epoch, c), cli_count(cut->shown, d), cli_count(cut->windows, e));
+    cli_report_list(report, "cut_epochs", NULL);
+    for (uint64_t i = 0; i < most; i++) {
+        const struct mixture_cut *cut = &mixture->cuts[i];
+        const char *name = mixture->sources[cut->source].name;
+        cli_report_item(report);
+        if (!report->as_json)
+            cli_print("step %s: the new seq_len starts %s again in epoch %s; of epoch %s, %s of %s windows were "
+                      "shown\n",
+                      CLI_COUNT(cut->step), name, CLI_COUNT(cut->epoch + 1), CLI_COUNT(cut->epoch),
+                      CLI_COUNT(cut->shown), CLI_COUNT(cut->windows));
+        cli_member(report, "source", cli_text(name));
+        cli_member(report, "step", cli_number(cut->step));
+        cli_member(report, "epoch", cli_number(cut->epoch));
+        cli_member(report, "windows_shown", cli_number(cut->shown));
+        cli_member(report, "windows", cli_number(cut->windows));
+        cli_member(report, "seq_len", cli_number(cut->seq_len));
+        cli_report_close(report);
     }
-    if (report->cut_count > 8)
-        printf("... and %s\n", cli_counted(report->cut_count - 8, "more such epoch", (char[64]){0}));
+    cli_report_close(report);
+    if (mixture->cut_count > most && !report->as_json)
+        printf("... and %s\n", CLI_COUNTED(mixture->cut_count - most, "more such epoch"));
 }
 
-void mixture_report_print(const struct mixture_report *report)
+void mixture_report_add(const struct mixture_report *mixture, struct cli_report *report)
 {
-    sources_print(report);
-    phases_print(report);
-    cuts_print(report);
-}
-
-/* ---- JSON ---- */
-
-static void sources_json(const struct mixture_report *report, struct cli_json *json)
-{
-    cli_json_array(json, "sources");
-    for (uint64_t i = 0; i < report->info.sources; i++) {
-        const struct mixture_source *source = &report->sources[i];
-        cli_json_object(json, NULL);
-        cli_json_text(json, "source", source->name);
-        cli_json_number(json, "draws", source->draws);
-        if (report->skipped_counted)
-            cli_json_number(json, "draws_skipped", source->skipped);
-        else
-            cli_json_null(json, "draws_skipped");
-        cli_json_number(json, "tokens", source->tokens);
-        cli_json_number(json, "tokens_after_epoch_0", source->later_tokens);
-        cli_json_real(json, "epochs", source->epochs);
-        cli_json_number(json, "epochs_begun", source->epochs_begun);
-        cli_json_number(json, "epochs_most", source->epochs_most);
-        cli_json_number(json, "epochs_cut", source->cuts);
-        cli_json_number(json, "windows", source->windows);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-}
-
-static void part_json(const struct mixture_report *report, const struct part *part, struct cli_json *json)
-{
-    cli_json_object(json, NULL);
-    cli_json_number(json, "first_step", part->about.first_step);
-    cli_json_number(json, "end_step", part->end_step);
-    cli_json_number(json, "batch", part->about.batch);
-    cli_json_number(json, "seq_len", part->about.seq_len);
-    cli_json_number(json, "draws", part->draws);
-    cli_json_number(json, "mixture_step", part->about.mixture_step);
-    cli_json_array(json, "shares");
-    for (uint64_t i = 0; i < part->about.shares; i++) {
-        struct tokmap_share_info share;
-        if (share_get(report, part, i, &share))
-            continue;
-        cli_json_object(json, NULL);
-        cli_json_text(json, "source", report->sources[share.source].name);
-        cli_json_number(json, "weight", share.weight);
-        cli_json_number(json, "weights", share.weights);
-        cli_json_number(json, "draws", share.draws);
-        cli_json_number(json, "windows", share.windows);
-        cli_json_number(json, "first_epoch", share.first_epoch);
-        cli_json_number(json, "first_draw", share.first_draw);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-    cli_json_end(json);
-}
-
-void mixture_report_json(const struct mixture_report *report, struct cli_json *json)
-{
-    struct part part;
-    sources_json(report, json);
-    cli_json_array(json, "phases");
-    for (uint64_t i = 0; part_get(report, i, &part); i++)
-        part_json(report, &part, json);
-    cli_json_end(json);
-    cli_json_array(json, "cut_epochs");
-    for (uint64_t i = 0; i < report->cut_count && i < MIXTURE_CUTS_KEPT; i++) {
-        const struct mixture_cut *cut = &report->cuts[i];
-        cli_json_object(json, NULL);
-        cli_json_text(json, "source", report->sources[cut->source].name);
-        cli_json_number(json, "step", cut->step);
-        cli_json_number(json, "epoch", cut->epoch);
-        cli_json_number(json, "windows_shown", cut->shown);
-        cli_json_number(json, "windows", cut->windows);
-        cli_json_number(json, "seq_len", cut->seq_len);
-        cli_json_end(json);
-    }
-    cli_json_end(json);
+    sources_report(mixture, report);
+    phases_report(mixture, report);
+    cuts_report(mixture, report);
 }

@@ -59,9 +59,8 @@ void mixture_report_free(struct mixture_report *report);
 /* Adds the draws of the skipped steps [first, end) to the sources. */
 void mixture_report_skip(struct mixture_report *report, uint64_t first, uint64_t end);
 
-/* Prints tables of the sources, of the phases, and of cut epochs, each after an empty line; long ones are shortened. */
-void mixture_report_print(const struct mixture_report *report);
-/* Writes the members "sources", "phases", and "cut_epochs", complete except for cut epochs beyond MIXTURE_CUTS_KEPT. */
-void mixture_report_json(const struct mixture_report *report, struct cli_json *json);
+/* Adds the lists of the sources, of the phases, and of cut epochs, of which at most MIXTURE_CUTS_KEPT are listed. For
+ * people each comes after an empty line, and long ones are shortened. */
+void mixture_report_add(const struct mixture_report *mixture, struct cli_report *report);
 
 #endif

@@ -2,6 +2,7 @@
 #include "run_about.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -94,233 +95,171 @@ bool run_about_first(const struct run_about *about, uint64_t source, struct tokm
            share_get(about, first.phase, first.share, share);
 }
 
-/* ---- for people ---- */
+/* ---- the report ---- */
 
-static void row_add(struct cli_table *table, const char *name, const char *value)
-{
-    const char *const cells[] = {name, value};
-    cli_table_row(table, cells);
-}
-
-void run_about_table(const struct run_about *about, struct cli_table *table)
+static void validation_rows(const struct run_about *about, struct cli_report *report)
 {
     const struct tokmap_run_info *info = &about->info;
-    char text[192], a[64], b[64];
-    if (info->phases > 1) {
-        (void)snprintf(text, sizeof text, "%s; batches of up to %s, sequences of up to %s",
-                       cli_count(info->phases, (char[32]){0}), cli_counted(info->batch_most, "row", a),
-                       cli_counted(info->seq_len_most, "token", b));
-        row_add(table, "phases", text);
-    }
-    if (info->stride) {
-        (void)snprintf(text, sizeof text, "%s; only targets that were not shown before count",
-                       cli_counted(info->stride, "token", a));
-        row_add(table, "stride", text);
-    }
-    if (info->tail_pad)
-        row_add(table, "tail", "padded, so that each target counts once");
-    if (info->tail_pad && about->ends) {
-        (void)snprintf(text, sizeof text, "%s not padding", cli_counted(info->valid_last, "row", a));
-        row_add(table, "last step", text);
-    }
-    bool padded = info->tail_pad;
-    for (uint64_t i = 0; i < info->sources && !padded; i++)
-        padded = source_get(about, i).plan != NULL;
-    if (padded)
-        row_add(table, "pad id", cli_count(info->pad_id, a));
     for (uint64_t i = 0; i < info->validations && i < RUN_ABOUT_LINES; i++) {
         const struct tokmap_source_info held_out = source_get(about, info->sources + i);
         struct tokmap_dataset_info data = {.size = sizeof data};
-        if (tokmap_dataset_info(held_out.dataset, &data))
-            continue;
-        (void)snprintf(text, sizeof text, "%.64s: %.60s, %s; the run trains on none of it", held_out.name,
-                       held_out.data, cli_counted(data.tokens, "token", a));
-        row_add(table, "validation", text);
+        if (!tokmap_dataset_info(held_out.dataset, &data))
+            cli_row(report, "validation", "%.64s: %.60s, %s; the run trains on none of it", held_out.name,
+                    held_out.data, CLI_COUNTED(data.tokens, "token"));
     }
     if (info->validations > RUN_ABOUT_LINES)
-        row_add(table, "validation", "... and more; --json lists all");
-    if (!about->ends)
-        return;
-    row_add(table, "rows of the run", cli_count(about->rows, a));
-    row_add(table, "tokens of the run", cli_count(about->tokens, a));
+        cli_row(report, "validation", "... and more; --json lists all");
 }
 
-static void sources_print(const struct run_about *about)
+void run_about_report(const struct run_about *about, struct cli_report *report)
 {
-    static const char *const head[] = {"source", "tokens", "kind", "an epoch", "epochs", "limit", "tokens of the run"};
-    static const bool right[] = {false, true, false, false, true, true, true};
-    struct cli_table *table = cli_table_new(7);
-    cli_table_row(table, head);
+    const struct tokmap_run_info *info = &about->info;
+    const bool ends = about->ends;
+    bool padded = info->tail_pad;
+    for (uint64_t i = 0; i < info->sources && !padded; i++)
+        padded = source_get(about, i).plan != NULL;
+    if (info->phases > 1)
+        cli_row(report, "phases", "%s; batches of up to %s, sequences of up to %s", CLI_COUNT(info->phases),
+                CLI_COUNTED(info->batch_most, "row"), CLI_COUNTED(info->seq_len_most, "token"));
+    cli_fact(report, "rows", ends ? "rows of the run" : NULL, cli_number_if(ends, about->rows), "%s",
+             CLI_COUNT(about->rows));
+    cli_fact(report, "tokens", ends ? "tokens of the run" : NULL, cli_number_if(ends, about->tokens), "%s",
+             CLI_COUNT(about->tokens));
+    cli_member(report, "batch_most", cli_number(info->batch_most));
+    cli_member(report, "seq_len_most", cli_number(info->seq_len_most));
+    cli_fact(report, "stride", info->stride ? "stride" : NULL, cli_number_if(info->stride, info->stride),
+             "%s; only targets that were not shown before count", CLI_COUNTED(info->stride, "token"));
+    cli_fact(report, "tail_pad", info->tail_pad ? "tail" : NULL, cli_bool(info->tail_pad),
+             "padded, so that each target counts once");
+    cli_fact(report, "pad_id", padded ? "pad id" : NULL, cli_number(info->pad_id), "%s", CLI_COUNT(info->pad_id));
+    cli_fact(report, "valid_last", info->tail_pad && ends ? "last step" : NULL, cli_number_if(ends, info->valid_last),
+             "%s not padding", CLI_COUNTED(info->valid_last, "row"));
+    cli_member(report, "blocks", cli_number_if(info->blocks, info->blocks));
+    cli_member(report, "span", cli_number_if(info->span, info->span));
+    cli_member(report, "vocabulary", cli_number(info->vocabulary));
+    cli_member(report, "width", cli_number(info->width));
+    cli_member(report, "warning", cli_text(info->warning));
+    if (report->as_json)
+        run_about_validations(about->run, report);
+    else
+        validation_rows(about, report);
+}
+
+void run_about_source(const struct run_about *about, uint64_t number, struct cli_report *report)
+{
+    const struct tokmap_source_info source = source_get(about, number);
+    const struct mixture_source none = {.epochs = (double)NAN};
+    const struct mixture_source *drawn = about->ends ? &about->report.sources[number] : &none;
+    const bool ends = about->ends, nowhere = about->first[number].phase == UINT64_MAX;
+    cli_member(report, "data", cli_text(source.data));
+    cli_member(report, "plan", cli_text(source.plan));
+    cli_fact(report, "epochs_most", "limit", cli_number_if(source.epochs_most, source.epochs_most), "%s",
+             source.epochs_most ? CLI_COUNT(source.epochs_most) : "none");
+    cli_member(report, "draws", cli_number_if(ends, drawn->draws));
+    cli_fact(report, "run_tokens", "tokens of the run", cli_number_if(ends, drawn->tokens), "%s",
+             nowhere ? "0"
+             : ends  ? CLI_COUNT(drawn->tokens)
+                     : "endless");
+    if (ends && !nowhere)
+        cli_fact(report, "epochs", "epochs", cli_real(drawn->epochs), "%.4g", drawn->epochs);
+    else
+        cli_fact(report, "epochs", "epochs", cli_real(drawn->epochs), "%s", nowhere ? "0" : "endless");
+}
+
+static void sources_print(const struct run_about *about, struct cli_report *report)
+{
+    cli_report_list(report, NULL, "source|>tokens|kind|an epoch|>epochs|>limit|>tokens of the run");
     for (uint64_t i = 0; i < about->info.sources && i < RUN_ABOUT_LINES; i++) {
         const struct tokmap_source_info source = source_get(about, i);
         struct tokmap_dataset_info data = {.size = sizeof data};
         struct tokmap_phase_info phase;
         struct tokmap_share_info share;
-        char tokens[32], rows[64], epochs[32] = "endless", limit[32] = "none", all[32] = "endless";
         if (tokmap_dataset_info(source.dataset, &data))
             continue;
-        const bool drawn = run_about_first(about, i, &phase, &share);
-        if (about->ends) {
-            (void)snprintf(epochs, sizeof epochs, "%.4g", about->report.sources[i].epochs);
-            (void)cli_count(about->report.sources[i].tokens, all);
-        }
-        const char *const cells[] = {source.name,
-                                     cli_count(data.tokens, tokens),
-                                     data.kind,
-                                     drawn ? cli_counted(share.windows, source.plan ? "plan row" : "window", rows)
-                                           : "not in any phase",
-                                     drawn ? epochs : "0",
-                                     source.epochs_most ? cli_count(source.epochs_most, limit) : limit,
-                                     drawn ? all : "0"};
-        cli_table_row(table, cells);
+        cli_report_item(report);
+        cli_row(report, "source", "%s", source.name);
+        cli_row(report, "tokens", "%s", CLI_COUNT(data.tokens));
+        cli_row(report, "kind", "%s", data.kind);
+        cli_row(report, "an epoch", "%s",
+                run_about_first(about, i, &phase, &share)
+                    ? CLI_COUNTED(share.windows, source.plan ? "plan row" : "window")
+                    : "not in any phase");
+        run_about_source(about, i, report);
+        cli_report_close(report);
     }
-    putchar('\n');
-    cli_table_print(table, right, stdout);
-    cli_table_free(table);
+    cli_report_close(report);
     if (about->info.sources > RUN_ABOUT_LINES)
         printf("... and %" PRIu64 " more sources; --json lists all\n", about->info.sources - RUN_ABOUT_LINES);
 }
 
-static void phases_print(const struct run_about *about)
+/* For people, at most RUN_ABOUT_LINES shares. */
+static void phases_report(const struct run_about *about, struct cli_report *report)
 {
-    static const char *const head[] = {"phase", "steps", "batch", "seq_len", "source", "share", "rows"};
-    static const bool right[] = {true, true, true, true, false, true, true};
-    struct cli_table *table = cli_table_new(7);
     struct tokmap_phase_info phase;
     struct tokmap_share_info share;
+    const uint64_t most = report->as_json ? UINT64_MAX : RUN_ABOUT_LINES;
     uint64_t lines = 0;
-    cli_table_row(table, head);
-    for (uint64_t i = 0; lines < RUN_ABOUT_LINES && phase_get(about, i, &phase); i++) {
-        char number[32], steps[80], batch[32], seq_len[32], a[32], b[32], percent[32], rows[32];
-        const bool open = phase.end_step == TOKMAP_FOREVER;
-        (void)snprintf(steps, sizeof steps, "%s..%s", cli_count(phase.first_step, a),
-                       open ? "" : cli_count(phase.end_step, b));
-        for (uint64_t j = 0; j < phase.shares && lines < RUN_ABOUT_LINES && share_get(about, i, j, &share);
-             j++, lines++) {
-            (void)snprintf(percent, sizeof percent, "%.4g%%", 100.0 * (double)share.weight / (double)share.weights);
-            const char *const cells[] = {j ? NULL : cli_count(i, number),
-                                         j ? NULL : steps,
-                                         j ? NULL : cli_count(phase.batch, batch),
-                                         j ? NULL : cli_count(phase.seq_len, seq_len),
-                                         source_get(about, share.source).name,
-                                         percent,
-                                         open ? "endless" : cli_count(share.draws, rows)};
-            cli_table_row(table, cells);
+    cli_report_list(report, "phases", ">phase|>steps|>batch|>seq_len|source|>share|>rows");
+    for (uint64_t i = 0; lines < most && phase_get(about, i, &phase); i++) {
+        const bool ends = phase.end_step != TOKMAP_FOREVER;
+        cli_report_item(report);
+        cli_fact_number(report, NULL, "phase", i);
+        cli_fact(report, "first_step", "steps", cli_number(phase.first_step), "%s..%s", CLI_COUNT(phase.first_step),
+                 ends ? CLI_COUNT(phase.end_step) : "");
+        cli_member(report, "end_step", cli_number_if(ends, phase.end_step));
+        cli_fact_number(report, "batch", "batch", phase.batch);
+        cli_fact_number(report, "seq_len", "seq_len", phase.seq_len);
+        cli_member(report, "mixture_step", cli_number(phase.mixture_step));
+        cli_report_list(report, "shares", NULL);
+        for (uint64_t j = 0; j < phase.shares && lines < most && share_get(about, i, j, &share); j++, lines++) {
+            const double weight = (double)share.weight, weights = (double)share.weights;
+            cli_report_item(report);
+            cli_fact_text(report, "source", "source", source_get(about, share.source).name);
+            cli_fact(report, "share", "share", cli_real(weight / weights), "%.4g%%",
+                     100.0 * weight / weights);
+            cli_member(report, "weight", cli_number(share.weight));
+            cli_member(report, "weights", cli_number(share.weights));
+            cli_member(report, "windows", cli_number(share.windows));
+            cli_fact(report, "draws", "rows", cli_number_if(ends, share.draws), "%s",
+                     ends ? CLI_COUNT(share.draws) : "endless");
+            cli_report_close(report);
         }
+        cli_report_close(report);
+        cli_report_close(report);
     }
-    putchar('\n');
-    cli_table_print(table, right, stdout);
-    cli_table_free(table);
-    if (lines == RUN_ABOUT_LINES)
+    cli_report_close(report);
+    if (lines == RUN_ABOUT_LINES && !report->as_json)
         puts("... and more; --json lists all");
 }
 
-void run_about_print(const struct run_about *about)
+void run_about_lists(const struct run_about *about, struct cli_report *report)
 {
-    if (about->info.sources == 1 && about->info.phases == 1)
+    if (!report->as_json && about->info.sources == 1 && about->info.phases == 1)
         return;
-    sources_print(about);
-    phases_print(about);
-}
-
-/* ---- JSON ---- */
-
-static void number_or_null(struct cli_json *json, const char *name, uint64_t number, bool known)
-{
-    if (known)
-        cli_json_number(json, name, number);
-    else
-        cli_json_null(json, name);
-}
-
-static void text_or_null(struct cli_json *json, const char *name, const char *text)
-{
-    if (text)
-        cli_json_bytes(json, name, text, strlen(text));
-    else
-        cli_json_null(json, name);
-}
-
-static void phases_json(const struct run_about *about, struct cli_json *json)
-{
-    struct tokmap_phase_info phase;
-    struct tokmap_share_info share;
-    cli_json_array(json, "phases");
-    for (uint64_t i = 0; phase_get(about, i, &phase); i++) {
-        const bool ends = phase.end_step != TOKMAP_FOREVER;
-        cli_json_object(json, NULL);
-        cli_json_number(json, "first_step", phase.first_step);
-        number_or_null(json, "end_step", phase.end_step, ends);
-        cli_json_number(json, "batch", phase.batch);
-        cli_json_number(json, "seq_len", phase.seq_len);
-        cli_json_number(json, "mixture_step", phase.mixture_step);
-        cli_json_array(json, "shares");
-        for (uint64_t j = 0; j < phase.shares && share_get(about, i, j, &share); j++) {
-            cli_json_object(json, NULL);
-            cli_json_text(json, "source", source_get(about, share.source).name);
-            cli_json_real(json, "share", (double)share.weight / (double)share.weights);
-            cli_json_number(json, "weight", share.weight);
-            cli_json_number(json, "weights", share.weights);
-            cli_json_number(json, "windows", share.windows);
-            number_or_null(json, "draws", share.draws, ends);
-            cli_json_end(json);
-        }
-        cli_json_end(json);
-        cli_json_end(json);
+    if (!report->as_json) {
+        putchar('\n');
+        sources_print(about, report);
+        putchar('\n');
     }
-    cli_json_end(json);
+    phases_report(about, report);
 }
 
-void run_about_validations_json(const struct tokmap_run *run, struct cli_json *json)
+void run_about_validations(const struct tokmap_run *run, struct cli_report *report)
 {
     struct tokmap_run_info info = {.size = sizeof info};
     struct tokmap_source_info source = {.size = sizeof source};
     struct tokmap_dataset_info data = {.size = sizeof data};
-    cli_json_array(json, "validations");
+    cli_report_list(report, "validations", NULL);
     for (uint64_t i = 0; !tokmap_run_info(run, &info) && i < info.validations; i++) {
         if (tokmap_run_source(run, info.sources + i, &source) || tokmap_dataset_info(source.dataset, &data))
             break;
-        cli_json_object(json, NULL);
-        cli_json_text(json, "name", source.name);
-        text_or_null(json, "data", source.data);
-        cli_json_number(json, "tokens", data.tokens);
-        cli_json_number(json, "documents", data.documents);
-        cli_json_number(json, "windows", source.windows);
-        cli_json_end(json);
+        cli_report_item(report);
+        cli_member(report, "name", cli_text(source.name));
+        cli_member(report, "data", cli_text(source.data));
+        cli_member(report, "tokens", cli_number(data.tokens));
+        cli_member(report, "documents", cli_number(data.documents));
+        cli_member(report, "windows", cli_number(source.windows));
+        cli_report_close(report);
     }
-    cli_json_end(json);
-}
-
-void run_about_json(const struct run_about *about, struct cli_json *json)
-{
-    const struct tokmap_run_info *info = &about->info;
-    phases_json(about, json);
-    number_or_null(json, "rows", about->rows, about->ends);
-    number_or_null(json, "tokens", about->tokens, about->ends);
-    cli_json_number(json, "batch_most", info->batch_most);
-    cli_json_number(json, "seq_len_most", info->seq_len_most);
-    number_or_null(json, "stride", info->stride, info->stride != 0);
-    cli_json_bool(json, "tail_pad", info->tail_pad);
-    cli_json_number(json, "pad_id", info->pad_id);
-    number_or_null(json, "valid_last", info->valid_last, about->ends);
-    number_or_null(json, "blocks", info->blocks, info->blocks != 0);
-    number_or_null(json, "span", info->span, info->span != 0);
-    cli_json_number(json, "vocabulary", info->vocabulary);
-    cli_json_number(json, "width", info->width);
-    text_or_null(json, "warning", info->warning);
-    run_about_validations_json(about->run, json);
-}
-
-void run_about_source_json(const struct run_about *about, uint64_t number, struct cli_json *json)
-{
-    const struct tokmap_source_info source = source_get(about, number);
-    text_or_null(json, "data", source.data);
-    text_or_null(json, "plan", source.plan);
-    number_or_null(json, "epochs_most", source.epochs_most, source.epochs_most != 0);
-    number_or_null(json, "draws", about->ends ? about->report.sources[number].draws : 0, about->ends);
-    number_or_null(json, "run_tokens", about->ends ? about->report.sources[number].tokens : 0, about->ends);
-    if (about->ends)
-        cli_json_real(json, "epochs", about->report.sources[number].epochs);
-    else
-        cli_json_null(json, "epochs");
+    cli_report_close(report);
 }

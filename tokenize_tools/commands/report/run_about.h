@@ -33,16 +33,14 @@ void run_about_free(struct run_about *about);
 bool run_about_first(const struct run_about *about, uint64_t source, struct tokmap_phase_info *phase,
                      struct tokmap_share_info *share);
 
-/* Adds two columns of what the whole run is to a table. */
-void run_about_table(const struct run_about *about, struct cli_table *table);
-/* Prints tables of the sources and of the phases, if there are several of any of them, each after an empty line. */
-void run_about_print(const struct run_about *about);
-
-/* Writes a member `validations`: the datasets that the run holds out, with their tokens, documents, and windows. */
-void run_about_validations_json(const struct tokmap_run *run, struct cli_json *json);
-
-/* Write members of an open object: about the run, and about one source of it. */
-void run_about_json(const struct run_about *about, struct cli_json *json);
-void run_about_source_json(const struct run_about *about, uint64_t source, struct cli_json *json);
+/* The order of the rows of a run: those of its first phase, and those of run_about_report(). */
+#define RUN_ABOUT_ROWS "*|phases|stride|tail|last step|pad id|validation|rows of the run|tokens of the run"
+/* Adds facts about the whole run, and about one source of it. */
+void run_about_report(const struct run_about *about, struct cli_report *report);
+void run_about_source(const struct run_about *about, uint64_t source, struct cli_report *report);
+/* Adds the list of the phases; for people, if there are several sources or phases, also a table of the sources. */
+void run_about_lists(const struct run_about *about, struct cli_report *report);
+/* Adds the list of the datasets that a run holds out, in JSON only. */
+void run_about_validations(const struct tokmap_run *run, struct cli_report *report);
 
 #endif

@@ -1,0 +1,274 @@
+/* report.c - see report.h. */
+#include "report.h"
+
+#include <assert.h>
+#include <stdarg.h>
+#include <stdlib.h>
+
+#include "messages.h"
+#include "numbers.h"
+
+struct cli_report_row {
+    size_t place; /* of its label in the order */
+    char *label, *text;
+};
+
+#define NO_PLACE SIZE_MAX
+
+/* Returns the number of a label in "A|>B|*", where '>' is not part of a label. A label that is not there has the place
+ * of '*', or NO_PLACE. */
+static size_t place_of(const char *order, const char *label)
+{
+    const size_t length = strlen(label);
+    size_t others = NO_PLACE;
+    for (size_t place = 0; order && *order; place++) {
+        order += *order == '>';
+        const size_t bytes = strcspn(order, "|");
+        if (bytes == length && memcmp(order, label, length) == 0)
+            return place;
+        others = *order == '*' ? place : others;
+        order += bytes + (order[bytes] == '|');
+    }
+    return others;
+}
+
+void cli_report_begin(struct cli_report *report, bool as_json, const char *order)
+{
+    *report = (struct cli_report){.as_json = as_json, .file = stdout, .order = order};
+    cli_json_begin(&report->json, stdout);
+    if (as_json)
+        cli_json_object(&report->json, NULL);
+}
+
+void cli_report_end(struct cli_report *report)
+{
+    assert(report->depth == 0);
+    cli_report_rows(report, NULL);
+    if (report->as_json)
+        cli_json_end(&report->json);
+}
+
+/* Makes room for one more row. */
+static bool rows_grow(struct cli_report *report)
+{
+    if (report->row_count < report->row_room)
+        return true;
+    const size_t room = report->row_room ? 2 * report->row_room : 32;
+    struct cli_report_row *rows = realloc(report->rows, room * sizeof *rows);
+    if (!rows)
+        return false;
+    report->rows = rows;
+    report->row_room = room;
+    return true;
+}
+
+/* Adds the row after those whose places are not higher. */
+static void row_add(struct cli_report *report, const char *label, char *text)
+{
+    const struct cli_report_row row = {place_of(report->order, label), strdup(label), text};
+    if (!row.label || !rows_grow(report)) {
+        report->lost = true;
+        free(row.label);
+        free(text);
+        return;
+    }
+    size_t at = report->row_count++;
+    for (; at && report->rows[at - 1].place > row.place; at--)
+        report->rows[at] = report->rows[at - 1];
+    report->rows[at] = row;
+}
+
+void cli_report_rows(struct cli_report *report, const char *order)
+{
+    struct cli_table *table = report->row_count || report->lost ? cli_table_new(2) : NULL;
+    for (size_t i = 0; i < report->row_count; i++) {
+        const char *const cells[] = {report->rows[i].label, report->rows[i].text};
+        cli_table_row(table, cells);
+        free(report->rows[i].label);
+        free(report->rows[i].text);
+    }
+    if (report->row_count || report->lost)
+        cli_table_print(table, NULL, report->file);
+    if (report->lost)
+        cli_output_lost();
+    cli_table_free(table);
+    free(report->rows);
+    report->rows = NULL;
+    report->row_count = report->row_room = 0;
+    report->order = order;
+}
+
+/* Adds a text for people, which is the memory of the report from now on: a row, or a cell of the item that is open. */
+static void people_add(struct cli_report *report, const char *label, char *text)
+{
+    const size_t place = report->table ? place_of(report->columns, label) : NO_PLACE;
+    const bool in_list = memchr(report->open, 'n', report->depth);
+    if (!text) {
+        report->lost = true;
+    } else if (!report->table && !in_list) {
+        row_add(report, label, text);
+    } else if (place < CLI_REPORT_COLUMNS) {
+        free(report->cells[place]);
+        report->cells[place] = text;
+    } else {
+        free(text);
+    }
+}
+
+__attribute__((format(printf, 3, 0))) static void people_format(struct cli_report *report, const char *label,
+                                                                const char *format, va_list arguments)
+{
+    char *text = NULL;
+    if (report->as_json || !label)
+        return;
+    if (vasprintf(&text, format, arguments) < 0)
+        text = NULL;
+    people_add(report, label, text);
+}
+
+void cli_member(struct cli_report *report, const char *name, struct cli_value value)
+{
+    struct cli_json *json = &report->json;
+    if (!report->as_json)
+        return;
+    switch (value.kind) {
+    case CLI_VALUE_NULL:
+        cli_json_null(json, name);
+        break;
+    case CLI_VALUE_NUMBER:
+        cli_json_number(json, name, value.number);
+        break;
+    case CLI_VALUE_REAL:
+        cli_json_real(json, name, value.real);
+        break;
+    case CLI_VALUE_BOOL:
+        cli_json_bool(json, name, value.number);
+        break;
+    case CLI_VALUE_TEXT:
+        cli_json_bytes(json, name, value.text, (size_t)value.number);
+        break;
+    }
+}
+
+void cli_row(struct cli_report *report, const char *label, const char *format, ...)
+{
+    va_list arguments;
+    va_start(arguments, format);
+    people_format(report, label, format, arguments);
+    va_end(arguments);
+}
+
+void cli_fact(struct cli_report *report, const char *name, const char *label, struct cli_value value,
+              const char *format, ...)
+{
+    va_list arguments;
+    if (name)
+        cli_member(report, name, value);
+    va_start(arguments, format);
+    people_format(report, label, format, arguments);
+    va_end(arguments);
+}
+
+void cli_fact_number(struct cli_report *report, const char *name, const char *label, uint64_t number)
+{
+    char text[32];
+    cli_fact(report, name, label, cli_number(number), "%s", cli_count(number, text));
+}
+
+void cli_fact_text(struct cli_report *report, const char *name, const char *label, const char *text)
+{
+    cli_fact(report, name, label, cli_text(text), "%s", text);
+}
+
+/* ---- objects and lists ---- */
+
+static void open_add(struct cli_report *report, char kind)
+{
+    assert(report->depth < CLI_REPORT_DEPTH);
+    report->open[report->depth++] = kind;
+}
+
+void cli_report_object(struct cli_report *report, const char *name)
+{
+    if (report->as_json)
+        cli_json_object(&report->json, name);
+    open_add(report, 'o');
+}
+
+void cli_report_array(struct cli_report *report, const char *name)
+{
+    if (report->as_json)
+        cli_json_array(&report->json, name);
+    open_add(report, 'o');
+}
+
+/* Adds the row of the heading, and returns the columns that are aligned to the right. */
+static size_t columns_of(const char *columns, char text[512], const char *cells[CLI_REPORT_COLUMNS],
+                         bool right[CLI_REPORT_COLUMNS])
+{
+    size_t count = 0;
+    char *at = text;
+    (void)snprintf(text, 512, "%s", columns);
+    for (char *word; (word = strsep(&at, "|")) && count < CLI_REPORT_COLUMNS; count++) {
+        right[count] = *word == '>';
+        cells[count] = word + right[count];
+    }
+    return count;
+}
+
+void cli_report_list(struct cli_report *report, const char *name, const char *columns)
+{
+    char text[512];
+    const char *cells[CLI_REPORT_COLUMNS];
+    bool right[CLI_REPORT_COLUMNS];
+    if (report->as_json)
+        cli_json_array(&report->json, name);
+    if (!report->as_json && columns) {
+        report->columns = columns;
+        report->table = cli_table_new(columns_of(columns, text, cells, right));
+        cli_table_row(report->table, cells);
+        open_add(report, 'l');
+    } else {
+        open_add(report, 'n');
+    }
+}
+
+void cli_report_item(struct cli_report *report)
+{
+    if (report->as_json)
+        cli_json_object(&report->json, NULL);
+    open_add(report, 'i');
+}
+
+/* Adds the cells of an item as a row. An item whose cells are in the row of an inner item has none. */
+static void item_close(struct cli_report *report)
+{
+    bool any = false;
+    for (size_t i = 0; i < CLI_REPORT_COLUMNS; i++)
+        any = any || report->cells[i];
+    if (any)
+        cli_table_row(report->table, (const char *const *)report->cells);
+    for (size_t i = 0; i < CLI_REPORT_COLUMNS; i++) {
+        free(report->cells[i]);
+        report->cells[i] = NULL;
+    }
+}
+
+void cli_report_close(struct cli_report *report)
+{
+    char text[512];
+    const char *cells[CLI_REPORT_COLUMNS];
+    bool right[CLI_REPORT_COLUMNS];
+    assert(report->depth > 0);
+    const char kind = report->open[--report->depth];
+    if (report->as_json)
+        cli_json_end(&report->json);
+    else if (kind == 'i')
+        item_close(report);
+    if (kind != 'l')
+        return;
+    (void)columns_of(report->columns, text, cells, right);
+    cli_table_print(report->table, right, report->file);
+    cli_table_free(report->table);
+    report->table = NULL;
+}

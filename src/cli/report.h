@@ -1,0 +1,128 @@
+/*
+ * report.h - what a command found out, each fact named once, as a table for people or as a JSON object.
+ *
+ * A command describes what it has to say by one list of calls. Each fact has a name for JSON, a label for people, a
+ * value for JSON, and a text for people:
+ *
+ *     cli_report_begin(&report, json, "tokens|width|shards");
+ *     cli_fact(&report, "width", "width", cli_number(2), "%u bytes per token", 2);
+ *     cli_fact_number(&report, "tokens", "tokens", 1234);
+ *     cli_report_end(&report);
+ *
+ * prints {"width": 2, "tokens": 1234} or
+ *
+ *     tokens  1,234
+ *     width   2 bytes per token
+ *
+ * JSON has the order of the calls, and people have the order of the labels in the string: both orders are promises, and
+ * they differ. A fact without a name is for people only, and one without a label is for JSON only.
+ *
+ * A list is an array of objects in JSON. For people it is a table with a heading, whose columns are chosen and ordered
+ * by another such string ('>' aligns a column to the right), or nothing. Inside the items of a list, facts are cells.
+ * If the items have lists themselves, these fill further columns of the same table: one row for each inner item, of
+ * which the first one also has the cells of the outer item.
+ */
+#ifndef TOKMAP_CLI_REPORT_H
+#define TOKMAP_CLI_REPORT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "json_writer.h"
+#include "table.h"
+#include "tokmap/tokmap.h"
+
+/* A value of JSON. */
+struct cli_value {
+    enum { CLI_VALUE_NULL, CLI_VALUE_NUMBER, CLI_VALUE_REAL, CLI_VALUE_BOOL, CLI_VALUE_TEXT } kind;
+    uint64_t number; /* of a text: its bytes */
+    double real;     /* null in JSON if it is not finite */
+    const char *text;
+};
+
+static inline struct cli_value cli_number(uint64_t number)
+{
+    return (struct cli_value){.kind = CLI_VALUE_NUMBER, .number = number};
+}
+/* The number, or null if it is not known. */
+static inline struct cli_value cli_number_if(bool known, uint64_t number)
+{
+    return (struct cli_value){.kind = known ? CLI_VALUE_NUMBER : CLI_VALUE_NULL, .number = number};
+}
+static inline struct cli_value cli_id(uint64_t id)
+{
+    return cli_number_if(id != TOKMAP_NO_ID, id);
+}
+static inline struct cli_value cli_real(double real)
+{
+    return (struct cli_value){.kind = CLI_VALUE_REAL, .real = real};
+}
+static inline struct cli_value cli_bool(bool value)
+{
+    return (struct cli_value){.kind = CLI_VALUE_BOOL, .number = value};
+}
+static inline struct cli_value cli_bytes_text(const char *text, size_t bytes)
+{
+    return (struct cli_value){.kind = CLI_VALUE_TEXT, .text = text, .number = bytes};
+}
+/* The text, or null if it is NULL. */
+static inline struct cli_value cli_text(const char *text)
+{
+    return text ? cli_bytes_text(text, strlen(text)) : (struct cli_value){.kind = CLI_VALUE_NULL};
+}
+static inline struct cli_value cli_null(void)
+{
+    return (struct cli_value){.kind = CLI_VALUE_NULL};
+}
+
+#define CLI_REPORT_COLUMNS 16 /* of a list, at most */
+#define CLI_REPORT_DEPTH 8    /* lists, items, and objects that are open, at most */
+
+struct cli_report {
+    bool as_json;
+    struct cli_json json;
+    FILE *file;                  /* of tables: standard output, unless the command sets another one */
+    const char *order;           /* of the rows */
+    struct cli_report_row *rows; /* that are not printed yet */
+    size_t row_count, row_room;
+    bool lost;               /* a row is missing because there was no memory for it */
+    struct cli_table *table; /* of the list that is open, or NULL */
+    const char *columns;
+    char *cells[CLI_REPORT_COLUMNS]; /* of the item that is open */
+    char open[CLI_REPORT_DEPTH];     /* objects and arrays 'o', lists with a table 'l', other lists 'n', items 'i' */
+    uint32_t depth;
+};
+
+/* Begins a report on standard output; in JSON, an object. order: the labels of the rows, separated by '|', and "*" for
+ * all others, which come last without it. NULL: the rows have the order of the calls. */
+void cli_report_begin(struct cli_report *report, bool as_json, const char *order);
+/* Prints the rows that are left; in JSON, ends the object. */
+void cli_report_end(struct cli_report *report);
+/* Prints the rows so far as a table, after which others may follow in the order `order`. Nothing in JSON. */
+void cli_report_rows(struct cli_report *report, const char *order);
+
+/* Adds a fact. */
+void cli_fact(struct cli_report *report, const char *name, const char *label, struct cli_value value,
+              const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Adds a fact whose text is the number, as cli_count() writes it. */
+void cli_fact_number(struct cli_report *report, const char *name, const char *label, uint64_t number);
+void cli_fact_text(struct cli_report *report, const char *name, const char *label, const char *text);
+/* Adds what is for JSON only, or for people only. */
+void cli_member(struct cli_report *report, const char *name, struct cli_value value);
+void cli_row(struct cli_report *report, const char *label, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* Opens an object in JSON. Its facts are rows like all others. */
+void cli_report_object(struct cli_report *report, const char *name);
+/* Opens a list. columns: see above; NULL: it is for JSON only, or fills columns of the table around it. */
+void cli_report_list(struct cli_report *report, const char *name, const char *columns);
+/* Opens an array of objects in JSON, whose facts are rows like all others. */
+void cli_report_array(struct cli_report *report, const char *name);
+void cli_report_item(struct cli_report *report);
+/* Closes what was opened last. A table is printed here, so the rows before it must have been printed. */
+void cli_report_close(struct cli_report *report);
+
+#endif
