@@ -167,14 +167,14 @@ flag_set := $(shell printf '%s' '$(CC) $(c_flags)' | cksum | cut -d' ' -f1)
 OBJ := $(BUILD)/obj/$(flag_set)
 objects = $(patsubst %,$(OBJ)/%.o,$(1))
 
-# Signals and child processes (process*.c) are for commands only, and old_glibc*.c for the Python package. src/text
-# is linked from an archive, so the shared library contains only the files of it that it uses (only the tools read
-# JSON).
+# Signals and child processes (process*.c) are for commands only, and old_glibc*.c for the Python package. src/text and
+# src/remote are linked from an archive, so the shared library contains only the files of them that it uses (only the
+# tools read JSON and URLs).
 library_rooms := common platform format dataset order run batch staging cuda loader python
 library_sources := $(filter-out src/platform/process% src/platform/old_glibc%,$(sort \
   $(foreach room,$(library_rooms),$(wildcard src/$(room)/*.c src/$(room)/*/*.c))))
 library_objects := $(call objects,$(library_sources))
-text_objects := $(call objects,$(sort $(wildcard src/text/*.c)))
+archived_objects := $(call objects,$(sort $(wildcard src/text/*.c src/remote/*.c)))
 cli_objects := $(call objects,$(sort $(wildcard src/cli/*.c src/platform/process*.c)))
 tool_sources := $(sort $(filter-out tokenize_tools/tokmap.c,$(wildcard tokenize_tools/*.c tokenize_tools/*/*.c \
   tokenize_tools/*/*/*.c)))
@@ -246,7 +246,7 @@ $(linked_from): force
 	@new=$@.$$$$; \
 	  printf '%s\n' '$(OBJ) $(link_program) $(AR) $(so_flags) $(ENGINE) $(LIBS) $(tool_libs) $(test_libs) \
   $(old_program_flags) $(wheel_tool_libs)' \
-	  '$(library_objects) $(text_objects)' \
+	  '$(library_objects) $(archived_objects)' \
 	  '$(cli_objects)' '$(tool_objects)' '$(bench_objects)' '$(support_objects)' '$(cuda_software_objects)' >$$new; \
 	  if cmp -s $$new $@; then rm -f $$new; else mv -f $$new $@; fi
 force:
@@ -282,7 +282,7 @@ $(OBJ)/library_names: $(linked_from)
 	    fi; \
 	    echo "#define LIBRARY_FILE_$$(echo $$name | tr - _) \"$$file\""; \
 	  done >$@ && { cmp -s $@ $@.h || cp $@ $@.h; }
-naming_objects := $(call objects,src/platform/zstd_library.c tokenize_tools/corpus/codec_libraries.c \
+naming_objects := $(call objects,src/platform/zstd_library.c tokenize_tools/codec/codec_libraries.c \
   tokenize_tools/pretokenize/pcre2_library.c)
 loads: $(if $(linked),,$(library_names)) ## list the files of the libraries that programs load at their first use
 	@$(if $(linked),,sed -n 's/.*"\(.*\)".*/\1/p' $(library_names))
@@ -311,14 +311,14 @@ $(OBJ)/tokenize_tools/commands/completion_scripts.c.o: $(completion_scripts)
 $(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o \
 $(OBJ)/tokenize_tools/commands/completion_scripts.c.o: private_flags := -fno-lto
 
-$(BUILD)/lib/libtokmap.a: $(library_objects) $(text_objects) $(linked_from)
-	$(Q)$(call say,AR)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(text_objects)
-text_archive := $(BUILD)/obj/text.a
-$(text_archive): $(text_objects) $(linked_from)
-	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(text_objects)
-$(BUILD)/lib/$(SONAME): $(library_objects) $(text_archive) src/libtokmap.map $(linked_from)
+$(BUILD)/lib/libtokmap.a: $(library_objects) $(archived_objects) $(linked_from)
+	$(Q)$(call say,AR)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(archived_objects)
+library_archive := $(BUILD)/obj/library.a
+$(library_archive): $(archived_objects) $(linked_from)
+	$(Q)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(archived_objects)
+$(BUILD)/lib/$(SONAME): $(library_objects) $(library_archive) src/libtokmap.map $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
-	  $(link) $(so_flags) $(library_objects) $(text_archive) -pthread $(lib_libs) $(LIBS) && \
+	  $(link) $(so_flags) $(library_objects) $(library_archive) -pthread $(lib_libs) $(LIBS) && \
 	  $(split_debug)ln -sf $(SONAME) $(@D)/libtokmap.so
 # The tokenizers. The shared library has its own copy of the functions of src/ that it uses, and exports none of them.
 tokenizer_rooms := unicode pretokenize tokenizer bpe sentencepiece vocabulary
@@ -339,10 +339,8 @@ $(BUILD)/bin/tokmap: $(OBJ)/tokenize_tools/tokmap.c.o $(tool_objects) $(cli_obje
 	  $(link_program) $(filter %.o,$^) $(filter %.a,$^) -pthread $(tool_libs) $(LIBS) -lm && $(split_debug):
 # The cases `tokenize`, `parquet`, and `hostile` call tokenizers, the reader of Parquet, and the trainer's table of
 # words directly, because measuring the command would include reading and printing.
-bench_tool_objects := $(tokenizer_objects) $(call objects,$(addprefix tokenize_tools/, \
-  corpus/codec_libraries.c corpus/file_type.c corpus/name_list.c train/train_pieces.c)) \
-  $(filter-out %/parquet_documents.c.o, \
-  $(filter $(OBJ)/tokenize_tools/corpus/parquet_%,$(tool_objects)))
+bench_tool_objects := $(tokenizer_objects) $(filter $(OBJ)/tokenize_tools/parquet/%,$(tool_objects)) \
+  $(call objects,$(addprefix tokenize_tools/,codec/codec_libraries.c codec/file_type.c train/train_pieces.c))
 $(BUILD)/bin/tokmap-bench: $(bench_objects) $(bench_tool_objects) \
   $(cli_objects) $(BUILD)/lib/libtokmap.a $(linked_from)
 	$(Q)$(call say,LINK)mkdir -p $(@D) && \
@@ -380,9 +378,9 @@ in_wheel = $(foreach object,$(1),$(if \
   $(filter $(naming_objects),$(object)),$(object:$(OBJ)/%=$(linked_objects)/%),$(object)))
 linked_objects := $(OBJ)$(if $(linked),,/linked)
 wheel_zstd := $(linked_objects)/src/platform/zstd_library.c.o
-$(BUILD)/wheel/$(SONAME): $(call in_wheel,$(library_objects)) $(old_objects) $(text_archive) \
+$(BUILD)/wheel/$(SONAME): $(call in_wheel,$(library_objects)) $(old_objects) $(library_archive) \
   src/libtokmap.map $(linked_from)
-	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(old_flags) $(call beside,) $(filter %.o,$^) $(text_archive) \
+	$(Q)mkdir -p $(@D) && $(link) $(so_flags) $(old_flags) $(call beside,) $(filter %.o,$^) $(library_archive) \
 	  $(call wheel_libs,)
 $(BUILD)/wheel/$(TOKENIZE_SONAME): $(call in_wheel,$(tokenizer_objects)) $(old_objects) \
   $(BUILD)/lib/libtokmap.a \

@@ -3,12 +3,12 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "codec/unpack.h"
 #include "commands/commands.h"
 #include "commands/options/corpus_arguments.h"
 #include "common/cpu.h"
 #include "common/hash.h"
-#include "corpus/parquet_codec.h"
-#include "corpus/unpack.h"
+#include "parquet/parquet.h"
 #include "platform/os.h"
 #include "platform/process.h"
 

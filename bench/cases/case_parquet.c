@@ -15,10 +15,10 @@
 #include "case_tokenize_pack.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
-#include "corpus/parquet_source.h"
 #include "harness/bench_text.h"
 #include "harness/made_files.h"
 #include "harness/made_parquet.h"
+#include "parquet/parquet.h"
 #include "platform/os.h"
 #include "platform/zstd_library.h"
 

@@ -9,11 +9,11 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/unpack.h"
 #include "common/bytes.h"
 #include "common/hash.h"
-#include "corpus/parquet_codec.h"
-#include "corpus/unpack.h"
 #include "fuzz_case.h"
+#include "parquet/parquet_codec.h"
 
 #define MOST ((uint64_t)8 << 20) /* decompressed bytes of a file that are looked at */
 

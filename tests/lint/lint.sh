@@ -73,6 +73,7 @@ src/batch src/dataset+
 src/staging src/batch/mark.h src/platform+
 src/cuda src/text src/staging+
 src/loader src/run+ src/batch+ src/cuda+
+src/remote src/text src/platform+
 src/cli src/text src/platform+ src/platform/process.h src/format/shard_file.h
 src/python
 tokenize_tools/unicode src/text src/platform+
@@ -81,17 +82,19 @@ tokenize_tools/tokenizer tokenize_tools/pretokenize+
 tokenize_tools/bpe tokenize_tools/tokenizer+
 tokenize_tools/sentencepiece tokenize_tools/bpe+
 tokenize_tools/vocabulary tokenize_tools/sentencepiece+
-tokenize_tools/corpus src/text src/platform+
-tokenize_tools/chat tokenize_tools/corpus tokenize_tools/tokenizer+
-tokenize_tools/work tokenize_tools/corpus+ src/format+
-tokenize_tools/pack tokenize_tools/work+ tokenize_tools/chat+ tokenize_tools/corpus+ src/format+ src/cli+ src/order
+tokenize_tools/codec src/text src/platform+
+tokenize_tools/parquet tokenize_tools/codec+
+tokenize_tools/inputs tokenize_tools/parquet/parquet.h tokenize_tools/codec+ src/remote+
+tokenize_tools/chat tokenize_tools/inputs tokenize_tools/tokenizer+
+tokenize_tools/work tokenize_tools/inputs+ src/format+
+tokenize_tools/pack tokenize_tools/work+ tokenize_tools/chat+ tokenize_tools/inputs+ src/format+ src/cli+ src/order
 tokenize_tools/plan src/format+
 tokenize_tools/train tokenize_tools/pack+ tokenize_tools/bpe+
 tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ tokenize_tools/plan src/run
 tokenize_tools tokenize_tools/commands+
 bench/harness src/cli+ src/cuda+ src/format+ tokenize_tools/vocabulary+
 bench/peers bench/harness+
-bench/cases bench/peers+ src/order tokenize_tools/corpus tokenize_tools/train
+bench/cases bench/peers+ src/order tokenize_tools/parquet/parquet.h tokenize_tools/train
 bench bench/cases+
 ARROWS
 # Only rooms whose line names src/platform/process.h itself may include it, because the library must not use signals and

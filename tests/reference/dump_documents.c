@@ -18,9 +18,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "corpus/corpus.h"
-#include "corpus/corpus_issue.h"
-#include "corpus/records.h"
+#include "inputs/corpus.h"
+#include "inputs/corpus_issue.h"
+#include "inputs/records.h"
 
 #define FIELDS 64
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/hash.h"
-#include "corpus/record_values.h"
+#include "inputs/record_values.h"
 
 #define REAL_BYTES 32
 

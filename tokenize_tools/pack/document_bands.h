@@ -6,7 +6,7 @@
 #include <stdbool.h>
 
 #include "common/bytes_buffer.h"
-#include "corpus/corpus_batch.h"
+#include "inputs/corpus_batch.h"
 #include "minhash.h"
 #include "shingles.h"
 

@@ -16,8 +16,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus/corpus_issue.h"
-#include "corpus/document_make.h"
+#include "inputs/corpus_issue.h"
+#include "inputs/document_make.h"
 
 #define LARGE_TOKENS ((uint64_t)4 << 20) /* memory for more tokens than this is not kept */
 #define DETAIL_BYTES 192

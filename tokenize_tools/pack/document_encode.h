@@ -13,8 +13,8 @@
 #define TOKMAP_PACK_DOCUMENT_ENCODE_H
 
 #include "chat/chat.h"
-#include "corpus/corpus.h"
 #include "histogram.h"
+#include "inputs/corpus.h"
 #include "split.h"
 #include "tokenizer/tokenizer.h"
 

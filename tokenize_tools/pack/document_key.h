@@ -13,7 +13,7 @@
 #include <stdbool.h>
 
 #include "common/hash.h"
-#include "corpus/corpus_batch.h"
+#include "inputs/corpus_batch.h"
 #include "key_table.h"
 
 struct hash128 document_key(const struct corpus_document *document);

@@ -33,9 +33,9 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus/corpus_issue.h"
-#include "corpus/corpus_range.h"
-#include "corpus/records.h"
+#include "inputs/corpus_issue.h"
+#include "inputs/corpus_range.h"
+#include "inputs/records.h"
 #include "platform/os.h"
 
 #define SPARE_MOST 16 /* most items in addition to one per worker */

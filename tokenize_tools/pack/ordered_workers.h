@@ -12,7 +12,7 @@
 
 #include <stdbool.h>
 
-#include "corpus/corpus.h"
+#include "inputs/corpus.h"
 #include "skip_limit.h"
 
 struct ordered_workers;

@@ -3,7 +3,7 @@
 #ifndef TOKMAP_PACK_OUTPUT_NAMES_H
 #define TOKMAP_PACK_OUTPUT_NAMES_H
 
-#include "corpus/corpus.h"
+#include "inputs/corpus.h"
 #include "packing_options.h"
 
 struct output_names {

@@ -7,7 +7,6 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "corpus/remote_url.h"
 #include "document_encode.h"
 #include "format/index_documents.h"
 #include "format/index_reader.h"
@@ -15,6 +14,7 @@
 #include "pack_finish.h"
 #include "pack_output.h"
 #include "platform/os.h"
+#include "remote/remote_url.h"
 #include "text/path.h"
 #include "work/set_commit.h"
 

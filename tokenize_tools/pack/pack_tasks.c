@@ -9,7 +9,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus/corpus_range.h"
+#include "inputs/corpus_range.h"
 #include "pack.h"
 #include "pack_also.h"
 #include "pack_facts.h"

@@ -8,13 +8,13 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus/corpus_range.h"
-#include "corpus/remote_list.h"
-#include "corpus/remote_url.h"
-#include "corpus/stream.h"
+#include "inputs/corpus_range.h"
+#include "inputs/stream.h"
 #include "output_names.h"
 #include "pack_also.h"
 #include "platform/os.h"
+#include "remote/remote_list.h"
+#include "remote/remote_url.h"
 #include "text/path.h"
 #include "work_folder.h"
 

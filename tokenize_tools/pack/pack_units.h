@@ -12,7 +12,7 @@
 #ifndef TOKMAP_PACK_PACK_UNITS_H
 #define TOKMAP_PACK_PACK_UNITS_H
 
-#include "corpus/corpus.h"
+#include "inputs/corpus.h"
 
 #define UNITS_MOST ((uint64_t)1000000) /* so that their names in order are their numbers in order */
 

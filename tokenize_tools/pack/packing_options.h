@@ -5,10 +5,10 @@
 #include <stdbool.h>
 
 #include "chat/chat.h"
-#include "corpus/corpus.h"
-#include "corpus/record_values.h"
 #include "drop_filter.h"
 #include "histogram.h"
+#include "inputs/corpus.h"
+#include "inputs/record_values.h"
 #include "shard_set.h"
 #include "skip_limit.h"
 #include "split.h"

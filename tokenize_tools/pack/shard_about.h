@@ -10,7 +10,7 @@
 #define TOKMAP_PACK_SHARD_ABOUT_H
 
 #include "cli/cli.h"
-#include "corpus/corpus.h"
+#include "inputs/corpus.h"
 #include "minhash.h"
 #include "ngram_set.h"
 #include "packing_options.h"

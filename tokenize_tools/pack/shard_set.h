@@ -16,9 +16,9 @@
 
 #include <stdbool.h>
 
-#include "corpus/corpus_batch.h"
 #include "format/shard_save.h"
 #include "format/shard_writer.h"
+#include "inputs/corpus_batch.h"
 #include "work/set_commit.h"
 
 struct shard_set; /* for one thread at a time */

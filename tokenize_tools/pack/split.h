@@ -15,7 +15,7 @@
 #include <stdint.h>
 
 #include "common/bytes_buffer.h"
-#include "corpus/corpus_batch.h"
+#include "inputs/corpus_batch.h"
 
 #define SPLIT_SETS_MOST 16
 #define SPLIT_NAME_MOST 32 /* bytes */

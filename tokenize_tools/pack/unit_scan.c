@@ -16,9 +16,9 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus/corpus_range.h"
-#include "corpus/corpus_resume.h"
 #include "document_bands.h"
+#include "inputs/corpus_range.h"
+#include "inputs/corpus_resume.h"
 #include "ordered_workers.h"
 #include "platform/os.h"
 #include "stage_parts.h"

@@ -20,11 +20,11 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "corpus/remote_url.h"
-#include "corpus/stream.h"
 #include "format/partial_file.h"
+#include "inputs/stream.h"
 #include "output_names.h"
 #include "platform/os.h"
+#include "remote/remote_url.h"
 #include "text/path.h"
 #include "work/set_commit.h"
 

@@ -22,7 +22,7 @@
 
 #include <stdbool.h>
 
-#include "corpus/inputs.h"
+#include "inputs/inputs.h"
 
 #define WORK_RECORD_MOST ((uint32_t)1 << 20) /* bytes of a record */
 #define WORK_TYPE_FIRST 16U                  /* types of the caller begin here */

@@ -6,7 +6,7 @@
 #ifndef TOKMAP_TRAIN_TRAIN_CORPUS_H
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
 
-#include "corpus/corpus.h"
+#include "inputs/corpus.h"
 #include "pack/skip_limit.h"
 #include "train_write.h"
 
@@ -44,7 +44,7 @@ struct train_corpus_result {
 
 #define TRAIN_THREADS_MOST 256
 
-/* Trains on the operands (see corpus/inputs.h). After an error, no partial file is left; existing files are unchanged
+/* Trains on the operands (see inputs/inputs.h). After an error, no partial file is left; existing files are unchanged
  * unless the error occurred while files were renamed. Statuses: those of pack_run(). */
 enum tokmap_status train_corpus(const struct train_corpus_options *options, const char *const *operands, size_t count,
                                 struct train_corpus_result *result, struct tokmap_error *error);

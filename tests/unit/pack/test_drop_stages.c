@@ -11,7 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "corpus/inputs.h"
+#include "inputs/inputs.h"
 #include "pack/drop_stages.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"

@@ -15,7 +15,7 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
-#include "corpus/corpus_range.h"
+#include "inputs/corpus_range.h"
 #include "pack/drop_finish.h"
 #include "pack/drop_list.h"
 #include "pack/near_resolve.h"

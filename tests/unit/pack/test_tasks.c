@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "common/hash.h"
-#include "corpus/corpus_range.h"
+#include "inputs/corpus_range.h"
 #include "pack/pack_units.h"
 #include "work/stage_schedule.h"
 #include "pack/unit_record.h"

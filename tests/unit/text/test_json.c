@@ -11,11 +11,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "corpus/json_field.h"
-#include "text/json_fast.h"
-#include "text/utf8.h"
+#include "inputs/json_field.h"
 #include "support/awkward_text.h"
 #include "support/guarded.h"
+#include "text/json_fast.h"
+#include "text/utf8.h"
 
 /* ---- the oracle ---- */
 

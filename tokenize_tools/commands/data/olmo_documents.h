@@ -8,7 +8,7 @@
 #include <stdbool.h>
 
 #include "common/bytes_buffer.h"
-#include "corpus/stream.h"
+#include "inputs/stream.h"
 #include "tokmap/tokmap.h"
 
 struct olmo_documents {

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
+#include "codec/file_type.h"
 #include "commands/commands.h"
 #include "commands/data/output_file.h"
 #include "text_export.h"
@@ -12,8 +13,7 @@
 #include "commands/options/target.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus/file_type.h"
-#include "corpus/name_kind.h"
+#include "inputs/name_kind.h"
 #include "platform/os.h"
 #include "platform/process.h"
 

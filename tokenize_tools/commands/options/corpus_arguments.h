@@ -2,8 +2,8 @@
 #ifndef TOKMAP_COMMANDS_OPTIONS_CORPUS_ARGUMENTS_H
 #define TOKMAP_COMMANDS_OPTIONS_CORPUS_ARGUMENTS_H
 
-#include "corpus/corpus.h"
 #include "cli/cli.h"
+#include "inputs/corpus.h"
 
 struct corpus_arguments {
     int format;   /* enum corpus_format */

@@ -8,7 +8,7 @@
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "corpus/record_values.h"
+#include "inputs/record_values.h"
 
 struct content_arguments {
     const char *ids_field, *mask_field, *prompt_field, *completion_field, *messages_field, *chat_template;

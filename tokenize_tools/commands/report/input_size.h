@@ -9,7 +9,7 @@
 #define TOKMAP_COMMANDS_REPORT_INPUT_SIZE_H
 
 #include "cli/cli.h"
-#include "corpus/corpus_size.h"
+#include "inputs/corpus_size.h"
 
 struct input_size {
     const char *const *operands;

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "corpus/name_kind.h"
+#include "inputs/name_kind.h"
 #include "platform/os.h"
 #include "text/path.h"
 

@@ -6,7 +6,7 @@
 #define TOKMAP_COMMANDS_REPORT_INPUT_WARNINGS_H
 
 #include "commands/options/field_options.h"
-#include "corpus/corpus_options.h"
+#include "inputs/corpus_options.h"
 
 /* What is warned of once per command, in this order. */
 enum input_warning {

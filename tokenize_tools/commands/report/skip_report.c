@@ -8,8 +8,9 @@
 #include "commands/options/field_options.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "corpus/stream.h"
 #include "format/partial_file.h"
+#include "inputs/stream.h"
+#include "inputs/stream.h"
 #include "platform/os.h"
 #include "text/path.h"
 

@@ -6,13 +6,13 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "codec/file_type.h"
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/report/column_report.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus/file_type.h"
 #include "platform/os.h"
 #include "text/decimal.h"
 #include "text/utf8.h"
