@@ -94,7 +94,7 @@ static enum tokmap_status whole_encode(const struct tokenizing *tokenizing, stru
                                        uint64_t *tokens, struct tokmap_error *error)
 {
     uint64_t end = 0;
-    const struct tokenizer_text text = {tokenizing->text.text, tokenizing->text.bytes};
+    const struct tokmap_text text = {tokenizing->text.text, tokenizing->text.bytes};
     const struct tokenizer_batch batch = {&text, 1, false, false};
     struct tokenizer_out out = {.tokens = tokenizing->tokens[0], .capacity = tokenizing->capacity, .ends = &end};
     const enum tokmap_status status = tokenizer_encode(state, &batch, &out, error);
@@ -225,7 +225,7 @@ static int hot_repeat(struct bench *bench, struct tokenizing *tokenizing, struct
     struct tokmap_error error = {0};
     uint64_t ends[SAMPLE_DOCUMENTS], bytes = 0, ns = 0;
     for (uint64_t sample = 0; sample < SAMPLES; sample++) {
-        const struct tokenizer_text *documents = text->documents + (text->document_count - count) * sample / SAMPLES;
+        const struct tokmap_text *documents = text->documents + (text->document_count - count) * sample / SAMPLES;
         const struct tokenizer_batch batch = {documents, count, false, false};
         uint64_t started = 0;
         for (int again = -2; again < SAMPLE_REPEATS; again++) {

@@ -47,7 +47,7 @@ static int records_write(const struct bench_text *text, int fd, char *buffer)
     size_t used = 0;
     int system = 0;
     for (uint64_t i = 0; i < text->document_count && !system; i++) {
-        const struct tokenizer_text *document = &text->documents[i];
+        const struct tokmap_text *document = &text->documents[i];
         assert(ESCAPED * document->count + FRAME <= BUFFER);
         if (used + ESCAPED * document->count + FRAME > BUFFER) {
             system = os_write(fd, buffer, used);

@@ -63,7 +63,7 @@ static int text_cut(struct bench *bench, struct bench_text *text)
         const uint64_t left = text->bytes - at;
         const size_t bytes = left > BENCH_DOCUMENT ? utf8_cut(text->text + at, BENCH_DOCUMENT) : (size_t)left;
         assert(bytes && text->document_count < most);
-        text->documents[text->document_count++] = (struct tokenizer_text){text->text + at, bytes};
+        text->documents[text->document_count++] = (struct tokmap_text){text->text + at, bytes};
         at += bytes;
     }
     return CLI_DONE;
@@ -93,7 +93,8 @@ void bench_text_close(struct bench_text *text)
 int bench_tokenizer_open(struct bench *bench, struct tokenizer **tokenizer)
 {
     const struct bench_options *options = &bench->options;
-    const struct tokenizer_options asked = {.pattern = options->pattern, .special_tokens = options->special_tokens};
+    const struct tokmap_tokenizer_options asked = {.pattern = options->pattern,
+                                                   .special_tokens = options->special_tokens};
     struct tokmap_error error = {0};
     return vocabulary_open(tokenizer, options->tokenizer, &asked, &error) ? bench_failed(bench, &error) : CLI_DONE;
 }

@@ -11,7 +11,7 @@ struct bench_text {
     const char *path;
     char *text; /* valid UTF-8 */
     uint64_t bytes;
-    struct tokenizer_text *documents; /* the text in pieces of up to BENCH_DOCUMENT bytes that end between characters */
+    struct tokmap_text *documents; /* the text in pieces of up to BENCH_DOCUMENT bytes that end between characters */
     uint64_t document_count;
 };
 

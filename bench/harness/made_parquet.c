@@ -150,12 +150,12 @@ static int page_write(struct parquet_making *making, uint64_t rows)
 }
 
 /* Begins a row group after each GROUP_ROWS rows, and a page when the last one is full. */
-static int pages_write(struct parquet_making *making, const struct tokenizer_text *documents, uint64_t count)
+static int pages_write(struct parquet_making *making, const struct tokmap_text *documents, uint64_t count)
 {
     uint64_t rows = 0;
     int result = CLI_DONE;
     for (uint64_t i = 0; i < count && !result; i++) {
-        const struct tokenizer_text *document = &documents[i];
+        const struct tokmap_text *document = &documents[i];
         if (i % GROUP_ROWS == 0)
             making->groups[making->group_count++] = (struct group){.offset = making->at};
         assert(document->count <= PAGE_BYTES);
@@ -230,7 +230,7 @@ static int footer_write(struct parquet_making *making, uint64_t rows)
     return making->no_memory ? out_of_memory(making) : file_write(making, making->thrift.bytes, making->thrift.count);
 }
 
-int made_parquet_write(struct bench *bench, const char *path, const struct tokenizer_text *documents, uint64_t count,
+int made_parquet_write(struct bench *bench, const char *path, const struct tokmap_text *documents, uint64_t count,
                        bool compressed, struct made_parquet *made)
 {
     struct parquet_making making = {.bench = bench, .made = made, .path = path, .compressed = compressed};

@@ -24,7 +24,7 @@ struct made_parquet {
 
 /* Creates the file. compressed: with zstd, else the pages are stored as they are. Returns CLI_DONE, or CLI_FAILED after
  * a message. *made must be all zeros before; free it in either case. */
-int made_parquet_write(struct bench *bench, const char *path, const struct tokenizer_text *documents, uint64_t count,
+int made_parquet_write(struct bench *bench, const char *path, const struct tokmap_text *documents, uint64_t count,
                        bool compressed, struct made_parquet *made);
 void made_parquet_free(struct made_parquet *made);
 

@@ -111,7 +111,7 @@ static enum tokmap_status ours_encode(const struct peers *peers, const struct pe
                                       struct tokenizer *tokenizer, struct tokenizer_out *out,
                                       struct tokmap_error *error)
 {
-    const struct tokenizer_text whole = {peers->text->text, peer->bytes};
+    const struct tokmap_text whole = {peers->text->text, peer->bytes};
     const struct tokenizer_batch batch = {documents ? peers->text->documents : &whole, documents ? peer->documents : 1,
                                           false, false};
     struct tokenizer_info info;

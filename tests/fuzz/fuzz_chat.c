@@ -65,7 +65,7 @@ static void prepare(void)
     (void)snprintf(specials, sizeof specials, "%s.json", fuzz_path);
     ranks_write(ranks);
     specials_write(specials);
-    const struct tokenizer_options options = {.pattern = "gpt2", .special_tokens = specials};
+    const struct tokmap_tokenizer_options options = {.pattern = "gpt2", .special_tokens = specials};
     REQUIRE(vocabulary_open(&tokenizer, ranks, &options, &error) == TOKMAP_OK);
     (void)unlink(ranks);
     (void)unlink(specials);

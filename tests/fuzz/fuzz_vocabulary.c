@@ -24,7 +24,7 @@ static uint64_t encode(const struct tokenizer *tokenizer, const struct tokenizer
 {
     struct tokenizer_state *state;
     struct tokmap_error error;
-    const struct tokenizer_text documents[] = {{text, sizeof text - 1}, {text, 0}, {text + 6, 10}};
+    const struct tokmap_text documents[] = {{text, sizeof text - 1}, {text, 0}, {text + 6, 10}};
     const struct tokenizer_batch batch = {.documents = documents, .count = 3};
     uint64_t ends[3];
     struct tokenizer_out out = {.tokens = tokens, .capacity = room, .ends = ends};
@@ -47,7 +47,7 @@ static uint64_t encode(const struct tokenizer *tokenizer, const struct tokenizer
 static void use(const struct tokenizer *tokenizer)
 {
     struct tokenizer_info info;
-    struct tokenizer_added added;
+    struct tokmap_added_token added;
     tokenizer_info(tokenizer, &info);
     REQUIRE((info.width == 2 || info.width == 4) && info.name && info.form);
     for (uint64_t i = 0; i < info.added && i < 100; i++) {
@@ -80,8 +80,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         (void)snprintf(path, sizeof path, "/proc/self/fd/%d", fd);
     }
     REQUIRE(!ftruncate(fd, 0) && pwrite(fd, data, size, 0) == (ssize_t)size);
-    static const struct tokenizer_options options[] = {
-        {.special = TOKENIZER_SPECIAL_RECOGNIZE}, {.special = TOKENIZER_SPECIAL_RECOGNIZE, .pattern = "o200k_base"}};
+    static const struct tokmap_tokenizer_options options[] = {
+        {.special = TOKMAP_SPECIAL_RECOGNIZE}, {.special = TOKMAP_SPECIAL_RECOGNIZE, .pattern = "o200k_base"}};
     for (int i = 0; i < 2; i++) {
         struct tokenizer *tokenizer;
         struct tokmap_error error;

@@ -304,7 +304,7 @@ static enum tokmap_status token_at(struct search *search, uint64_t byte, bool be
     if (byte >= end || first == last)
         return TOKMAP_OK;
     if (!search->known) {
-        const struct tokenizer_text part = {text->text.bytes + begin, end - begin};
+        const struct tokmap_text part = {text->text.bytes + begin, end - begin};
         const char *ids = (const char *)search->out->tokens + first * text->width;
         void *offsets = text->offsets;
         enum tokmap_status status =
@@ -353,7 +353,7 @@ static enum tokmap_status tokens_count(struct search *search, uint8_t *counted, 
 enum tokmap_status chat_encode(struct tokenizer_state *state, struct chat_text *text, struct tokenizer_out *out,
                                uint8_t *counted, struct tokmap_error *error)
 {
-    const struct tokenizer_text document = {text->text.bytes, text->text.count};
+    const struct tokmap_text document = {text->text.bytes, text->text.count};
     void *places = text->places;
     assert(!text->reason);
     enum tokmap_status status = reserve(&places, &text->place_capacity, text->mark_count, sizeof *text->places, error);

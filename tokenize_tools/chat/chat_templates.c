@@ -452,7 +452,7 @@ static const struct chat_token no_tokens[] = {{NULL, CHAT_TOKEN_NEEDED}};
 uint64_t chat_added_id(const struct tokenizer *tokenizer, const char *text, size_t bytes)
 {
     struct tokenizer_info info;
-    struct tokenizer_added added;
+    struct tokmap_added_token added;
     tokenizer_info(tokenizer, &info);
     for (uint64_t i = 0; i < info.added; i++) {
         tokenizer_added_at(tokenizer, i, &added);

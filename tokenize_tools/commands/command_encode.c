@@ -148,7 +148,7 @@ static enum tokmap_status document_encode(struct encoding *encoding, const struc
             const uint64_t cut = tokenizer_cut(encoding->tokenizer, document->text + at, PART_BYTES);
             bytes = cut ? cut : bytes;
         }
-        const struct tokenizer_text text = {document->text + at, bytes};
+        const struct tokmap_text text = {document->text + at, bytes};
         const struct tokenizer_batch batch = {&text, 1, document->resumed || at,
                                               document->unfinished || at + bytes < document->bytes};
         enum tokmap_status status = out_reserve(encoding, bytes, error);

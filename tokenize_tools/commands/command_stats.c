@@ -100,7 +100,7 @@ static enum tokmap_status text_of_tokenizer(struct stats *stats, struct tokmap_e
         bytes += (unsigned __int128)token_counts_of(counts, id) * count;
     }
     for (uint64_t i = 0; i < info.added; i++) {
-        struct tokenizer_added added;
+        struct tokmap_added_token added;
         const uint8_t *text;
         uint32_t count;
         tokenizer_added_at(stats->tokenizer, i, &added);

@@ -29,7 +29,7 @@ static void id_row(struct cli_table *table, const char *what, const struct token
     if (id != TOKMAP_NO_ID)
         (void)snprintf(text, sizeof text, "%" PRIu64, id);
     for (uint64_t i = 0; i < info.added && id != TOKMAP_NO_ID; i++) {
-        struct tokenizer_added added;
+        struct tokmap_added_token added;
         tokenizer_added_at(tokenizer, i, &added);
         if (added.id == id)
             (void)snprintf(text, sizeof text, "%" PRIu64 "  %.*s", id, (int)(added.bytes < 100 ? added.bytes : 100),
@@ -46,7 +46,7 @@ static void row(struct cli_table *table, const char *what, const char *value)
 }
 
 /* Escapes control characters, so that a token with a newline stays on its line. */
-static void token_print(const struct tokenizer_added *added)
+static void token_print(const struct tokmap_added_token *added)
 {
     (void)printf("  %10" PRIu64 "  %s  ", added->id, added->special ? "special" : "added  ");
     for (uint64_t at = 0, length; at < added->bytes; at += length) {
@@ -89,7 +89,7 @@ static void text_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_table_free(table);
     const uint64_t listed = all || info->added <= LISTED ? info->added : LISTED;
     for (uint64_t i = 0; i < listed; i++) {
-        struct tokenizer_added added;
+        struct tokmap_added_token added;
         tokenizer_added_at(tokenizer, i, &added);
         token_print(&added);
     }
@@ -130,7 +130,7 @@ static void json_print(const struct tokenizer *tokenizer, const struct tokenizer
     cli_json_text(&out, "cache", "not used"); /* there is none; programs may ask for the member */
     cli_json_array(&out, "added_tokens");
     for (uint64_t i = 0; i < info->added; i++) {
-        struct tokenizer_added added;
+        struct tokmap_added_token added;
         tokenizer_added_at(tokenizer, i, &added);
         cli_json_object(&out, NULL);
         cli_json_number(&out, "id", added.id);

@@ -152,7 +152,7 @@ static struct tokenizer_out out_here(const struct encoding *encoding, uint64_t *
         .tokens = tokens->tokens + at * encoding->rules->width, .capacity = tokens->token_capacity - at, .ends = ends};
 }
 
-static enum tokmap_status texts_encode(struct encoding *encoding, const struct tokenizer_text *texts, uint64_t count,
+static enum tokmap_status texts_encode(struct encoding *encoding, const struct tokmap_text *texts, uint64_t count,
                                        uint64_t *ends)
 {
     const struct document_rules *rules = encoding->rules;
@@ -178,7 +178,7 @@ static enum tokmap_status texts_encode(struct encoding *encoding, const struct t
 
 static enum tokmap_status text_encode(struct encoding *encoding)
 {
-    const struct tokenizer_text text = {encoding->document->text, encoding->document->bytes};
+    const struct tokmap_text text = {encoding->document->text, encoding->document->bytes};
     uint64_t end;
     return texts_encode(encoding, &text, 1, &end);
 }
@@ -186,8 +186,7 @@ static enum tokmap_status text_encode(struct encoding *encoding)
 static enum tokmap_status prompt_encode(struct encoding *encoding)
 {
     const struct corpus_document *document = encoding->document;
-    const struct tokenizer_text texts[] = {{document->text, document->bytes},
-                                           {document->second, document->second_bytes}};
+    const struct tokmap_text texts[] = {{document->text, document->bytes}, {document->second, document->second_bytes}};
     uint64_t ends[2];
     enum tokmap_status status = texts_encode(encoding, texts, 2, ends);
     if (!status)

@@ -54,7 +54,7 @@ struct group {
 /* What belongs to one thread. */
 struct worker {
     struct tokenizer_state *state; /* NULL until the first batch, so that the threads make theirs in parallel */
-    struct tokenizer_text *texts;  /* GROUP_MOST of them */
+    struct tokmap_text *texts;     /* GROUP_MOST of them */
     struct histogram lengths;      /* of the documents that begin and end in one of this thread's batches */
     struct document_encoder documents;
 };
@@ -209,7 +209,7 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct wor
 {
     const struct corpus_batch *batch = &item->batch;
     const struct tokenizer_info *info = &pack->tokenizer;
-    struct tokenizer_text *texts = pack->threads[item->worker].texts;
+    struct tokmap_text *texts = pack->threads[item->worker].texts;
     struct tokenizer_out *out = &pack->outputs[item->index].out;
     struct group *group = &pack->outputs[item->index].group;
     uint64_t *text_bytes = pack->outputs[item->index].text_bytes;
@@ -242,7 +242,7 @@ static enum tokmap_status group_choose(const struct pack *pack, const struct wor
             room = wanted;
         }
         text_bytes[group->count] = bytes;
-        texts[group->count++] = (struct tokenizer_text){next->text + *at, bytes};
+        texts[group->count++] = (struct tokmap_text){next->text + *at, bytes};
         room -= wanted;
         if (cut) {
             *at += bytes;

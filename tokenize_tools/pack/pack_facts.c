@@ -87,8 +87,8 @@ static void split_facts(struct pack_facts *facts, const struct split *split)
 
 static void tokenizer_facts(struct pack_facts *facts, const struct pack_options *options)
 {
-    static const struct tokenizer_options defaults;
-    const struct tokenizer_options *given = options->tokenizer_options ? options->tokenizer_options : &defaults;
+    static const struct tokmap_tokenizer_options defaults;
+    const struct tokmap_tokenizer_options *given = options->tokenizer_options ? options->tokenizer_options : &defaults;
     struct tokenizer_info info;
     char hex[33] = "";
     if (options->tokenizer) {

@@ -101,7 +101,7 @@ struct pack_options {
     uint64_t min_tokens, max_tokens;
     const struct drop_options *drop; /* duplicates and excluded n-grams; NULL: no document is dropped for them */
     /* Those that the tokenizer was opened with, for the about section. NULL: the defaults. */
-    const struct tokenizer_options *tokenizer_options;
+    const struct tokmap_tokenizer_options *tokenizer_options;
     const char *tokenizer_path; /* its file or folder as the user gave it, for the about section; NULL: it needs none */
     struct skip_limit skip_limit; /* ERROR_LIMIT if more than this is left out */
     const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */

@@ -27,10 +27,11 @@ static void text_write(struct cli_json *json, const char *key, const char *text)
 
 /* How the tokenizer was opened: its options, and the paths of its files. The fingerprint identifies a tokenizer; the
  * paths only say where to look for it, so a tokenizer without a file has none. */
-static void tokenizer_options_write(struct cli_json *json, const struct tokenizer_options *options, const char *path)
+static void tokenizer_options_write(struct cli_json *json, const struct tokmap_tokenizer_options *options,
+                                    const char *path)
 {
     static const char *const specials[] = {"text", "recognise", "error"}; /* kept spelling: indexes contain it */
-    static const struct tokenizer_options defaults = {0};
+    static const struct tokmap_tokenizer_options defaults = {0};
     options = options ? options : &defaults;
     cli_json_text(json, "special", specials[options->special]);
     text_write(json, "pattern", options->pattern);
@@ -179,7 +180,7 @@ static void totals_write(struct cli_json *json, const struct shard_about *about)
 }
 
 void shard_about_tokenizer(struct cli_json *json, const char *key, const struct tokenizer *tokenizer,
-                           const struct tokenizer_options *options, const char *path)
+                           const struct tokmap_tokenizer_options *options, const char *path)
 {
     struct tokenizer_info info;
     char hex[33];

@@ -19,9 +19,9 @@
 #include "tokenizer/tokenizer.h"
 
 struct shard_about {
-    const struct tokenizer *tokenizer;                 /* NULL: ready-made ids, whose tokenizer is unknown */
-    const struct tokenizer_options *tokenizer_options; /* those it was opened with; NULL: the defaults */
-    const char *tokenizer_path;                        /* as it was given; NULL: the tokenizer needs no file */
+    const struct tokenizer *tokenizer;                        /* NULL: ready-made ids, whose tokenizer is unknown */
+    const struct tokmap_tokenizer_options *tokenizer_options; /* those it was opened with; NULL: the defaults */
+    const char *tokenizer_path;                               /* as it was given; NULL: the tokenizer needs no file */
     const struct corpus_options *corpus;
     uint64_t eod_id, bos_id; /* or TOKMAP_NO_ID */
     const struct corpus_counts *counts;
@@ -53,6 +53,6 @@ char *shard_about_text(const struct shard_about *about, uint64_t *bytes);
 /* Writes the object that describes a tokenizer, as the member `key`; NULL: as a value of its own. tokenizer_options and
  * path: as in struct shard_about. */
 void shard_about_tokenizer(struct cli_json *json, const char *key, const struct tokenizer *tokenizer,
-                           const struct tokenizer_options *options, const char *path);
+                           const struct tokmap_tokenizer_options *options, const char *path);
 
 #endif

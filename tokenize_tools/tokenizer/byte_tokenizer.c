@@ -66,7 +66,7 @@ static enum tokmap_status bytes_encode(struct tokenizer_state *state, const stru
     uint64_t at = 0;
     uint32_t largest = 0;
     for (uint64_t i = 0; i < batch->count; i++) {
-        const struct tokenizer_text *text = &batch->documents[i];
+        const struct tokmap_text *text = &batch->documents[i];
         if (out->has_prefix && !(batch->resumed && i == 0)) {
             into[at++] = (uint16_t)out->prefix;
             largest = out->prefix > largest ? out->prefix : largest;
@@ -85,7 +85,7 @@ static enum tokmap_status bytes_encode(struct tokenizer_state *state, const stru
     return TOKMAP_OK;
 }
 
-static enum tokmap_status bytes_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
+static enum tokmap_status bytes_offsets(struct tokenizer_state *state, const struct tokmap_text *text,
                                         enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
                                         uint64_t *ends, struct tokmap_error *error)
 {
@@ -169,9 +169,9 @@ static uint64_t bytes_special(const struct tokenizer *tokenizer, const char *nam
     return TOKMAP_NO_ID;
 }
 
-static void bytes_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added)
+static void bytes_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
 {
-    *added = (struct tokenizer_added){BYTES_EOD_NAME, sizeof BYTES_EOD_NAME - 1, BYTES_EOD, true};
+    *added = (struct tokmap_added_token){sizeof *added, BYTES_EOD_NAME, sizeof BYTES_EOD_NAME - 1, BYTES_EOD, 1};
 }
 
 static uint64_t bytes_cut(const struct tokenizer *tokenizer, const char *text, uint64_t count)

@@ -29,7 +29,7 @@
 struct pipeline {
     struct tokenizer head;
     struct pipeline_parts parts;
-    enum tokenizer_special special;
+    enum tokmap_special special;
     bool raw_pass, normalized_pass; /* the pass can find added tokens */
     bool wide;                      /* ids have 4 bytes, otherwise 2 */
     struct pipeline_cuts cuts;
@@ -166,14 +166,14 @@ static enum tokmap_status split_pass(struct pipeline_state *own, enum added_pass
     struct added_split split;
     struct added_part part;
     enum tokmap_status status = TOKMAP_OK;
-    const enum tokenizer_special special = own->pipeline->special;
-    added_split_begin(&split, own->pipeline->parts.added, pass, special != TOKENIZER_SPECIAL_TEXT, text, count);
+    const enum tokmap_special special = own->pipeline->special;
+    added_split_begin(&split, own->pipeline->parts.added, pass, special != TOKMAP_SPECIAL_TEXT, text, count);
     while (!status && added_split_next(&split, &part)) {
         if (!part.token) {
             status = rest(own, text + part.from, part.to - part.from);
             continue;
         }
-        if (part.token->special && special == TOKENIZER_SPECIAL_ERROR) {
+        if (part.token->special && special == TOKMAP_SPECIAL_ERROR) {
             status = refuse_special(own, part.token, part.from);
             break;
         }
@@ -222,7 +222,7 @@ static void begin_document(struct pipeline_state *own)
         pretokenizer_document(&own->pretokenizer);
 }
 
-static enum tokmap_status encode_document(struct pipeline_state *own, const struct tokenizer_text *text, bool resumed)
+static enum tokmap_status encode_document(struct pipeline_state *own, const struct tokmap_text *text, bool resumed)
 {
     const uint8_t *bytes = (const uint8_t *)text->bytes;
     enum tokmap_status status = TOKMAP_OK;
@@ -312,7 +312,7 @@ static enum tokmap_status encode_between(struct pipeline_state *own, const uint8
                                    : encode_segment(own, bytes + from, (size_t)(to - from));
 }
 
-static enum tokmap_status encode_marks(struct pipeline_state *own, const struct tokenizer_text *text,
+static enum tokmap_status encode_marks(struct pipeline_state *own, const struct tokmap_text *text,
                                        const struct tokenizer_mark *marks, uint64_t mark_count,
                                        struct tokenizer_place *places)
 {
@@ -339,7 +339,7 @@ static enum tokmap_status encode_marks(struct pipeline_state *own, const struct 
     return encode_between(own, bytes, at, text->count);
 }
 
-static enum tokmap_status pipeline_encode_marked(struct tokenizer_state *state, const struct tokenizer_text *text,
+static enum tokmap_status pipeline_encode_marked(struct tokenizer_state *state, const struct tokmap_text *text,
                                                  const struct tokenizer_mark *marks, uint64_t mark_count,
                                                  struct tokenizer_out *out, struct tokenizer_place *places,
                                                  struct tokmap_error *error)
@@ -365,7 +365,7 @@ static enum tokmap_status pipeline_encode_marked(struct tokenizer_state *state, 
     return status;
 }
 
-static enum tokmap_status pipeline_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
+static enum tokmap_status pipeline_offsets(struct tokenizer_state *state, const struct tokmap_text *text,
                                            enum tokenizer_where where, const void *ids, uint64_t count,
                                            uint64_t *begins, uint64_t *ends, struct tokmap_error *error)
 {
@@ -374,7 +374,7 @@ static enum tokmap_status pipeline_offsets(struct tokenizer_state *state, const 
     const struct pipeline_offsets how = {.parts = &pipeline->parts,
                                          .raw_pass = pipeline->raw_pass,
                                          .normalized_pass = pipeline->normalized_pass,
-                                         .specials = pipeline->special != TOKENIZER_SPECIAL_TEXT,
+                                         .specials = pipeline->special != TOKMAP_SPECIAL_TEXT,
                                          .wide = pipeline->wide,
                                          .normalizer = &own->normalizer,
                                          .pretokenizer = &own->pretokenizer,
@@ -417,10 +417,11 @@ static uint64_t pipeline_special(const struct tokenizer *tokenizer, const char *
     return TOKMAP_NO_ID;
 }
 
-static void pipeline_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added)
+static void pipeline_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
 {
     const struct added_token *token = added_tokens_at(((const struct pipeline *)tokenizer)->parts.added, (size_t)index);
-    *added = (struct tokenizer_added){(const char *)token->text, token->bytes, token->id, token->special};
+    *added =
+        (struct tokmap_added_token){sizeof *added, (const char *)token->text, token->bytes, token->id, token->special};
 }
 
 /* ---- measuring ---- */
@@ -459,7 +460,7 @@ static uint64_t pipeline_cut_at(const struct tokenizer *tokenizer, const char *t
 }
 
 static enum tokmap_status pipeline_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
-                                         enum tokenizer_special special, struct tokmap_error *error);
+                                         enum tokmap_special special, struct tokmap_error *error);
 
 static const struct tokenizer_kind pipeline_kind = {
     .close = pipeline_close,
@@ -500,16 +501,16 @@ static void info_fill(struct pipeline *own)
         info->specials += added_tokens_at(parts->added, i)->special;
     uint8_t all[17];
     memcpy(all, parts->fingerprint, 16);
-    all[16] = own->special == TOKENIZER_SPECIAL_RECOGNIZE; /* the ids with 'error' are those with 'text' */
+    all[16] = own->special == TOKMAP_SPECIAL_RECOGNIZE; /* the ids with 'error' are those with 'text' */
     hash128_store(hash128(all, sizeof all), info->fingerprint);
 }
 
-static void pipeline_fill(struct pipeline *own, enum tokenizer_special special)
+static void pipeline_fill(struct pipeline *own, enum tokmap_special special)
 {
     own->head.kind = &pipeline_kind;
     own->special = special;
     own->wide = own->parts.vocabulary > 65536;
-    const bool specials = special != TOKENIZER_SPECIAL_TEXT;
+    const bool specials = special != TOKMAP_SPECIAL_TEXT;
     own->raw_pass = added_tokens_any(own->parts.added, ADDED_RAW, specials);
     own->normalized_pass = added_tokens_any(own->parts.added, ADDED_NORMALIZED, specials);
     info_fill(own);
@@ -517,7 +518,7 @@ static void pipeline_fill(struct pipeline *own, enum tokenizer_special special)
 }
 
 static enum tokmap_status pipeline_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
-                                         enum tokenizer_special special, struct tokmap_error *error)
+                                         enum tokmap_special special, struct tokmap_error *error)
 {
     struct pipeline *own = calloc(1, sizeof *own);
     if (!own)
@@ -529,8 +530,8 @@ static enum tokmap_status pipeline_share(struct tokenizer **shared, const struct
     return TOKMAP_OK;
 }
 
-enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts,
-                                enum tokenizer_special special, const char *path, struct tokmap_error *error)
+enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts, enum tokmap_special special,
+                                const char *path, struct tokmap_error *error)
 {
     assert(parts->engine && parts->vocabulary);
     struct pipeline *own = calloc(1, sizeof *own);

@@ -12,7 +12,7 @@
 /* Builds a tokenizer. The function takes what the parts own, also if it fails, and sets *parts to zeros. `path` is for
  * messages and may be NULL. On failure *tokenizer is NULL. Statuses: OK, ERROR_LIMIT (one byte of text may become too
  * many tokens), ERROR_MEMORY. */
-enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts,
-                                enum tokenizer_special special, const char *path, struct tokmap_error *error);
+enum tokmap_status pipeline_new(struct tokenizer **tokenizer, struct pipeline_parts *parts, enum tokmap_special special,
+                                const char *path, struct tokmap_error *error);
 
 #endif

@@ -9,7 +9,7 @@
 #include "tokenizer_kind.h"
 
 enum tokmap_status tokenizer_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
-                                   enum tokenizer_special special, struct tokmap_error *error)
+                                   enum tokmap_special special, struct tokmap_error *error)
 {
     *shared = NULL;
     if (tokenizer->kind->share)
@@ -36,7 +36,7 @@ uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name)
     return tokenizer->kind->special(tokenizer, name);
 }
 
-void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added)
+void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added)
 {
     assert(index < tokenizer->info.added);
     tokenizer->kind->added_at(tokenizer, index, added);
@@ -74,7 +74,7 @@ enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct 
     return state->tokenizer->kind->encode(state, batch, out, error);
 }
 
-enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const struct tokenizer_text *text,
+enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const struct tokmap_text *text,
                                            const struct tokenizer_mark *marks, uint64_t mark_count,
                                            struct tokenizer_out *out, struct tokenizer_place *places,
                                            struct tokmap_error *error)
@@ -157,7 +157,7 @@ uint64_t tokenizer_cut(const struct tokenizer *tokenizer, const char *text, uint
     return cut;
 }
 
-enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
+enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokmap_text *text,
                                      enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
                                      uint64_t *ends, struct tokmap_error *error)
 {

@@ -12,25 +12,10 @@
 
 #include <stdbool.h>
 
-#include "tokmap/tokmap.h"
+#include "tokmap/tokenizer.h"
 
 struct tokenizer;
 struct tokenizer_state;
-
-/* What becomes of text that reads like a special token. Added tokens that are not special are always found. */
-enum tokenizer_special {
-    TOKENIZER_SPECIAL_TEXT,      /* it is encoded like any other text */
-    TOKENIZER_SPECIAL_RECOGNIZE, /* it becomes the token */
-    TOKENIZER_SPECIAL_ERROR      /* encoding fails with ERROR_INPUT */
-};
-
-/* Options for opening a tokenizer. Zeros are the defaults. The texts must last only during the call. */
-struct tokenizer_options {
-    enum tokenizer_special special;
-    const char *pattern;        /* for rank files: the name of the split pattern; NULL: that of a known file */
-    const char *pattern_regex;  /* for rank files: the split pattern itself, or NULL */
-    const char *special_tokens; /* for rank files: path of a JSON object from texts to ids, or NULL */
-};
 
 struct tokenizer_info {
     const char *name;           /* for example "bytes"; valid as long as the tokenizer */
@@ -47,15 +32,10 @@ struct tokenizer_info {
     bool cut_anywhere;          /* every place between two characters is such a cut */
 };
 
-struct tokenizer_text {
-    const char *bytes;
-    uint64_t count;
-};
-
 /* Documents to encode. They may be anywhere in memory. A document that is encoded in parts (tokenizer_cut) has at most
  * one part in a batch: as the first document with `resumed`, as the last one with `unfinished`, or both. */
 struct tokenizer_batch {
-    const struct tokenizer_text *documents;
+    const struct tokmap_text *documents;
     uint64_t count;
     bool resumed;    /* the first document began in an earlier batch: it gets no prefix */
     bool unfinished; /* the last document continues in a later batch: it gets no suffix */
@@ -78,7 +58,7 @@ struct tokenizer_out {
 /* Makes a tokenizer with the vocabulary of another one, which must outlive it, and another policy for special tokens.
  * On failure *shared is NULL. Statuses: OK, ERROR_ARGUMENT (this vocabulary has no other policy), ERROR_MEMORY. */
 enum tokmap_status tokenizer_share(struct tokenizer **shared, const struct tokenizer *tokenizer,
-                                   enum tokenizer_special special, struct tokmap_error *error);
+                                   enum tokmap_special special, struct tokmap_error *error);
 /* Closes a tokenizer, of which no states may be left. NULL is allowed. */
 void tokenizer_close(struct tokenizer *tokenizer);
 /* Describes a tokenizer. */
@@ -87,14 +67,8 @@ void tokenizer_info(const struct tokenizer *tokenizer, struct tokenizer_info *in
  * TOKMAP_NO_ID. */
 uint64_t tokenizer_special(const struct tokenizer *tokenizer, const char *name);
 
-/* Describes an added token. Added tokens, special or not, are numbered in the order of their ids; index <
- * info.added. */
-struct tokenizer_added {
-    const char *text; /* not zero-terminated; valid as long as the tokenizer */
-    uint64_t bytes, id;
-    bool special;
-};
-void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added);
+/* Describes an added token. They are numbered in the order of their ids; index < info.added. */
+void tokenizer_added_at(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added);
 
 /* Makes the state of one thread. On failure *state is NULL. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status tokenizer_state_new(struct tokenizer_state **state, const struct tokenizer *tokenizer,
@@ -108,7 +82,7 @@ void tokenizer_state_stop(struct tokenizer_state *state, bool (*stop)(void *user
 
 /* Encodes a batch. `resumed` and `unfinished` require info.cuts. After a failure, the ids are incomplete. Statuses: OK,
  * ERROR_LIMIT (the capacity is too small, or a pattern needs too many steps or too much memory for a text), ERROR_INPUT
- * (a document contains the text of a special token, and the tokenizer was opened with TOKENIZER_SPECIAL_ERROR),
+ * (a document contains the text of a special token, and the tokenizer was opened with TOKMAP_SPECIAL_ERROR),
  * ERROR_MEMORY. */
 enum tokmap_status tokenizer_encode(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                     struct tokenizer_out *out, struct tokmap_error *error);
@@ -129,7 +103,7 @@ struct tokenizer_place {
  *   out     as for a batch of one document: capacity for ids_per_byte_most ids per byte, plus prefix and suffix
  *   places  NULL, or one per mark. Between two of them, the ids are those of the text between them
  * Statuses: as tokenizer_encode, ERROR_ARGUMENT (an id is not that of an added token). */
-enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const struct tokenizer_text *text,
+enum tokmap_status tokenizer_encode_marked(struct tokenizer_state *state, const struct tokmap_text *text,
                                            const struct tokenizer_mark *marks, uint64_t mark_count,
                                            struct tokenizer_out *out, struct tokenizer_place *places,
                                            struct tokmap_error *error);
@@ -151,7 +125,7 @@ enum tokenizer_where {
  *                 such as a space that the tokenizer put before it, is empty; tokens that share what normalizing made
  *                 of one character overlap
  * Statuses: OK, ERROR_TOKEN (the ids are not those of this text), ERROR_LIMIT, ERROR_MEMORY. */
-enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokenizer_text *text,
+enum tokmap_status tokenizer_offsets(struct tokenizer_state *state, const struct tokmap_text *text,
                                      enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
                                      uint64_t *ends, struct tokmap_error *error);
 

@@ -11,7 +11,7 @@ struct tokenizer_kind {
     void (*close)(struct tokenizer *tokenizer);
     /* NULL: the policy for special tokens cannot be changed. */
     enum tokmap_status (*share)(struct tokenizer **shared, const struct tokenizer *tokenizer,
-                                enum tokenizer_special special, struct tokmap_error *error);
+                                enum tokmap_special special, struct tokmap_error *error);
     enum tokmap_status (*state_new)(struct tokenizer_state **state, const struct tokenizer *tokenizer,
                                     struct tokmap_error *error);
     void (*state_free)(struct tokenizer_state *state);
@@ -20,11 +20,11 @@ struct tokenizer_kind {
     enum tokmap_status (*encode)(struct tokenizer_state *state, const struct tokenizer_batch *batch,
                                  struct tokenizer_out *out, struct tokmap_error *error);
     /* NULL: the kind has no added tokens, so a text has no marks. */
-    enum tokmap_status (*encode_marked)(struct tokenizer_state *state, const struct tokenizer_text *text,
+    enum tokmap_status (*encode_marked)(struct tokenizer_state *state, const struct tokmap_text *text,
                                         const struct tokenizer_mark *marks, uint64_t mark_count,
                                         struct tokenizer_out *out, struct tokenizer_place *places,
                                         struct tokmap_error *error);
-    enum tokmap_status (*offsets)(struct tokenizer_state *state, const struct tokenizer_text *text,
+    enum tokmap_status (*offsets)(struct tokenizer_state *state, const struct tokmap_text *text,
                                   enum tokenizer_where where, const void *ids, uint64_t count, uint64_t *begins,
                                   uint64_t *ends, struct tokmap_error *error);
     enum tokmap_status (*decoder_new)(struct tokenizer_decoder **decoder, const struct tokenizer *tokenizer,
@@ -38,7 +38,7 @@ struct tokenizer_kind {
                                       struct tokmap_error *error);
     bool (*token)(const struct tokenizer *tokenizer, uint64_t id, const uint8_t **bytes, uint32_t *count);
     uint64_t (*special)(const struct tokenizer *tokenizer, const char *name);
-    void (*added_at)(const struct tokenizer *tokenizer, uint64_t index, struct tokenizer_added *added);
+    void (*added_at)(const struct tokenizer *tokenizer, uint64_t index, struct tokmap_added_token *added);
     bool (*measure)(struct tokenizer_state *state, const char *text, uint64_t count,
                     struct tokenizer_measures *measures);                                 /* NULL: cannot measure */
     uint64_t (*cut)(const struct tokenizer *tokenizer, const char *text, uint64_t count); /* NULL: cannot be cut */

@@ -147,7 +147,7 @@ static enum tokmap_status model_parse(const struct halves *halves, struct json_f
 }
 
 enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                  const struct tokenizer_options *options, struct tokmap_error *error)
+                                  const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     struct halves halves = {.found_path = NULL};
     struct json_file ids = {0}, merges = {0};

@@ -19,6 +19,6 @@ bool bpe_files_is(const char *text, uint64_t count);
  * it. *error changes only if the call fails, and may be NULL. Statuses: OK, ERROR_NOT_FOUND (the other file is
  * missing), ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_TRUNCATED, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status bpe_files_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                  const struct tokenizer_options *options, struct tokmap_error *error);
+                                  const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
 #endif

@@ -453,7 +453,7 @@ bool hf_file_is(const char *text, uint64_t count)
 }
 
 enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                const struct tokenizer_options *options, struct tokmap_error *error)
+                                const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     assert(path && text && options);
     *tokenizer = NULL;

@@ -18,6 +18,6 @@ bool hf_file_is(const char *text, uint64_t count);
  * is not needed after the call. Of the options only `special` is used. Statuses: OK, ERROR_FORMAT,
  * ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status hf_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                const struct tokenizer_options *options, struct tokmap_error *error);
+                                const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
 #endif

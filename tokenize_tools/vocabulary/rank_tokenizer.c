@@ -61,7 +61,7 @@ static enum tokmap_status place_specials(struct rank_file *file, const struct sp
 
 /* Chooses how text is split: by the pattern in the options, else by the one that the catalog has for the file. */
 static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline_parts *parts,
-                                         const struct tokenizer_options *options, struct tokmap_error *error)
+                                         const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     const char *name = options->pattern;
     const struct split_rules *rules = NULL;
@@ -108,7 +108,7 @@ static enum tokmap_status choose_pattern(struct rank_file *file, struct pipeline
 }
 
 static enum tokmap_status list_specials(const struct rank_file *file, struct special_list *list,
-                                        const struct tokenizer_options *options, struct tokmap_error *error)
+                                        const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     if (options->special_tokens)
         return special_list_read(list, options->special_tokens, error);
@@ -180,7 +180,7 @@ static enum tokmap_status checking_end(struct checking *checking, enum tokmap_st
 }
 
 enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                      const struct tokenizer_options *options, struct tokmap_error *error)
+                                      const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     struct rank_file file;
     struct special_list specials = {0};

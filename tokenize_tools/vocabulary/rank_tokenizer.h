@@ -11,6 +11,6 @@
  * the catalog), ERROR_UNSUPPORTED (options->pattern_regex cannot be used), ERROR_MEMORY; for the file of special
  * tokens also ERROR_NOT_FOUND, ERROR_TRUNCATED and ERROR_IO. */
 enum tokmap_status rank_tokenizer_new(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                      const struct tokenizer_options *options, struct tokmap_error *error);
+                                      const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
 #endif

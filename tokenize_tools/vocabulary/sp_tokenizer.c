@@ -73,7 +73,8 @@ static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
 }
 
 enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes,
-                                    uint64_t count, const struct tokenizer_options *options, struct tokmap_error *error)
+                                    uint64_t count, const struct tokmap_tokenizer_options *options,
+                                    struct tokmap_error *error)
 {
     struct pipeline_parts parts = {.form = "SentencePiece model", .ids_per_byte_most = 2, .engine_cuts = true};
     struct sp_file file;

@@ -8,7 +8,7 @@
  * bytes are not needed after the call. The control pieces of the model become special tokens. Statuses: OK,
  * ERROR_FORMAT, ERROR_UNSUPPORTED, ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status sp_tokenizer_new(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes,
-                                    uint64_t count, const struct tokenizer_options *options,
+                                    uint64_t count, const struct tokmap_tokenizer_options *options,
                                     struct tokmap_error *error);
 
 #endif

@@ -292,7 +292,7 @@ static enum tokmap_status model_make(struct tekken *tekken, struct pipeline_part
 }
 
 enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                    const struct tokenizer_options *options, struct tokmap_error *error)
+                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     struct tekken tekken;
     struct pipeline_parts parts = {.form = "tekken.json", .ids_per_byte_most = 1};

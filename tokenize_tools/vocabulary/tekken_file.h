@@ -8,6 +8,6 @@
  * not needed after the call. Of the options only `special` is used. Statuses: OK, ERROR_FORMAT, ERROR_UNSUPPORTED,
  * ERROR_LIMIT, ERROR_MEMORY. */
 enum tokmap_status tekken_file_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                    const struct tokenizer_options *options, struct tokmap_error *error);
+                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
 #endif

@@ -30,7 +30,7 @@
 
 /* A text, or a piece of one. */
 struct part {
-    struct tokenizer_text text;
+    struct tokmap_text text;
     uint64_t document, from; /* which text, and where in it; of decoding: the first id */
     uint64_t count;          /* result: ids, or of decoding: bytes. Before decoding: ids to decode */
     bool resumed, unfinished;
@@ -94,7 +94,7 @@ static enum tokmap_status wrong_text(struct tokmap_error *error, uint64_t index,
 }
 
 /* A text that is a view: its length and then its bytes, or the number of a buffer and the offset in it. */
-static enum tokmap_status view_get(const struct tokmap_texts *texts, uint64_t index, struct tokenizer_text *text,
+static enum tokmap_status view_get(const struct tokmap_texts *texts, uint64_t index, struct tokmap_text *text,
                                    struct tokmap_error *error)
 {
     const uint8_t *view = (const uint8_t *)texts->views + 16 * index;
@@ -102,22 +102,22 @@ static enum tokmap_status view_get(const struct tokmap_texts *texts, uint64_t in
     if (count < 0)
         return wrong_text(error, index, "its view has a negative length");
     if (count <= 12) {
-        *text = (struct tokenizer_text){(const char *)view + 4, (uint64_t)count};
+        *text = (struct tokmap_text){(const char *)view + 4, (uint64_t)count};
         return TOKMAP_OK;
     }
     if (buffer < 0 || (uint64_t)buffer >= texts->view_buffer_count || at < 0 ||
         (int64_t)at + count > texts->view_buffer_bytes[buffer])
         return wrong_text(error, index, "its view is outside of its buffer");
-    *text = (struct tokenizer_text){(const char *)texts->view_buffers[buffer] + at, (uint64_t)count};
+    *text = (struct tokmap_text){(const char *)texts->view_buffers[buffer] + at, (uint64_t)count};
     return TOKMAP_OK;
 }
 
-static enum tokmap_status text_get(const struct tokmap_texts *texts, uint64_t index, struct tokenizer_text *text,
+static enum tokmap_status text_get(const struct tokmap_texts *texts, uint64_t index, struct tokmap_text *text,
                                    struct tokmap_error *error)
 {
     int64_t from, to;
     if (texts->texts) {
-        *text = (struct tokenizer_text){texts->texts[index].bytes, texts->texts[index].count};
+        *text = texts->texts[index];
         return text->bytes || !text->count ? TOKMAP_OK : wrong_text(error, index, "its bytes are NULL");
     }
     if (texts->views)
@@ -128,7 +128,7 @@ static enum tokmap_status text_get(const struct tokmap_texts *texts, uint64_t in
         return wrong_text(error, index, "its offsets are negative, or descend");
     if (!texts->data && to > from)
         return wrong_text(error, index, "the data is NULL");
-    *text = (struct tokenizer_text){texts->data ? texts->data + from : NULL, (uint64_t)(to - from)};
+    *text = (struct tokmap_text){texts->data ? texts->data + from : NULL, (uint64_t)(to - from)};
     return TOKMAP_OK;
 }
 
@@ -191,7 +191,7 @@ static enum tokmap_status texts_plan(const struct work *work, const struct tokma
     enum tokmap_status status = TOKMAP_OK;
     uint64_t in_job = JOB_BYTES;
     for (uint64_t i = 0; i < texts->count && !status; i++) {
-        struct tokenizer_text text = {NULL, 0};
+        struct tokmap_text text = {NULL, 0};
         status = text_get(texts, i, &text, error);
         for (uint64_t at = 0, bytes; !status && (at < text.count || !at); at += bytes) {
             const uint64_t left = text.count - at;

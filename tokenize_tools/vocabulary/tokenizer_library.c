@@ -28,49 +28,34 @@ enum tokmap_status library_missing(struct tokmap_error *error, const char *name)
 
 /* ---- open and close ---- */
 
-static enum tokmap_status special_read(enum tokmap_special given, enum tokenizer_special *special,
-                                       struct tokmap_error *error)
+static enum tokmap_status special_check(enum tokmap_special special, struct tokmap_error *error)
 {
-    switch (given) {
-    case TOKMAP_SPECIAL_TEXT:
-        *special = TOKENIZER_SPECIAL_TEXT;
+    if ((unsigned)special <= TOKMAP_SPECIAL_ERROR)
         return TOKMAP_OK;
-    case TOKMAP_SPECIAL_RECOGNIZE:
-        *special = TOKENIZER_SPECIAL_RECOGNIZE;
-        return TOKMAP_OK;
-    case TOKMAP_SPECIAL_ERROR:
-        *special = TOKENIZER_SPECIAL_ERROR;
-        return TOKMAP_OK;
-    default:
-        return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
-                         "options.special is %d, but it must be a value of enum tokmap_special", (int)given);
-    }
+    return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
+                     "options.special is %d, but it must be a value of enum tokmap_special", (int)special);
 }
 
-static enum tokmap_status options_read(struct tokenizer_options *into, const char *path,
+static enum tokmap_status options_read(struct tokmap_tokenizer_options *into, const char *path,
                                        const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     static const struct tokmap_tokenizer_options defaults = TOKMAP_TOKENIZER_OPTIONS_INIT;
-    struct tokmap_tokenizer_options given;
-    const enum tokmap_status status =
-        struct_copy_in(&given, options, &defaults, sizeof given, "tokmap_tokenizer_options", error);
-    if (status)
+    enum tokmap_status status =
+        struct_copy_in(into, options, &defaults, sizeof *into, "tokmap_tokenizer_options", error);
+    if (!status)
+        status = special_check(into->special, error);
+    if (status || into->special == TOKMAP_SPECIAL_TEXT || strcmp(path, "bytes") != 0)
         return status;
-    *into = (struct tokenizer_options){
-        .pattern = given.pattern, .pattern_regex = given.pattern_regex, .special_tokens = given.special_tokens};
-    const enum tokmap_status known = special_read(given.special, &into->special, error);
-    if (known || into->special == TOKENIZER_SPECIAL_TEXT || strcmp(path, "bytes") != 0)
-        return known;
     return error_set(error, TOKMAP_ERROR_ARGUMENT, NULL, TOKMAP_NO_OFFSET,
                      "the tokenizer 'bytes' finds no special tokens in text; leave options.special out");
 }
 
 /* What all handles have. */
-static void handle_fill(struct tokmap_tokenizer *made, struct tokmap_tokenizer *shares, enum tokenizer_special special)
+static void handle_fill(struct tokmap_tokenizer *made, struct tokmap_tokenizer *shares, enum tokmap_special special)
 {
     tokenizer_info(made->tokenizer, &made->info);
     /* The message about a special token names its place in the text, so the text is not cut then. */
-    made->cuts = made->info.cuts && special != TOKENIZER_SPECIAL_ERROR;
+    made->cuts = made->info.cuts && special != TOKMAP_SPECIAL_ERROR;
     made->shares = shares;
     atomic_init(&made->users, 1);
 }
@@ -78,7 +63,7 @@ static void handle_fill(struct tokmap_tokenizer *made, struct tokmap_tokenizer *
 enum tokmap_status tokmap_tokenizer_open(struct tokmap_tokenizer **tokenizer, const char *path,
                                          const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
-    struct tokenizer_options chosen;
+    struct tokmap_tokenizer_options chosen;
     if (tokenizer)
         *tokenizer = NULL;
     if (!tokenizer || !path)
@@ -111,24 +96,23 @@ static void worker_free(struct library_worker *worker)
 enum tokmap_status tokmap_tokenizer_share(struct tokmap_tokenizer **shared, struct tokmap_tokenizer *tokenizer,
                                           enum tokmap_special special, struct tokmap_error *error)
 {
-    enum tokenizer_special chosen = TOKENIZER_SPECIAL_TEXT;
     if (shared)
         *shared = NULL;
     if (!shared || !tokenizer)
         return library_missing(error, shared ? "tokenizer" : "shared");
-    enum tokmap_status status = special_read(special, &chosen, error);
+    enum tokmap_status status = special_check(special, error);
     if (status)
         return status;
     struct tokmap_tokenizer *owner = tokenizer->shares ? tokenizer->shares : tokenizer;
     struct tokmap_tokenizer *made = calloc(1, sizeof *made);
     if (!made)
         return error_set_memory(error, "a tokenizer", sizeof *made);
-    status = tokenizer_share(&made->tokenizer, owner->tokenizer, chosen, error);
+    status = tokenizer_share(&made->tokenizer, owner->tokenizer, special, error);
     if (status) {
         free(made);
         return status;
     }
-    handle_fill(made, owner, chosen);
+    handle_fill(made, owner, special);
     atomic_fetch_add(&owner->users, 1);
     *shared = made;
     return TOKMAP_OK;
@@ -229,8 +213,8 @@ static enum tokmap_status worker_reserve(struct library_worker *worker, const st
 }
 
 enum tokmap_status library_part_encode(const struct tokmap_tokenizer *tokenizer, struct library_worker *worker,
-                                       const struct tokenizer_text *part, bool resumed, bool unfinished,
-                                       uint64_t *count, struct tokmap_error *error)
+                                       const struct tokmap_text *part, bool resumed, bool unfinished, uint64_t *count,
+                                       struct tokmap_error *error)
 {
     uint64_t end;
     const struct tokenizer_batch batch = {part, 1, resumed, unfinished};
@@ -266,7 +250,7 @@ enum tokmap_status library_type_check(enum tokmap_id_type type, uint64_t largest
 }
 
 /* The offsets of the ids of a part that begins at byte `at`, as far as there is room for them. */
-static enum tokmap_status offsets_deliver(struct library_worker *worker, const struct tokenizer_text *part, uint64_t at,
+static enum tokmap_status offsets_deliver(struct library_worker *worker, const struct tokmap_text *part, uint64_t at,
                                           uint64_t count, struct tokmap_encoded *into, struct tokmap_error *error)
 {
     const uint64_t fit = min64(count, into->room - min64(into->room, into->count));
@@ -301,7 +285,7 @@ static enum tokmap_status text_encode(const struct tokmap_tokenizer *tokenizer, 
     for (uint64_t at = 0, count; at < bytes && !status; at += count) {
         uint64_t ids;
         count = library_part_bytes(tokenizer, text + at, bytes - at, PART_BYTES);
-        const struct tokenizer_text part = {text + at, count};
+        const struct tokmap_text part = {text + at, count};
         status = library_part_encode(tokenizer, worker, &part, at != 0, at + count < bytes, &ids, error);
         if (!status)
             status = offsets_deliver(worker, &part, at, ids, into, error);
@@ -459,7 +443,7 @@ enum tokmap_status tokmap_tokenizer_find(const struct tokmap_tokenizer *tokenize
     if (!tokenizer || !id || (!bytes && count))
         return library_missing(error, !tokenizer ? "tokenizer" : !id ? "id" : "bytes");
     for (uint64_t i = 0; i < tokenizer->info.added; i++) {
-        struct tokenizer_added added;
+        struct tokmap_added_token added;
         tokenizer_added_at(tokenizer->tokenizer, i, &added);
         if (added.bytes == count && (!count || !memcmp(added.text, bytes, (size_t)count))) {
             *id = added.id;
@@ -482,7 +466,7 @@ enum tokmap_status tokmap_tokenizer_find(const struct tokmap_tokenizer *tokenize
 enum tokmap_status tokmap_tokenizer_added(const struct tokmap_tokenizer *tokenizer, uint64_t index,
                                           struct tokmap_added_token *token, struct tokmap_error *error)
 {
-    struct tokenizer_added found;
+    struct tokmap_added_token found;
     if (!tokenizer || !token)
         return library_missing(error, tokenizer ? "token" : "tokenizer");
     if (index >= tokenizer->info.added)
@@ -490,8 +474,7 @@ enum tokmap_status tokmap_tokenizer_added(const struct tokmap_tokenizer *tokeniz
                          "added token %" PRIu64 " is requested, but the tokenizer '%s' has %" PRIu64, index,
                          tokenizer->info.name, tokenizer->info.added);
     tokenizer_added_at(tokenizer->tokenizer, index, &found);
-    const struct tokmap_added_token made = {sizeof made, found.text, found.bytes, found.id, found.special};
-    return struct_copy_out(token, &made, sizeof made, "tokmap_added_token", error);
+    return struct_copy_out(token, &found, sizeof found, "tokmap_added_token", error);
 }
 
 const char *tokmap_tokenizer_version(void)

@@ -37,8 +37,8 @@ void library_worker_put(const struct tokmap_tokenizer *tokenizer, struct library
 /* Encodes a text, or a part of one, into the memory of the worker; *count is the number of ids. Statuses: those of
  * tokenizer_encode. */
 enum tokmap_status library_part_encode(const struct tokmap_tokenizer *tokenizer, struct library_worker *worker,
-                                       const struct tokenizer_text *part, bool resumed, bool unfinished,
-                                       uint64_t *count, struct tokmap_error *error);
+                                       const struct tokmap_text *part, bool resumed, bool unfinished, uint64_t *count,
+                                       struct tokmap_error *error);
 
 /* Returns how much of a text to encode next: about `wanted` bytes of the `left` that remain, or all of them if there is
  * no place to cut them. */

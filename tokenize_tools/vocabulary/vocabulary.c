@@ -101,7 +101,7 @@ static enum tokmap_status not_found(const char *path, struct tokmap_error *error
 }
 
 static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokenizer_options *options, struct tokmap_error *error);
+                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
 /* A folder stands for the first of these files in it. */
 static const char *const folder_files[] = {"tokenizer.json", "tekken.json", "tokenizer.model", "vocab.bpe",
@@ -125,7 +125,7 @@ static int rank_entry(void *user, const char *name)
 }
 
 static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *path,
-                                      const struct tokenizer_options *options, struct tokmap_error *error)
+                                      const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     for (size_t i = 0; i < sizeof folder_files / sizeof folder_files[0]; i++) {
         struct os_stat about;
@@ -165,7 +165,7 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
 /* ---- files ---- */
 
 static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
-                                    const struct tokenizer_options *options, struct tokmap_error *error)
+                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     switch (json_form_of(text, count)) {
     case FORM_TEKKEN:
@@ -179,7 +179,7 @@ static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *pa
 }
 
 /* Refuses options that a format does not have; ignoring them silently would surprise. */
-static enum tokmap_status options_check(const char *path, bool ranks, const struct tokenizer_options *options,
+static enum tokmap_status options_check(const char *path, bool ranks, const struct tokmap_tokenizer_options *options,
                                         struct tokmap_error *error)
 {
     const char *given = options->pattern          ? "options.pattern"
@@ -208,7 +208,7 @@ static enum tokmap_status stand_in_check(const char *path, const char *text, uin
 
 /* Opens a file, not a folder. */
 static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokenizer_options *options, struct tokmap_error *error)
+                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     char *text;
     uint64_t bytes;
@@ -239,7 +239,7 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
 }
 
 static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *path,
-                                    const struct tokenizer_options *options, struct tokmap_error *error)
+                                    const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
     struct os_stat about;
     *tokenizer = NULL;
@@ -254,9 +254,9 @@ static enum tokmap_status file_open(struct tokenizer **tokenizer, const char *pa
 }
 
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
-                                   const struct tokenizer_options *options, struct tokmap_error *error)
+                                   const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
-    static const struct tokenizer_options defaults;
+    static const struct tokmap_tokenizer_options defaults;
     assert(tokenizer && spec);
     *tokenizer = NULL;
     return strcmp(spec, "bytes") ? file_open(tokenizer, spec, options ? options : &defaults, error)

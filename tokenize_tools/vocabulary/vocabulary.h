@@ -21,6 +21,6 @@
  * tables are freed as soon as the next form of the vocabulary has been built of them. Where there are several
  * processors, up to four threads share the work for a large file; the result does not depend on them. */
 enum tokmap_status vocabulary_open(struct tokenizer **tokenizer, const char *spec,
-                                   const struct tokenizer_options *options, struct tokmap_error *error);
+                                   const struct tokmap_tokenizer_options *options, struct tokmap_error *error);
 
 #endif

@@ -55,7 +55,7 @@ static int setup(void **state)
     static char text[16384];
     size_t used = 0;
     struct tokmap_error error;
-    const struct tokenizer_options recognize = {.special = TOKENIZER_SPECIAL_RECOGNIZE};
+    const struct tokmap_tokenizer_options recognize = {.special = TOKMAP_SPECIAL_RECOGNIZE};
 #define ADD(...) used += (size_t)snprintf(text + used, sizeof text - used, __VA_ARGS__)
     scratch_make(folder);
     ADD("{\"version\": \"1.0\", \"added_tokens\": [");

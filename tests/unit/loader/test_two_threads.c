@@ -130,14 +130,14 @@ static bool failed(struct work *work, const char *what, const struct tokmap_erro
 
 static bool encode(struct work *work, unsigned which, struct ids *ids)
 {
-    const struct tokenizer_options options = {.pattern = which == 1 ? "gpt2" : NULL};
+    const struct tokmap_tokenizer_options options = {.pattern = which == 1 ? "gpt2" : NULL};
     struct tokenizer *tokenizer;
     struct tokenizer_state *state;
     struct tokmap_error error;
-    struct tokenizer_text texts[TEXTS];
+    struct tokmap_text texts[TEXTS];
     uint64_t ends[TEXTS];
     for (unsigned i = 0; i < TEXTS; i++)
-        texts[i] = (struct tokenizer_text){work->texts[i], strlen(work->texts[i])};
+        texts[i] = (struct tokmap_text){work->texts[i], strlen(work->texts[i])};
     const struct tokenizer_batch batch = {.documents = texts, .count = TEXTS};
     struct tokenizer_out out = {.tokens = ids->bytes, .capacity = IDS, .ends = ends};
     memset(ids, 0, sizeof *ids);

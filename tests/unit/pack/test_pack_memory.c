@@ -152,7 +152,7 @@ static void make_ranks(void)
 static void test_idle_threads(void **state)
 {
     const char *const operands[] = {"one.txt"};
-    const struct tokenizer_options gpt2 = {.pattern = "gpt2"};
+    const struct tokmap_tokenizer_options gpt2 = {.pattern = "gpt2"};
     struct tokenizer *ranks;
     struct pack_result result;
     struct tokmap_error error;

@@ -37,7 +37,7 @@ static void write_file(const char *text, size_t bytes)
     os_close(fd);
 }
 
-static void open_tokenizer(const struct tokenizer_options *options)
+static void open_tokenizer(const struct tokmap_tokenizer_options *options)
 {
     struct tokmap_error error;
     if (vocabulary_open(&tokenizer, path, options, &error))
@@ -57,7 +57,7 @@ static uint64_t encode(const uint8_t *text, size_t count, bool resumed, bool unf
 {
     struct tokmap_error error;
     uint64_t end;
-    const struct tokenizer_text document = {(const char *)text, count};
+    const struct tokmap_text document = {(const char *)text, count};
     const struct tokenizer_batch batch = {&document, 1, resumed, unfinished};
     struct tokenizer_out out = {.tokens = ids, .capacity = room, .ends = &end, .has_prefix = true, .has_suffix = true,
                                 .prefix = 1, .suffix = 2};
@@ -165,7 +165,7 @@ static void rules(void **state)
 {
     awkward_seed(21);
     for (const char *const *name = split_rules_names(); *name; name++) {
-        const struct tokenizer_options options = {.pattern = *name};
+        const struct tokmap_tokenizer_options options = {.pattern = *name};
         ranks_write();
         open_tokenizer(&options);
         assert_true(info.cuts);
@@ -300,11 +300,11 @@ static void stretches(void **state)
 /* The error for a special token reports its offset in the document, not in the stretch. */
 static void special_far(void **state)
 {
-    const struct tokenizer_options options = {.special = TOKENIZER_SPECIAL_ERROR};
+    const struct tokmap_tokenizer_options options = {.special = TOKMAP_SPECIAL_ERROR};
     static char text[LONG_TEXT], ids[2 * LONG_TEXT];
     uint64_t end;
     struct tokmap_error error;
-    const struct tokenizer_text document = {text, sizeof text};
+    const struct tokmap_text document = {text, sizeof text};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     struct tokenizer_out out = {.tokens = ids, .capacity = sizeof text, .ends = &end};
     json_write("null", "{\"type\":\"ByteLevel\",\"add_prefix_space\":false}",
@@ -323,7 +323,7 @@ static void special_far(void **state)
 /* A cut needs the characters on both sides of it, and no byte more. */
 static void places(void **state)
 {
-    const struct tokenizer_options options = {.pattern = "gpt2"};
+    const struct tokmap_tokenizer_options options = {.pattern = "gpt2"};
     ranks_write();
     open_tokenizer(&options);
     assert_int_equal(tokenizer_cut(tokenizer, "ab cd", 5), 2);

@@ -90,7 +90,7 @@ static int bytes_teardown(void **state)
 
 static void test_encode(void **state)
 {
-    const struct tokenizer_text texts[] = {{"ab", 2}, {"", 0}, {"\xff", 1}};
+    const struct tokmap_text texts[] = {{"ab", 2}, {"", 0}, {"\xff", 1}};
     uint16_t tokens[16];
     uint64_t ends[3];
     struct tokenizer_out out = {.tokens = tokens, .capacity = 16, .ends = ends};
@@ -126,7 +126,7 @@ static void test_encode(void **state)
     out.capacity = 8;
     assert_int_equal(tokenizer_encode(own, &batch, &out, NULL), TOKMAP_ERROR_LIMIT);
     assert_int_equal(out.count, 0);
-    const struct tokenizer_text hostile[] = {{"a", UINT64_MAX}, {"b", 2}};
+    const struct tokmap_text hostile[] = {{"a", UINT64_MAX}, {"b", 2}};
     batch = (struct tokenizer_batch){hostile, 2, false, false};
     assert_int_equal(tokenizer_encode(own, &batch, &out, NULL), TOKMAP_ERROR_LIMIT);
 }

@@ -55,7 +55,7 @@ static void check_and_close(struct tokenizer *tokenizer)
     struct tokenizer_state *own;
     struct tokenizer_info info;
     struct tokmap_error error;
-    const struct tokenizer_text document = {"abcab", 5};
+    const struct tokmap_text document = {"abcab", 5};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     uint16_t ids[8];
     uint64_t end;
@@ -109,7 +109,7 @@ static void each_file_is_read_once(void **state)
 /* The file that the caller has read is not read again: it may have been removed or replaced. */
 static void given_text_is_used(void **state)
 {
-    const struct tokenizer_options options = {.pattern = NULL};
+    const struct tokmap_tokenizer_options options = {.pattern = NULL};
     struct tokenizer *tokenizer;
     struct tokmap_error error;
     write_file(merges_path, "#version: 0.2\nx y\n");

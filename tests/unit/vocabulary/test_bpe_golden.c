@@ -31,7 +31,7 @@ static uint32_t *encode(size_t which, const char *text, size_t bytes, size_t *co
     struct tokenizer_info info;
     struct tokmap_error error;
     tokenizer_info(tokenizers[which], &info);
-    const struct tokenizer_text document = {text, bytes};
+    const struct tokmap_text document = {text, bytes};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     uint64_t end;
     struct tokenizer_out out = {.tokens = malloc(bytes * info.width + 1), .capacity = bytes, .ends = &end};

@@ -63,10 +63,10 @@ static size_t make(char *into, size_t room, const struct parts *parts)
 }
 
 static enum tokmap_status open_parts(struct tokenizer **tokenizer, const struct parts *parts,
-                                     enum tokenizer_special special, struct tokmap_error *error)
+                                     enum tokmap_special special, struct tokmap_error *error)
 {
     static char text[65536];
-    const struct tokenizer_options options = {.special = special};
+    const struct tokmap_tokenizer_options options = {.special = special};
     write_file("tokenizer.json", text, make(text, sizeof text, parts));
     return vocabulary_open(tokenizer, path, &options, error);
 }
@@ -75,7 +75,7 @@ static void refused(struct parts parts, enum tokmap_status status, const char *w
 {
     struct tokenizer *tokenizer;
     struct tokmap_error error = {0};
-    const enum tokmap_status got = open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error);
+    const enum tokmap_status got = open_parts(&tokenizer, &parts, TOKMAP_SPECIAL_TEXT, &error);
     if (got != status || !strstr(error.message, word))
         fail_msg("expected %d and '%s', got %d: %s", (int)status, word, (int)got, error.message);
     assert_null(tokenizer);
@@ -206,7 +206,7 @@ static size_t encode(const struct tokenizer *tokenizer, const char *text, uint32
     struct tokenizer_info info;
     struct tokmap_error error;
     uint64_t end;
-    const struct tokenizer_text document = {text, strlen(text)};
+    const struct tokmap_text document = {text, strlen(text)};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     tokenizer_info(tokenizer, &info);
     struct tokenizer_out out = {.capacity = document.count * info.ids_per_byte_most, .ends = &end};
@@ -220,7 +220,7 @@ static size_t encode(const struct tokenizer *tokenizer, const char *text, uint32
     return expected ? 0 : (size_t)out.count;
 }
 
-static void check(const struct parts *parts, enum tokenizer_special special, const char *text, const uint32_t *expected,
+static void check(const struct parts *parts, enum tokmap_special special, const char *text, const uint32_t *expected,
                   size_t wanted)
 {
     struct tokenizer *tokenizer;
@@ -250,12 +250,12 @@ static void specials(void **state)
                   "{\"id\":8,\"content\":\"s>b\",\"single_word\":false,\"lstrip\":false,\"rstrip\":false,"
                   "\"normalized\":false,\"special\":false}";
     /* The ids in the file are ignored: the tokens get the next two ids after the 259 of the model. */
-    CHECK(&parts, TOKENIZER_SPECIAL_RECOGNIZE, "ab<s>  ab", 256, 259, 256);
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab<s>ab", 256, '<', 's', '>', 256);
+    CHECK(&parts, TOKMAP_SPECIAL_RECOGNIZE, "ab<s>  ab", 256, 259, 256);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "ab<s>ab", 256, '<', 's', '>', 256);
     /* A special token is skipped as a whole: "s>b" is not found inside it. */
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "<s>b", '<', 's', '>', 'b');
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "as>b", 'a', 260);
-    assert_int_equal(open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_ERROR, &error), TOKMAP_OK);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "<s>b", '<', 's', '>', 'b');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "as>b", 'a', 260);
+    assert_int_equal(open_parts(&tokenizer, &parts, TOKMAP_SPECIAL_ERROR, &error), TOKMAP_OK);
     uint32_t ids[16];
     encode(tokenizer, "ab <s>", ids, TOKMAP_ERROR_INPUT);
     assert_int_equal(encode(tokenizer, "as>b", ids, TOKMAP_OK), 2);
@@ -273,8 +273,8 @@ static void stripped(void **state)
                   "\"normalized\":false,\"special\":false},"
                   "{\"id\":8,\"content\":\"<s>\",\"single_word\":false,\"lstrip\":true,\"rstrip\":true,"
                   "\"normalized\":false,\"special\":false}";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab\n\n\n\nab\n", 256, 259, 256, 259);
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "<s> \n \n<s>", 260, 260);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "ab\n\n\n\nab\n", 256, 259, 256, 259);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "<s> \n \n<s>", 260, 260);
 }
 
 /* Files without ByteLevel whose parts are not plain (hf_characters.h). The ids of ASCII characters are their codes. */
@@ -287,40 +287,40 @@ static void characters(void **state)
     parts.pre_tokenizer = "null";
     /* The mark that is prepended is not a space, although spaces are not replaced by marks. */
     parts.normalizer = "{\"type\":\"Prepend\",\"prepend\":\"\xE2\x96\x81\"}";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab b", 300, 256, 302, 'b');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "ab b", 300, 256, 302, 'b');
     parts.normalizer = "{\"type\":\"Sequence\",\"normalizers\":[{\"type\":\"Replace\",\"pattern\":{\"String\":"
                        "\"\xE2\x96\x81\"},\"content\":\" \"},{\"type\":\"NFC\"}]}";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a\xE2\x96\x81" "a a", 'a', 302, 'a', 302, 'a');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "a\xE2\x96\x81" "a a", 'a', 302, 'a', 302, 'a');
     parts.normalizer = "null";
     parts.pre_tokenizer = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Metaspace\",\"replacement\":"
                           "\"\xE2\x96\x81\",\"prepend_scheme\":\"first\"},{\"type\":\"Digits\",\"individual_digits\":"
                           "true}]}";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a abc 12", 301, 300, 257, 300, '1', '2');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "a abc 12", 301, 300, 257, 300, '1', '2');
     parts.pre_tokenizer = "{\"type\":\"Sequence\",\"pretokenizers\":[{\"type\":\"Whitespace\"},{\"type\":\"Metaspace\","
                           "\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\",\"split\":false}]}";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a  abc-", 301, 300, 257, 300, '-');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "a  abc-", 301, 300, 257, 300, '-');
     /* The vocabulary has no token for the mark. */
     parts.vocabulary = "";
     parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"]]";
     parts.pre_tokenizer = "{\"type\":\"Metaspace\",\"replacement\":\"\xE2\x96\x81\",\"prepend_scheme\":\"always\"}";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a abc", 'x', 'a', 'x', 257);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "a abc", 'x', 'a', 'x', 257);
 }
 
 static void merges(void **state)
 {
     struct parts parts = SOUND;
     parts.after = ",\"more\":{},\"still more\":[],\"more\":1"; /* unknown fields change nothing */
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc ab a", 257, ' ', 256, 258);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "abc ab a", 257, ' ', 256, 258);
     parts.merges = "[[\"a\",\"b\"],[\"ab\",\"c\"]]";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc a", 257, ' ', 'a');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "abc a", 257, ' ', 'a');
     /* A merge that is listed twice has the rank of its last place. */
     parts.merges = "[\"a b\",\"\xC4\xA0 a\",\"a b\"]";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, " ab", 258, 'b');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, " ab", 258, 'b');
     parts.merges = "[\"#version: 0.2\",\"a b\"]";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab", 256);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "ab", 256);
     parts.merges = "[]";
     parts.model = "\"ignore_merges\":true,";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc abx", 257, ' ', 'a', 'b', 'x');
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "abc abx", 257, ' ', 'a', 'b', 'x');
 }
 
 /* The post-processor names the tokens around a document; encode does not add them. */
@@ -334,12 +334,12 @@ static void frame(void **state)
                            "[\"x\"]},\"y\":{\"id\":\"y\",\"ids\":[6],\"tokens\":[\"y\"]}},\"single\":[{\"SpecialToken\":"
                            "{\"id\":\"x\",\"type_id\":0}},{\"Sequence\":{\"id\":\"A\",\"type_id\":0}},{\"SpecialToken\":"
                            "{\"id\":\"y\",\"type_id\":0}}]}";
-    assert_int_equal(open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error), TOKMAP_OK);
+    assert_int_equal(open_parts(&tokenizer, &parts, TOKMAP_SPECIAL_TEXT, &error), TOKMAP_OK);
     tokenizer_info(tokenizer, &info);
     assert_int_equal(info.bos_id, 5);
     assert_int_equal(info.eod_id, 6);
     tokenizer_close(tokenizer);
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "ab", 256);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "ab", 256);
 }
 
 /* The objects that the reference writes for truncation and padding: ids, fingerprint, and vocabulary are as without
@@ -367,7 +367,7 @@ static void truncation_and_padding(void **state)
         struct tokmap_error error = {0};
         parts.truncation = cases[i].truncation;
         parts.padding = cases[i].padding;
-        if (open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error))
+        if (open_parts(&tokenizer, &parts, TOKMAP_SPECIAL_TEXT, &error))
             fail_msg("case %zu: %s", i, error.message);
         tokenizer_info(tokenizer, &info);
         assert_int_equal(info.note != NULL, cases[i].note != NULL);
@@ -377,7 +377,7 @@ static void truncation_and_padding(void **state)
             assert_memory_equal(info.fingerprint, fingerprint, 16);
         memcpy(fingerprint, info.fingerprint, 16);
         tokenizer_close(tokenizer);
-        CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "abc ab a", 257, ' ', 256, 258);
+        CHECK(&parts, TOKMAP_SPECIAL_TEXT, "abc ab a", 257, ' ', 256, 258);
     }
 }
 
@@ -386,9 +386,9 @@ static void normalized(void **state)
 {
     struct parts parts = SOUND;
     parts.normalizer = "{\"type\":\"NFC\"}";
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "a\xCC\x81", 0xC3, 0xA1);
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "\xE0\xA5\x98", 0xE0, 0xA4, 0x95, 0xE0, 0xA4, 0xBC);
-    CHECK(&parts, TOKENIZER_SPECIAL_TEXT, "\xF0\x9D\x85\xA0", 0xF0, 0x9D, 0x85, 0x98, 0xF0, 0x9D, 0x85, 0xA5, 0xF0, 0x9D,
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "a\xCC\x81", 0xC3, 0xA1);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "\xE0\xA5\x98", 0xE0, 0xA4, 0x95, 0xE0, 0xA4, 0xBC);
+    CHECK(&parts, TOKMAP_SPECIAL_TEXT, "\xF0\x9D\x85\xA0", 0xF0, 0x9D, 0x85, 0x98, 0xF0, 0x9D, 0x85, 0xA5, 0xF0, 0x9D,
           0x85, 0xAE);
     struct tokenizer *tokenizer;
     struct tokmap_error error;
@@ -400,7 +400,7 @@ static void normalized(void **state)
     for (size_t i = 0; i < marks; i++)
         memcpy(text + 1 + 2 * i, i % 2 ? "\xCC\xA3" : "\xCC\x88", 2); /* combining classes 230 and 220 */
     text[1 + 2 * marks] = 0;
-    assert_int_equal(open_parts(&tokenizer, &parts, TOKENIZER_SPECIAL_TEXT, &error), TOKMAP_OK);
+    assert_int_equal(open_parts(&tokenizer, &parts, TOKMAP_SPECIAL_TEXT, &error), TOKMAP_OK);
     const size_t count = encode(tokenizer, text, ids, TOKMAP_OK);
     assert_int_equal(count, 2 * marks + 1); /* the dot below is composed with the letter: three bytes for three */
     assert_int_equal(ids[0], 0xE1);
@@ -429,7 +429,7 @@ static void folders(void **state)
     write_file("merges.txt", "#version: 0.2\na b\n", 18);
     assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_non_null(strstr(error.message, "encoder.json"));
-    const struct tokenizer_options options = {.pattern = "gpt2"};
+    const struct tokmap_tokenizer_options options = {.pattern = "gpt2"};
     assert_int_equal(vocabulary_open(&tokenizer, name, &options, &error), TOKMAP_ERROR_ARGUMENT);
     write_file("empty.json", "", 0);
     assert_int_equal(vocabulary_open(&tokenizer, path, NULL, &error), TOKMAP_ERROR_UNSUPPORTED);

@@ -50,7 +50,7 @@ static uint32_t *encode(size_t which, int special, const char *text, size_t byte
     struct tokmap_error error;
     const struct tokenizer *tokenizer = tokenizers[which][special];
     tokenizer_info(tokenizer, &info);
-    const struct tokenizer_text document = {text, bytes};
+    const struct tokmap_text document = {text, bytes};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     const uint64_t room = bytes * info.ids_per_byte_most;
     uint64_t end;
@@ -210,13 +210,13 @@ static void refused(void **state)
     assert_non_null(strstr(error.message, "Precompiled"));
 }
 
-static void fingerprint(const char *name, enum tokenizer_special special, uint8_t into[16])
+static void fingerprint(const char *name, enum tokmap_special special, uint8_t into[16])
 {
     char path[1024];
     struct tokmap_error error;
     struct tokenizer *tokenizer;
     struct tokenizer_info info;
-    const struct tokenizer_options options = {.special = special};
+    const struct tokmap_tokenizer_options options = {.special = special};
     snprintf(path, sizeof path, "%s/vocab/%s", data, name);
     assert_int_equal(vocabulary_open(&tokenizer, path, &options, &error), TOKMAP_OK);
     tokenizer_info(tokenizer, &info);
@@ -229,16 +229,16 @@ static void fingerprint(const char *name, enum tokenizer_special special, uint8_
 static void fingerprints(void **state)
 {
     uint8_t one[16], other[16];
-    fingerprint("gpt2/tokenizer.json", TOKENIZER_SPECIAL_TEXT, one);
-    fingerprint("gpt2/encoder.json", TOKENIZER_SPECIAL_TEXT, other);
+    fingerprint("gpt2/tokenizer.json", TOKMAP_SPECIAL_TEXT, one);
+    fingerprint("gpt2/encoder.json", TOKMAP_SPECIAL_TEXT, other);
     assert_memory_equal(one, other, 16);
-    fingerprint("gpt2", TOKENIZER_SPECIAL_TEXT, other);
+    fingerprint("gpt2", TOKMAP_SPECIAL_TEXT, other);
     assert_memory_equal(one, other, 16);
-    fingerprint("openai/r50k_base.tiktoken", TOKENIZER_SPECIAL_TEXT, other);
+    fingerprint("openai/r50k_base.tiktoken", TOKMAP_SPECIAL_TEXT, other);
     assert_memory_equal(one, other, 16);
-    fingerprint("gpt2/tokenizer.json", TOKENIZER_SPECIAL_RECOGNIZE, other);
+    fingerprint("gpt2/tokenizer.json", TOKMAP_SPECIAL_RECOGNIZE, other);
     assert_memory_not_equal(one, other, 16);
-    fingerprint("gpt_neox_20b", TOKENIZER_SPECIAL_TEXT, other);
+    fingerprint("gpt_neox_20b", TOKMAP_SPECIAL_TEXT, other);
     assert_memory_not_equal(one, other, 16);
 }
 
@@ -253,8 +253,8 @@ int main(void)
     }
     for (size_t i = 0; i < VOCABULARIES; i++)
         for (int special = 0; special < 2; special++) {
-            const struct tokenizer_options options = {
-                .special = special ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT};
+            const struct tokmap_tokenizer_options options = {
+                .special = special ? TOKMAP_SPECIAL_RECOGNIZE : TOKMAP_SPECIAL_TEXT};
             snprintf(path, sizeof path, "%s/%s", data, vocabularies[i].path);
             if (vocabulary_open(&tokenizers[i][special], path, &options, &error) ||
                 tokenizer_state_new(&states[i][special], tokenizers[i][special], &error)) {

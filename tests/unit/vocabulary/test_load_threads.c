@@ -542,7 +542,7 @@ static void expect_line(const char *first, uint32_t first_at, const char *second
     static const char *const patterns[] = {"gpt2",
                                            NULL}; /* without a pattern, what is wrong with the file comes first */
     for (int i = 0; i < 2; i++) {
-        const struct tokenizer_options options = {.pattern = patterns[i]};
+        const struct tokmap_tokenizer_options options = {.pattern = patterns[i]};
         memset(&error, 0, sizeof error);
         assert_int_equal(rank_tokenizer_new(&tokenizer, "test", made.bytes, made.count, &options, &error),
                          TOKMAP_ERROR_FORMAT);
@@ -550,7 +550,7 @@ static void expect_line(const char *first, uint32_t first_at, const char *second
         assert_int_equal(error.line, line);
         assert_non_null(strstr(error.message, says));
     }
-    const struct tokenizer_options options = {.pattern = "gpt2"};
+    const struct tokmap_tokenizer_options options = {.pattern = "gpt2"};
     assert_int_equal(rank_tokenizer_new(&tokenizer, "test", text.bytes, text.count, &options, &error), TOKMAP_OK);
     tokenizer_close(tokenizer);
     free(text.bytes);

@@ -16,7 +16,7 @@
 static enum tokmap_status open_ranks(struct tokenizer **tokenizer, const char *text, uint64_t bytes,
                                      const char *pattern, struct tokmap_error *error)
 {
-    const struct tokenizer_options options = {.pattern = pattern};
+    const struct tokmap_tokenizer_options options = {.pattern = pattern};
     return rank_tokenizer_new(tokenizer, "test", text, bytes, &options, error);
 }
 
@@ -69,7 +69,7 @@ static void good_files(void **state)
         assert_int_equal(info.width, 2);
         assert_int_equal(info.eod_id, TOKMAP_NO_ID);
         assert_int_equal(tokenizer_state_new(&own, tokenizer, &error), TOKMAP_OK);
-        const struct tokenizer_text document = {"abcab", 5};
+        const struct tokmap_text document = {"abcab", 5};
         const struct tokenizer_batch batch = {&document, 1, false, false};
         uint16_t tokens[8];
         uint64_t end;

@@ -100,7 +100,7 @@ static void make_file(struct file *file, const struct edit *edit)
 static enum tokmap_status open_bytes(struct tokenizer **tokenizer, const uint8_t *bytes, size_t count,
                                      struct tokmap_error *error)
 {
-    static const struct tokenizer_options options;
+    static const struct tokmap_tokenizer_options options;
     /* A copy of the exact size, so that a sanitizer sees reads past the end. */
     uint8_t *copy = malloc(count + !count);
     memcpy(copy, bytes, count);
@@ -114,7 +114,7 @@ static uint64_t encode(struct tokenizer *tokenizer, const char *text, uint16_t t
 {
     struct tokenizer_state *state;
     struct tokmap_error error;
-    const struct tokenizer_text one = {text, strlen(text)};
+    const struct tokmap_text one = {text, strlen(text)};
     const struct tokenizer_batch batch = {.documents = &one, .count = 1};
     uint64_t end;
     struct tokenizer_out out = {.tokens = tokens, .capacity = 64, .ends = &end};

@@ -53,7 +53,7 @@ static char *repeat(char *into, const char *text, size_t count)
 
 static void open_text(const char *text, size_t bytes, const char *word)
 {
-    const struct tokenizer_options options = {.pattern = NULL};
+    const struct tokmap_tokenizer_options options = {.pattern = NULL};
     struct tokenizer *tokenizer;
     struct tokmap_error error = {0};
     const enum tokmap_status status = hf_file_open(&tokenizer, "tokenizer.json", text, bytes, &options, &error);

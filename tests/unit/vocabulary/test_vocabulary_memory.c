@@ -160,7 +160,7 @@ __attribute__((format(printf, 2, 3))) static void say(struct text *text, const c
 /* Opens a vocabulary and returns how many bytes were alive at most. expected: of the open. */
 static size_t peak_of(const char *path, const char *pattern, enum tokmap_status expected)
 {
-    const struct tokenizer_options options = {.pattern = pattern};
+    const struct tokmap_tokenizer_options options = {.pattern = pattern};
     struct tokenizer *tokenizer;
     struct tokmap_error error = {0};
     const size_t before = alive;

@@ -67,7 +67,7 @@ static double check(const struct tokenizer *tokenizer, const char *text, size_t 
     struct tokenizer_info info;
     struct tokmap_error error;
     struct tokenizer_state *state;
-    const struct tokenizer_text document = {text, bytes};
+    const struct tokmap_text document = {text, bytes};
     const struct tokenizer_batch batch = {&document, 1, false, false};
     uint64_t end;
     tokenizer_info(tokenizer, &info);

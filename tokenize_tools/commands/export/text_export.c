@@ -198,7 +198,7 @@ static enum tokmap_status encodes_to(struct worker *worker, const struct token_l
         status = buffer_reserve(&worker->ids, bytes, error);
     if (status)
         return status;
-    const struct tokenizer_text document = {worker->text.count ? worker->text.bytes : "", worker->text.count};
+    const struct tokmap_text document = {worker->text.count ? worker->text.bytes : "", worker->text.count};
     const struct tokenizer_batch batch = {.documents = &document, .count = 1};
     struct tokenizer_out out = {.tokens = worker->ids.bytes, .capacity = capacity, .ends = &end};
     status = tokenizer_encode(worker->state, &batch, &out, error);

@@ -34,7 +34,7 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
                                    struct tokmap_error *error)
 {
     const struct about_facts *facts = search->facts;
-    struct tokenizer_options options = search->asked->options;
+    struct tokmap_tokenizer_options options = search->asked->options;
     struct tokenizer_info info;
     options.special_tokens = special_tokens;
     if (facts) {
@@ -43,7 +43,7 @@ static enum tokmap_status file_try(struct search *search, const char *spec, cons
     }
     for (int try = 0; try < 2; try++) {
         const bool recognize = (try == 1) != (facts && facts->recognizes);
-        options.special = recognize ? TOKENIZER_SPECIAL_RECOGNIZE : TOKENIZER_SPECIAL_TEXT;
+        options.special = recognize ? TOKMAP_SPECIAL_RECOGNIZE : TOKMAP_SPECIAL_TEXT;
         const enum tokmap_status status = vocabulary_open(&search->found, spec, &options, error);
         if (status)
             return status;

@@ -4,7 +4,7 @@
 #include <assert.h>
 #include <string.h>
 
-/* Fields of struct tokenizer_options, corpus_options, pack_options, train_corpus_options, and of the library's
+/* Fields of struct tokmap_tokenizer_options, corpus_options, pack_options, train_corpus_options, and of the library's
  * options, by name. A field has the same option in every command that has the option at all. The option is NULL if no
  * command lets its user set the field. */
 static const struct field_option table[] = {

@@ -12,7 +12,7 @@
 #include "vocabulary/vocabulary.h"
 
 static enum tokmap_status about_make(struct stated_tokenizer *stated, const struct tokenizer *tokenizer,
-                                     const struct tokenizer_options *options, const char *path,
+                                     const struct tokmap_tokenizer_options *options, const char *path,
                                      struct tokmap_error *error)
 {
     struct cli_json json;
@@ -48,12 +48,12 @@ enum tokmap_status stated_tokenizer_open(struct stated_tokenizer *stated, const 
                                          const uint8_t *recorded, struct tokmap_error *error)
 {
     static const uint8_t none[16];
-    static const enum tokenizer_special ways[] = {TOKENIZER_SPECIAL_TEXT, TOKENIZER_SPECIAL_RECOGNIZE};
+    static const enum tokmap_special ways[] = {TOKMAP_SPECIAL_TEXT, TOKMAP_SPECIAL_RECOGNIZE};
     const bool is_recorded = recorded && memcmp(recorded, none, sizeof none);
     enum tokmap_status status = TOKMAP_OK;
     *stated = (struct stated_tokenizer){.vocabulary = 0};
     for (int i = 0; i < 2 && asked->spec_given && !stated->vocabulary && !status; i++) {
-        struct tokenizer_options options = asked->options;
+        struct tokmap_tokenizer_options options = asked->options;
         struct tokenizer *tokenizer;
         struct tokenizer_info info;
         options.special = ways[i];

@@ -11,7 +11,7 @@
 
 int tokenizer_arguments_check(const struct cli_command *command, const struct tokenizer_arguments *arguments)
 {
-    const struct tokenizer_options *options = &arguments->options;
+    const struct tokmap_tokenizer_options *options = &arguments->options;
     const char *given = options->pattern          ? "pattern"
                         : options->pattern_regex  ? "pattern-regex"
                         : options->special_tokens ? "special-tokens"
@@ -30,9 +30,9 @@ int tokenizer_arguments_open(const struct cli_command *command, struct tokenizer
 {
     struct tokmap_error error;
     struct tokenizer_info info;
-    const int special = arguments->special == TOKENIZER_SPECIAL_OLD ? TOKENIZER_SPECIAL_RECOGNIZE : arguments->special;
+    const int special = arguments->special == TOKENIZER_SPECIAL_OLD ? TOKMAP_SPECIAL_RECOGNIZE : arguments->special;
     assert(special >= 0 && special < TOKENIZER_SPECIAL_OLD);
-    arguments->options.special = (enum tokenizer_special)special;
+    arguments->options.special = (enum tokmap_special)special;
     if (special && !strcmp(arguments->spec, "bytes"))
         return cli_misused(command, "the tokenizer 'bytes' finds no special tokens in text: leave --special out, or "
                                     "name another tokenizer");

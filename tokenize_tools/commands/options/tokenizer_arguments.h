@@ -8,7 +8,7 @@
 
 struct tokenizer_arguments {
     const char *spec; /* a file, a folder, or "bytes" */
-    struct tokenizer_options options;
+    struct tokmap_tokenizer_options options;
     int special;           /* index in TOKENIZER_SPECIAL_CHOICES */
     const char *eod, *bos; /* name or id; "": the token that the tokenizer names */
     bool spec_given, eod_given, no_eod, bos_given;
@@ -19,7 +19,7 @@ struct tokenizer_arguments {
         .spec = "bytes", .eod = "", .bos = ""                                                                          \
     }
 
-/* The values of enum tokenizer_special in order, and the old spelling of the second one, which scripts contain. */
+/* The values of enum tokmap_special in order, and the old spelling of the second one, which scripts contain. */
 #define TOKENIZER_SPECIAL_CHOICES "text|recognize|error||recognise" /* kept spelling */
 #define TOKENIZER_SPECIAL_OLD 3
 

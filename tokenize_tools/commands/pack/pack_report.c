@@ -47,7 +47,7 @@ static void fact(const char *name, const char *text)
 static const char *token_text(const struct tokenizer *tokenizer, uint64_t id, char text[128])
 {
     struct tokenizer_info info = {0};
-    struct tokenizer_added added;
+    struct tokmap_added_token added;
     if (tokenizer)
         tokenizer_info(tokenizer, &info);
     for (uint64_t i = 0; i < info.added; i++) {
