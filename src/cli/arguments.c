@@ -16,7 +16,6 @@
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "complete.h"
-#include "foreign_options.h"
 #include "messages.h"
 #include "numbers.h"
 #include "platform/os.h"
@@ -57,6 +56,71 @@ static const struct cli_option *option_by_name(const struct cli_command *command
     for (size_t i = 0; i < command->option_count; i++)
         if (length && strlen(command->options[i].name) == length && memcmp(command->options[i].name, name, length) == 0)
             return &command->options[i];
+    return NULL;
+}
+
+/* ---- options of other projects ---- */
+
+struct foreign_option {
+    const char *names;  /* "workers num-workers": how other projects spell it, with dashes for underscores */
+    const char *option; /* what the command calls it, without "--"; the row is about commands that have this option */
+    const char *advice; /* what to write, or NULL: the option, with the same value */
+};
+
+/* The names that other projects give to options, for "did you mean": from Megatron's preprocess_data, nanotron, litgpt,
+ * litdata, and the scripts of transformers. The first row whose option the command has counts. */
+static const struct foreign_option foreign_options[] = {
+    {"workers num-workers num-proc nproc jobs preprocessing-num-workers", "threads", NULL},
+    {"text-field text-key text-column text-column-name json-key json-keys key column", "field", NULL},
+    {"input input-file input-dir data data-path data-dir dataset train-file", "input-format",
+     "inputs have no option: write their names at the end"},
+    {"parquet jsonl csv tsv warc format", "input-format",
+     "the format is found by name and content; otherwise name it with --input-format"},
+    {"output-prefix output-dir output-path output-file out", "output", NULL},
+    {"tokenizer-type", "tokenizer", "the type is found in the tokenizer's file, which --tokenizer names"},
+    {"tokenizer-model tokenizer-name tokenizer-path tokenizer-file tokenizer-name-or-path model model-name-or-path "
+     "vocab vocab-file merge-file",
+     "tokenizer", "name the tokenizer's file, or the folder that holds it, with --tokenizer"},
+    {"append-eod append-eos add-eos eos eos-token eos-token-id", "eod", NULL},
+    {"add-bos bos-token bos-token-id", "bos", NULL},
+    {"shard-size chunk-size chunk-bytes max-shard-size max-tokens-per-file partitions", "shard-tokens",
+     "give the size of a shard in tokens with --shard-tokens, such as 1G"},
+    {"random-seed data-seed", "seed", NULL},
+    {"seed random-seed data-seed", "shuffle",
+     "--shuffle SEED puts the documents in a random order, and --split-seed chooses the sets of --split"},
+    {"val-split val-size val-split-fraction validation-split validation-split-percentage test-size", "split",
+     "name the sets and their shares: --split train=0.99,val=0.01"},
+    {"world-size", "ranks", NULL},
+    {"seq-length sequence-length max-seq-length max-seq-len max-length block-size", "seq-len", NULL},
+    {"seq-len seq-length sequence-length max-seq-length max-seq-len max-length block-size", "input-format",
+     "documents stay whole; a run file says with seq_len how long the rows of training are"},
+    {"batch-size global-batch-size", "batch", NULL},
+    {"overwrite", "force", NULL},
+    {"messages messages-key messages-column conversations", "messages-field", NULL},
+};
+
+/* Returns whether a list of words has the word, which may have underscores for dashes. */
+static bool list_has(const char *list, const char *word)
+{
+    for (const char *at = list;; at++) {
+        size_t i = 0;
+        while (word[i] && (at[i] == word[i] || (at[i] == '-' && word[i] == '_')))
+            i++;
+        if (!word[i] && (!at[i] || at[i] == ' '))
+            return true;
+        at += strcspn(at, " ");
+        if (!*at)
+            return false;
+    }
+}
+
+/* Returns the row for an unknown option --TYPED of the command, or NULL. */
+static const struct foreign_option *foreign_option_of(const struct cli_command *command, const char *typed)
+{
+    for (size_t row = 0; row < sizeof foreign_options / sizeof foreign_options[0]; row++)
+        for (size_t i = 0; i < command->option_count && list_has(foreign_options[row].names, typed); i++)
+            if (!strcmp(command->options[i].name, foreign_options[row].option))
+                return &foreign_options[row];
     return NULL;
 }
 
@@ -325,7 +389,7 @@ static int unknown_option(const struct cli_command *command, const char *name, s
     const char *names[OPTIONS_MOST + 2];
     size_t count = 0;
     snprintf(typed, sizeof typed, "%.*s", (int)min64(length, 63), name);
-    const struct cli_foreign_option *foreign = cli_foreign_option(command, typed);
+    const struct foreign_option *foreign = foreign_option_of(command, typed);
     if (foreign && foreign->advice)
         return cli_misused(command, "unknown option '--%s'; %s", typed, foreign->advice);
     assert(command->option_count <= OPTIONS_MOST);

@@ -19,15 +19,11 @@
 #include "made_by.h"
 #include "messages.h"
 #include "numbers.h"
-#include "output_folder.h"
 #include "plot.h"
 #include "progress.h"
 #include "report.h"
 #include "run_name.h"
-#include "shell_quote.h"
-#include "signals.h"
 #include "table.h"
-#include "visible_write.h"
 #include "whole_file.h"
 
 #endif

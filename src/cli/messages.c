@@ -8,6 +8,8 @@
 #include <string.h>
 
 #include "common/visible.h"
+#include "platform/os.h"
+#include "platform/process.h"
 
 static int flush_failed; /* errno of the first cli_flush() that failed */
 
@@ -144,4 +146,140 @@ int cli_finish(const char *program, int status)
     else
         cli_say(program, "standard output could not be written");
     return status == CLI_DONE ? CLI_FAILED : status;
+}
+
+/* ---- text that comes in parts ---- */
+
+static void held_escape(struct visible *visible)
+{
+    char form[VISIBLE_MOST + 1];
+    for (unsigned i = 0; i < visible->held_count; i++)
+        (void)fwrite(form, 1, visible_form(form, visible->held[i]), visible->file);
+    visible->held_count = 0;
+    visible->wanted = 0;
+}
+
+static void ascii_write(struct visible *visible, unsigned char byte)
+{
+    char form[VISIBLE_MOST + 1];
+    if ((byte >= 0x20 && byte < 0x7f) || (!visible->line && (byte == '\n' || byte == '\t')))
+        (void)fputc(byte, visible->file);
+    else
+        (void)fwrite(form, 1, visible_form(form, byte), visible->file);
+}
+
+void visible_write(struct visible *visible, const char *text, size_t bytes)
+{
+    for (size_t i = 0; i < bytes; i++) {
+        const unsigned char byte = (unsigned char)text[i];
+        if (visible->wanted && (byte & 0xc0) != 0x80)
+            held_escape(visible);
+        if (byte < 0x80) {
+            ascii_write(visible, byte);
+            continue;
+        }
+        if (!visible->wanted)
+            visible->wanted = byte >= 0xc2 && byte < 0xe0 ? 2 : byte >= 0xe0 && byte < 0xf0 ? 3 : byte < 0xf5 ? 4 : 0;
+        /* Not a first byte: a continuation byte, or the 0xc0 and 0xc1 of overlong forms. */
+        if (!visible->held_count && byte < 0xc2)
+            visible->wanted = 0;
+        visible->held[visible->held_count++] = byte;
+        bool plain = false;
+        if (!visible->wanted) {
+            held_escape(visible);
+        } else if (visible->held_count == visible->wanted) {
+            if (visible_step((const char *)visible->held, visible->held_count, &plain) != visible->held_count || !plain)
+                held_escape(visible);
+            else
+                (void)fwrite(visible->held, 1, visible->held_count, visible->file);
+            visible->held_count = 0;
+            visible->wanted = 0;
+        }
+    }
+}
+
+void visible_end(struct visible *visible)
+{
+    held_escape(visible);
+}
+
+void visible_name(FILE *file, const char *name, size_t bytes)
+{
+    struct visible visible = {.file = file, .line = true};
+    visible_write(&visible, name, bytes);
+    visible_end(&visible);
+}
+
+/* ---- words for a command line ---- */
+
+static char *append(char *to, const char *text)
+{
+    const size_t count = strlen(text);
+    memcpy(to, text, count);
+    return to + count;
+}
+
+char *cli_shell_quote(const char *path)
+{
+    static const char safe[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789_./-+=:,@%";
+    const size_t count = strlen(path);
+    const bool plain = count && strspn(path, safe) == count;
+    if (!visible_all(path, count))
+        return NULL;
+    char *text = malloc(4 * count + 5); /* a quote becomes '\'' */
+    if (!text) {
+        cli_output_lost();
+        return NULL;
+    }
+    char *to = text;
+    if (!plain)
+        *to++ = '\'';
+    if (path[0] == '-')
+        to = append(to, "./");
+    for (size_t i = 0; i < count; i++) {
+        if (path[i] == '\'')
+            to = append(to, "'\\''");
+        else
+            *to++ = path[i];
+    }
+    if (!plain)
+        *to++ = '\'';
+    *to = '\0';
+    return text;
+}
+
+/* ---- signals ---- */
+
+/* Caught signals do not interrupt system calls (process_linux.c explains why): a wait ends with a signal only if it
+ * goes through os.h. stdio writes to standard output with write(), and if that is a full pipe whose reader has stopped,
+ * the write waits for the reader whatever signals come. So standard output is replaced by a stream whose writes go
+ * through os_write_stream(). */
+static ssize_t stdout_write(void *unused, const char *bytes, size_t count)
+{
+    (void)unused;
+    const int system = os_write_stream(1, bytes, count);
+    errno = system;
+    return system ? 0 : (ssize_t)count;
+}
+
+/* A regular file needs no replacement: its writes do not wait for a reader. Without memory standard output stays as it
+ * is. */
+static void stdout_replace(void)
+{
+    static const cookie_io_functions_t functions = {.write = stdout_write};
+    struct os_stat found;
+    if (os_fstat(1, &found) || found.kind == OS_KIND_FILE)
+        return;
+    (void)fflush(stdout);
+    FILE *made = fopencookie(NULL, "w", functions);
+    if (!made)
+        return;
+    (void)setvbuf(made, NULL, os_is_terminal(1) ? _IOLBF : _IOFBF, BUFSIZ);
+    stdout = made;
+}
+
+void cli_signals_catch(void)
+{
+    os_signals_catch();
+    stdout_replace();
 }

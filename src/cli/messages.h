@@ -1,9 +1,10 @@
-/* messages.h - what a command prints on standard error, and how it ends. */
+/* messages.h - what a command prints on standard error, names and words made safe to print, and how it ends. */
 #ifndef TOKMAP_CLI_MESSAGES_H
 #define TOKMAP_CLI_MESSAGES_H
 
 #include <stdarg.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdio.h>
 
 #include "tokmap/tokmap.h"
@@ -41,5 +42,31 @@ void cli_output_lost(void);
  * earlier writes seemed to succeed, and so is cli_output_lost(). Returns `status` if all output was written; otherwise
  * prints a message and returns CLI_FAILED, or `status` if that is a failure already. */
 int cli_finish(const char *program, int status);
+
+/* Writes text to a terminal with what is not plain in its visible form, so that the text cannot act on the terminal.
+ * Newlines and tabs stay, or, with `line`, are made visible as well: a name has one line. A character may be split
+ * between two calls. Initialize with {.file = ...}. */
+struct visible {
+    unsigned char held[4];       /* the bytes of a character that has begun */
+    unsigned held_count, wanted; /* their number, and the length of that character */
+    bool line;
+    FILE *file;
+};
+void visible_write(struct visible *visible, const char *text, size_t bytes);
+/* Writes the bytes of a last character that is incomplete. */
+void visible_end(struct visible *visible);
+
+/* Writes a name or a path: all of it, on one line. */
+void visible_name(FILE *file, const char *name, size_t bytes);
+
+/* Returns the word as a POSIX shell reads it back: unchanged if that is safe, otherwise between single quotes. A word
+ * that begins with '-' gets "./" before it, since it is a path and not an option. The caller frees the result. Returns
+ * NULL if the word has characters that a terminal does not show, and, after cli_output_lost(), if there is not enough
+ * memory. */
+char *cli_shell_quote(const char *path);
+
+/* Catches signals as os_signals_catch() (process.h) does. A signal then also ends a wait for whatever reads standard
+ * output, and the write fails. A command calls this before it prints anything. */
+void cli_signals_catch(void);
 
 #endif

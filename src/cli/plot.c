@@ -17,7 +17,6 @@
 #include "platform/os.h"
 #include "platform/process.h"
 #include "plot_script.h"
-#include "output_folder.h"
 #include "whole_file.h"
 
 #define PATH_MOST 4096

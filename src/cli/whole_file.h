@@ -1,4 +1,4 @@
-/* whole_file.h - small files that are written at once and read at once. */
+/* whole_file.h - small files that are written at once and read at once, and the folder of an output. */
 #ifndef TOKMAP_CLI_WHOLE_FILE_H
 #define TOKMAP_CLI_WHOLE_FILE_H
 
@@ -16,5 +16,10 @@ enum tokmap_status cli_file_write(const char *path, const void *bytes, size_t co
 /* Appends the bytes of a file to `into`, which the caller frees. most: the largest file that is accepted. Statuses: OK,
  * ERROR_NOT_FOUND, ERROR_RANGE (it is larger), ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status cli_file_read(const char *path, size_t most, struct bytes_buffer *into, struct tokmap_error *error);
+
+/* Makes the folder that contains the file `output`, and those that contain it, where they are missing; they stay if the
+ * command fails later. A command calls this after its arguments have been checked. Statuses: OK, ERROR_NOT_FOUND (it is
+ * the name of something else, or a URL), ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status cli_output_folder(const char *output, struct tokmap_error *error);
 
 #endif

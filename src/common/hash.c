@@ -136,3 +136,8 @@ const char *hash_variant(void)
 {
     return functions()->name;
 }
+
+uint64_t xxh64(const void *bytes, size_t count)
+{
+    return XXH64(bytes, count, 0);
+}

@@ -1,6 +1,6 @@
 /*
- * hash.h - XXH3, the only hash function of the project (xxHash, https://github.com/Cyan4973/xxHash), with 64 or 128
- * bits.
+ * hash.h - XXH3, the hash function of the project (xxHash, https://github.com/Cyan4973/xxHash), with 64 or 128 bits,
+ * and XXH64 for one use.
  *
  * Hashes are part of file formats, so they always use the default secret, and seed 0 unless a function takes a seed:
  * any implementation of XXH3 can check our files. The variant for the widest vector instructions that the processor has
@@ -39,5 +39,9 @@ struct hash128 hash_state_128(const struct hash_state *state);
 
 /* The name of the variant in use: "avx512", "avx2", "sse2", "neon", or "scalar". */
 const char *hash_variant(void);
+
+/* XXH64, the older hash of xxHash, with seed 0. datatrove hashes the n-grams of words with it, and `pack --dedup
+ * minhash` reproduces its results. */
+uint64_t xxh64(const void *bytes, size_t count);
 
 #endif

@@ -3,18 +3,100 @@
  *
  * Each function opens the device and closes it before it returns. Memory and streams that the caller keeps must keep
  * the primary context alive, so the function that creates one skips the close: the driver's count of uses of the
- * context stays one higher. A record of what was made (cuda_owned.h) keeps the open device, and the function that frees
- * it closes the device.
+ * context stays one higher. A record of what was made keeps the open device, and the function that frees it closes the
+ * device.
  */
 #include <assert.h>
+#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "common/error.h"
 #include "common/struct_copy.h"
 #include "cuda_device.h"
-#include "cuda_owned.h"
+#include "platform/os.h"
+#include "process_lock.h"
 #include "tokmap/cuda.h"
+
+/* ---- records of what was made ---- */
+
+/* Records hold the GPU memory and the streams that were made for the program, each with its context. They are in lists
+ * by a part of the address, with the oldest first.
+ *
+ * A reset of the device frees them all. Then a handle points to nothing, and the driver can give the same address to
+ * somebody else. So freeing needs to know whether the context still exists in which the thing was made:
+ *
+ *   memory_new()             address A, in context 7
+ *   reset of the device      A is free
+ *   another library          allocates in context 8 and gets A
+ *   memory_free(A)           A belongs to context 7, which is gone: nothing is freed
+ *
+ * Drivers before CUDA 12.0 do not number their contexts. With them, the context always seems to exist.
+ */
+#define LISTS 256u
+
+struct owned {
+    struct cuda_device device;
+    uint64_t context; /* its number; 0: unknown */
+    const void *made;
+    uint32_t process;
+    struct owned *next;
+};
+
+static struct owned *lists[LISTS]; /* with `lock` */
+static uint32_t lock;              /* see process_lock.h */
+
+static struct owned **list_of(const void *made)
+{
+    const uintptr_t address = (uintptr_t)made; /* memory is aligned to 256 bytes or more, and a handle to 16 */
+    return &lists[(address >> 4 ^ address >> 12 ^ address >> 20) % LISTS];
+}
+
+/* Records an address or a handle that was made in the context of an open device, and that the device stays open for.
+ * Returns false if there is no memory for that. */
+static bool owned_add(const struct cuda_device *device, const void *made)
+{
+    struct owned *owned = calloc(1, sizeof *owned);
+    if (!owned)
+        return false;
+    owned->device = *device;
+    owned->context = cuda_context_number(device);
+    owned->made = made;
+    owned->process = os_process_id();
+    process_lock(&lock);
+    struct owned **last = list_of(made);
+    while (*last)
+        last = &(*last)->next;
+    *last = owned;
+    process_unlock(&lock);
+    return true;
+}
+
+/* Removes the record. Of two with the same address it is the older one, because the address was given out again only
+ * after a reset had freed that. In a child that was forked, the records of the parent do not exist.
+ *   device    receives the device, which the caller closes
+ *   exists    receives whether the context still exists, so that something is to be freed
+ * Returns false if there is no such record. */
+static bool owned_remove(const void *made, struct cuda_device *device, bool *exists)
+{
+    const uint32_t own = os_process_id();
+    process_lock(&lock);
+    struct owned **at = list_of(made), *owned;
+    while (*at && !((*at)->made == made && (*at)->process == own))
+        at = &(*at)->next;
+    owned = *at;
+    if (owned)
+        *at = owned->next;
+    process_unlock(&lock);
+    if (!owned)
+        return false;
+    *device = owned->device;
+    *exists = cuda_context_exists(&owned->device, owned->context);
+    free(owned);
+    return true;
+}
+
+/* ---- the functions ---- */
 
 static enum tokmap_status argument_is_null(struct tokmap_error *error, const char *name)
 {
@@ -107,7 +189,7 @@ enum tokmap_status tokmap_cuda_memory_new(const char *device, uint64_t bytes, vo
     if (status)
         return status;
     int result = gpu.driver->mem_alloc(&address, bytes);
-    if (!result && !cuda_owned_add(&gpu, (void *)(uintptr_t)address)) {
+    if (!result && !owned_add(&gpu, (void *)(uintptr_t)address)) {
         (void)gpu.driver->mem_free(address);
         result = CUDA_OUT_OF_MEMORY;
     }
@@ -124,7 +206,7 @@ void tokmap_cuda_memory_free(const char *device, void *memory)
     unsigned type;
     bool exists;
     (void)device; /* it is in the record */
-    if (!memory || !cuda_owned_remove(memory, &gpu, &exists))
+    if (!memory || !owned_remove(memory, &gpu, &exists))
         return;
     if (exists && !cuda_enter(&gpu, &entered)) {
         /* A driver that cannot say whether it was reset knows at least that nothing is at the address any more. */
@@ -163,7 +245,7 @@ enum tokmap_status tokmap_cuda_stream_new(const char *device, struct CUstream_st
         return status;
     struct CUstream_st *made = NULL;
     int result = gpu.driver->stream_create(&made, CUDA_STREAM_NON_BLOCKING);
-    if (!result && !cuda_owned_add(&gpu, made)) {
+    if (!result && !owned_add(&gpu, made)) {
         (void)gpu.driver->stream_destroy(made);
         result = CUDA_OUT_OF_MEMORY;
     }
@@ -179,7 +261,7 @@ void tokmap_cuda_stream_free(const char *device, struct CUstream_st *stream)
     struct cuda_entered entered;
     bool exists;
     (void)device; /* it is in the record */
-    if (cuda_stream_is_default(stream) || !cuda_owned_remove(stream, &gpu, &exists))
+    if (cuda_stream_is_default(stream) || !owned_remove(stream, &gpu, &exists))
         return;
     if (exists && !cuda_enter(&gpu, &entered)) {
         (void)gpu.driver->stream_destroy(stream);

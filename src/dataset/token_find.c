@@ -11,7 +11,6 @@
 
 #include "common/bytes.h"
 #include "common/cpu.h"
-#include "token_find_avx2.h"
 
 typedef uint16_t eight16 __attribute__((vector_size(16)));
 typedef uint32_t four32 __attribute__((vector_size(16)));

@@ -1,4 +1,4 @@
-#include "token_find_avx2.h"
+#include "token_find.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

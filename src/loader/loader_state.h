@@ -16,7 +16,6 @@
 #include "schedule.h"
 #include "staging/backend.h"
 #include "staging/ring.h"
-#include "stalls.h"
 #include "statistics.h"
 #include "store_way.h"
 #include "tokmap/tokmap.h"

@@ -1,9 +1,11 @@
 /*
- * statistics.h - the counters of a loader and of its sources. One thread writes them, the one that calls next(); any
- * thread may read them. A reader may see counters of different moments, but never half a number.
+ * statistics.h - the counters of a loader and of its sources, and its alarm. One thread writes them, the one that calls
+ * next(); any thread may read them. A reader may see counters of different moments, but never half a number.
  */
 #ifndef TOKMAP_LOADER_STATISTICS_H
 #define TOKMAP_LOADER_STATISTICS_H
+
+#include <stdbool.h>
 
 #include "tokmap/tokmap.h"
 
@@ -43,5 +45,25 @@ void statistics_ready(struct statistics *statistics, uint32_t ready);
 /* Fills the members of *out that are counted here, and leaves the others unchanged. Any thread. */
 void statistics_read(const struct statistics *statistics, struct tokmap_stats *out);
 void statistics_read_source(const struct statistics *statistics, uint64_t source, struct tokmap_source_stats *out);
+
+/* ---- alarms ---- */
+
+/* When options.alarm is called: calls of next() are counted in groups of alarm_calls. A group in which
+ * alarm_percent percent or more had to wait raises the alarm, unless the group before it did, too. Used by the thread
+ * that calls next(). */
+struct stalls {
+    bool opened;                      /* the first call, which finds an empty ring, was passed */
+    bool above;                       /* the last group was above the threshold */
+    uint64_t calls, stalled, wait_ns; /* of the group at hand */
+    uint64_t alarms;                  /* raised; accessed atomically */
+};
+
+/* Counts a call that delivered a batch of `step`, and that waited `ns` for its slot (0: it was filled). Returns true,
+ * and fills *stall, if the alarm is raised. */
+bool stalls_count(struct stalls *stalls, const struct tokmap_loader_options *options, uint64_t step, uint64_t ns,
+                  struct tokmap_stall *stall);
+
+/* The ring is empty again, because the loader has moved: the next call is passed. */
+void stalls_restart(struct stalls *stalls);
 
 #endif

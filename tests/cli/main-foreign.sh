@@ -48,7 +48,7 @@ says train-tokenizer --workers "did you mean '--threads'?"
 exits 2 tokmap encode --workers 2>err
 equal "$(sed -n 1p err)" "tokmap encode: unknown option '--workers'"
 # Every option that a row suggests exists.
-tr -d '\n' <"$TOKMAP_TREE/src/cli/foreign_options.c" | sed 's/ {"/\n&/g' |
+tr -d '\n' <"$TOKMAP_TREE/src/cli/arguments.c" | sed 's/ {"/\n&/g' |
     sed -n 's/^ {"[^,]*, *"\([a-z-]*\)",.*/\1/p' | sort -u >named
 [ "$(wc -l <named)" -gt 10 ]
 tokmap --help | sed -n 's/^  \([a-z][a-z-]*\) .*/\1/p' | while read -r command; do

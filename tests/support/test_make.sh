@@ -40,9 +40,9 @@ check "after a change of LDFLAGS make links again but does not compile" sh -c \
 touch "$tree/src/cuda/process_lock.h" # few files include it
 run_make V=1 lib CFLAGS=-O0 >"$TMPDIR/log" 2>&1
 check "after a change of a header make compiles the files that include it" \
-    grep -q -e '-c src/cuda/cuda_owned.c' "$TMPDIR/log"
+    grep -q -e '-c src/cuda/cuda_public.c' "$TMPDIR/log"
 check "and no others" sh -c "! grep -q -e '-c src/common/error.c' '$TMPDIR/log'"
-check "V=1 shows the commands" grep -q -e "-std=gnu11 .* -c src/cuda/cuda_owned.c" "$TMPDIR/log"
+check "V=1 shows the commands" grep -q -e "-std=gnu11 .* -c src/cuda/cuda_public.c" "$TMPDIR/log"
 run_make -n V=1 lib CFLAGS='-O1 -DOF_THE_USER' CPPFLAGS=-DOF_THE_USER_TOO >"$TMPDIR/log" 2>&1
 check "the user's flags come after those of the Makefile" grep -q -e "-std=gnu11 .*-fvisibility=hidden.* -DOF_THE_USER_TOO -O1 -DOF_THE_USER .*-c" \
     "$TMPDIR/log"

@@ -191,11 +191,11 @@ mutant legacy_stream_not_asked $cuda 's/if (!driver->stream_is_capturing)/if ((u
     'not ok .* a_capture_keeps_off_the_legacy_stream'
 mutant reset_not_noticed src/cuda/cuda_device.c 's/        return now == number;/        return true;/; s/return result != CUDA_CONTEXT_IS_DESTROYED .*/return true;/' \
     'not ok .* a_loader_survives_a_reset'
-mutant what_a_reset_freed_is_freed_again src/cuda/cuda_owned.c \
+mutant what_a_reset_freed_is_freed_again src/cuda/cuda_public.c \
     's/\*exists = cuda_context_exists(.*;/*exists = true;/' 'not ok .* only_what_still_exists_is_freed'
-mutant record_not_removed src/cuda/cuda_owned.c 's/^        \*at = owned->next;/        ;/; s/^    free(owned);/    ;/' \
+mutant record_not_removed src/cuda/cuda_public.c 's/^        \*at = owned->next;/        ;/; s/^    free(owned);/    ;/' \
     'not ok .* only_what_still_exists_is_freed'
-mutant newest_record_first src/cuda/cuda_owned.c 's/while (\*last)/while (0)/; s/^    \*last = owned;/    owned->next = *last, *last = owned;/' \
+mutant newest_record_first src/cuda/cuda_public.c 's/while (\*last)/while (0)/; s/^    \*last = owned;/    owned->next = *last, *last = owned;/' \
     'not ok .* only_what_still_exists_is_freed'
 mutant first_lookup_not_known src/cuda/cuda_driver.c 's/else if (get_before)/else if (0)/; s/(entries\[i\].need || !get))/0)/' \
     'not ok .* older_drivers_deliver'

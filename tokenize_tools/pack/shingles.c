@@ -12,7 +12,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "common/xxh64.h"
+#include "common/hash.h"
 #include "text/code_point.h"
 #include "unicode/code_sets.h"
 #include "unicode/lower_case.h"

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/visible_write.h"
+#include "cli/messages.h"
 
 /* Writes the text in parts of `part` bytes and compares the result. */
 static void becomes(const char *text, size_t bytes, size_t part, const char *wanted)

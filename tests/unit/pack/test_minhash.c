@@ -11,7 +11,7 @@
 #include <string.h>
 
 #include "common/cpu.h"
-#include "common/xxh64.h"
+#include "common/hash.h"
 #include "pack/minhash.h"
 #include "pack/shingles.h"
 #include "support/sanitized.h"

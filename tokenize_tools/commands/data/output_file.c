@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/output_folder.h"
+#include "cli/whole_file.h"
 #include "common/error.h"
 #include "format/partial_file.h"
 #include "platform/os.h"
