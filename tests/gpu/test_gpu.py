@@ -19,7 +19,7 @@ import tap  # noqa: E402
 import tokmap  # noqa: E402
 from tokmap import _library as library  # noqa: E402
 from tokmap.device import Pool  # noqa: E402
-from tokmap.streams import stream_handle  # noqa: E402
+from tokmap.device import stream_handle  # noqa: E402
 
 DATA = "synthetic:vocab=50257,tokens=100000007,document=60"
 FIELDS = "inputs targets position_ids document_ids loss_mask cu_seqlens rows labels"

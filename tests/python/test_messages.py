@@ -6,7 +6,7 @@ import re
 import unittest
 
 import tokmap
-from tokmap.messages import in_python
+from tokmap.errors import in_python
 from support import TOP, WithData, python
 
 ROOMS = ("dataset", "run", "batch", "staging", "cuda", "loader", "format")

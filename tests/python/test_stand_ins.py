@@ -85,7 +85,7 @@ for raw_stream in (True, False):
                         wanted.append(flat(h.targets))
                         del b
                     assert [driver.read(copy, 48 * 6 * 8, stream.cuda_stream) for copy in copies] == wanted
-            from tokmap.streams import owns
+            from tokmap.device import owns
             other = torch.cuda.Stream()
             external = torch.cuda.Stream(other.cuda_stream, stream_id=other.cuda_stream)  # get_stream_from_external()
             assert owns(other) and not owns(external)
@@ -266,7 +266,7 @@ assert alive() is None
 
     def test_kinds_of_streams(self):
         self.program("""
-from tokmap.streams import owns, stream_handle
+from tokmap.device import owns, stream_handle
 handle = driver.stream()
 given = [handle, stand_ins.NumbaStream(handle), stand_ins.CUstream(handle), stand_ins.CoreStream(handle),
          stand_ins.FirstProtocol(handle), types.SimpleNamespace(cuda_stream=handle), types.SimpleNamespace(ptr=handle),

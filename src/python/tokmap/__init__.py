@@ -11,12 +11,8 @@ The package calls libtokmap through ctypes. Importing it needs no compiler, NumP
 installed, and torch where tensors are requested. README.md in the folder above this package describes everything.
 """
 from ._library import __version__ as __version__, library_path
-from .errors import (ArgumentError, ArgumentTypeError, BusyError, ClosedError, CorruptError, CursorError,
-                     DeadlineError, DeviceError, EncodingError, End, EndedError, ExistsError, FormatError,
-                     InputError, InternalError, InterruptedByCaller, IoError, LibraryError, LimitError,
-                     OutOfMemoryError, MismatchError, MissingInputError, NoDeviceError, NotFoundError,
-                     OutputError, PastError, RangeError, RunError, TokenError, TokmapError, TruncatedError,
-                     UnsupportedError, VersionError)
+from . import errors
+from .errors import *
 from .dataset import Dataset, Document, Info, Origin, Shard
 from .indexing import Indexed, index
 from .opened_run import Phase, Piece, Place, RunInfo, Share, Shown, Source
@@ -37,9 +33,5 @@ __all__ = [
     "Dataset", "Array", "Tokenizer", "ShardWriter", "Packed", "pack",
     "RunInfo", "Source", "Phase", "Share", "Place", "Piece", "Shown", "Info", "Shard", "Document",
     "Origin", "Gpu", "gpus", "index", "Indexed", "IGNORE", "library_path", "__version__",
-    "TokmapError", "ArgumentError", "ArgumentTypeError", "BusyError", "ClosedError", "CorruptError", "CursorError",
-    "DeadlineError", "DeviceError", "EncodingError", "End", "EndedError", "ExistsError", "FormatError", "InputError",
-    "InternalError", "InterruptedByCaller", "IoError", "LibraryError", "LimitError", "OutOfMemoryError", "MismatchError",
-    "MissingInputError", "NoDeviceError", "NotFoundError", "OutputError", "PastError", "RangeError", "RunError",
-    "TokenError", "TruncatedError", "UnsupportedError", "VersionError",
 ]
+__all__ += errors.__all__

@@ -14,7 +14,7 @@ from ._version import __version__ as __version__
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, Iterable, Literal
+    from typing import Any, Callable, Iterable, Literal, Mapping
 
     from .hints import Path
 
@@ -402,9 +402,8 @@ def failure(status: int, error: Error | None = None) -> errors.TokmapError:
     name = lib.tokmap_status_name(status).decode()
     if error is None or not error.status:
         return kind(lib.tokmap_status_text(status).decode(), status=name)
-    from .messages import in_python  # here, because it needs the module re
     error = Error.from_buffer_copy(error)
-    message = in_python(error.message.decode("utf-8", "replace"))
+    message = errors.in_python(error.message.decode("utf-8", "replace"))
     error.message = message.encode()[:Error.message.size - 1]
     text = create_string_buffer(2048)
     lib.tokmap_error_print(byref(error), text, len(text))
@@ -524,3 +523,19 @@ def choice(value: str, names: tuple[str, ...], name: str) -> int:
     if value not in names:
         raise errors.ArgumentError(f"{name} is {value!r}, but it must be one of: {', '.join(names)}")
     return names.index(value)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """The end of a message about an unknown name: "; did you mean 'x'?", or nothing if no known name is near."""
+    from difflib import get_close_matches  # here, because few programs need it
+    near = get_close_matches(name, sorted(known), 1)
+    return f"; did you mean {near[0]!r}?" if near else ""
+
+
+def table(title: str, facts: Mapping[str, object]) -> str:
+    """What notebooks show of an object in place of its repr(): a small table in HTML, with a title, and a row for each
+    fact that is not an empty text. Every text is escaped."""
+    from html import escape  # here, because only notebooks need it
+    rows = "".join(f"<tr><th>{escape(name)}</th><td>{escape(f'{fact:,}' if isinstance(fact, int) else str(fact))}</td>"
+                   f"</tr>" for name, fact in facts.items() if fact != "")
+    return f"<table><caption>{escape(title)}</caption>{rows}</table>"

@@ -8,9 +8,9 @@ import sys
 from ctypes import addressof, c_char, c_uint8, c_void_p
 from functools import partial
 
+from .device import Pool, order, owns, stream_handle
 from .dlpack import BYTES, Array, sweep
 from .errors import ArgumentError, NoDeviceError, OutputError, TokmapError
-from .streams import owns, stream_handle
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -18,7 +18,6 @@ if TYPE_CHECKING:
 
     import torch
 
-    from .device import Pool
     from .hints import AnyArray, Stream
 
 
@@ -329,7 +328,6 @@ class TorchArrays(Arrays):
         last, written = self._written
         if (last or 1) != (stream or 1) and not {array.data_ptr() for array in arrays}.isdisjoint(
                 array.data_ptr() for array in written):
-            from .device import order
             order(self.device_name, stream, last)
 
     def written(self, arrays: list[AnyArray], stream: int) -> None:
@@ -350,7 +348,6 @@ class OwnArrays(Arrays):
         self._stream = 0
 
     def opened(self, device: str) -> None:
-        from .device import Pool
         self.close()
         self.device_name, self._pool = device, Pool(device)
 
@@ -423,7 +420,6 @@ class OwnArrays(Arrays):
             # Our arrays know the stream of the last batch. Others name the one on which they may still be read.
             last = array.stream if isinstance(array, Array) else array.__cuda_array_interface__.get("stream", stream)
             if last is not None and (last or 1) not in waited:
-                from .device import order
                 waited.add(last or 1)
                 order(self.device_name, stream, last)
 

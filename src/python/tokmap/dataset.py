@@ -7,10 +7,9 @@ import weakref
 from ctypes import addressof, byref, c_char_p, c_size_t, c_uint8, c_uint16, c_uint32, sizeof, string_at
 
 from . import _library as c
-from ._library import check, lib, numpy_or_none
+from ._library import check, lib, numpy_or_none, table
 from .errors import ClosedError, CorruptError, MismatchError, OutOfMemoryError, RangeError, TokmapError
 from .handles import DatasetHandle, Handle, new
-from .notebook import table
 from .records import NamedTuple
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import

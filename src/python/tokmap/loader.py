@@ -8,16 +8,13 @@ from time import monotonic_ns, sleep
 
 from . import _library as c
 from . import launcher
-from ._library import check, failure, lib
+from ._library import check, failure, lib, table
 from .arrays import choose
 from .errors import ArgumentError, ClosedError, CursorError, End, EndedError, OutputError
-from .fields import TOKEN_FIELDS, field_bits, parse_fields
 from .handles import LoaderHandle, new
-from .notebook import table
-from .opened_run import OpenedRun, Place, Shown
-from .reader import _SETTLES, Reader, exclusive, exiting
+from .opened_run import OpenedRun, Place, Shown, cursor_of_state, cursor_text, state_of_cursor
+from .reader import TOKEN_FIELDS, _SETTLES, Reader, exclusive, exiting, field_bits, parse_fields
 from .records import NamedTuple
-from .state import cursor_of_state, cursor_text, state_of_cursor
 from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import

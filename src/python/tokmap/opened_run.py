@@ -5,16 +5,14 @@ from __future__ import annotations
 import os
 import warnings
 import weakref
-from ctypes import byref, c_uint64, sizeof
+from ctypes import byref, c_uint64, create_string_buffer, sizeof
 
 from . import _library as c
-from ._library import check, lib
+from ._library import check, lib, table
 from .dataset import Dataset, Origin, absolute_name, warn_of
-from .errors import ArgumentError, ClosedError, TokmapError, UnsupportedError
+from .errors import ArgumentError, ClosedError, CursorError, TokmapError, UnsupportedError
 from .handles import Handle, RunHandle, new
-from .notebook import table
 from .records import NamedTuple
-from .state import cursor_text
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -135,6 +133,36 @@ def _place(found: c.Place, names: Sequence[str]) -> Place:
     source = None if found.source == c.FOREVER else found.source
     return Place(found.step, found.row, found.draw, source, found.epoch, found.window, found.first_token, found.tokens,
                  None if source is None else names[source])
+
+
+_STATE_VERSION = 1
+
+
+def cursor_text(cursor: c.Cursor) -> str:
+    """The text of a struct tokmap_cursor: one line."""
+    text = create_string_buffer(c.CURSOR_TEXT)
+    lib.tokmap_cursor_print(byref(cursor), text)
+    return text.value.decode()
+
+
+def state_of_cursor(cursor: str) -> dict[str, Any]:
+    """What state_dict() returns."""
+    return {"tokmap": _STATE_VERSION, "cursor": cursor, "step": int(cursor.split("step=")[1].split()[0])}
+
+
+def cursor_of_state(state: Mapping[str, Any] | str | None) -> str | None:
+    """The text of the cursor in a state_dict(). The text of a cursor, and None, are returned unchanged."""
+    if state is None or isinstance(state, str):
+        return state
+    try:
+        version, cursor = state["tokmap"], state["cursor"]
+    except (KeyError, TypeError, IndexError):
+        raise CursorError(f"the state is {c.of_type(state)} without the keys \"tokmap\" and \"cursor\": pass "
+                          f"what state_dict() of a tokmap loader returned, or the text of a cursor") from None
+    if version != _STATE_VERSION or not isinstance(cursor, str):
+        raise CursorError(f"the state has version {version!r}, but this package reads version {_STATE_VERSION}: "
+                          f"install the version of tokmap that wrote it")
+    return cursor
 
 
 class OpenedRun:

@@ -16,11 +16,10 @@ from . import _tokenize_library as t
 from ._arrow import Column, columns as arrow_columns, is_arrow
 from ._batches import Chunk, bytes_of, texts_of
 from ._conversations import Conversations, value_of
-from ._library import ID_TYPES, counted, names_argument, number, of_type
+from ._library import ID_TYPES, counted, did_you_mean, names_argument, number, of_type
 from .dataset import Dataset
 from .errors import ArgumentError, ArgumentTypeError, ExistsError, InputError, MissingInputError, TokmapError
 from .shard_writer import ShardWriter
-from .spelling import did_you_mean
 from .tokenizer import Tokenizer
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import

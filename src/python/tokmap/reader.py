@@ -1,4 +1,5 @@
-"""What Loader and RunDataset share: a loader of the library, which one thread at a time uses, and how it ends."""
+"""What Loader and RunDataset share: the fields of a batch; and a loader of the library, which one thread at a time
+uses, and how it ends."""
 from __future__ import annotations
 
 import atexit
@@ -8,15 +9,42 @@ from _thread import RLock, get_ident
 from functools import wraps
 from time import sleep
 
+from . import _library as c
 from .errors import ArgumentError, ClosedError
 from .handles import LoaderHandle, drop_handle
 from .opened_run import OpenedRun
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
-    from typing import Any, Callable, TypeVar
+    from typing import Any, Callable, Iterable, TypeVar
+
+    from .hints import Field, Fields
 
     Method = TypeVar("Method", bound="Callable[..., Any]")
+
+#: The fields with one element per token of a row, so of shape [rows, seq_len].
+TOKEN_FIELDS = ("inputs", "targets", "position_ids", "document_ids", "loss_mask", "labels")
+
+
+def parse_fields(fields: Fields) -> tuple[Field, ...]:
+    """The names in a text such as "inputs targets", or in a sequence of names, each once, in their order. A set's order
+    differs among processes, so its names are in the order of the library's bits."""
+    names: list[Any] = fields.replace(",", " ").split() if isinstance(fields, str) else list(fields)
+    for name in names:
+        if name not in c.FIELDS:
+            raise ArgumentError(f"fields contains {name!r}, which is not a field: the fields are {', '.join(c.FIELDS)}")
+    if isinstance(fields, (set, frozenset)):
+        names.sort(key=c.FIELDS.__getitem__)
+    return tuple(dict.fromkeys(names))
+
+
+def field_bits(names: Iterable[str]) -> int:
+    """The value of tokmap_loader_options.fields for these names."""
+    bits = 0
+    for name in names:
+        bits |= c.FIELDS[name]
+    return bits
+
 
 #: Seconds between two looks at a thread that is in the last instructions of next().
 _SETTLES = 0.0001

@@ -6,13 +6,12 @@ import weakref
 from ctypes import byref, sizeof
 
 from . import _library as c
-from ._library import check, lib
+from ._library import check, did_you_mean, lib
 from .errors import ArgumentTypeError
 from .handles import RunHandle, new
 from .loader import Loader
 from .opened_run import OpenedRun
 from .run_dataset import RunDataset
-from .spelling import did_you_mean
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
@@ -47,19 +46,16 @@ class Run(OpenedRun):
                range_push: Callable[[str], object] | None = None,
                range_pop: Callable[[], object] | None = None) -> Loader:
         """Opens a loader of this run for one rank. The arguments are those of tokmap.Loader."""
-        return Loader(self, rank=rank, world=world, rows=rows, fields=fields, dtype=dtype, device=device,
-                      framework=framework, mask_targets=mask_targets, resume=resume, threads=threads,
-                      ring_bytes=ring_bytes, read_ahead=read_ahead, unchecked=unchecked, drop_behind=drop_behind,
-                      io_threads=io_threads, trace=trace, deadline=deadline, alarm=alarm, alarm_percent=alarm_percent,
-                      alarm_calls=alarm_calls, range_push=range_push, range_pop=range_pop)
+        arguments = {name: value for name, value in locals().items() if name != "self"}
+        return Loader(self, **arguments)
 
     def dataset(self, *, rank: int | None = None, world: int | None = None,
                 fields: Fields = "inputs targets", dtype: DType | None = None,
                 framework: Framework | None = None, mask_targets: bool = False, unchecked: bool = False) -> RunDataset:
         """The run's rows as a map-style dataset for torch's DataLoader. The arguments are those of
         tokmap.RunDataset."""
-        return RunDataset(self, rank=rank, world=world, fields=fields, dtype=dtype, framework=framework,
-                          mask_targets=mask_targets, unchecked=unchecked)
+        arguments = {name: value for name, value in locals().items() if name != "self"}
+        return RunDataset(self, **arguments)
 
     def evaluation(self, source: str | None = None, *, part: str | None = None, batch: int | None = None,
                    seq_len: int | None = None, lookahead: int | None = None, stride: int | None = None,

@@ -10,10 +10,9 @@ from . import launcher
 from ._library import check, lib
 from .arrays import choose
 from .errors import ArgumentError, RangeError, UnsupportedError
-from .fields import TOKEN_FIELDS, field_bits, parse_fields
 from .handles import LoaderHandle, new
 from .opened_run import OpenedRun
-from .reader import Reader, exclusive
+from .reader import TOKEN_FIELDS, Reader, exclusive, field_bits, parse_fields
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:

@@ -8,10 +8,9 @@ from ctypes import addressof, byref, c_char_p, c_uint64, c_void_p, create_string
 
 from . import _library as c
 from . import _tokenize_library as t
-from ._library import check, numpy_or_none
+from ._library import check, numpy_or_none, table
 from .errors import (ArgumentError, ClosedError, InputError, MismatchError, NotFoundError, TokmapError,
                      UnsupportedError)
-from .notebook import table
 
 TYPE_CHECKING = False  # as in typing, which importing this package does not import
 if TYPE_CHECKING:
