@@ -375,9 +375,9 @@ def list_is_first(packs):
     packs.run("staged", "chosen_staged", os.path.abspath("log_chosen"))
     ready = lost = 0
     for call in calls("log_chosen"):
-        if call[0] == RENAME and call[4] == "k.work/ready":
+        if call[0] == RENAME and call[4] == "k.work/naming":
             ready += 1
-            lost += "k.dropped" not in storage.root.durable
+            lost += "k.dropped.partial" not in storage.root.durable
         storage.call(*call)
     os.remove("log_chosen")
     if ready and not lost:
@@ -604,7 +604,7 @@ def reader_finds(packs, folder, contents):
     try:
         found = content_of(packs, folder)
     except Failure as absent:
-        if NOT_THERE in str(absent) and {"k.work/ready", "k.work/naming"} & set(files(folder)):
+        if NOT_THERE in str(absent) and "k.work/naming" in files(folder):
             return
         raise
     if found not in contents:

@@ -115,7 +115,7 @@ for shape in '' '--shard-tokens 1M'; do
         attempt_fault
     do
         number=$((number + 1))
-        [ ! -e new.tmx ] && [ ! -e new.work/ready ] && [ ! -e new ] && [ ! -e new.work/naming ] || continue
+        [ ! -e new.tmx ] && [ ! -e new ] && [ ! -e new.work/naming ] || continue
         [ $status = 1 ] || bad "the failure was ignored"
         INJECT_NUMBER=0 $attempt >out 2>err || bad "the next process fails"
         grep -q '^continued after' out || bad "the next process begins again"

@@ -24,7 +24,7 @@ check() {
     found=
     if found=$(content d/new); then
         [ "$found" = "$new_content" ] || [ -n "$old" -a "$found" = "$old_content" ] || bad "neither old nor new"
-    elif [ -n "$old" ] && [ ! -e d/new.work/ready ] && [ ! -e d/new.work/naming ]; then
+    elif [ -n "$old" ] && [ ! -e d/new.work/naming ]; then
         bad "the old one is gone, and there is no new one: $(cat err2)"
     fi
     # Without --force the output must not exist yet, and the files of a killed writer must not look as if it did.

@@ -31,7 +31,7 @@ begin() {
 check() {
     if found=$(content d/new); then
         [ "$found" = "$new_hash" ] || [ -n "$old" -a "$found" = "$old_hash" ] || bad "neither old nor new"
-    elif [ -n "$old" ] && [ ! -e d/new.work/ready ] && [ ! -e d/new.work/naming ]; then
+    elif [ -n "$old" ] && [ ! -e d/new.work/naming ]; then
         bad "the old set is gone, and there is no new one"
     fi
     if "$TOKMAP" info --json d >out 2>err2; then

@@ -5,9 +5,11 @@
 
 #include "packing_options.h"
 #include "work/dropped_writer.h"
+#include "work/name_files.h"
 
 struct drop_names {
-    struct dropped_writer *list; /* that has its name; NULL: none */
+    struct dropped_writer *list; /* that has its name, or gets it in the group; NULL: none */
+    bool grouped;                /* the shards are named as a group (set_commit.h), and so is the list */
     uint64_t output;             /* number of the output that is replaced */
     bool aside;                  /* its list may have been put aside */
 };
@@ -17,10 +19,11 @@ struct drop_names {
  * the indexes of the output. */
 enum tokmap_status drop_names_settle(const struct pack_options *options, bool keeps, struct tokmap_error *error);
 
-/* Just before the output gets its names: puts the old list aside, and gives the new one its name. list: complete; NULL:
- * there is none. Statuses: OK, ERROR_EXISTS, ERROR_IO, ERROR_MEMORY, those of opening the indexes of the old output. */
+/* Just before the output gets its names. group: of set_work_group(), to which the list is added; NULL: puts the old
+ * list aside, and gives the new one its name. list: complete; NULL: there is none. Statuses: OK, ERROR_EXISTS,
+ * ERROR_IO, ERROR_MEMORY, those of opening the indexes of the old output. */
 enum tokmap_status drop_names_begin(struct drop_names *names, const struct pack_options *options,
-                                    struct dropped_writer *list, struct tokmap_error *error);
+                                    struct dropped_writer *list, struct name_files *group, struct tokmap_error *error);
 
 /* After it, and also if it was not called with this zeroed struct. visible: the output is the new one. */
 void drop_names_end(const struct drop_names *names, const struct pack_options *options, bool visible);

@@ -703,7 +703,8 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     if (!status && !pack->work && pack->journal)
         status = pack_journal_ready(pack->journal, error);
     if (!status)
-        status = drop_names_begin(&names, options, pack->drop ? drop_filter_list(pack->drop) : NULL, error);
+        status = drop_names_begin(&names, options, pack->drop ? drop_filter_list(pack->drop) : NULL,
+                                  pack->work ? set_work_group(pack->work) : NULL, error);
     if (!status && pack->work) {
         struct set_work *work = pack->work;
         pack->work = NULL;

@@ -4,7 +4,7 @@
  * Example: units 0, 1, and 2 have 3, 1, and 2 shards. Unit 1 has no documents, so its shard is empty. Units 1 and 2 are
  * parts of one file: unit 2 begins at line 700 of it, since unit 1 has 700 lines.
  *
- *     unit-000000.work/unit-000000-00000.bin.unit   becomes   web-00000.bin.unit, and then web-00000.bin
+ *     unit-000000.work/unit-000000-00000.bin.unit   becomes   web-00000.bin
  *     unit-000000.work/unit-000000-00001 and 00002            web-00001 and web-00002
  *     unit-000002.work/unit-000002-00000 and 00001            web-00003 and web-00004; in their indexes, 700 is added
  *                                                             to each record
@@ -34,6 +34,7 @@
 #include "skipped_items.h"
 #include "text/path.h"
 #include "unit_record.h"
+#include "work/name_files.h"
 #include "work/origin_shift.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
@@ -207,38 +208,6 @@ static enum tokmap_status sum_check(const struct finish *finish, const struct pa
 
 /* ---- files ---- */
 
-/* Moves a file of a unit to its place in the folder of the set. One that is there was moved by a process that was
- * killed. */
-static enum tokmap_status file_move(const struct finish *finish, const char *from, const char *into, uint64_t records,
-                                    struct tokmap_error *error)
-{
-    const bool sync = finish->options->sync;
-    struct os_stat found;
-    if (!from || !into)
-        return no_memory(error);
-    int system = os_lstat(from, &found);
-    if (system == ENOENT && !os_lstat(into, &found))
-        return TOKMAP_OK;
-    if (system)
-        return error_set_system(error, system, from, TOKMAP_NO_OFFSET,
-                                finish->options->shuffle
-                                    ? "a finished shard cannot be found; remove the file merged- with its number, and "
-                                      "run its task again"
-                                    : "a finished shard of a unit cannot be found; remove the unit's file that ends in "
-                                      ".done, and run its task again");
-    if (records) {
-        const enum tokmap_status status = origin_shift(from, into, records, sync, error);
-        /* The name of the new index is on storage before that of the old one goes. */
-        system = !status && sync ? os_sync_folder(into) : 0;
-        if (!status && !system)
-            (void)os_unlink(from);
-        return system ? error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the folder cannot be synced") : status;
-    }
-    system = os_rename(from, into);
-    return system ? error_set_system(error, system, into, TOKMAP_NO_OFFSET, "the finished shard cannot be renamed")
-                  : TOKMAP_OK;
-}
-
 /* The path of a file of a shard: of one that a unit has, or of one that is merged. */
 static char *shard_path(const struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard, enum shard_file file,
                         enum shard_state state)
@@ -250,35 +219,82 @@ static char *shard_path(const struct finish *finish, uint64_t unit, uint32_t set
                                     : unit_shard_path(finish->folder, unit, ending, shard, name);
 }
 
-/* Moves one shard, which becomes the next one of its set, and reads its content id. shard: of the unit, or of all that
+/* Checks that a file of a finished shard is there. */
+static enum tokmap_status file_check(const struct finish *finish, const char *path, struct tokmap_error *error)
+{
+    struct os_stat found;
+    const int system = path ? os_lstat(path, &found) : 0;
+    if (!path)
+        return no_memory(error);
+    return system ? error_set_system(
+                        error, system, path, TOKMAP_NO_OFFSET,
+                        finish->options->shuffle
+                            ? "a finished shard cannot be found; remove the file merged- with its number, and run its "
+                              "task again"
+                            : "a finished shard of a unit cannot be found; remove the unit's file that ends in .done, "
+                              "and run its task again")
+                  : TOKMAP_OK;
+}
+
+/* Reads the content id of a shard from its index. */
+static enum tokmap_status content_read(struct finish *finish, uint32_t set, const char *path,
+                                       struct tokmap_error *error)
+{
+    struct index index;
+    const enum tokmap_status status = index_open(&index, path, error);
+    if (status)
+        return status;
+    hash_state_add(finish->contents[set], index.shard.content, sizeof index.shard.content);
+    memcpy(finish->record->sets[set].content, index.shard.content, sizeof index.shard.content);
+    index_close(&index);
+    return TOKMAP_OK;
+}
+
+/* Replaces the path of an index by that of a copy with corrected records. */
+static enum tokmap_status index_shift(const struct finish *finish, uint32_t set, char **path, uint64_t records,
+                                      struct tokmap_error *error)
+{
+    char *prefix = set_work_unit(finish->work, set, finish->shards[set]);
+    char *into = prefix ? shard_file_path(prefix, SHARD_INDEX, SHARD_UNIT) : NULL;
+    const enum tokmap_status status =
+        into ? origin_shift(*path, into, records, finish->options->sync, error) : no_memory(error);
+    free(prefix);
+    if (status) {
+        free(into);
+        return status;
+    }
+    free(*path);
+    *path = into;
+    return TOKMAP_OK;
+}
+
+/* Adds one shard to the group, as the next one of its set, and reads its content id. shard: of the unit, or of all that
  * are merged. */
-static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
-                                     uint64_t records, bool has_mask, struct tokmap_error *error)
+static enum tokmap_status shard_add(struct finish *finish, uint64_t unit, uint32_t set, uint64_t shard,
+                                    uint64_t records, bool has_mask, struct tokmap_error *error)
 {
     const enum shard_file files[] = {finish->options->seal ? SHARD_SEALED : SHARD_TOKENS, SHARD_MASK, SHARD_INDEX};
     const uint64_t number = finish->shards[set];
-    struct index index;
     if (number == SET_SHARDS_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "the documents need more than %d shards; choose larger ones with options.shard_tokens",
                          SET_SHARDS_MOST);
-    char *prefix = set_work_unit(finish->work, set, number);
-    enum tokmap_status status = prefix ? TOKMAP_OK : no_memory(error);
+    char *name = pack_set_name(finish->options, set);
+    enum tokmap_status status = name ? TOKMAP_OK : no_memory(error);
     for (int i = 0; i < 3 && !status; i++) {
-        if (i == 1 && !has_mask)
+        if (files[i] == SHARD_MASK && !has_mask)
             continue;
         char *from = shard_path(finish, unit, set, shard, files[i], SHARD_UNIT);
-        char *into = shard_file_path(prefix, files[i], SHARD_UNIT);
-        status = file_move(finish, from, into, i == 2 ? records : 0, error);
-        if (!status && i == 2)
-            status = index_open(&index, into, error);
-        if (!status && i == 2) {
-            hash_state_add(finish->contents[set], index.shard.content, sizeof index.shard.content);
-            memcpy(finish->record->sets[set].content, index.shard.content, sizeof index.shard.content);
-            index_close(&index);
-        }
-        free(from);
-        free(into);
+        status = file_check(finish, from, error);
+        if (!status && files[i] == SHARD_INDEX)
+            status = content_read(finish, set, from, error);
+        if (!status && files[i] == SHARD_INDEX && records)
+            status = index_shift(finish, set, &from, records, error);
+        if (status)
+            free(from);
+        else
+            name_files_add(set_work_group(finish->work), files[i] == SHARD_INDEX, from,
+                           shard_file_numbered(name, number, files[i], SHARD_FINAL));
     }
     /* The plain tokens of a sealed shard, if a process was killed before it removed them. */
     char *plain = finish->options->seal && !status
@@ -287,14 +303,14 @@ static enum tokmap_status shard_move(struct finish *finish, uint64_t unit, uint3
     if (plain)
         (void)os_unlink(plain);
     free(plain);
-    free(prefix);
+    free(name);
     finish->shards[set] += !status;
     return status;
 }
 
-/* Moves the shards of a set. */
-static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool empty, struct pack_result *result,
-                                   struct tokmap_error *error)
+/* Adds the shards of a set. */
+static enum tokmap_status set_add(struct finish *finish, uint32_t set, bool empty, struct pack_result *result,
+                                  struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
     uint64_t records = 0; /* of the open file, in the units before */
@@ -306,7 +322,7 @@ static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool emp
         const struct shard_set_result *found = &finish->record->sets[set];
         const uint64_t shards = found->documents || wanted ? found->shards : 0;
         for (uint64_t k = 0; k < shards && !status; k++)
-            status = shard_move(finish, i, set, k, records, finish->record->has_mask, error);
+            status = shard_add(finish, i, set, k, records, finish->record->has_mask, error);
         if (!status && shards)
             memcpy(result->sets[set].content, found->content, sizeof found->content);
         records += status ? 0 : finish->record->counts.lines;
@@ -318,9 +334,9 @@ static enum tokmap_status set_move(struct finish *finish, uint32_t set, bool emp
     return status;
 }
 
-/* Moves the merged shards of a set, which begin with number `first` of all. */
-static enum tokmap_status merged_move(struct finish *finish, uint32_t set, uint64_t first, struct pack_result *result,
-                                      struct tokmap_error *error)
+/* Adds the merged shards of a set, which begin with number `first` of all. */
+static enum tokmap_status merged_add(struct finish *finish, uint32_t set, uint64_t first, struct pack_result *result,
+                                     struct tokmap_error *error)
 {
     const struct pack_found *found = finish->found;
     const uint64_t shards = found->cuts.sets[set].shards;
@@ -334,7 +350,7 @@ static enum tokmap_status merged_move(struct finish *finish, uint32_t set, uint6
         if (!status && (shard.set != set || shard.shard != k))
             status = stage_corrupt(&id, error);
         if (!status)
-            status = shard_move(finish, 0, set, first + k, 0, result->has_mask, error);
+            status = shard_add(finish, 0, set, first + k, 0, result->has_mask, error);
         if (!status && memcmp(finish->record->sets[set].content, shard.content, sizeof shard.content) != 0)
             status = stage_corrupt(&id, error);
         documents += shard.documents;
@@ -372,6 +388,7 @@ static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *
                                           .replace = options->replace,
                                           .sync = options->sync,
                                           .keep = true,
+                                          .placed = true,
                                           .continues = true,
                                           .last = options->before_commit,
                                           .last_user = options->user};
@@ -379,10 +396,9 @@ static enum tokmap_status work_open(struct finish *finish, struct tokmap_error *
     enum tokmap_status status = set_work_open(&finish->work, options->prefix, &work, error);
     if (!status)
         status = set_note_find(options->prefix, &note, error);
-    return status || note != SET_NOTE_NAMED
-               ? status
-               : error_set(error, TOKMAP_ERROR_EXISTS, options->prefix, TOKMAP_NO_OFFSET,
-                           "another process has given the shards their names");
+    return status || note != SET_NOTE_NAMED ? status
+                                            : error_set(error, TOKMAP_ERROR_EXISTS, options->prefix, TOKMAP_NO_OFFSET,
+                                                        "another process has given the shards their names");
 }
 
 static enum tokmap_status sets_finish(struct finish *finish, struct pack_result *result, struct tokmap_error *error)
@@ -395,9 +411,9 @@ static enum tokmap_status sets_finish(struct finish *finish, struct pack_result 
         if (!finish->contents[i])
             status = no_memory(error);
         else if (finish->options->shuffle)
-            status = merged_move(finish, i, merged, result, error);
+            status = merged_add(finish, i, merged, result, error);
         else
-            status = set_move(finish, i, !result->sets[i].documents, result, error);
+            status = set_add(finish, i, !result->sets[i].documents, result, error);
         merged += finish->shards[i];
         if (!status && !finish->shards[i])
             status = error_set(error, TOKMAP_ERROR_CORRUPT, finish->folder, TOKMAP_NO_OFFSET,
@@ -497,7 +513,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     if (!status && options->also)
         status = pack_also_begin(options, folder, result, error);
     if (!status) /* or another process has the lock, and has put its list aside */
-        status = drop_names_begin(&names, options, dropped, error);
+        status = drop_names_begin(&names, options, dropped, set_work_group(finish.work), error);
     bool ready = false;
     if (!status) {
         struct set_work *work = finish.work;
@@ -525,16 +541,15 @@ struct clearing {
 /* Whether units and tasks have made an entry, and not the user. */
 static bool is_ours(const struct clearing *clearing, const char *entry, bool *is_folder)
 {
-    static const char *const names[] = {"journal", "journal.new", "ready", "ready.partial", "naming"};
+    static const char *const names[] = {"journal", "journal.new", "naming", "naming.partial"};
     bool named = false;
     *is_folder = false;
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         named = named || (clearing->inside && !strcmp(entry, names[i]));
     if (clearing->inside)
         return named || shard_file_is_unit(entry) || shuffle_is_name(entry);
-    return unit_is_name(entry, is_folder) || task_status_is_name(entry) ||
-           set_note_is_named(clearing->folder, entry) || stage_is_ours(clearing->folder, entry, clearing->journal) ||
-           (clearing->journal && shuffle_is_name(entry));
+    return unit_is_name(entry, is_folder) || task_status_is_name(entry) || set_note_is_named(clearing->folder, entry) ||
+           stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));
 }
 
 static int entry_remove(void *user, const char *entry)

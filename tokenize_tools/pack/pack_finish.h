@@ -3,9 +3,8 @@
  * where a unit began inside a file, and gives the shards their names (set_commit.h).
  *
  * A unit without documents of a set has an empty shard of it, which is left out; only if no unit has a document of the
- * set, one of these is its only shard. The files of the shards move from the folders of the units to the folder of the
- * set, tokens and masks first and indexes last; then set_commit.h gives them their names. A process that is killed on
- * the way leaves the records of the units, and the next one moves the rest.
+ * set, one of these is its only shard. set_commit.h gives the files of the shards, in the folders of the units, their
+ * names.
  */
 #ifndef TOKMAP_PACK_PACK_FINISH_H
 #define TOKMAP_PACK_PACK_FINISH_H

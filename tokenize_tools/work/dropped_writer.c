@@ -322,6 +322,11 @@ enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct t
     return error_set_system(error, unsynced, writer->path, TOKMAP_NO_OFFSET, "the folder cannot be synced");
 }
 
+void dropped_writer_given(struct dropped_writer *writer)
+{
+    writer->named = true;
+}
+
 void dropped_writer_take_back(struct dropped_writer *writer)
 {
     if (!writer->named)

@@ -60,6 +60,9 @@ bool dropped_writer_is_named(const struct dropped_writer *writer);
  * older list of this name is replaced, unless dropped_aside() has put it aside. Statuses: OK, ERROR_IO. */
 enum tokmap_status dropped_writer_commit(struct dropped_writer *writer, struct tokmap_error *error);
 
+/* The complete file gets its name as one of a group (name_files.h), by this process or another: it stays. */
+void dropped_writer_given(struct dropped_writer *writer);
+
 /* The dataset of the list could not be completed: the list is unfinished again. */
 void dropped_writer_take_back(struct dropped_writer *writer);
 

@@ -13,14 +13,10 @@
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
-#include "text/decimal.h"
 #include "text/path.h"
 
 #define MANIFEST_HEAD "tokmap-shards 1\n"
 #define MANIFEST_MOST ((uint64_t)256 << 20) /* bytes of an old manifest */
-#define NOTE_HEAD "tokmap-naming 1\n"       /* of NAME.work/ready and NAME.work/naming */
-#define NOTE_MOST 16384
-#define NAMED "named"
 #define UNIT ".unit"
 #define NUMBER_MOST 24 /* bytes of "-00000" and a zero byte */
 
@@ -33,15 +29,16 @@ struct set {
 
 struct set_work {
     char *name; /* NAME, as a path */
-    char *folder, *lock, *ready, *naming, *named;
+    char *folder, *lock;
     int lock_fd;
     bool locked, made; /* the lock and the folder are ours to remove */
-    bool replace, sync, keep, shared, mask, sealed;
+    bool replace, sync, keep, shared, placed, mask, sealed;
     bool journaled, continues; /* the journal is not ours to remove; the note that all have their names stays */
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
     void *last_user;
     struct set sets[SETS_MOST];
     uint32_t count;
+    struct name_files group;
 };
 
 /* ---- names ---- */
@@ -98,219 +95,16 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
     return error_set_memory(error, "the names of a shard set", 0);
 }
 
-/* Renames a file. *absent: it does not exist; that does not count as a failure. */
-static enum tokmap_status move(char *from, char *into, bool *absent, struct tokmap_error *error)
-{
-    enum tokmap_status status = TOKMAP_OK;
-    const int system = from && into ? os_rename(from, into) : 0;
-    *absent = system == ENOENT;
-    if (!from || !into)
-        status = no_memory(error);
-    else if (system && system != ENOENT)
-        status = failed(system, into,
-                        "the finished file cannot be renamed; the set is complete in its .work folder, and the next "
-                        "`tokmap pack` of this name renames it",
-                        error);
-    free(from);
-    free(into);
-    return status;
-}
-
-/* Removes a file that may be absent; frees the path. */
-static enum tokmap_status discard(char *path, struct tokmap_error *error)
-{
-    if (!path)
-        return no_memory(error);
-    const int system = os_unlink(path);
-    const enum tokmap_status status =
-        system && system != ENOENT
-            ? failed(system, path,
-                     "a file of the old set cannot be removed; the new set is complete in its .work folder, and the "
-                     "next `tokmap pack` of this name renames it",
-                     error)
-            : TOKMAP_OK;
-    free(path);
-    return status;
-}
-
 static enum tokmap_status folder_sync(const struct set_work *work, const char *path, struct tokmap_error *error)
 {
     const int system = work->sync ? os_sync_folder(path) : 0;
     return system ? failed(system, path, "the folder cannot be synced to storage", error) : TOKMAP_OK;
 }
 
-/* ---- steps 2 to 6 ---- */
-
-/* Steps 2 and 3. Indexes of the new numbers are removed, too: with options.replace, files of these names are replaced
- * that belong to no set. */
-static enum tokmap_status old_remove(struct set_work *work, struct tokmap_error *error)
-{
-    enum tokmap_status status = TOKMAP_OK;
-    for (uint32_t i = 0; i < work->count && !status; i++)
-        status = discard(strdup(work->sets[i].path), error);
-    if (!status)
-        status = folder_sync(work, work->name, error);
-    for (uint32_t i = 0; i < work->count; i++) {
-        const struct set *set = &work->sets[i];
-        const uint64_t most = set->old > set->shards ? set->old : set->shards;
-        for (uint64_t k = 0; k < most && !status; k++)
-            status = discard(shard_file_numbered(set->path, k, SHARD_INDEX, SHARD_FINAL), error);
-    }
-    if (!status)
-        status = folder_sync(work, work->name, error);
-    const int system = status ? 0 : os_rename(work->ready, work->naming);
-    if (system)
-        status = failed(system, work->naming, "the file cannot be renamed", error);
-    return status ? status : folder_sync(work, work->naming, error);
-}
-
-/* Renames one file of each shard of a set from its unit. A unit that is not there has been renamed before. */
-static enum tokmap_status file_name(const struct set_work *work, const struct set *set, enum shard_file file,
-                                    struct tokmap_error *error)
-{
-    struct os_stat found;
-    enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t k = 0; k < set->shards && !status; k++) {
-        bool absent;
-        status = move(unit_path(work, set, k, shard_file_ending(file, SHARD_UNIT)),
-                      shard_file_numbered(set->path, k, file, SHARD_FINAL), &absent, error);
-        if (status || !absent)
-            continue;
-        char *path = shard_file_numbered(set->path, k, file, SHARD_FINAL);
-        if (!path)
-            status = no_memory(error);
-        else if (os_lstat(path, &found))
-            status = error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
-                               "an earlier `tokmap pack` was interrupted while it named this set, and since then this "
-                               "file has been removed from '%.200s'; remove that folder and pack again",
-                               work->folder);
-        free(path);
-    }
-    return status;
-}
-
-/* Step 4. */
-static enum tokmap_status tokens_name(const struct set_work *work, const struct set *set, struct tokmap_error *error)
-{
-    const enum shard_file tokens = work->sealed ? SHARD_SEALED : SHARD_TOKENS;
-    const enum shard_file other = work->sealed ? SHARD_TOKENS : SHARD_SEALED;
-    enum tokmap_status status = file_name(work, set, tokens, error);
-    if (!status && work->mask)
-        status = file_name(work, set, SHARD_MASK, error);
-    const uint64_t most = set->old > set->shards ? set->old : set->shards;
-    for (uint64_t k = work->mask ? set->shards : 0; k < most && !status; k++)
-        status = discard(shard_file_numbered(set->path, k, SHARD_MASK, SHARD_FINAL), error);
-    for (uint64_t k = set->shards; k < set->old && !status; k++)
-        status = discard(shard_file_numbered(set->path, k, tokens, SHARD_FINAL), error);
-    for (uint64_t k = 0; k < most && !status; k++)
-        status = discard(shard_file_numbered(set->path, k, other, SHARD_FINAL), error);
-    return status;
-}
-
-/* The manifest is renamed last. */
-static enum tokmap_status manifest_name(const struct set_work *work, const struct set *set, struct tokmap_error *error)
-{
-    struct os_stat found;
-    bool absent;
-    const enum tokmap_status status = move(manifest_unit(work, set), strdup(set->path), &absent, error);
-    if (status || !absent || !os_lstat(set->path, &found))
-        return status;
-    return error_set(
-        error, TOKMAP_ERROR_CORRUPT, set->path, TOKMAP_NO_OFFSET,
-        "an earlier `tokmap pack` was interrupted while it named this set, and since then its manifest has "
-        "been removed from '%.200s'; remove that folder and pack again",
-        work->folder);
-}
-
-/* Steps 4 to 6. */
-static enum tokmap_status new_name(struct set_work *work, struct tokmap_error *error)
-{
-    bool absent;
-    enum tokmap_status status = TOKMAP_OK;
-    for (uint32_t i = 0; i < work->count && !status; i++)
-        status = tokens_name(work, &work->sets[i], error);
-    if (!status)
-        status = folder_sync(work, work->name, error);
-    for (uint32_t i = 0; i < work->count && !status; i++)
-        status = file_name(work, &work->sets[i], SHARD_INDEX, error);
-    if (!status)
-        status = folder_sync(work, work->name, error);
-    for (uint32_t i = 0; i < work->count && !status; i++)
-        status = manifest_name(work, &work->sets[i], error);
-    if (!status)
-        status = folder_sync(work, work->name, error);
-    if (!status)
-        status = work->continues ? move(strdup(work->naming), strdup(work->named), &absent, error)
-                                 : discard(strdup(work->naming), error);
-    if (!status) /* or a power cut could take the journal and leave this note, and all would be packed again */
-        status = folder_sync(work, work->naming, error);
-    return status;
-}
-
-/* ---- NAME.work/ready ---- */
-
 static bool ending_is_good(const char *ending)
 {
     static const char good[] = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
     return strlen(ending) <= SET_ENDING_MOST && ending[strspn(ending, good)] == '\0';
-}
-
-static int note_write(const struct set_work *work, const char *path)
-{
-    char text[NOTE_MOST];
-    size_t used =
-        (size_t)snprintf(text, sizeof text, NOTE_HEAD "mask %d\n%s", work->mask, work->sealed ? "sealed\n" : "");
-    for (uint32_t i = 0; i < work->count; i++)
-        used += (size_t)snprintf(text + used, sizeof text - used, "set %" PRIu64 " %" PRIu64 " %s\n",
-                                 work->sets[i].shards, work->sets[i].old, work->sets[i].ending);
-    used += (size_t)snprintf(text + used, sizeof text - used, "end\n");
-    assert(used < sizeof text);
-    int fd, system = os_open(path, OS_WRITE_NEW, &fd);
-    if (system)
-        return system;
-    system = os_pwrite(fd, text, used, 0);
-    if (!system && work->sync)
-        system = os_sync(fd);
-    os_close(fd);
-    return system;
-}
-
-/* Reads "TEXT" at *at; returns whether it is there. */
-static bool word_read(const char **at, const char *text)
-{
-    const size_t bytes = strlen(text);
-    if (strncmp(*at, text, bytes) != 0)
-        return false;
-    *at += bytes;
-    return true;
-}
-
-static bool note_parse(struct set_work *work, const char *at)
-{
-    uint64_t mask;
-    work->count = 0;
-    if (!word_read(&at, NOTE_HEAD "mask ") || !decimal_read(&at, NULL, &mask) || mask > 1 || !word_read(&at, "\n"))
-        return false;
-    work->mask = mask != 0;
-    work->sealed = word_read(&at, "sealed\n");
-    while (word_read(&at, "set ")) {
-        if (work->count == SETS_MOST)
-            return false;
-        struct set *set = &work->sets[work->count];
-        if (!decimal_read(&at, NULL, &set->shards) || !word_read(&at, " ") || !decimal_read(&at, NULL, &set->old) ||
-            !word_read(&at, " ") || set->shards > SET_SHARDS_MOST || set->old > SET_SHARDS_MOST)
-            return false;
-        const size_t bytes = strcspn(at, "\n");
-        if (bytes > SET_ENDING_MOST || !at[bytes])
-            return false;
-        memcpy(set->ending, at, bytes);
-        set->ending[bytes] = '\0';
-        at += bytes + 1;
-        if (!ending_is_good(set->ending))
-            return false;
-        work->count++;
-    }
-    return work->count && !strcmp(at, "end\n");
 }
 
 static enum tokmap_status paths_make(struct set_work *work, struct tokmap_error *error)
@@ -349,9 +143,8 @@ enum tokmap_status set_folder_link_error(const char *path, struct tokmap_error *
  * the first bytes of the others. */
 static bool is_ours(const struct set_work *work, const char *entry)
 {
-    static const char *const names[][2] = {{"ready", NOTE_HEAD},
-                                           {"ready.partial", NOTE_HEAD},
-                                           {NAMED, NOTE_HEAD},
+    static const char *const names[][2] = {{"naming.partial", NAME_FILES_HEAD},
+                                           {NAME_FILES_NAMED, NAME_FILES_HEAD},
                                            {"journal", SET_JOURNAL_HEAD},
                                            {"journal.new", SET_JOURNAL_HEAD}};
     const char *name = path_name(work->name);
@@ -367,8 +160,9 @@ static bool is_ours(const struct set_work *work, const char *entry)
 static int unit_remove(void *user, const char *entry)
 {
     const struct set_work *work = user;
-    const bool stays = !strncmp(entry, "journal", strlen("journal")) ? work->shared || work->journaled
-                                                                     : work->continues && !strcmp(entry, NAMED);
+    const bool stays = !strncmp(entry, "journal", strlen("journal"))
+                           ? work->shared || work->journaled
+                           : work->continues && !strcmp(entry, NAME_FILES_NAMED);
     char *path = !stays && is_ours(work, entry) ? path_in(work->folder, entry) : NULL;
     if (path)
         (void)os_unlink(path);
@@ -378,24 +172,24 @@ static int unit_remove(void *user, const char *entry)
 
 bool set_note_is_named(const char *folder, const char *entry)
 {
-    char *path = strcmp(entry, NAMED) != 0 ? NULL : path_in(folder, entry);
-    const bool is_named = path && partial_file_begins(path, NOTE_HEAD);
+    char *path = strcmp(entry, NAME_FILES_NAMED) != 0 ? NULL : path_in(folder, entry);
+    const bool is_named = path && partial_file_begins(path, NAME_FILES_HEAD);
     free(path);
     return is_named;
 }
 
 enum tokmap_status set_note_find(const char *name, enum set_note *note, struct tokmap_error *error)
 {
-    static const char *const notes[] = {".work/ready", ".work/naming", ".work/" NAMED};
+    struct os_stat found;
+    char *path = path_join("", 0, name, strlen(name), ".work/" NAME_FILES_NAMED);
     *note = SET_NOTE_NONE;
-    for (size_t i = 0; i < sizeof notes / sizeof notes[0] && *note == SET_NOTE_NONE; i++) {
-        struct os_stat found;
-        char *path = path_join("", 0, name, strlen(name), notes[i]);
-        if (!path)
-            return no_memory(error);
-        *note = os_lstat(path, &found) ? SET_NOTE_NONE : i < 2 ? SET_NOTE_NAMING : SET_NOTE_NAMED;
-        free(path);
-    }
+    if (!path)
+        return no_memory(error);
+    if (name_files_pending(name))
+        *note = SET_NOTE_NAMING;
+    else if (!os_lstat(path, &found))
+        *note = SET_NOTE_NAMED;
+    free(path);
     return TOKMAP_OK;
 }
 
@@ -406,43 +200,15 @@ static int units_remove(struct set_work *work)
     return system || work->shared ? system : os_remove_folder(work->folder);
 }
 
-/* Completes what a writer has left that was killed after step 1. *found: there was such a one. */
+/* Completes what a killed writer has left. *found: there was such a one. */
 static enum tokmap_status recover(struct set_work *work, bool *found, struct tokmap_error *error)
 {
-    char text[NOTE_MOST];
-    size_t got = 0;
-    int fd;
-    const char *path = work->naming;
     *found = false;
     if (set_folder_is_link(work->folder)) /* folder_make() reports it */
         return TOKMAP_OK;
-    int system = os_open(path, OS_READ_NOW, &fd);
-    if (system == ENOENT) {
-        path = work->ready;
-        system = os_open(path, OS_READ_NOW, &fd);
-    }
-    if (system == ENOENT || system == ENOTDIR)
-        return TOKMAP_OK;
-    if (!system) {
-        system = os_pread(fd, text, sizeof text - 1, 0, &got);
-        os_close(fd);
-    }
-    if (system)
-        return failed(system, path, "what an earlier `tokmap pack` has left cannot be read", error);
-    text[got] = '\0';
-    if (!note_parse(work, text))
-        return error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
-                         "an earlier `tokmap pack` of this name was interrupted, and this file, which says how to "
-                         "complete it, is damaged; remove the folder and pack again");
-    *found = true;
-    enum tokmap_status status = paths_make(work, error);
-    if (!status && path == work->ready)
-        status = old_remove(work, error);
-    if (!status)
-        status = new_name(work, error);
-    if (!status)
+    const enum tokmap_status status = name_files_complete(work->name, work->sync, work->continues, found, error);
+    if (!status && *found)
         (void)units_remove(work); /* a file of another name keeps the folder, which open() reports */
-    sets_clear(work);
     return status;
 }
 
@@ -667,6 +433,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->sync = options->sync;
     work->keep = options->keep;
     work->shared = options->shared;
+    work->placed = options->placed;
     work->last = options->last;
     work->last_user = options->last_user;
     work->continues = options->continues;
@@ -676,11 +443,7 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->folder = path_join("", 0, name, strlen(name), ".work");
     if (!work->name || !work->lock || !work->folder)
         return no_memory(error);
-    work->ready = path_in(work->folder, "ready");
-    work->naming = path_in(work->folder, "naming");
-    work->named = path_in(work->folder, NAMED);
-    if (!work->ready || !work->naming || !work->named)
-        return no_memory(error);
+    work->group.name = work->name;
     if (strchr(path_name(name), '\n') || !*path_name(name))
         return error_set(error, TOKMAP_ERROR_ARGUMENT, name, TOKMAP_NO_OFFSET,
                          "the name of a shard set is not empty and contains no line end, which its manifest cannot "
@@ -704,7 +467,7 @@ enum tokmap_status set_work_open(struct set_work **work, const char *name, const
         status = recover(made, &recovered, error);
     made->journaled = false;
     if (!status) {
-        made->sealed = options->sealed; /* recover() has set that of the other work */
+        made->sealed = options->sealed;
         made->count = options->sets;
         for (uint32_t i = 0; i < options->sets; i++) {
             assert(ending_is_good(options->endings[i]));
@@ -781,26 +544,28 @@ static enum tokmap_status names_check(struct set_work *work, struct tokmap_error
     return status;
 }
 
-/* Step 1. */
-static enum tokmap_status ready_make(struct set_work *work, struct tokmap_error *error)
+/* Adds the files of a set to the group, and removals of the old files. With options.replace, files with the names of
+ * new shards are removed that belong to no set. */
+static void set_add(struct set_work *work, const struct set *set)
 {
-    char *partial = path_in(work->folder, "ready.partial");
-    if (!partial)
-        return no_memory(error);
-    if (work->keep)
-        (void)os_unlink(partial);
-    int system = note_write(work, partial);
-    if (!system && work->sync)
-        system = os_sync_folder(partial);
-    enum tokmap_status status = !system && work->last ? work->last(work->last_user, error) : TOKMAP_OK;
-    if (!system && !status && work->last)
-        status = folder_sync(work, work->name, error);
-    if (!system && !status)
-        system = os_rename(partial, work->ready);
-    free(partial);
-    return status   ? status
-           : system ? failed(system, work->ready, "the end of the work cannot be recorded", error)
-                    : TOKMAP_OK;
+    struct name_files *group = &work->group;
+    const enum shard_file tokens = work->sealed ? SHARD_SEALED : SHARD_TOKENS;
+    const enum shard_file other = work->sealed ? SHARD_TOKENS : SHARD_SEALED;
+    const enum shard_file files[] = {tokens, SHARD_MASK, SHARD_INDEX};
+    const uint64_t most = set->old > set->shards ? set->old : set->shards;
+    for (uint64_t k = 0; k < most; k++) {
+        for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+            const unsigned level = files[i] == SHARD_INDEX;
+            const bool is_new = k < set->shards && (files[i] != SHARD_MASK || work->mask);
+            char *path = is_new && work->placed ? NULL : shard_file_numbered(set->path, k, files[i], SHARD_FINAL);
+            if (!is_new)
+                name_files_remove(group, level, path);
+            else if (!work->placed)
+                name_files_add(group, level, unit_path(work, set, k, shard_file_ending(files[i], SHARD_UNIT)), path);
+        }
+        name_files_remove(group, 0, shard_file_numbered(set->path, k, other, SHARD_FINAL));
+    }
+    name_files_add(group, 2, manifest_unit(work, set), strdup(set->path));
 }
 
 /* Whether the folder has a journal, with which another writer can continue. */
@@ -813,6 +578,11 @@ static bool is_saved(const struct set_work *work)
     return saved;
 }
 
+struct name_files *set_work_group(struct set_work *work)
+{
+    return &work->group;
+}
+
 enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, bool *ready,
                                    struct tokmap_error *error)
 {
@@ -823,17 +593,16 @@ enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards
         work->sets[i].shards = shards[i];
         status = manifest_write(work, &work->sets[i], error);
     }
+    for (uint32_t i = 0; i < work->count && !status; i++)
+        set_add(work, &work->sets[i]);
     if (!status)
-        status = ready_make(work, error);
+        status = name_files_write(&work->group, work->sync, work->last, work->last_user, error);
     *ready = !status;
     if (!*ready && is_saved(work))
         work->made = false; /* the next writer continues the units */
+    bool found;
     if (!status)
-        status = folder_sync(work, work->ready, error);
-    if (!status)
-        status = old_remove(work, error);
-    if (!status)
-        status = new_name(work, error);
+        status = name_files_complete(work->name, work->sync, work->continues, &found, error);
     if (*ready && status)
         work->made = false; /* the next writer completes the set */
     set_work_abandon(work);
@@ -848,7 +617,7 @@ void set_work_clear(const char *name)
     if (!work)
         return;
     if (!work_make(work, name, &options, NULL) && !os_lstat(work->folder, &found) && !lock_take(work, NULL))
-        work->made = !is_saved(work) && os_lstat(work->ready, &found) && os_lstat(work->naming, &found);
+        work->made = !is_saved(work) && !name_files_pending(name);
     set_work_abandon(work);
 }
 
@@ -890,11 +659,9 @@ void set_work_abandon(struct set_work *work)
         (void)os_unlink(work->lock);
     os_close(work->lock_fd);
     sets_clear(work);
+    name_files_free(&work->group);
     free(work->name);
     free(work->folder);
     free(work->lock);
-    free(work->ready);
-    free(work->naming);
-    free(work->named);
     free(work);
 }

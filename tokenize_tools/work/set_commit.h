@@ -5,32 +5,19 @@
  * A *shard set* NAME is a manifest called NAME and its shards NAME-00000, NAME-00001, and so on. All sets that one
  * writer makes (NAME, or NAME.train and NAME.val) share the folder NAME.work, in which the files of finished shards end
  * in .unit, so that no reader takes them for shards. NAME.partial is the writer's lock. When all units and manifests
- * are on storage, the writer
+ * are on storage, the writer names them as a group (name_files.h), in which a manifest has a higher level than the
+ * indexes, and an index than tokens, sealed or not, and masks. Then it removes NAME.work, or leaves NAME.work/named in
+ * it, if more work follows.
  *
- *     1. writes NAME.work/ready, which says how many shards the old and the new sets have: from now on, whoever takes
- *        the lock can, and must, do the rest
- *     2. removes the old manifests, syncs the folder, and removes the old indexes
- *     3. syncs the folder and renames NAME.work/ready to NAME.work/naming
- *     4. renames the tokens, sealed or not, and masks to their names, and removes those of the old sets that are left
- * over
- *     5. syncs the folder, renames the indexes, syncs again, renames the manifests, and syncs again
- *     6. removes NAME.work/naming, syncs NAME.work, and removes it; or, if more work follows, renames
- *        NAME.work/naming to NAME.work/named, and leaves both
- *
- * Example: a set of three shards is replaced by one of two, and the writer is killed in step 4, after web-00000.bin. A
- * reader of `web` finds no dataset. A reader of the whole folder finds web-00000.bin without an index, which is an
- * error, unless no shard at all is in the folder, which is one, too. The next writer of `web` finds
- * web.work/naming, and completes the steps before it does anything else. It repeats none of steps 1 to 3, since
- * web-00000.bin is now a file of the new set.
- *
- * Before step 1 the old sets are unchanged. From 2 to 5 a name has no manifest, and each file of tokens lacks its index
- * until the last one has got it. So at no moment do shards of both sets make one dataset.
+ * Before the note of the group is there, the old sets are unchanged. After it, a name has no manifest, and each file of
+ * tokens lacks its index until the last one has got it. So at no moment do shards of both sets make one dataset.
  */
 #ifndef TOKMAP_WORK_SET_COMMIT_H
 #define TOKMAP_WORK_SET_COMMIT_H
 
 #include <stdbool.h>
 
+#include "name_files.h"
 #include "tokmap/tokmap.h"
 
 #define SET_SHARDS_MOST 100000 /* of one set, so that the order of names is the order of numbers */
@@ -58,31 +45,32 @@ struct set_work_options {
     /* More work follows the commit: a journal stays, also if it is what a killed writer has left, and NAME.work/named,
      * which the caller removes, after the journal. */
     bool continues;
-    /* Called in the commit, when nothing of step 1 can fail any more but this call and the last rename: removes what is
+    /* Called in the commit, when nothing can fail any more but this call and the rename of the note: removes what is
      * beside the old shards and would not fit the new ones. A status other than OK ends the commit with it. Or NULL. */
     enum tokmap_status (*last)(void *user, struct tokmap_error *error);
     void *last_user;
     bool shared; /* the folder may exist, and has a journal and files of other names, which stay; units do not */
+    bool placed; /* the caller adds the files of the new shards to set_work_group(): they are not where units are */
 };
 
-/* Takes the lock, completes what a killed writer has left of steps 1 to 6, checks that the names are free (or those of
+/* Takes the lock, completes what a killed writer has left, checks that the names are free (or those of
  * sets, with options.replace), and makes an empty folder for the units. Statuses: OK, ERROR_EXISTS, ERROR_BUSY,
  * ERROR_IO, ERROR_NOT_FOUND, ERROR_ARGUMENT, ERROR_CORRUPT (the files of a killed writer are not complete),
  * ERROR_MEMORY. */
 enum tokmap_status set_work_open(struct set_work **work, const char *name, const struct set_work_options *options,
                                  struct tokmap_error *error);
 
-/* Completes what a killed writer has left of steps 1 to 6, if there is something. sync, continues: as in
+/* Completes the names that a killed writer has left, if there are some. sync, continues: as in
  * set_work_options.
  * Statuses: OK, also if there is nothing to complete; ERROR_BUSY, ERROR_IO, ERROR_NOT_FOUND, ERROR_ARGUMENT,
  * ERROR_CORRUPT, ERROR_MEMORY. */
 enum tokmap_status set_work_recover(const char *name, bool sync, bool continues, struct tokmap_error *error);
 
 /* Removes the unfinished work that a writer has left whose sets are complete, and which a power cut has brought back: a
- * folder with units, without a journal and without steps to complete. Does nothing if another writer has the lock. */
+ * folder with units, without a journal and without names to complete. Does nothing if another writer has the lock. */
 void set_work_clear(const char *name);
 
-/* What NAME.work says of the names: nothing; ready or naming: whoever takes the lock must complete them; named. */
+/* What NAME.work says of the names: nothing; naming: whoever takes the lock must complete them; named. */
 enum set_note { SET_NOTE_NONE, SET_NOTE_NAMING, SET_NOTE_NAMED };
 /* Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status set_note_find(const char *name, enum set_note *note, struct tokmap_error *error);
@@ -100,11 +88,14 @@ char *set_work_unit(const struct set_work *work, uint32_t set, uint64_t number);
 const char *set_work_folder(const struct set_work *work);
 const char *set_work_lock(const struct set_work *work);
 
-/* Writes the manifests and does the steps above. shards: how many committed units each set has, 1 to SET_SHARDS_MOST.
+/* The group of files that the commit names, to which the caller may add others; valid until then. */
+struct name_files *set_work_group(struct set_work *work);
+
+/* Writes the manifests, and names all files. shards: how many committed units each set has, 1 to SET_SHARDS_MOST.
  * mask: the shards have masks. Frees the work with every status. After a failure the old sets are unchanged and the
  * units are gone, unless the folder has a journal or the message says something else. Statuses: OK, ERROR_EXISTS
- * (another process has made a set of the name meanwhile), ERROR_IO, ERROR_MEMORY. *ready: step 1 is done, so the names
- * are those of the new sets, or the next writer makes them so, also after a failure. */
+ * (another process has made a set of the name meanwhile), ERROR_IO, ERROR_MEMORY. *ready: the note is written, so the
+ * names are those of the new sets, or the next writer makes them so, also after a failure. */
 enum tokmap_status set_work_commit(struct set_work *work, const uint64_t *shards, bool mask, bool *ready,
                                    struct tokmap_error *error);
 

@@ -19,6 +19,7 @@
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
+#include "work/name_files.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
 
@@ -100,7 +101,7 @@ static bool stop(void *unused)
     if (then == RELEASE && lock >= 0)
         release(NAME ".partial");
     if (then == RECORD)
-        file_write_text(WORK "/ready", "");
+        file_write_text(WORK "/naming", "");
     return then == STOP;
 }
 
@@ -257,7 +258,11 @@ static void test_killed_clearing(void **unused)
         const uint64_t shards = result.shards;
         FILE *note = fopen(WORK "/naming", "wb");
         assert_non_null(note);
-        (void)fprintf(note, "tokmap-naming 1\nmask 0\nset %llu 0 \nend\n", (unsigned long long)shards);
+        (void)fputs(NAME_FILES_HEAD, note);
+        for (uint64_t k = 0; k < shards; k++)
+            (void)fprintf(note, "1\nd.work/d-%05llu.tmx.unit\nd-%05llu.tmx\n", (unsigned long long)k,
+                          (unsigned long long)k);
+        (void)fputs("2\nd.work/d.unit\nd\nend\n", note);
         assert_int_equal(fclose(note), 0);
         must(1, 2, false, replace);
         assert_true(outcome.finished && outcome.by_other);
@@ -268,6 +273,10 @@ static void test_killed_clearing(void **unused)
     }
 }
 
+#define NOTE                                                                                                           \
+    NAME_FILES_HEAD "0\nd.work/d-00000.bin.unit\nd-00000.bin\n1\nd.work/d-00000.tmx.unit\nd-00000.tmx\n"               \
+                    "2\nd.work/d.unit\nd\nend\n"
+
 /* A process that packed in one piece, without a journal, was killed while it named its shards: its set is completed,
  * and is not taken for that of the tasks. */
 static void test_killed_naming(void **unused)
@@ -276,14 +285,14 @@ static void test_killed_naming(void **unused)
     unit_make();
     assert_int_equal(unlink(WORK "/journal"), 0);
     file_write_text(WORK "/d.unit", "tokmap-shards 1\nd-00000\n");
-    file_write_text(WORK "/ready", "tokmap-naming 1\nmask 0\nset 1 0 \nend\n");
+    file_write_text(WORK "/naming", NOTE);
     assert_int_equal(packed(0, 1, false, false), TOKMAP_ERROR_EXISTS);
     assert_true(file_exists(NAME) && file_exists(NAME "-00000.bin"));
     assert_false(file_exists(WORK));
     unit_make();
     assert_int_equal(unlink(WORK "/journal"), 0);
     file_write_text(WORK "/d.unit", "tokmap-shards 1\nd-00000\n");
-    file_write_text(WORK "/naming", "tokmap-naming 1\nmask 0\nset 1 0 \nend\n");
+    file_write_text(WORK "/naming", NOTE);
     complete(0, 1, false, true);
 }
 

@@ -16,6 +16,7 @@
 #include "pack/work_folder.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
+#include "work/name_files.h"
 #include "work/set_commit.h"
 
 static const char *operands[] = {"a.txt", "b.txt"};
@@ -687,7 +688,7 @@ static void set_refused(const char *words)
 static void test_units_of_the_user(void **unused)
 {
     (void)unused;
-    static const char *const names[] = {"a.unit", "ready.partial", "journal", "journal.new", "notes.txt"};
+    static const char *const names[] = {"a.unit", "naming.partial", "journal", "journal.new", "notes.txt"};
     static const char *const endings[] = {""};
     struct set_work *set = NULL;
     const struct set_work_options options = {.endings = endings, .sets = 1};
@@ -708,7 +709,7 @@ static void test_units_of_the_user(void **unused)
         assert_int_equal(unlink(path), 0);
     }
     assert_int_equal(rename("out.work", "elsewhere"), 0);
-    file_write_text("elsewhere/naming", "tokmap-naming 1\nmask 0\nset 1 0 \nend\n");
+    file_write_text("elsewhere/naming", NAME_FILES_HEAD "0\nout.work/out-00000.bin.unit\nout-00000.bin\nend\n");
     assert_int_equal(symlink("elsewhere", "out.work"), 0);
     set_refused("this symbolic link has the name of the folder");
     set_work_clear("out");
@@ -716,10 +717,10 @@ static void test_units_of_the_user(void **unused)
     assert_int_equal(unlink("out.work"), 0);
     assert_int_equal(unlink("elsewhere/naming"), 0);
     assert_int_equal(rename("elsewhere", "out.work"), 0);
-    file_write_text("out.work/ready.partial", "tokmap-nam");
+    file_write_text("out.work/naming.partial", "tokmap-nam");
     file_write_text("out.work/journal.new", "");
     assert_int_equal(set_work_open(&set, "out", &options, NULL), TOKMAP_OK);
-    assert_false(file_exists("out.work/out-00000.bin.unit") || file_exists("out.work/ready.partial"));
+    assert_false(file_exists("out.work/out-00000.bin.unit") || file_exists("out.work/naming.partial"));
     set_work_abandon(set);
     assert_false(file_exists("out.work"));
 }
