@@ -307,9 +307,9 @@ endif
 $(OBJ)/src/cuda/expand_ptx.c.o: src/cuda/expand.ptx src/cuda/expand.fatbin
 $(OBJ)/bench/harness/gpu_kernels_ptx.c.o: bench/harness/gpu_kernels.ptx bench/harness/gpu_kernels.fatbin
 completion_scripts := $(sort $(wildcard tokenize_tools/completion/tokmap.*))
-$(OBJ)/tokenize_tools/commands/completion_scripts.c.o: $(completion_scripts)
+$(OBJ)/tokenize_tools/commands/command_completion.c.o: $(completion_scripts)
 $(OBJ)/src/cuda/expand_ptx.c.o $(OBJ)/bench/harness/gpu_kernels_ptx.c.o \
-$(OBJ)/tokenize_tools/commands/completion_scripts.c.o: private_flags := -fno-lto
+$(OBJ)/tokenize_tools/commands/command_completion.c.o: private_flags := -fno-lto
 
 $(BUILD)/lib/libtokmap.a: $(library_objects) $(archived_objects) $(linked_from)
 	$(Q)$(call say,AR)mkdir -p $(@D) && rm -f $@ && $(AR) rcs $@ $(library_objects) $(archived_objects)

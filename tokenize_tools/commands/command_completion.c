@@ -4,7 +4,29 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "completion_scripts.h"
+
+/* ---- the scripts ---- */
+
+/* The scripts of tokenize_tools/completion as bytes, each with a zero byte at its end. The assembler includes the
+ * files, so `make install` and `tokmap completion` give the same text, and the tree contains it once, as files that a
+ * shell can read. */
+extern const char completion_bash[], completion_zsh[], completion_fish[];
+
+#define SCRIPT(name, file)                                                                                             \
+    __asm__(".section .rodata\n"                                                                                       \
+            ".hidden " #name "\n"                                                                                      \
+            ".globl " #name "\n"                                                                                       \
+            ".type " #name ", %object\n" #name ":\n"                                                                   \
+            ".incbin \"" file "\"\n"                                                                                   \
+            ".byte 0\n"                                                                                                \
+            ".size " #name ", . - " #name "\n"                                                                         \
+            ".text\n")
+
+SCRIPT(completion_bash, "tokenize_tools/completion/tokmap.bash");
+SCRIPT(completion_zsh, "tokenize_tools/completion/tokmap.zsh");
+SCRIPT(completion_fish, "tokenize_tools/completion/tokmap.fish");
+
+/* ---- the command ---- */
 
 static const char program[] = "tokmap completion";
 

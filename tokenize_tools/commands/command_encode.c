@@ -10,7 +10,7 @@
 
 #include "cli/cli.h"
 #include "commands.h"
-#include "commands/data/token_text.h"
+#include "commands/data/token_decode.h"
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/field_options.h"
 #include "commands/options/tokenizer_arguments.h"
@@ -311,8 +311,8 @@ static int encode(const struct cli_command *command, const char **operands, size
 }
 
 static const struct cli_often often[] = {
-    {"tokenizer", NULL},    {"text", NULL},  {"pieces", NULL},        {"special", NULL}, {"eod", NULL}, {"bos", NULL},
-    {"input-format", NULL}, {"field", NULL}, {"output-format", NULL},
+    {"tokenizer", NULL}, {"text", NULL},         {"pieces", NULL}, {"special", NULL},       {"eod", NULL},
+    {"bos", NULL},       {"input-format", NULL}, {"field", NULL},  {"output-format", NULL},
 };
 
 int command_encode(int argc, char **argv)

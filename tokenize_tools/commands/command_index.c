@@ -12,7 +12,7 @@
 #include "commands.h"
 #include "commands/data/olmo_documents.h"
 #include "commands/options/field_options.h"
-#include "commands/options/stated_tokenizer.h"
+#include "commands/options/dataset_tokenizer.h"
 #include "commands/options/target.h"
 #include "common/error.h"
 #include "format/foreign/foreign_name.h"

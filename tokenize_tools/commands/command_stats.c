@@ -11,7 +11,7 @@
 #include "cli/cli.h"
 #include "commands.h"
 #include "commands/data/range_share.h"
-#include "commands/data/token_text.h"
+#include "commands/data/token_decode.h"
 #include "commands/options/dataset_tokenizer.h"
 #include "commands/options/field_options.h"
 #include "commands/options/target.h"

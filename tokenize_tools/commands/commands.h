@@ -1,5 +1,6 @@
 /*
- * commands.h - the list of subcommands. command_NAME.c defines command_NAME(); NAME has underscores for dashes.
+ * commands.h - the list of subcommands. command_NAME.c defines command_NAME(), and
+ * command_seal.c also command_unseal(); NAME has underscores for dashes.
  *
  * A new subcommand needs a line here, its file, and its page in man/; lint and the tests look for the rest. The fields
  * `operands` and `first_operand` of its struct cli_command make shells complete its operands.

@@ -6,7 +6,7 @@
 #include "commands/commands.h"
 #include "dataset_convert.h"
 #include "commands/options/field_options.h"
-#include "commands/options/output_arguments.h"
+#include "commands/data/output_file.h"
 #include "commands/options/target.h"
 #include "common/error.h"
 #include "platform/os.h"

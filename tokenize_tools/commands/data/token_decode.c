@@ -2,10 +2,12 @@
 #include "token_decode.h"
 
 #include <inttypes.h>
+#include <stdbool.h>
 #include <string.h>
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "common/visible.h"
 
 #define PART 4096u /* tokens converted at a time */
 
@@ -75,4 +77,26 @@ bool token_lists_equal(const struct token_list *a, const struct token_list *b)
         if (id_at(a, i) != id_at(b, i))
             return false;
     return true;
+}
+
+/* ---- one token ---- */
+
+void token_quoted(const uint8_t *bytes, uint32_t count, FILE *file)
+{
+    (void)fputc('"', file);
+    for (uint32_t at = 0, length; at < count; at += length) {
+        bool plain;
+        length = (uint32_t)visible_step((const char *)bytes + at, count - at, &plain);
+        const uint8_t byte = bytes[at];
+        if (byte == '\n' || byte == '\t' || byte == '\r')
+            (void)fprintf(file, "\\%c", byte == '\n' ? 'n' : byte == '\t' ? 't' : 'r');
+        else if (byte == '"' || byte == '\\')
+            (void)fprintf(file, "\\%c", byte);
+        else if (plain)
+            (void)fwrite(bytes + at, 1, length, file);
+        else
+            for (uint32_t i = 0; i < length; i++)
+                (void)fprintf(file, "\\x%02x", bytes[at + i]);
+    }
+    (void)fputc('"', file);
 }

@@ -2,6 +2,9 @@
 #ifndef TOKMAP_COMMANDS_DATA_TOKEN_DECODE_H
 #define TOKMAP_COMMANDS_DATA_TOKEN_DECODE_H
 
+#include <stdint.h>
+#include <stdio.h>
+
 #include "tokenizer/tokenizer.h"
 
 /* Tokens in memory, little-endian, with any alignment. */
@@ -19,5 +22,11 @@ enum tokmap_status token_decode(struct tokenizer_decoder *decoder, const struct 
 
 /* Returns whether two lists have the same ids. */
 bool token_lists_equal(const struct token_list *a, const struct token_list *b);
+
+/* ---- one token ---- */
+
+/* Writes the text of a token in quotes. What a terminal does not show as itself is escaped: control characters, and
+ * bytes that are not UTF-8, such as parts of a character. */
+void token_quoted(const uint8_t *bytes, uint32_t count, FILE *file);
 
 #endif

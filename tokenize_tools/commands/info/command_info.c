@@ -14,7 +14,6 @@
 #include "folder_list.h"
 #include "commands/options/field_options.h"
 #include "commands/options/target.h"
-#include "commands/report/column_report.h"
 #include "commands/report/dataset_about.h"
 #include "commands/report/document_lengths.h"
 #include "commands/report/run_about.h"
@@ -227,9 +226,8 @@ static void lengths_report(const struct dataset_facts *facts, struct cli_report 
     const struct lengths *lengths = &facts->lengths;
     char list[LENGTHS_TEXT];
     const bool part = lengths->documents < facts->info.documents;
-    cli_row(report, "document lengths", "%s%s%s%s%s", lengths_text(lengths, list),
-            lengths->documents ? " tokens" : "", part ? ", of the first " : "",
-            part ? CLI_COUNT(lengths->documents) : "", part ? " documents" : "");
+    cli_row(report, "document lengths", "%s%s%s%s%s", lengths_text(lengths, list), lengths->documents ? " tokens" : "",
+            part ? ", of the first " : "", part ? CLI_COUNT(lengths->documents) : "", part ? " documents" : "");
     if (report->as_json)
         lengths_json(lengths, &report->json);
 }
@@ -741,8 +739,7 @@ static enum tokmap_status plan_print(const char *path, bool as_json, struct tokm
     cli_member(&report, "sampled", cli_bool(sampled));
     fact_counted(&report, "seq_len", "seq_len", header->seq_len, "token", "");
     cli_fact_number(&report, "rows", "rows", header->rows);
-    cli_fact(&report, "tokens", "holds", cli_number(header->tokens), "%s, and %s",
-             CLI_COUNTED(header->tokens, "token"),
+    cli_fact(&report, "tokens", "holds", cli_number(header->tokens), "%s, and %s", CLI_COUNTED(header->tokens, "token"),
              CLI_COUNTED(header->rows * header->seq_len - header->tokens, "padding token"));
     cli_fact(&report, "documents", "documents", cli_number(header->documents),
              "%s, of which %s longer than a row and cut", CLI_COUNT(header->documents), CLI_COUNT(header->cut));

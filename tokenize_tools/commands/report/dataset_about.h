@@ -9,6 +9,7 @@
 
 #include <stdbool.h>
 
+#include "cli/report.h"
 #include "tokmap/tokmap.h"
 
 #define ABOUT_NAME 96 /* bytes of a tokenizer's name, its zero included */
@@ -37,5 +38,21 @@ const char *about_title(const struct about_facts *facts, char text[ABOUT_TITLE])
 /* Copies the name of the tokenizer that made the dataset from the index of its first shard. Returns false if that
  * index does not have the name, or has one that is too long or contains control characters. */
 bool dataset_tokenizer_name(const struct tokmap_dataset *dataset, char name[ABOUT_NAME]);
+
+/* ---- columns ---- */
+
+/* Lists the names of a dataset's columns in an array that the caller frees; each name lives as long as the dataset.
+ * For one thread, as the functions below. Statuses: OK, ERROR_CORRUPT, ERROR_MEMORY. */
+enum tokmap_status column_names(const struct tokmap_dataset *dataset, const char ***names, size_t *count,
+                                struct tokmap_error *error);
+
+/* Adds the list of the columns: for people, a row for each. Statuses: OK, ERROR_CORRUPT, ERROR_MEMORY. */
+enum tokmap_status columns_report(const struct tokmap_dataset *dataset, struct cli_report *report,
+                                  struct tokmap_error *error);
+
+/* Calls each() for every value that a document has. Statuses: OK, ERROR_CORRUPT, ERROR_MEMORY. */
+enum tokmap_status document_values(const struct tokmap_dataset *dataset, uint64_t document,
+                                   void (*each)(void *user, const char *name, const struct tokmap_value *value),
+                                   void *user, struct tokmap_error *error);
 
 #endif

@@ -10,7 +10,7 @@
 #include "commands/data/block_compare.h"
 #include "commands/data/token_decode.h"
 #include "commands/options/dataset_tokenizer.h"
-#include "commands/report/column_report.h"
+#include "commands/report/dataset_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
 #include "platform/os.h"
