@@ -21,13 +21,13 @@ static size_t place_of(const char *order, const char *label)
 {
     const size_t length = strlen(label);
     size_t others = NO_PLACE;
-    for (size_t place = 0; order && *order; place++) {
+    for (size_t place = 0; order; place++) {
         order += *order == '>';
         const size_t bytes = strcspn(order, "|");
         if (bytes == length && memcmp(order, label, length) == 0)
             return place;
         others = *order == '*' ? place : others;
-        order += bytes + (order[bytes] == '|');
+        order = order[bytes] ? order + bytes + 1 : NULL;
     }
     return others;
 }

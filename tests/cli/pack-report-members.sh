@@ -11,7 +11,7 @@ for file in pack/pack_report pack/task_report pack/drop_arguments pack/also_argu
     report/skip_report report/document_lengths; do
     from=1
     [ $file != report/document_lengths ] || from='/^void lengths_json/' # other commands print the rest
-    sed -n "$from"',$s/.*cli_json_[a-z]*(&\{0,1\}json, "\([a-z0-9_]*\)".*/\1/p' "$commands/$file.c" >of
+    sed -n "$from"',$s/.*cli_[jmf][a-z_]*(&\{0,1\}[jr][a-z]*, "\([a-z0-9_]*\)".*/\1/p' "$commands/$file.c" >of
     [ -s of ] || { echo "FAULT: no member in $file.c" >&2; exit 1; }
     cat of
 done | sort -u >sources

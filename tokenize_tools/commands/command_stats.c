@@ -5,6 +5,7 @@
  * The first two come from the index, in one pass over its documents; the ids from one pass over the tokens.
  */
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -160,97 +161,117 @@ static void stats_free(struct stats *stats)
     tokenizer_close(stats->tokenizer);
 }
 
-/* ---- for people ---- */
+/* ---- the report ---- */
 
-static void row_add(struct cli_table *table, const char *name, const char *value)
+static void text_report(const struct stats *stats, struct cli_report *report)
 {
-    cli_table_row(table, (const char *const[]){name, value});
+    static const char *const from[] = {NULL, "index", "tokenizer"};
+    const bool known = stats->text_from != TEXT_UNKNOWN;
+    char ratio[64];
+    if (known)
+        cli_row(report, "a token stands for", "%s%s", bytes_a_token_text(stats->text_bytes, stats->text_tokens, ratio),
+                stats->text_from == TEXT_FROM_TOKENIZER ? ", as its tokenizer decodes them" : "");
+    else
+        cli_row(report, "a token stands for", "unknown; the index does not say, and %s",
+                !stats->info.shards ? "a synthetic dataset has no text"
+                : !stats->with_ids  ? "--no-ids leaves the tokens out"
+                : stats->tokenizer  ? "there are no tokens"
+                                    : "the tokenizer is needed (-t FILE)");
+    cli_member(report, "text_bytes_a_token",
+               cli_real(known ? (double)stats->text_bytes / (double)stats->text_tokens : (double)NAN));
+    cli_member(report, "text_from", cli_text(from[stats->text_from]));
 }
 
-static void head_print(const struct stats *stats)
+static void eod_report(const struct stats *stats, struct cli_report *report)
+{
+    const uint64_t id = stats->info.eod_id;
+    cli_member(report, "eod_id", cli_id(id));
+    if (id == TOKMAP_NO_ID) {
+        cli_row(report, "end of document", "no id, or shards differ");
+    } else if (!stats->with_ids) {
+        cli_row(report, "end of document", "id %" PRIu64, id);
+    } else {
+        const uint64_t ends = token_counts_of(&stats->counts, id);
+        cli_row(report, "end of document", "id %" PRIu64 ", %s time%s (%.2f%% of the tokens)", id, CLI_COUNT(ends),
+                ends == 1 ? "" : "s", percent(ends, stats->counts.tokens));
+    }
+}
+
+static void head_report(const struct stats *stats, struct cli_report *report)
 {
     const struct tokmap_dataset_info *info = &stats->info;
-    char text[256], a[32], b[32], ratio[64];
-    struct cli_table *table = cli_table_new(2);
-    row_add(table, "dataset", stats->name);
-    row_add(table, "tokens", cli_count(info->tokens, a));
-    row_add(table, "documents",
-            info->documents || !info->tokens ? cli_count(info->documents, a)
-                                             : "not recorded; `tokmap index` finds them");
-    row_add(table, "shards", cli_count(info->shards, a));
-    if (stats->text_from != TEXT_UNKNOWN)
-        (void)snprintf(text, sizeof text, "%s%s", bytes_a_token_text(stats->text_bytes, stats->text_tokens, ratio),
-                       stats->text_from == TEXT_FROM_TOKENIZER ? ", as its tokenizer decodes them" : "");
-    else
-        (void)snprintf(text, sizeof text, "unknown; the index does not say, and %s",
-                       !info->shards      ? "a synthetic dataset has no text"
-                       : !stats->with_ids ? "--no-ids leaves the tokens out"
-                       : stats->tokenizer ? "there are no tokens"
-                                          : "the tokenizer is needed (-t FILE)");
-    row_add(table, "a token stands for", text);
-    if (stats->with_ids && info->eod_id != TOKMAP_NO_ID) {
-        const uint64_t ends = token_counts_of(&stats->counts, info->eod_id);
-        (void)snprintf(text, sizeof text, "id %" PRIu64 ", %s time%s (%.2f%% of the tokens)", info->eod_id,
-                       cli_count(ends, a), ends == 1 ? "" : "s", percent(ends, stats->counts.tokens));
-        row_add(table, "end of document", text);
-    } else {
-        (void)snprintf(text, sizeof text, "id %" PRIu64, info->eod_id);
-        row_add(table, "end of document", info->eod_id == TOKMAP_NO_ID ? "no id, or shards differ" : text);
-    }
-    if (info->masked) {
-        (void)snprintf(text, sizeof text, "%s tokens are masked (%.2f%%), %s count as targets",
-                       cli_count(info->tokens - stats->targets, a),
-                       percent(info->tokens - stats->targets, info->tokens), cli_count(stats->targets, b));
-        row_add(table, "mask", text);
-    }
-    cli_table_print(table, NULL, stdout);
-    cli_table_free(table);
+    const uint64_t masked = info->tokens - stats->targets;
+    cli_fact_text(report, "dataset", "dataset", stats->name);
+    cli_fact_number(report, "tokens", "tokens", info->tokens);
+    cli_fact(report, "documents", "documents", cli_number(info->documents), "%s",
+             info->documents || !info->tokens ? CLI_COUNT(info->documents) : "not recorded; `tokmap index` finds them");
+    cli_fact_number(report, "shards", "shards", info->shards);
+    cli_member(report, "vocabulary", cli_number(info->vocabulary));
+    eod_report(stats, report);
+    cli_fact(report, "masked", info->masked ? "mask" : NULL, cli_bool(info->masked),
+             "%s tokens are masked (%.2f%%), %s count as targets", CLI_COUNT(masked), percent(masked, info->tokens),
+             CLI_COUNT(stats->targets));
+    cli_member(report, "targets", cli_number(stats->targets));
+    text_report(stats, report);
+    cli_report_rows(report, NULL);
 }
 
-static void file_row(struct cli_table *table, const char *path, uint64_t documents, uint64_t tokens, uint64_t whole)
+/* Adds an item of the list of input files. */
+static void file_report(const struct stats *stats, const char *path, size_t path_bytes, uint64_t documents,
+                        uint64_t tokens, struct cli_report *report)
 {
-    char a[32], b[32], share[32];
-    (void)snprintf(share, sizeof share, "%.2f", percent(tokens, whole));
-    cli_table_row(table, (const char *const[]){path, cli_count(documents, a), cli_count(tokens, b), share});
+    const double share = percent(tokens, stats->info.tokens);
+    cli_report_item(report);
+    cli_fact(report, "path", "  file", cli_bytes_text(path, path_bytes), "  %.*s", (int)min64(path_bytes, 4096), path);
+    cli_fact_number(report, "documents", "documents", documents);
+    cli_fact_number(report, "tokens", "tokens", tokens);
+    cli_fact(report, "percent", "%", cli_real(share), "%.2f", share);
+    cli_report_close(report);
 }
 
-static void files_print(const struct stats *stats, bool all)
+static void files_print(const struct stats *stats, uint64_t shown, struct cli_report *report)
 {
-    static const bool right[] = {false, true, true, true};
     const struct origin_shares *files = &stats->documents.files;
     const struct length_bin *unknown = &stats->documents.unknown;
-    char count[64], text[4096 + 8];
-    if (!stats->documents.counted || !stats->info.shards)
-        return;
-    cli_print("\ninput files");
-    if (!files->count) {
-        cli_print(": not recorded in the index\n");
-        return;
-    }
-    cli_print(": %s, the largest first\n", cli_counted(files->count, "file", count));
-    const uint64_t shown = all ? files->count : min64(files->count, FILES_SHOWN), whole = stats->info.tokens;
     struct origin_share rest = {.path = NULL};
-    struct cli_table *table = cli_table_new(4);
-    cli_table_row(table, (const char *const[]){"  file", "documents", "tokens", "%"});
-    for (uint64_t i = 0; i < files->count; i++) {
-        const struct origin_share *file = &files->files[i];
-        if (i < shown) {
-            (void)snprintf(text, sizeof text, "  %.*s", (int)min64(file->path_bytes, 4096), file->path);
-            file_row(table, text, file->documents, file->tokens, whole);
-        } else {
-            rest.documents += file->documents;
-            rest.tokens += file->tokens;
-        }
+    char text[96];
+    for (uint64_t i = shown; i < files->count; i++) {
+        rest.documents += files->files[i].documents;
+        rest.tokens += files->files[i].tokens;
     }
-    if (shown < files->count) {
-        (void)snprintf(text, sizeof text, "  (%s; -v lists them)",
-                       cli_counted(files->count - shown, "other file", count));
-        file_row(table, text, rest.documents, rest.tokens, whole);
-    }
+    (void)snprintf(text, sizeof text, "(%s; -v lists them)", CLI_COUNTED(files->count - shown, "other file"));
+    if (shown < files->count)
+        file_report(stats, text, strlen(text), rest.documents, rest.tokens, report);
     if (unknown->documents)
-        file_row(table, "  (not recorded)", unknown->documents, unknown->tokens, whole);
-    cli_table_print(table, right, stdout);
-    cli_table_free(table);
+        file_report(stats, "(not recorded)", strlen("(not recorded)"), unknown->documents, unknown->tokens, report);
+}
+
+/* Lists the input files; for people, without `all`, the first ones. */
+static void files_report(const struct stats *stats, bool all, struct cli_report *report)
+{
+    const struct origin_shares *files = &stats->documents.files;
+    const uint64_t shown = all || report->as_json ? files->count : min64(files->count, FILES_SHOWN);
+    if (!report->as_json) {
+        if (!stats->documents.counted || !stats->info.shards)
+            return;
+        cli_print("\ninput files%s%s%s\n", files->count ? ": " : "",
+                  files->count ? CLI_COUNTED(files->count, "file") : ": not recorded in the index",
+                  files->count ? ", the largest first" : "");
+        if (!files->count)
+            return;
+    }
+    cli_report_list(report, "files", "  file|>documents|>tokens|>%");
+    for (uint64_t i = 0; i < shown; i++) {
+        const struct origin_share *file = &files->files[i];
+        file_report(stats, file->path, (size_t)file->path_bytes, file->documents, file->tokens, report);
+    }
+    if (!report->as_json)
+        files_print(stats, shown, report);
+    cli_report_close(report);
+    cli_report_object(report, "files_unknown");
+    cli_member(report, "documents", cli_number(stats->documents.unknown.documents));
+    cli_member(report, "tokens", cli_number(stats->documents.unknown.tokens));
+    cli_report_close(report);
 }
 
 /* Calls each() for every range of ids that do not occur, which includes `first` and excludes `end`. */
@@ -265,13 +286,20 @@ static void unused_walk(const struct token_counts *counts, void (*each)(void *us
     }
 }
 
-static void unused_range_print(void *user, uint64_t first, uint64_t end)
+/* Adds a range of ids to an array of JSON, or prints it. */
+static void unused_range(void *user, uint64_t first, uint64_t end)
 {
-    (void)user;
-    if (end - first == 1)
+    struct cli_report *report = user;
+    if (report->as_json) {
+        cli_json_array(&report->json, NULL);
+        cli_json_number(&report->json, NULL, first);
+        cli_json_number(&report->json, NULL, end);
+        cli_json_end(&report->json);
+    } else if (end - first == 1) {
         (void)printf("  %" PRIu64 "\n", first);
-    else
+    } else {
         (void)printf("  %" PRIu64 "..%" PRIu64 "\n", first, end);
+    }
 }
 
 /* Writes the text of an id in quotes, cut to what a table has room for; "" without a tokenizer. */
@@ -293,140 +321,68 @@ static void id_text(const struct stats *stats, uint64_t id, char text[4 * LONGES
     (void)fclose(file);
 }
 
-static void top_print(const struct stats *stats, const uint64_t *ids, uint64_t count)
+/* Lists the most frequent ids. */
+static void top_report(const struct stats *stats, const uint64_t *ids, uint64_t count, struct cli_report *report)
 {
-    static const bool right[] = {true, true, true, false};
-    struct cli_table *table = cli_table_new(4);
-    cli_table_row(table, (const char *const[]){"  id", "count", "%", stats->tokenizer ? "text" : ""});
+    if (!count && !report->as_json)
+        return;
+    cli_report_list(report, "frequent", stats->tokenizer ? ">  id|>count|>%|text" : ">  id|>count|>%");
     for (uint64_t i = 0; i < count; i++) {
-        char id[32], times[32], share[32], text[4 * LONGEST_TEXT + 8];
-        const uint64_t number = token_counts_of(&stats->counts, ids[i]);
-        (void)snprintf(id, sizeof id, "  %" PRIu64, ids[i]);
-        (void)snprintf(share, sizeof share, "%.2f", percent(number, stats->counts.tokens));
+        const uint8_t *bytes = NULL;
+        uint32_t byte_count = 0;
+        char text[4 * LONGEST_TEXT + 8];
+        const uint64_t times = token_counts_of(&stats->counts, ids[i]);
+        const double share = percent(times, stats->counts.tokens);
+        const bool known = stats->tokenizer && tokenizer_token(stats->tokenizer, ids[i], &bytes, &byte_count);
         id_text(stats, ids[i], text);
-        cli_table_row(table, (const char *const[]){id, cli_count(number, times), share, text});
+        cli_report_item(report);
+        cli_fact(report, "id", "  id", cli_number(ids[i]), "  %" PRIu64, ids[i]);
+        cli_fact_number(report, "count", "count", times);
+        cli_fact(report, "percent", "%", cli_real(share), "%.2f", share);
+        cli_fact(report, "text", "text",
+                 known ? cli_bytes_text(byte_count ? (const char *)bytes : "", byte_count) : cli_null(), "%s", text);
+        cli_report_close(report);
     }
-    cli_table_print(table, right, stdout);
-    cli_table_free(table);
+    cli_report_close(report);
 }
 
 static void ids_print(const struct stats *stats, const struct stats_arguments *given, const uint64_t *ids,
-                      uint64_t count)
+                      uint64_t count, struct cli_report *report)
 {
     const struct token_counts *counts = &stats->counts;
-    char a[32], b[32], c[32], part[96] = "";
-    if (counts->tokens < stats->info.tokens)
-        (void)snprintf(part, sizeof part, ", in the first %s tokens", cli_count(counts->tokens, a));
-    cli_print("\nids: %s of the vocabulary's %s occur (%.2f%%), %s do not%s\n", cli_count(counts->used, a),
-              cli_count(counts->vocabulary, b), percent(counts->used, counts->vocabulary),
-              cli_count(counts->vocabulary - counts->used, c), part);
-    if (count)
-        top_print(stats, ids, count);
+    const bool part = counts->tokens < stats->info.tokens;
+    cli_print("\nids: %s of the vocabulary's %s occur (%.2f%%), %s do not%s%s%s\n", CLI_COUNT(counts->used),
+              CLI_COUNT(counts->vocabulary), percent(counts->used, counts->vocabulary),
+              CLI_COUNT(counts->vocabulary - counts->used), part ? ", in the first " : "",
+              part ? CLI_COUNT(counts->tokens) : "", part ? " tokens" : "");
+    top_report(stats, ids, count, report);
     if (!stats->tokenizer && stats->info.shards)
         cli_print("  the texts of ids need the tokenizer (-t FILE)\n");
     if (!given->unused && !given->verbose)
         return;
     cli_print("\nids that do not occur, as ranges A..B that exclude B%s\n",
               counts->used < counts->vocabulary ? "" : ": none");
-    unused_walk(counts, unused_range_print, NULL);
+    unused_walk(counts, unused_range, report);
 }
 
-/* ---- JSON ---- */
-
-static void files_json(const struct stats *stats, struct cli_json *json)
-{
-    const struct document_report *documents = &stats->documents;
-    cli_json_array(json, "files");
-    for (uint64_t i = 0; i < documents->files.count; i++) {
-        const struct origin_share *file = &documents->files.files[i];
-        cli_json_object(json, NULL);
-        cli_json_bytes(json, "path", file->path, (size_t)file->path_bytes);
-        cli_json_number(json, "documents", file->documents);
-        cli_json_number(json, "tokens", file->tokens);
-        cli_json_real(json, "percent", percent(file->tokens, stats->info.tokens));
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-    cli_json_object(json, "files_unknown");
-    cli_json_number(json, "documents", documents->unknown.documents);
-    cli_json_number(json, "tokens", documents->unknown.tokens);
-    cli_json_end(json);
-}
-
-static void unused_range_json(void *user, uint64_t first, uint64_t end)
-{
-    struct cli_json *json = user;
-    cli_json_array(json, NULL);
-    cli_json_number(json, NULL, first);
-    cli_json_number(json, NULL, end);
-    cli_json_end(json);
-}
-
-static void ids_json(const struct stats *stats, const uint64_t *ids, uint64_t count, struct cli_json *json)
+static void ids_json(const struct stats *stats, const uint64_t *ids, uint64_t count, struct cli_report *report)
 {
     const struct token_counts *counts = &stats->counts;
+    const uint64_t eod = stats->info.eod_id;
     if (!stats->with_ids) {
-        cli_json_null(json, "ids");
+        cli_member(report, "ids", cli_null());
         return;
     }
-    cli_json_object(json, "ids");
-    cli_json_number(json, "tokens", counts->tokens);
-    cli_json_number(json, "used", counts->used);
-    cli_json_number(json, "unused", counts->vocabulary - counts->used);
-    if (stats->info.eod_id == TOKMAP_NO_ID)
-        cli_json_null(json, "eod");
-    else
-        cli_json_number(json, "eod", token_counts_of(counts, stats->info.eod_id));
-    cli_json_array(json, "frequent");
-    for (uint64_t i = 0; i < count; i++) {
-        const uint8_t *text;
-        uint32_t bytes;
-        cli_json_object(json, NULL);
-        cli_json_number(json, "id", ids[i]);
-        cli_json_number(json, "count", token_counts_of(counts, ids[i]));
-        cli_json_real(json, "percent", percent(token_counts_of(counts, ids[i]), counts->tokens));
-        if (stats->tokenizer && tokenizer_token(stats->tokenizer, ids[i], &text, &bytes))
-            cli_json_bytes(json, "text", bytes ? (const char *)text : "", bytes);
-        else
-            cli_json_null(json, "text");
-        cli_json_end(json);
-    }
-    cli_json_end(json);
-    cli_json_array(json, "unused_ranges");
-    unused_walk(counts, unused_range_json, json);
-    cli_json_end(json);
-    cli_json_end(json);
-}
-
-static void stats_json(const struct stats *stats, const uint64_t *ids, uint64_t count)
-{
-    static const char *const from[] = {NULL, "index", "tokenizer"};
-    const struct tokmap_dataset_info *info = &stats->info;
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_text(&json, "dataset", stats->name);
-    cli_json_number(&json, "tokens", info->tokens);
-    cli_json_number(&json, "documents", info->documents);
-    cli_json_number(&json, "shards", info->shards);
-    cli_json_number(&json, "vocabulary", info->vocabulary);
-    if (info->eod_id == TOKMAP_NO_ID)
-        cli_json_null(&json, "eod_id");
-    else
-        cli_json_number(&json, "eod_id", info->eod_id);
-    cli_json_bool(&json, "masked", info->masked);
-    cli_json_number(&json, "targets", stats->targets);
-    if (stats->text_from == TEXT_UNKNOWN) {
-        cli_json_null(&json, "text_bytes_a_token");
-        cli_json_null(&json, "text_from");
-    } else {
-        cli_json_real(&json, "text_bytes_a_token", (double)stats->text_bytes / (double)stats->text_tokens);
-        cli_json_text(&json, "text_from", from[stats->text_from]);
-    }
-    document_report_json(&stats->documents, &json);
-    files_json(stats, &json);
-    ids_json(stats, ids, count, &json);
-    cli_json_end(&json);
+    cli_report_object(report, "ids");
+    cli_member(report, "tokens", cli_number(counts->tokens));
+    cli_member(report, "used", cli_number(counts->used));
+    cli_member(report, "unused", cli_number(counts->vocabulary - counts->used));
+    cli_member(report, "eod", eod == TOKMAP_NO_ID ? cli_null() : cli_number(token_counts_of(counts, eod)));
+    top_report(stats, ids, count, report);
+    cli_report_array(report, "unused_ranges");
+    unused_walk(counts, unused_range, report);
+    cli_report_close(report);
+    cli_report_close(report);
 }
 
 /* ---- the command ---- */
@@ -438,18 +394,20 @@ static enum tokmap_status stats_print(const struct stats *stats, const struct st
     if (!ids)
         return error_set_memory(error, "the most frequent ids", given->top * sizeof *ids);
     const uint64_t count = stats->with_ids ? token_counts_top(&stats->counts, ids, given->top) : 0;
-    if (given->json) {
-        stats_json(stats, ids, count);
-    } else {
-        if (later)
-            (void)putchar('\n');
-        head_print(stats);
+    struct cli_report report;
+    if (later && !given->json)
         (void)putchar('\n');
-        document_report_print(&stats->documents, stats->info.documents);
-        files_print(stats, given->verbose);
-        if (stats->with_ids)
-            ids_print(stats, given, ids, count);
-    }
+    cli_report_begin(&report, given->json, "*|a token stands for|end of document|mask");
+    head_report(stats, &report);
+    if (!given->json)
+        (void)putchar('\n');
+    document_report_add(&stats->documents, stats->info.documents, &report);
+    files_report(stats, given->verbose, &report);
+    if (given->json)
+        ids_json(stats, ids, count, &report);
+    else if (stats->with_ids)
+        ids_print(stats, given, ids, count, &report);
+    cli_report_end(&report);
     free(ids);
     (void)cli_flush();
     return TOKMAP_OK;

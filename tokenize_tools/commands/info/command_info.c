@@ -527,19 +527,16 @@ static enum tokmap_status lengths_print(const struct target *target, const struc
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
     struct document_report report;
-    struct cli_json json;
+    struct cli_report lengths;
     enum tokmap_status status = tokmap_dataset_info(target->dataset, &info);
     if (status)
         return status;
     status = document_report_make(&report, target->dataset, 0, false, progress_mode(given), error);
-    if (!status && given->json) {
-        cli_json_begin(&json, stdout);
-        cli_json_object(&json, NULL);
-        target_json(target, &json);
-        document_report_json(&report, &json);
-        cli_json_end(&json);
-    } else if (!status) {
-        document_report_print(&report, info.documents);
+    if (!status) {
+        cli_report_begin(&lengths, given->json, NULL);
+        cli_member(&lengths, "dataset", cli_text(target->name));
+        document_report_add(&report, info.documents, &lengths);
+        cli_report_end(&lengths);
     }
     if (!status && given->plot)
         status = document_report_plot(&report, info.documents, target->name, given->line, given->plot, error);

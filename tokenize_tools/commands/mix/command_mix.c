@@ -186,62 +186,48 @@ static uint64_t repeated(const struct mix_part *part)
     return part->tokens > part->epoch_tokens ? part->tokens - part->epoch_tokens : 0;
 }
 
-static void report_json(const struct mixing *mixing, const char *text)
+/* Reports the sources; in JSON, also the text. */
+static void mix_report(const struct mixing *mixing, const char *text)
 {
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_number(&json, "tokens", mixing->total);
-    if (mixing->seq_len_given && mixing->batch_given)
-        cli_json_number(&json, "steps", mixing->total / (mixing->batch * mixing->seq_len));
-    else
-        cli_json_null(&json, "steps");
-    cli_json_array(&json, "sources");
-    for (size_t i = 0; i < mixing->count; i++) {
-        const struct mix_part *part = &mixing->parts[i];
-        cli_json_object(&json, NULL);
-        cli_json_text(&json, "name", part->name);
-        cli_json_text(&json, "dataset", part->data);
-        cli_json_number(&json, "tokens", part->tokens);
-        cli_json_real(&json, "share", (double)part->tokens / (double)mixing->total);
-        cli_json_number(&json, "epoch_tokens", part->epoch_tokens);
-        cli_json_real(&json, "epochs", (double)part->tokens / (double)part->epoch_tokens);
-        cli_json_number(&json, "repeated_tokens", repeated(part));
-        cli_json_number(&json, "unread_tokens",
-                        part->tokens < part->epoch_tokens ? part->epoch_tokens - part->tokens : 0);
-        cli_json_end(&json);
-    }
-    cli_json_end(&json);
-    if (mixing->output)
-        cli_json_bytes(&json, "output", mixing->output, strlen(mixing->output));
-    cli_json_text(&json, "text", text);
-    cli_json_end(&json);
-}
-
-static void report_table(const struct mixing *mixing)
-{
-    static const char *const head[] = {"source", "tokens", "share", "one epoch", "epochs", "repeated"};
-    static const bool right[] = {false, true, true, true, true, true};
-    struct cli_table *table = cli_table_new(6);
-    cli_table_row(table, head);
+    const bool whole = mixing->seq_len_given && mixing->batch_given;
+    struct cli_report report;
     uint64_t repeats = 0;
-    char counts[3][32], share[32], epochs[32];
+    cli_report_begin(&report, mixing->json, NULL);
+    report.file = mixing->output ? stdout : stderr;
+    cli_member(&report, "tokens", cli_number(mixing->total));
+    cli_member(&report, "steps", whole ? cli_number(mixing->total / (mixing->batch * mixing->seq_len)) : cli_null());
+    cli_report_list(&report, "sources", "source|>tokens|>share|>one epoch|>epochs|>repeated");
     for (size_t i = 0; i < mixing->count; i++) {
         const struct mix_part *part = &mixing->parts[i];
-        (void)snprintf(share, sizeof share, "%.2f%%", 100 * (double)part->tokens / (double)mixing->total);
-        (void)snprintf(epochs, sizeof epochs, "%.3f", (double)part->tokens / (double)part->epoch_tokens);
-        const char *cells[] = {part->name, cli_count(part->tokens, counts[0]),
-                               share,      cli_count(part->epoch_tokens, counts[1]),
-                               epochs,     cli_count(repeated(part), counts[2])};
-        cli_table_row(table, cells);
+        const double tokens = (double)part->tokens, total = (double)mixing->total;
+        const double epochs = tokens / (double)part->epoch_tokens;
         repeats += repeated(part);
+        cli_report_item(&report);
+        cli_fact_text(&report, "name", "source", part->name);
+        cli_member(&report, "dataset", cli_text(part->data));
+        cli_fact_number(&report, "tokens", "tokens", part->tokens);
+        cli_fact(&report, "share", "share", cli_real(tokens / total), "%.2f%%", 100 * tokens / total);
+        cli_fact_number(&report, "epoch_tokens", "one epoch", part->epoch_tokens);
+        cli_fact(&report, "epochs", "epochs", cli_real(epochs), "%.3f", epochs);
+        cli_fact_number(&report, "repeated_tokens", "repeated", repeated(part));
+        cli_member(&report, "unread_tokens",
+                   cli_number(part->tokens < part->epoch_tokens ? part->epoch_tokens - part->tokens : 0));
+        cli_report_close(&report);
     }
-    const char *last[] = {"all", cli_count(mixing->total, counts[0]), "100.00%", NULL,
-                          NULL,  cli_count(repeats, counts[2])};
-    cli_table_row(table, last);
-    (void)fflush(stdout);
-    cli_table_print(table, right, mixing->output ? stdout : stderr);
-    cli_table_free(table);
+    if (!mixing->json) {
+        cli_report_item(&report);
+        cli_row(&report, "source", "all");
+        cli_row(&report, "tokens", "%s", CLI_COUNT(mixing->total));
+        cli_row(&report, "share", "100.00%%");
+        cli_row(&report, "repeated", "%s", CLI_COUNT(repeats));
+        cli_report_close(&report);
+        (void)fflush(stdout);
+    }
+    cli_report_close(&report);
+    if (mixing->output)
+        cli_member(&report, "output", cli_text(mixing->output));
+    cli_member(&report, "text", cli_text(text));
+    cli_report_end(&report);
 }
 
 /* ---- the command ---- */
@@ -455,12 +441,12 @@ static int mix_print(struct mixing *mixing, const struct cli_command *command)
     }
     const enum tokmap_status status = check_and_write(mixing, text, &error);
     if (!status && mixing->json) {
-        report_json(mixing, text);
+        mix_report(mixing, text);
     } else if (!status) {
         if (!mixing->output)
             text_print(text);
         if (!mixing->quiet)
-            report_table(mixing);
+            mix_report(mixing, text);
     }
     free(text);
     return cli_finish(program, status ? command_failed(command, &error) : CLI_DONE);

@@ -108,44 +108,62 @@ static const char *const next[TASK_STAGES] = {"the keys are compared, and then t
                                               "the shards are merged",
                                               NULL};
 
+static struct cli_value seconds_left(double left)
+{
+    return left < 0 ? cli_null() : cli_real(left);
+}
+
+static void task_add(const struct task_status *task, struct cli_report *report)
+{
+    const struct task_work *work = &task->work;
+    const bool moves = task->state == TASK_WORKING && task->moving;
+    const double rate = rate_of(task), left = left_of(task);
+    char time[32];
+    cli_report_item(report);
+    cli_fact(report, "task", "task", cli_number(task->task), "%" PRIu64 " of %" PRIu64, task->task, task->tasks);
+    cli_member(report, "tasks", cli_number(task->tasks));
+    cli_fact_text(report, "state", "state", state_of(task));
+    cli_fact(report, "process", "process", cli_number(task->process), "%" PRIu64 " on %s", task->process, task->host);
+    cli_member(report, "host", cli_text(task->host));
+    cli_member(report, "counter", cli_number(task->counter));
+    cli_fact_text(report, "stage", "stage", stages[work->stage]);
+    cli_fact(report, "units", "units", cli_number(work->units), "%" PRIu64 "/%" PRIu64, work->units_done, work->units);
+    cli_member(report, "units_done", cli_number(work->units_done));
+    cli_fact_number(report, "documents", "documents", work->documents);
+    cli_fact_number(report, "dropped", "dropped", work->dropped);
+    cli_fact_number(report, "skipped", "skipped", work->skipped);
+    cli_fact_number(report, "tokens", "tokens", work->tokens);
+    cli_fact(report, "bytes", "bytes", cli_number(work->bytes), "%s", CLI_BYTES(work->bytes));
+    cli_member(report, "bytes_all", cli_number(work->bytes_all));
+    cli_member(report, "seconds", cli_real((double)task->milliseconds * 1e-3));
+    cli_fact(report, "bytes_per_second", "a second", cli_real(rate), "%s", moves ? CLI_BYTES((uint64_t)rate) : "");
+    cli_fact(report, "seconds_left", "left", seconds_left(task->state == TASK_WORKING && !task->moving ? -1 : left),
+             "%s", moves ? time_text(left, time) : "");
+    cli_report_close(report);
+}
+
+static void tasks_add(const struct task_status *tasks, size_t count, struct cli_report *report)
+{
+    cli_report_list(report, "tasks",
+                    "task|state|stage|>units|>documents|>dropped|>skipped|>tokens|>bytes|>a second|>left|process");
+    for (size_t i = 0; i < count; i++)
+        task_add(&tasks[i], report);
+    cli_report_close(report);
+}
+
 static void tasks_print(const char *prefix, const struct task_status *tasks, size_t count, const struct sum *sum)
 {
-    static const bool right[] = {false, false, false, true, true, true, true, true, true, true, true, false};
-    static const char *const head[] = {"task",    "state",  "stage", "units",    "documents", "dropped",
-                                       "skipped", "tokens", "bytes", "a second", "left",      "process"};
+    struct cli_report report;
+    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], name[64];
     if (!count) {
-        cli_print(
-            "%s: no task has reported yet: %s.work is the work of a command without --task, of tasks that have "
-            "just begun, or of tasks of another version of tokmap\n",
-            prefix, prefix);
+        cli_print("%s: no task has reported yet: %s.work is the work of a command without --task, of tasks that have "
+                  "just begun, or of tasks of another version of tokmap\n",
+                  prefix, prefix);
         return;
     }
-    struct cli_table *table = cli_table_new(12);
-    char a[32], b[32], c[32], d[32], e[32], f[32], g[32], name[64], units[64], process[TASK_HOST_MOST + 32];
-    cli_table_row(table, head);
-    for (size_t i = 0; i < count; i++) {
-        const struct task_status *task = &tasks[i];
-        const bool moves = task->state == TASK_WORKING && task->moving;
-        const double rate = rate_of(task);
-        (void)snprintf(name, sizeof name, "%" PRIu64 " of %" PRIu64, task->task, task->tasks);
-        (void)snprintf(units, sizeof units, "%" PRIu64 "/%" PRIu64, task->work.units_done, task->work.units);
-        (void)snprintf(process, sizeof process, "%" PRIu64 " on %s", task->process, task->host);
-        const char *const cells[] = {name,
-                                     state_of(task),
-                                     stages[task->work.stage],
-                                     units,
-                                     cli_count(task->work.documents, a),
-                                     cli_count(task->work.dropped, f),
-                                     cli_count(task->work.skipped, g),
-                                     cli_count(task->work.tokens, b),
-                                     cli_bytes(task->work.bytes, c),
-                                     moves ? cli_bytes((uint64_t)rate, d) : "",
-                                     moves ? time_text(left_of(task), e) : "",
-                                     process};
-        cli_table_row(table, cells);
-    }
-    cli_table_print(table, right, stdout);
-    cli_table_free(table);
+    cli_report_begin(&report, false, NULL);
+    tasks_add(tasks, count, &report);
+    cli_report_end(&report);
     cli_print("\n%s: %" PRIu64 " working, %" PRIu64 " done, %" PRIu64 " to run again, %" PRIu64 " failed, %" PRIu64
               " stopped without an end, %" PRIu64 " not begun\n",
               prefix, sum->working, sum->done, sum->again, sum->failed, sum->stopped, sum->absent);
@@ -166,70 +184,34 @@ static void tasks_print(const char *prefix, const struct task_status *tasks, siz
         cli_print("run the tasks again that failed or stopped: what they have finished is kept\n");
 }
 
-static void left_json(struct cli_json *json, double left)
-{
-    if (left < 0)
-        cli_json_null(json, "seconds_left");
-    else
-        cli_json_real(json, "seconds_left", left);
-}
-
 static void tasks_json(const char *prefix, bool complete, const struct task_status *tasks, size_t count,
                        const struct sum *sum)
 {
-    struct cli_json json;
-    cli_json_begin(&json, stdout);
-    cli_json_object(&json, NULL);
-    cli_json_bytes(&json, "output", prefix, strlen(prefix));
-    cli_json_bool(&json, "complete", complete);
-    cli_json_number(&json, "working", sum->working);
-    cli_json_number(&json, "done", sum->done);
-    cli_json_number(&json, "run_again", sum->again);
-    cli_json_number(&json, "failed", sum->failed);
-    cli_json_number(&json, "stopped", sum->stopped);
-    cli_json_number(&json, "not_begun", sum->absent);
-    cli_json_text(&json, "stage", stages[sum->stage]);
-    cli_json_number(&json, "not_in_stage", sum->behind);
-    cli_json_number(&json, "units", sum->units);
-    cli_json_number(&json, "units_done", sum->units_done);
-    if (sum->units_all)
-        cli_json_number(&json, "units_all", sum->units_all);
-    else
-        cli_json_null(&json, "units_all");
-    cli_json_number(&json, "documents", sum->documents);
-    cli_json_number(&json, "dropped", sum->dropped);
-    cli_json_number(&json, "skipped", sum->skipped);
-    cli_json_number(&json, "tokens", sum->tokens);
-    cli_json_number(&json, "bytes", sum->bytes);
-    cli_json_number(&json, "bytes_all", sum->bytes_all);
-    cli_json_real(&json, "bytes_per_second", sum->rate);
-    left_json(&json, sum->left);
-    cli_json_array(&json, "tasks");
-    for (size_t i = 0; i < count; i++) {
-        const struct task_status *task = &tasks[i];
-        cli_json_object(&json, NULL);
-        cli_json_number(&json, "task", task->task);
-        cli_json_number(&json, "tasks", task->tasks);
-        cli_json_text(&json, "state", state_of(task));
-        cli_json_number(&json, "process", task->process);
-        cli_json_bytes(&json, "host", task->host, strlen(task->host));
-        cli_json_number(&json, "counter", task->counter);
-        cli_json_text(&json, "stage", stages[task->work.stage]);
-        cli_json_number(&json, "units", task->work.units);
-        cli_json_number(&json, "units_done", task->work.units_done);
-        cli_json_number(&json, "documents", task->work.documents);
-        cli_json_number(&json, "dropped", task->work.dropped);
-        cli_json_number(&json, "skipped", task->work.skipped);
-        cli_json_number(&json, "tokens", task->work.tokens);
-        cli_json_number(&json, "bytes", task->work.bytes);
-        cli_json_number(&json, "bytes_all", task->work.bytes_all);
-        cli_json_real(&json, "seconds", (double)task->milliseconds * 1e-3);
-        cli_json_real(&json, "bytes_per_second", rate_of(task));
-        left_json(&json, task->state == TASK_WORKING && !task->moving ? -1 : left_of(task));
-        cli_json_end(&json);
-    }
-    cli_json_end(&json);
-    cli_json_end(&json);
+    struct cli_report report;
+    cli_report_begin(&report, true, NULL);
+    cli_member(&report, "output", cli_text(prefix));
+    cli_member(&report, "complete", cli_bool(complete));
+    cli_member(&report, "working", cli_number(sum->working));
+    cli_member(&report, "done", cli_number(sum->done));
+    cli_member(&report, "run_again", cli_number(sum->again));
+    cli_member(&report, "failed", cli_number(sum->failed));
+    cli_member(&report, "stopped", cli_number(sum->stopped));
+    cli_member(&report, "not_begun", cli_number(sum->absent));
+    cli_member(&report, "stage", cli_text(stages[sum->stage]));
+    cli_member(&report, "not_in_stage", cli_number(sum->behind));
+    cli_member(&report, "units", cli_number(sum->units));
+    cli_member(&report, "units_done", cli_number(sum->units_done));
+    cli_member(&report, "units_all", cli_number_if(sum->units_all, sum->units_all));
+    cli_member(&report, "documents", cli_number(sum->documents));
+    cli_member(&report, "dropped", cli_number(sum->dropped));
+    cli_member(&report, "skipped", cli_number(sum->skipped));
+    cli_member(&report, "tokens", cli_number(sum->tokens));
+    cli_member(&report, "bytes", cli_number(sum->bytes));
+    cli_member(&report, "bytes_all", cli_number(sum->bytes_all));
+    cli_member(&report, "bytes_per_second", cli_real(sum->rate));
+    cli_member(&report, "seconds_left", seconds_left(sum->left));
+    tasks_add(tasks, count, &report);
+    cli_report_end(&report);
 }
 
 /* The length of the prefix in what a user gave: the prefix itself, or the name of its folder of unfinished work. */

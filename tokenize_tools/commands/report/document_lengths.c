@@ -166,18 +166,32 @@ static const char *mean_text(double mean, char text[32])
     return text;
 }
 
-static void percentiles_print(const struct histogram *lengths, uint64_t smallest)
+static void percentiles_report(const struct document_report *lengths, struct cli_report *report)
 {
-    char a[32], b[32];
-    cli_print("  min %s", cli_count(smallest, a));
-    for (size_t i = 0; i < PERCENTILES; i++) {
-        /* Two lines: the quartiles and what is below them, and the long end. */
-        cli_print(percentiles[i].per_thousand == 750 ? "\n  " : ", ");
-        cli_print("%s %s", percentiles[i].name,
-                  cli_count(histogram_percentile(lengths, percentiles[i].per_thousand), b));
+    const struct histogram *all = &lengths->lengths;
+    if (!all->count) {
+        cli_member(report, "document_tokens", cli_null());
+        return;
     }
-    cli_print(", max %s\n  mean %s\n", cli_count(lengths->largest, a),
-              mean_text((double)lengths->sum / (double)lengths->count, b));
+    const double mean = (double)all->sum / (double)all->count;
+    cli_report_object(report, "document_tokens");
+    cli_member(report, "documents", cli_number(all->count));
+    cli_member(report, "min", cli_number(lengths->smallest));
+    if (!report->as_json)
+        cli_print("  min %s", CLI_COUNT(lengths->smallest));
+    for (size_t i = 0; i < PERCENTILES; i++) {
+        const uint64_t tokens = histogram_percentile(all, percentiles[i].per_thousand);
+        cli_member(report, percentiles[i].name, cli_number(tokens));
+        /* Two lines: the quartiles and what is below them, and the long end. */
+        if (!report->as_json)
+            printf("%s%s %s", percentiles[i].per_thousand == 750 ? "\n  " : ", ", percentiles[i].name,
+                   CLI_COUNT(tokens));
+    }
+    cli_member(report, "max", cli_number(all->largest));
+    cli_member(report, "mean", cli_real(mean));
+    if (!report->as_json)
+        cli_print(", max %s\n  mean %s\n", CLI_COUNT(all->largest), mean_text(mean, (char[32]){0}));
+    cli_report_close(report);
 }
 
 /* Writes a bar of the length that `part` has beside `most`, which has BAR characters. What is not 0 has at least one.
@@ -190,79 +204,52 @@ static void bar_text(uint64_t part, uint64_t most, char text[BAR + 1])
     text[length] = '\0';
 }
 
-static void bins_print(const struct document_report *report)
+/* Lists the bins: in JSON those that have documents, and for people all from the first to the last of them. */
+static void bins_report(const struct document_report *lengths, struct cli_report *report)
 {
-    static const bool right[] = {true, true, true, true, false};
     uint64_t most = 0, tokens = 0;
     unsigned first = LENGTH_BINS, last = 0;
     for (unsigned bin = 0; bin < LENGTH_BINS; bin++) {
-        most = max64(most, report->bins[bin].documents);
-        tokens += report->bins[bin].tokens;
-        if (report->bins[bin].documents) {
+        most = max64(most, lengths->bins[bin].documents);
+        tokens += lengths->bins[bin].tokens;
+        if (lengths->bins[bin].documents) {
             first = first == LENGTH_BINS ? bin : first;
             last = bin;
         }
     }
-    struct cli_table *table = cli_table_new(5);
-    cli_table_row(table, (const char *const[]){"  tokens", "documents", "%", "% of tokens", ""});
+    cli_report_list(report, "lengths", ">  tokens|>documents|>%|>% of tokens|");
     for (unsigned bin = first; bin <= last; bin++) {
-        const struct length_bin *one = &report->bins[bin];
-        char range[80], a[32], b[32], documents[32], share[32], of_tokens[32], bar[BAR + 1];
-        if (length_bin_from(bin) == length_bin_to(bin))
-            (void)snprintf(range, sizeof range, "  %s", cli_count(length_bin_from(bin), a));
-        else
-            (void)snprintf(range, sizeof range, "  %s to %s", cli_count(length_bin_from(bin), a),
-                           cli_count(length_bin_to(bin), b));
-        (void)snprintf(share, sizeof share, "%.2f", percent(one->documents, report->lengths.count));
-        (void)snprintf(of_tokens, sizeof of_tokens, "%.2f", percent(one->tokens, tokens));
-        bar_text(one->documents, most, bar);
-        cli_table_row(table, (const char *const[]){range, cli_count(one->documents, documents), share, of_tokens, bar});
-    }
-    cli_table_print(table, right, stdout);
-    cli_table_free(table);
-}
-
-void document_report_print(const struct document_report *report, uint64_t documents)
-{
-    char counted[64], text[128] = "";
-    if (report->counted < documents)
-        (void)snprintf(text, sizeof text, ", of the first %s", cli_counted(report->counted, "document", counted));
-    cli_print("lengths of documents in tokens%s\n", text);
-    if (!report->lengths.count) {
-        cli_print("  none\n");
-        return;
-    }
-    percentiles_print(&report->lengths, report->smallest);
-    bins_print(report);
-}
-
-void document_report_json(const struct document_report *report, struct cli_json *json)
-{
-    const struct histogram *lengths = &report->lengths;
-    if (lengths->count) {
-        cli_json_object(json, "document_tokens");
-        cli_json_number(json, "documents", lengths->count);
-        cli_json_number(json, "min", report->smallest);
-        for (size_t i = 0; i < PERCENTILES; i++)
-            cli_json_number(json, percentiles[i].name, histogram_percentile(lengths, percentiles[i].per_thousand));
-        cli_json_number(json, "max", lengths->largest);
-        cli_json_real(json, "mean", (double)lengths->sum / (double)lengths->count);
-        cli_json_end(json);
-    } else {
-        cli_json_null(json, "document_tokens");
-    }
-    cli_json_array(json, "lengths");
-    for (unsigned bin = 0; bin < LENGTH_BINS; bin++) {
-        if (!report->bins[bin].documents)
+        const struct length_bin *one = &lengths->bins[bin];
+        const uint64_t from = length_bin_from(bin), to = length_bin_to(bin);
+        char bar[BAR + 1];
+        if (report->as_json && !one->documents)
             continue;
-        cli_json_object(json, NULL);
-        cli_json_number(json, "from", length_bin_from(bin));
-        cli_json_number(json, "to", length_bin_to(bin));
-        cli_json_number(json, "documents", report->bins[bin].documents);
-        cli_json_number(json, "tokens", report->bins[bin].tokens);
-        cli_json_end(json);
+        bar_text(one->documents, most, bar);
+        cli_report_item(report);
+        cli_fact(report, "from", "  tokens", cli_number(from), "  %s%s%s", CLI_COUNT(from), from == to ? "" : " to ",
+                 from == to ? "" : CLI_COUNT(to));
+        cli_member(report, "to", cli_number(to));
+        cli_fact_number(report, "documents", "documents", one->documents);
+        cli_member(report, "tokens", cli_number(one->tokens));
+        cli_row(report, "%", "%.2f", percent(one->documents, lengths->lengths.count));
+        cli_row(report, "% of tokens", "%.2f", percent(one->tokens, tokens));
+        cli_row(report, "", "%s", bar);
+        cli_report_close(report);
     }
-    cli_json_end(json);
+    cli_report_close(report);
+}
+
+void document_report_add(const struct document_report *lengths, uint64_t documents, struct cli_report *report)
+{
+    const bool part = lengths->counted < documents;
+    if (!report->as_json)
+        cli_print("lengths of documents in tokens%s%s\n", part ? ", of the first " : "",
+                  part ? CLI_COUNTED(lengths->counted, "document") : "");
+    percentiles_report(lengths, report);
+    if (report->as_json || lengths->lengths.count)
+        bins_report(lengths, report);
+    else
+        cli_print("  none\n");
 }
 
 /* "512", "512..1023", "1Ki..2Ki-1": a bin above 1,023 has ends that are powers of two. */

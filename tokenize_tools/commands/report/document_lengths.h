@@ -71,10 +71,10 @@ enum tokmap_status document_report_make(struct document_report *report, const st
                                         uint64_t threads, bool origins, int progress, struct tokmap_error *error);
 void document_report_free(struct document_report *report);
 
-/* Prints percentiles, then a table of the bins with a picture of them; writes the members "document_tokens" and
- * "lengths" into an open object. documents: those of the dataset, of which the report may have counted fewer. */
-void document_report_print(const struct document_report *report, uint64_t documents);
-void document_report_json(const struct document_report *report, struct cli_json *json);
+/* Adds "document_tokens" and "lengths": for people percentiles, then a table of the bins with a picture of them, for
+ * which the rows before must have been printed. documents: those of the dataset, of which the report may have counted
+ * fewer. */
+void document_report_add(const struct document_report *lengths, uint64_t documents, struct cli_report *report);
 
 /* Draws the bins into a file, as cli_plot_write() does: for each bin its share of the documents and of the tokens, and
  * the share of the documents up to it. dataset: its name; command: the command line, for the caption. Statuses: as
