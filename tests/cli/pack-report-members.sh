@@ -7,7 +7,7 @@ commands=$TOKMAP_TREE/tokenize_tools/commands
 [ -f "$page" ] && [ -f "$commands/pack/pack_report.c" ] || skip "the sources are not here"
 # The words of .Va: the names of members, and of nothing else.
 sed -n 's/^\.Va //p' "$page" | tr -s ' ,;.()' '\n' | sort -u >page
-for file in pack/pack_report pack/task_report pack/drop_arguments pack/also_arguments \
+for file in pack/pack_report pack/task_pack pack/pack_arguments pack/also_arguments \
     report/skip_report report/document_lengths; do
     from=1
     [ $file != report/document_lengths ] || from='/^void lengths_json/' # other commands print the rest

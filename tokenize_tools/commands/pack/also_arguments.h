@@ -37,15 +37,6 @@ struct also_output {
     bool replace;
 };
 
-#define ALSO_OPTION(also)                                                                                              \
-    {                                                                                                                  \
-        0, "also", CLI_TEXT, &(also).typed, NULL, "FORMATS",                                                           \
-            "also write the files of other projects for each shard, which share the tokens where they can: a list "    \
-            "such as "                                                                                                 \
-            "megatron,olmo of megatron, llmc, datatrove, olmo, nanogpt. With --seal each has a copy of the tokens",    \
-            NULL                                                                                                       \
-    }
-
 /* Reads the list. Returns 0, or prints a message and returns the exit status. */
 int also_parse(const struct cli_command *command, struct also_arguments *also);
 

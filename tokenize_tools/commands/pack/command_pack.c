@@ -9,12 +9,9 @@
 #include "commands/data/output_file.h"
 #include "commands/options/tokenizer_arguments.h"
 #include "also_arguments.h"
-#include "content_arguments.h"
-#include "drop_arguments.h"
+#include "pack_arguments.h"
 #include "pack_report.h"
-#include "pack_seal.h"
 #include "task_pack.h"
-#include "task_report.h"
 #include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"
 #include "pack/document_encode.h"
@@ -638,7 +635,10 @@ int command_pack(int argc, char **argv)
     const struct cli_option options[] = {
         CLI_HEADING("Output"),
         {'o', "output", CLI_TEXT, &packing.output, NULL, "PREFIX", "write PREFIX.bin and PREFIX.tmx", NULL},
-        ALSO_OPTION(packing.also),
+        {0, "also", CLI_TEXT, &packing.also.typed, NULL, "FORMATS",
+         "also write the files of other projects for each shard, which share the tokens where they can: a list such as "
+         "megatron,olmo of megatron, llmc, datatrove, olmo, nanogpt. With --seal each has a copy of the tokens",
+         NULL},
         {0, "shard-tokens", CLI_SIZE, &packing.shard_tokens, &packing.shard_given, "N",
          "write shards of at most N tokens (1G: 10^9), cut at ends of documents: PREFIX-00000.bin and so on, and "
          "PREFIX, a manifest that makes them one dataset",
@@ -655,7 +655,10 @@ int command_pack(int argc, char **argv)
          "memory for --shuffle (default: 96 MiB); more makes the reads of very large shuffles longer, and no choice "
          "changes the output",
          NULL},
-        PACK_SEAL_OPTION(packing.sealed),
+        {0, "seal", CLI_MAYBE, &packing.sealed.text, &packing.sealed.given, "LEVEL",
+         "compress the tokens of each shard as `tokmap seal` does, at this level of zstd (1 to 19, default: 6): "
+         "PREFIX.bin.zst takes the place of PREFIX.bin. While a shard is sealed, its tokens are on disk, too",
+         NULL},
         {0, "force", CLI_FLAG, &packing.force, NULL, NULL, "replace the output if it exists", NULL},
         {0, "dry-run", CLI_FLAG, &packing.dry_run, NULL, NULL, "read, check, and count everything, but write nothing",
          NULL},
@@ -667,7 +670,25 @@ int command_pack(int argc, char **argv)
          "command starts over",
          NULL},
         CLI_HEADING("Many machines"),
-        TASK_OPTIONS(packing.tasks.asked),
+        {0, "task", CLI_TEXT, &packing.tasks.asked.task_text, NULL, "I/N|auto",
+         "with --shard-tokens: be one of N processes, numbered from 0, that make the output together; auto: take the "
+         "numbers from the environment of Slurm, MPI, Kubernetes (with TOKMAP_TASKS), AWS Batch, or torchrun",
+         NULL},
+        {0, "finish", CLI_FLAG, &packing.tasks.asked.finish, NULL, NULL,
+         "only give the shards of all tasks their names, which otherwise the last task does; fails and names what is "
+         "missing",
+         NULL},
+        {0, "wait", CLI_NUMBER, &packing.tasks.asked.wait_seconds, &packing.tasks.asked.wait_given, "SECONDS",
+         "with --dedup, --exclude-ngrams, or --shuffle: how long a task waits for others that have not begun, or have "
+         "ended, before it exits with 3, to be run again (default: 0; with --task auto 60, or 600 where all tasks "
+         "start together); 0: it does not wait for those that work, either",
+         NULL},
+        {0, "unit-bytes", CLI_SIZE, &packing.tasks.asked.unit_bytes, &packing.tasks.asked.unit_given, "SIZE",
+         "with --shard-tokens: cut the inputs into units of work of SIZE (default: 16 GiB); without --shuffle the last "
+         "shard of a unit is short, so another SIZE gives other shards",
+         NULL},
+        {0, "status", CLI_TEXT, &packing.tasks.asked.status, NULL, "PREFIX",
+         "do nothing but print how far the tasks of this output are", NULL},
         CLI_HEADING("Tokenizer"),
         TOKENIZER_OPTIONS(packing.asked),
         TOKENIZER_OPTION_SPECIAL(packing.asked),
@@ -682,11 +703,63 @@ int command_pack(int argc, char **argv)
         CORPUS_OPTIONS_TEXTS(packing.corpus),
         CORPUS_OPTION_FEEDER(packing.corpus),
         CLI_HEADING("Records"),
-        CONTENT_OPTIONS(packing.content),
+        {0, "ids-field", CLI_TEXT, &packing.content.ids_field, NULL, "NAME",
+         "records contain ready-made token ids: the field that holds the list of them; they are checked against the "
+         "tokenizer, or against --vocab-size",
+         NULL},
+        {0, "mask-field", CLI_TEXT, &packing.content.mask_field, NULL, "NAME",
+         "with --ids-field: the field that holds a list with 1 or true for each id that counts as a target, else 0 or "
+         "false",
+         NULL},
+        {0, "vocab-size", CLI_NUMBER, &packing.content.vocabulary, &packing.content.vocabulary_given, "N",
+         "with --ids-field and without -t: each id must be below N", NULL},
+        {0, "prompt-field", CLI_TEXT, &packing.content.prompt_field, NULL, "NAME",
+         "records contain a prompt and a completion: the field of the prompt, whose tokens do not count as targets",
+         NULL},
+        {0, "completion-field", CLI_TEXT, &packing.content.completion_field, NULL, "NAME",
+         "the field of the completion, whose tokens count, with the EOD", NULL},
+        {0, "messages-field", CLI_TEXT, &packing.content.messages_field, NULL, "NAME",
+         "records contain conversations: the field that holds the list of messages; only what the assistant says "
+         "counts",
+         NULL},
+        {0, "chat-template", CLI_TEXT, &packing.content.chat_template, NULL, "NAME|FILE",
+         "how a conversation is written: a built-in template (chatml, llama3, ...), or a file or folder that holds one "
+         "(default: the tokenizer's own)",
+         NULL},
+        {0, "ignore-fields", CLI_LIST, &packing.content.ignore, NULL, "NAME,...",
+         "with --messages-field: keys beside the messages, or in them, that count for nothing though they say "
+         "something, such as tools; may be repeated",
+         NULL},
+        {0, "columns", CLI_LIST, &packing.content.columns, NULL, "NAME,...",
+         "keep the values of these fields of each record in the index; may be repeated", NULL},
         CLI_HEADING("Lengths"),
-        CONTENT_OPTIONS_LENGTH(packing.content),
+        {0, "min-tokens", CLI_NUMBER, &packing.content.min_tokens, &packing.content.min_given, "N",
+         "leave out documents with fewer tokens, BOS and EOD not counted", NULL},
+        {0, "max-tokens", CLI_NUMBER, &packing.content.max_tokens, &packing.content.max_given, "N",
+         "leave out documents with more tokens, BOS and EOD not counted", NULL},
         CLI_HEADING("Duplicates and excluded texts"),
-        DROP_OPTIONS(packing.drop),
+        {0, "dedup", CLI_CHOICE, &packing.drop.dedup, &packing.drop.dedup_given, "METHOD",
+         "exact: leave out every document whose text an earlier one has, in all inputs; minhash: or most of whose "
+         "words an earlier one has, as datatrove finds them; the inputs are then read twice",
+         "exact|minhash"},
+        {0, "dedup-memory", CLI_SIZE, &packing.drop.memory, &packing.drop.memory_given, "SIZE",
+         "memory for the keys of documents (default: a quarter of the machine's); more of them go to a file, and the "
+         "inputs are read twice; the output is the same",
+         NULL},
+        {0, "minhash-ngram", CLI_NUMBER, &packing.drop.ngram, &packing.drop.ngram_given, "N",
+         "minhash compares N words in a row (default: 5)", NULL},
+        {0, "minhash-bands", CLI_NUMBER, &packing.drop.bands, &packing.drop.bands_given, "N",
+         "the bands of a signature, of which two near-duplicates have one in common (default: 14)", NULL},
+        {0, "minhash-rows", CLI_NUMBER, &packing.drop.rows, &packing.drop.rows_given, "N",
+         "the hashes of a band (default: 8); more of them find fewer near-duplicates, and more bands find more", NULL},
+        {0, "exclude-ngrams", CLI_LIST, &packing.drop.ngrams, NULL, "FILE",
+         "leave out every document with words of an evaluation set: with an n-gram of a line or record of FILE (text, "
+         "JSONL, JSON, Parquet); may be repeated",
+         NULL},
+        {0, "exclude-words", CLI_NUMBER, &packing.drop.words, &packing.drop.words_given, "N",
+         "the words of such an n-gram (default: 13)", NULL},
+        {0, "exclude-field", CLI_TEXT, &packing.drop.field, NULL, "NAME",
+         "the field of the records of these files that holds the text (default: text)", NULL},
         CLI_HEADING("General"),
         {'j', "threads", CLI_NUMBER, &packing.threads, NULL, "N",
          "number of threads (default: one per processor); the output is the same for every N", NULL},

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "drop_arguments.h"
+#include "pack_arguments.h"
 #include "commands/report/document_lengths.h"
 #include "common/bytes.h"
 #include "common/hash.h"
