@@ -36,4 +36,20 @@ void copy_finish(void);
  * last one is plain C. Returns NULL for numbers past the last. The result is static. Any thread. */
 const struct copy_kernels *copy_variant(unsigned number);
 
+/* ---- for the variants with stores past the caches ---- */
+
+#define COPY_LINES_NONE UINT64_MAX
+
+/* Returns the tokens of `width` bytes before the first whole line; COPY_LINES_NONE if no token begins at a line. */
+static inline uint64_t copy_before_lines(const void *into, uint32_t width)
+{
+    const uint64_t bytes = -(uintptr_t)into % 64;
+    return bytes % width ? COPY_LINES_NONE : bytes / width;
+}
+
+static inline uint32_t copy_larger(uint32_t a, uint32_t b)
+{
+    return a > b ? a : b;
+}
+
 #endif

@@ -1,7 +1,6 @@
 /* copy_avx2.c - the kernels of copy.h with 256-bit instructions. */
 #if defined(__x86_64__)
 #include "copy.h"
-#include "copy_lines.h"
 
 #include <immintrin.h>
 

@@ -7,7 +7,6 @@
  */
 #if defined(__x86_64__)
 #include "copy.h"
-#include "copy_lines.h"
 
 #include <immintrin.h>
 #include <string.h>

@@ -51,6 +51,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "dataset/documents.h"
 #include "format/store.h"
 #include "platform/os.h"
 

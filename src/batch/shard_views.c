@@ -17,6 +17,7 @@
 
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "dataset/documents.h"
 #include "format/layout.h"
 #include "platform/os.h"
 

@@ -30,6 +30,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset/dataset.h"
+#include "dataset/documents.h"
 #include "mark.h"
 #include "platform/os.h"
 

@@ -19,6 +19,7 @@
 #include "dataset_foreign.h"
 #include "dataset_name.h"
 #include "dataset_part.h"
+#include "documents.h"
 #include "platform/os.h"
 #include "shard_documents.h"
 #include "shard_names.h"
@@ -611,37 +612,6 @@ enum tokmap_reading dataset_reading(const struct tokmap_dataset *dataset)
 }
 
 /* ---- tokens ---- */
-
-uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint)
-{
-    assert(dataset->shard_count && token < dataset->tokens);
-    if (hint < dataset->shard_count && token - dataset->shards[hint].first_token < dataset->shards[hint].tokens)
-        return hint;
-    /* Find the last shard that begins at or before the token. (Empty shards can begin at the same token.) */
-    uint64_t first = 0, last = dataset->shard_count;
-    while (last - first > 1) {
-        uint64_t middle = first + (last - first) / 2;
-        if (dataset->shards[middle].first_token <= token)
-            first = middle;
-        else
-            last = middle;
-    }
-    return first;
-}
-
-uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document)
-{
-    assert(dataset->shard_count && document < dataset->documents);
-    uint64_t first = 0, last = dataset->shard_count;
-    while (last - first > 1) {
-        uint64_t middle = first + (last - first) / 2;
-        if (dataset->shards[middle].first_document <= document)
-            first = middle;
-        else
-            last = middle;
-    }
-    return first;
-}
 
 enum tokmap_status dataset_shard_map(const struct tokmap_dataset *dataset, uint64_t shard, const uint8_t **file,
                                      struct tokmap_error *error)

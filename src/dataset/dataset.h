@@ -76,13 +76,6 @@ void dataset_page_hashes_ask(const struct tokmap_dataset *dataset, uint64_t shar
  * if the hashes are in memory, or if the file has another name by now. */
 bool dataset_page_hashes_open(const struct tokmap_dataset *dataset, uint64_t shard, int *fd, uint64_t *at);
 
-/* Returns the number of the shard that holds a token (token < tokens). Tries the shard number `hint` first;
- * otherwise the cost is O(log shards). */
-uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint);
-
-/* Returns the number of the shard that holds a document (< documents). */
-uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document);
-
 /* Returns the mapping of the file with a shard's tokens, which the first call makes, from byte 0 of the file: the first
  * token is at byte shard_tokens.offset. The call does not read any page of it. The mapping lives as long as the
  * dataset. Statuses: OK, ERROR_UNSUPPORTED (tokens are converted), ERROR_RANGE (the shard has no tokens), ERROR_IO,

@@ -12,6 +12,7 @@
 #include "common/struct_copy.h"
 #include "dataset.h"
 #include "dataset_state.h"
+#include "documents.h"
 #include "format/index_columns.h"
 
 struct named {

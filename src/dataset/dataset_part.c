@@ -16,6 +16,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
+#include "documents.h"
 #include "shard_documents.h"
 
 struct range {

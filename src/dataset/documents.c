@@ -6,9 +6,39 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "dataset_foreign.h"
-#include "dataset.h"
 #include "dataset_state.h"
 #include "shard_documents.h"
+
+uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint)
+{
+    assert(dataset->shard_count && token < dataset->tokens);
+    if (hint < dataset->shard_count && token - dataset->shards[hint].first_token < dataset->shards[hint].tokens)
+        return hint;
+    /* Find the last shard that begins at or before the token. (Empty shards can begin at the same token.) */
+    uint64_t first = 0, last = dataset->shard_count;
+    while (last - first > 1) {
+        uint64_t middle = first + (last - first) / 2;
+        if (dataset->shards[middle].first_token <= token)
+            first = middle;
+        else
+            last = middle;
+    }
+    return first;
+}
+
+uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document)
+{
+    assert(dataset->shard_count && document < dataset->documents);
+    uint64_t first = 0, last = dataset->shard_count;
+    while (last - first > 1) {
+        uint64_t middle = first + (last - first) / 2;
+        if (dataset->shards[middle].first_document <= document)
+            first = middle;
+        else
+            last = middle;
+    }
+    return first;
+}
 
 static enum tokmap_status no_room(struct tokmap_error *error)
 {

@@ -1,4 +1,7 @@
-/* documents.h - the ends of documents in a range of a dataset, and a walk over all of them. For any thread. */
+/*
+ * documents.h - the shard of a token or document, the ends of documents in a range of a dataset, and a walk over all of
+ * them. For any thread.
+ */
 #ifndef TOKMAP_DATASET_DOCUMENTS_H
 #define TOKMAP_DATASET_DOCUMENTS_H
 
@@ -6,6 +9,13 @@
 
 #include "format/index_documents.h"
 #include "tokmap/tokmap.h"
+
+/* Returns the number of the shard that holds a token (token < tokens). Tries the shard number `hint` first;
+ * otherwise the cost is O(log shards). */
+uint64_t dataset_shard_of(const struct tokmap_dataset *dataset, uint64_t token, uint64_t hint);
+
+/* Returns the number of the shard that holds a document (< documents). */
+uint64_t dataset_shard_of_document(const struct tokmap_dataset *dataset, uint64_t document);
 
 /* Finds the documents that end inside (first, first + count] and writes their ends, in order, as distances from
  * `first`. The end of an empty document equals the previous end and is omitted, so each distance appears once. The

@@ -48,6 +48,11 @@ uint64_t run_tokens_before(const struct tokmap_run *run, uint64_t step)
                : tokens;
 }
 
+const struct skips *run_skips(const struct tokmap_run *run)
+{
+    return &run->skips;
+}
+
 const char *run_path(const struct tokmap_run *run)
 {
     return run->path;

@@ -11,6 +11,8 @@
 #include "run_spec.h"
 #include "tokmap/tokmap.h"
 
+struct skips;
+
 /* Reports the rows that belong to rank `rank` of `world` in a global batch of `rows` rows: [*first, *first + *count).
  * rank < world. */
 void run_rank_rows(uint64_t rows, uint64_t rank, uint64_t world, uint64_t *first, uint64_t *count);
@@ -35,6 +37,9 @@ enum tokmap_status run_new(struct tokmap_run **run, struct run_spec *spec, const
 
 /* Fills *info as tokmap_run_info() does. It sets the size itself, so it cannot fail. */
 void run_describe(const struct tokmap_run *run, struct tokmap_run_info *info);
+
+/* The steps that the run skips (skips.h). They live as long as the run. */
+const struct skips *run_skips(const struct tokmap_run *run);
 
 /* The path of the run file; NULL for a run from a text or from arguments. It lives as long as the run. */
 const char *run_path(const struct tokmap_run *run);

@@ -57,7 +57,6 @@
 #include "common/bit_copy.h"
 #include "common/bytes.h"
 #include "common/cpu.h"
-#include "expand_kernels.h"
 
 #define PART_TARGETS 4096 /* whose bits are made at once; a multiple of 64 */
 

@@ -10,7 +10,7 @@
  * 64 has 10 to 17, and a loop writes the last two.
  */
 #if defined(__x86_64__)
-#include "expand_kernels.h"
+#include "expand.h"
 
 #include <immintrin.h>
 #include <string.h>

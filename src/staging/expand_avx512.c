@@ -8,7 +8,7 @@
  * in the same way, the other one is at the same distance.
  */
 #if defined(__x86_64__)
-#include "expand_kernels.h"
+#include "expand.h"
 
 #include <immintrin.h>
 #include <string.h>

@@ -7,7 +7,6 @@
 #include "common/bytes.h"
 #include "common/cpu.h"
 #include "code_point.h"
-#include "utf8_fast.h"
 
 size_t utf8_step(const char *bytes, size_t count, bool *valid)
 {

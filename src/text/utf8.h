@@ -35,4 +35,9 @@ void utf8_replace(char *into, const char *bytes, size_t count);
 /* Writes a character as UTF-8, 1 to 4 bytes, and returns their number. code: a Unicode scalar value. */
 size_t utf8_put(char *into, unsigned code);
 
+#if defined(__x86_64__)
+/* Says by vector instructions whether the whole text is valid, but not where it is invalid. Only if CPU_AVX2. */
+bool utf8_valid_avx2(const char *bytes, size_t count);
+#endif
+
 #endif

@@ -14,7 +14,7 @@
  * What two bytes cannot show is whether third and fourth bytes of long sequences are where they must be, and only
  * there. Two comparisons with the bytes two and three positions before find that.
  */
-#include "utf8_fast.h"
+#include "utf8.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

@@ -12,7 +12,6 @@
 
 #include "text/utf8.h"
 #include "common/cpu.h"
-#include "text/utf8_fast.h"
 #include "support/awkward_text.h"
 
 /* Table 3-7 of the standard, row by row: the range of the first byte, then those of the bytes that follow. */

@@ -15,9 +15,6 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "coverage.h"
-#include "loader_trial.h"
-#include "row_samples.h"
 #include "commands/commands.h"
 #include "commands/options/field_options.h"
 #include "commands/options/target.h"
@@ -25,9 +22,13 @@
 #include "commands/report/run_about.h"
 #include "common/bytes.h"
 #include "common/error.h"
+#include "coverage.h"
+#include "loader_trial.h"
 #include "platform/os.h"
 #include "platform/process.h"
-#include "run/run_state.h"
+#include "row_samples.h"
+#include "run/run.h"
+#include "run/skips.h"
 
 static const char program[] = "tokmap audit";
 
@@ -128,7 +129,7 @@ static void skip_add(struct audit *audit, uint64_t first, uint64_t end)
 
 static void skips_find(struct audit *audit)
 {
-    const struct skips *skips = &audit->run->skips;
+    const struct skips *skips = run_skips(audit->run);
     const bool by_source = skips->count * audit->info.sources <= SKIP_WORK;
     audit->report.skipped_counted = audit->report.skipped_counted && by_source;
     for (size_t i = 0; i < skips->count && skips->ranges[i].first < audit->steps; i++) {
@@ -364,8 +365,8 @@ static void calls_check(struct audit *audit)
 /* Moves *step on to the next delivered step. Returns false if no step from *step on is delivered. */
 static bool step_delivered(const struct audit *audit, uint64_t *step)
 {
-    *step = skips_next_delivered(&audit->run->skips, *step);
-    return *step < audit->steps && tokmap_run_delivers(audit->run, *step);
+    *step = run_next_step(audit->run, *step);
+    return *step < audit->steps;
 }
 
 /* Tries all ranks at a step, or 16 of them, among them the first and the last. */
@@ -656,7 +657,7 @@ static int end_find(struct audit *audit, const struct cli_command *command)
 static enum tokmap_status delivered_count(struct audit *audit, struct tokmap_error *error)
 {
     struct tokmap_cursor cursor;
-    audit->delivered = audit->steps - skips_before(&audit->run->skips, audit->steps);
+    audit->delivered = run_delivered_before(audit->run, audit->steps);
     const enum tokmap_status status = tokmap_run_cursor(audit->run, audit->steps, &cursor, error);
     audit->tokens = status ? 0 : cursor.tokens;
     return status;
