@@ -13,7 +13,6 @@
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "run_print.h"
 #include "run_state.h"
 #include "run_text.h"
 #include "trained.h"

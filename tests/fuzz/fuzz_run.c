@@ -7,7 +7,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "run/run_print.h"
 #include "run/run_text.h"
 #include "tokmap/tokmap.h"
 #include "fuzz_case.h"

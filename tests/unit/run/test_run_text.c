@@ -12,7 +12,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "run/run_print.h"
 #include "run/run_text.h"
 
 static void read_good(struct run_spec *spec, const char *text)
