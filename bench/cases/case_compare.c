@@ -8,17 +8,275 @@
 
 #include <inttypes.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
-#include "case_compare_child.h"
 #include "cases.h"
 #include "cli/cli.h"
 #include "common/bytes.h"
 #include "harness/dataset_make.h"
+#include "harness/harness.h"
 #include "harness/made_files.h"
+#include "harness/reader.h"
 #include "peers/flat_tokens.h"
 #include "peers/scripts.h"
 #include "peers/wide.h"
+#include "platform/os.h"
+
+/* ---- the row `tokmap in C`: a process with nothing but a loader ---- */
+
+#define SAMPLES ((size_t)1 << 18) /* calls of a turn that are timed; those after them only count */
+
+struct served {
+    struct bench *bench;
+    struct tokmap_run *run;
+    struct reader reader;
+    struct samples samples;
+    struct cli_json json;
+};
+
+static void answer_begin(struct served *served)
+{
+    cli_json_begin(&served->json, stdout);
+    cli_json_object(&served->json, NULL);
+}
+
+static int answer_end(struct served *served)
+{
+    cli_json_end(&served->json);
+    return cli_flush() ? CLI_DONE : CLI_FAILED;
+}
+
+/* The CRC-32 of zlib. */
+static uint32_t crc32_of(const void *bytes, size_t count)
+{
+    const uint8_t *at = bytes;
+    uint32_t sum = UINT32_MAX;
+    for (size_t i = 0; i < count; i++) {
+        sum ^= at[i];
+        for (int bit = 0; bit < 8; bit++)
+            sum = sum >> 1 ^ (sum & 1 ? UINT32_C(0xedb88320) : 0);
+    }
+    return ~sum;
+}
+
+static const int64_t *row_at(const void *outputs, const struct bench *bench, uint64_t row)
+{
+    return (const int64_t *)outputs + row * bench->options.seq_len;
+}
+
+/* Adds the checksums of the last batch's rows to the array that is open. */
+static void sums_add(struct served *served)
+{
+    const size_t bytes = (size_t)served->bench->options.seq_len * 8;
+    for (uint64_t row = 0; row < served->reader.batch.count; row++) {
+        cli_json_array(&served->json, NULL);
+        cli_json_number(&served->json, NULL, crc32_of(row_at(served->reader.out.inputs, served->bench, row), bytes));
+        cli_json_number(&served->json, NULL, crc32_of(row_at(served->reader.out.targets, served->bench, row), bytes));
+        cli_json_end(&served->json);
+    }
+}
+
+static int hello(struct served *served)
+{
+    char text[256];
+    (void)snprintf(text, sizeof text,
+                   "tokmap %s; a C program, int64 inputs and targets into the same memory, one producer thread",
+                   tokmap_version());
+    answer_begin(served);
+    cli_json_text(&served->json, "about", text);
+    return answer_end(served);
+}
+
+static int close_loader(struct served *served)
+{
+    reader_close(&served->reader);
+    tokmap_run_close(served->run);
+    served->run = NULL;
+    return CLI_DONE;
+}
+
+/* Takes batches for a turn and adds the results to the object that is open. */
+static int turn(struct served *served, double seconds, uint64_t most)
+{
+    const uint64_t length = (uint64_t)(seconds * 1e9), cpu = os_process_cpu_ns(), started = os_clock_ns();
+    uint64_t now = started, tokens = 0, batches = 0;
+    samples_clear(&served->samples);
+    while ((now - started < length || !batches) && (!most || batches < most)) {
+        const uint64_t before = os_clock_ns();
+        if (reader_next(&served->reader))
+            return bench_failed(served->bench, &served->reader.error);
+        now = os_clock_ns();
+        samples_add(&served->samples, now - before);
+        tokens += served->reader.batch.tokens;
+        batches++;
+    }
+    cli_json_number(&served->json, "tokens", tokens);
+    cli_json_number(&served->json, "batches", batches);
+    cli_json_real(&served->json, "seconds", (double)(now - started) / 1e9);
+    cli_json_real(&served->json, "cpu_s", (double)(os_process_cpu_ns() - cpu) / 1e9);
+    cli_json_real(&served->json, "p50", samples_at(&served->samples, 0.5) / 1e3);
+    cli_json_real(&served->json, "p99", samples_at(&served->samples, 0.99) / 1e3);
+    cli_json_real(&served->json, "p999", samples_at(&served->samples, 0.999) / 1e3);
+    cli_json_real(&served->json, "max", samples_at(&served->samples, 1) / 1e3);
+    cli_json_number(&served->json, "epochs", 0);
+    return CLI_DONE;
+}
+
+static int run_turn(struct served *served, double seconds, uint64_t most)
+{
+    answer_begin(served);
+    const int result = turn(served, seconds, most);
+    return result ? result : answer_end(served);
+}
+
+static int loader_new(struct served *served, const char *order, const char *cursor)
+{
+    struct bench *bench = served->bench;
+    struct tokmap_loader_options options = TOKMAP_LOADER_OPTIONS_INIT;
+    struct tokmap_error error = {0};
+    const char *name;
+    bench->options.ordering = strcmp(order, "sequential") ? TOKMAP_SHUFFLE : TOKMAP_SEQUENTIAL;
+    int result = dataset_name(bench, &name);
+    if (!result)
+        result = run_make(bench, name, TOKMAP_READ_AUTO, 1, TOKMAP_FOREVER, &served->run);
+    if (result)
+        return result;
+    reader_clear(&served->reader);
+    options.rows = bench->options.rows;
+    options.fields = TOKMAP_INPUTS | TOKMAP_TARGETS;
+    options.threads = 1;
+    options.resume = cursor;
+    if (tokmap_loader_open(&served->reader.loader, served->run, &options, &error))
+        return bench_failed(bench, &error);
+    if (outputs_new(&served->reader.outputs, bench->options.rows, bench->options.seq_len, TOKMAP_I64))
+        return bench_no_memory(bench);
+    served->reader.out.type = TOKMAP_I64;
+    served->reader.out.inputs = served->reader.outputs.inputs;
+    served->reader.out.targets = served->reader.outputs.targets;
+    return CLI_DONE;
+}
+
+/* Opens the loader and takes its first batch, and then those of a turn unless `most` is 0. */
+static int open_loader(struct served *served, const char *order, double seconds, uint64_t most, const char *cursor)
+{
+    (void)close_loader(served);
+    const uint64_t started = os_clock_ns();
+    int result = loader_new(served, order, cursor);
+    const uint64_t opened = os_clock_ns();
+    if (!result && reader_next(&served->reader))
+        result = bench_failed(served->bench, &served->reader.error);
+    if (result)
+        return result;
+    const uint64_t at = os_clock_ns();
+    answer_begin(served);
+    if (most)
+        result = turn(served, seconds, most);
+    cli_json_real(&served->json, "open_s", (double)(opened - started) / 1e9);
+    cli_json_real(&served->json, "first_s", (double)(at - opened) / 1e9);
+    cli_json_real(&served->json, "at", (double)at / 1e9);
+    cli_json_array(&served->json, "sums");
+    if (!most)
+        sums_add(served);
+    cli_json_end(&served->json);
+    return result ? result : answer_end(served);
+}
+
+/* Adds the S + 1 ids of a row to the array that is open. */
+static void row_add(struct served *served, uint64_t row)
+{
+    const uint64_t length = served->bench->options.seq_len;
+    const int64_t *inputs = row_at(served->reader.out.inputs, served->bench, row);
+    cli_json_array(&served->json, NULL);
+    for (uint64_t i = 0; i < length; i++)
+        cli_json_number(&served->json, NULL, (uint64_t)inputs[i]);
+    cli_json_number(&served->json, NULL, (uint64_t)row_at(served->reader.out.targets, served->bench, row)[length - 1]);
+    cli_json_end(&served->json);
+}
+
+static int take(struct served *served, uint64_t batches, uint64_t rows)
+{
+    const uint64_t length = served->bench->options.seq_len;
+    uint64_t shifted = 0;
+    answer_begin(served);
+    cli_json_array(&served->json, "sums");
+    for (uint64_t i = 0; i < batches; i++) {
+        if (reader_next(&served->reader))
+            return bench_failed(served->bench, &served->reader.error);
+        sums_add(served);
+        for (uint64_t row = 0; row < served->reader.batch.count; row++)
+            shifted += memcmp(row_at(served->reader.out.inputs, served->bench, row) + 1,
+                              row_at(served->reader.out.targets, served->bench, row), (size_t)(length - 1) * 8) != 0;
+    }
+    cli_json_end(&served->json);
+    cli_json_array(&served->json, "rows"); /* of the last batch */
+    for (uint64_t row = 0; batches && row < rows && row < served->reader.batch.count; row++)
+        row_add(served, row);
+    cli_json_end(&served->json);
+    cli_json_number(&served->json, "shifted", shifted);
+    return answer_end(served);
+}
+
+static int state(struct served *served)
+{
+    char text[TOKMAP_CURSOR_TEXT];
+    const uint64_t started = os_clock_ns();
+    tokmap_cursor_print(&served->reader.batch.cursor, text);
+    answer_begin(served);
+    cli_json_text(&served->json, "state", text);
+    cli_json_number(&served->json, "bytes", strlen(text));
+    cli_json_real(&served->json, "seconds", (double)(os_clock_ns() - started) / 1e9);
+    return answer_end(served);
+}
+
+/* Runs a command of at most five words, the last of which is the rest of the line. */
+static int command_run(struct served *served, char *line)
+{
+    const char *words[5] = {NULL};
+    char *rest = NULL;
+    for (size_t i = 0; i < 5; i++)
+        words[i] = strtok_r(i ? NULL : line, i == 4 ? "\n" : " \n", &rest);
+    const char *command = words[0] ? words[0] : "";
+    const bool open = served->run != NULL;
+    if (!strcmp(command, "hello"))
+        return hello(served);
+    if (!strcmp(command, "open") && words[3])
+        return open_loader(served, words[1], strtod(words[2], NULL), strtoull(words[3], NULL, 10), words[4]);
+    if (open && !strcmp(command, "run") && words[2])
+        return run_turn(served, strtod(words[1], NULL), strtoull(words[2], NULL, 10));
+    if (open && !strcmp(command, "take") && words[2])
+        return take(served, strtoull(words[1], NULL, 10), strtoull(words[2], NULL, 10));
+    if (open && !strcmp(command, "state"))
+        return state(served);
+    if (strcmp(command, "close") != 0) {
+        cli_say(served->bench->program, "a command that this process does not have, or not now: '%s'", command);
+        return CLI_FAILED;
+    }
+    (void)close_loader(served);
+    answer_begin(served);
+    return answer_end(served);
+}
+
+/* Reads commands from standard input, a line each, and answers each with a line of JSON on standard output, until its
+ * input ends. bench/peers/compare/driver.py documents the answers:
+ *
+ *     hello
+ *     open sequential|own SECONDS MOST [CURSOR]
+ *     run SECONDS MOST
+ *     take BATCHES ROWS    instead of places, the ids of the first ROWS rows
+ *     state
+ *     close */
+static int compare_child(struct bench *bench)
+{
+    struct served served = {.bench = bench};
+    char line[512];
+    int result = samples_new(&served.samples, SAMPLES) ? CLI_DONE : bench_no_memory(bench);
+    while (!result && fgets(line, sizeof line, stdin))
+        result = command_run(&served, line);
+    (void)close_loader(&served);
+    samples_free(&served.samples);
+    return result;
+}
 
 /* What a table reads; one that is not listed here reads a dataset. */
 enum reads { READS_DATASET, READS_RUN, READS_TEXT, READS_SPARSE, READS_NOTHING };

@@ -294,7 +294,7 @@ class Driver(Child):
 
 class NativeDriver(Driver):
     """The same for a system that is a program: its module has command(options, tokens) -> arguments. Commands are words
-    on its standard input, as bench/cases/case_compare_child.h says, and answers JSON lines on its standard output."""
+    on its standard input, as bench/cases/case_compare.c says, and answers JSON lines on its standard output."""
 
     WORDS = {"open": ("order", "seconds", "most", "resume"), "run": ("seconds", "most"), "take": ("batches", "places")}
 
