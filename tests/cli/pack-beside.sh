@@ -107,10 +107,10 @@ pack qwen3 --ignore-fields python_tools one.jsonl
 exits 2 tokmap pack -o o --ignore-fields tools words.txt 2>err
 holds err '--ignore-fields is about conversations'
 
-# Conversations that differ in their tools alone are no duplicates.
-cat tools.jsonl tools.jsonl >three.jsonl
-printf '{"messages": %s}\n' "$messages" >>three.jsonl
-pack qwen3 --dedup exact three.jsonl --json >report
+# Conversations that differ in their tools alone are no duplicates; those whose tools say nothing are.
+cat tools.jsonl tools.jsonl >four.jsonl
+printf '{"messages": %s}\n{"tools": [ ], "messages": %s, "system": ""}\n' "$messages" "$messages" >>four.jsonl
+pack qwen3 --dedup exact four.jsonl --json >report
 equal "$(field report documents)" 2
 
 # An answer without content, and without a call, is refused by every template.

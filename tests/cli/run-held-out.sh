@@ -110,3 +110,13 @@ tokmap info raw.run >out 2>err
 sed 's/300\.\.400/299..400/' raw.run >overlap.run
 exits 1 tokmap info overlap.run 2>err
 holds err "the run trains on data of validation set 'val'"
+# Sources with parts of one dataset: a set is held out of all that they have together. A sealed shard is known by its
+# content alone.
+mkdir sealed
+cp data/web.val* sealed/
+tokmap seal -q sealed/web.val
+printf '%s\n' 'seq_len 16' 'batch 2' 'steps 9' 'source all sealed/web.val' 'source b sealed/web.val#tokens=10..40' \
+    'source c sealed/web.val#tokens=60..90' 'source d sealed/web.val#tokens=100..130' 'phase 0 all 1 b 1 c 1 d 1' \
+    'validation val sealed/web.val#tokens=200..300' >parts.run
+exits 1 tokmap info parts.run 2>err
+holds err "source 'all' (sealed/web.val) has tokens of"
