@@ -4,7 +4,7 @@
  *     vocab.bpe or merges.txt       the merges, one per line: two tokens with a space between them
  *     encoder.json or vocab.json    a JSON object with the id of each token
  *
- * Other tokenizers come in such files, too. What is not of GPT-2's kind is refused (pair_kind.h).
+ * Other tokenizers come in such files, too. What is not of GPT-2's kind is refused.
  */
 #ifndef TOKMAP_VOCABULARY_BPE_FILES_H
 #define TOKMAP_VOCABULARY_BPE_FILES_H

@@ -19,7 +19,7 @@ struct text_block {
     uint8_t bytes[];
 };
 
-void text_arena_free(struct text_arena *arena)
+static void text_arena_free(struct text_arena *arena)
 {
     while (arena->blocks) {
         struct text_block *next = arena->blocks->next;
@@ -56,7 +56,8 @@ void text_arena_join(struct text_arena *arena, struct text_arena *other)
     other->blocks = NULL;
 }
 
-void text_arena_shrink(struct text_arena *arena, const uint8_t *end, size_t bytes)
+/* Gives back the last `bytes` bytes of an allocation that ends at `end`, if it is the last one of a shared block. */
+static void text_arena_shrink(struct text_arena *arena, const uint8_t *end, size_t bytes)
 {
     if (arena->blocks && arena->blocks->bytes + arena->blocks->used == end)
         arena->blocks->used -= bytes;

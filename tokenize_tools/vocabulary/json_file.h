@@ -16,13 +16,10 @@ struct text_block;
 struct text_arena {
     struct text_block *blocks;
 };
-void text_arena_free(struct text_arena *arena);
-/* Returns `bytes` bytes, valid until text_arena_free, or NULL if memory is lacking. */
+/* Returns `bytes` bytes, valid until json_file_end(), or NULL if memory is lacking. */
 uint8_t *text_arena_alloc(struct text_arena *arena, size_t bytes);
 /* Moves all memory of another arena into this one. */
 void text_arena_join(struct text_arena *arena, struct text_arena *other);
-/* Gives back the last `bytes` bytes of an allocation that ends at `end`, if it is the last one of a shared block. */
-void text_arena_shrink(struct text_arena *arena, const uint8_t *end, size_t bytes);
 
 struct json_file {
     const char *path;

@@ -9,7 +9,20 @@
 #define TOKMAP_VOCABULARY_RANK_FILE_H
 
 #include "bpe/bpe_build.h"
-#include "rank_catalog.h"
+
+/* A token that a rank file leaves out. */
+struct rank_catalog_token {
+    const char *text;
+    uint32_t bytes, id;
+};
+
+/* What rank_file.c knows of a published file. */
+struct rank_catalog_entry {
+    const char *name; /* of the file and of its split pattern: "cl100k_base" */
+    const struct rank_catalog_token *specials;
+    uint32_t special_count;
+    const char *eod, *bos; /* texts of the special tokens that end and begin a document; NULL: none */
+};
 
 struct rank_file {
     struct bpe_source source; /* complete except for the rules and the ids of special tokens */

@@ -1,6 +1,7 @@
 /*
- * sp_file.c - parses a ModelProto. Only fields that decide ids are read; unknown fields are skipped, as the rules of
- * protocol buffers ask. Every length is checked against the rest of the message that contains it.
+ * sp_file.c - parses a ModelProto and makes a tokenizer of it. Only fields that decide ids are read; unknown fields are
+ * skipped, as the rules of protocol buffers ask. Every length is checked against the rest of the message that contains
+ * it.
  *
  * The file is walked twice: first to count pieces and to read the settings, which may come after the pieces; then to
  * copy the pieces into arrays of the right size.
@@ -16,8 +17,11 @@
 #include "text/utf8.h"
 #include "common/bytes.h"
 #include "common/error.h"
-#include "sentencepiece/sp_model.h"
 #include "common/hash.h"
+#include "sentencepiece/sp_engine.h"
+#include "sentencepiece/sp_model.h"
+#include "tokenizer/pipeline.h"
+#include "vocabulary_name.h"
 
 #define PIECE_BYTES_MOST 65535u
 /* The same for pieces that merges make: each part of such a piece is looked up, so the work grows with the square of
@@ -25,6 +29,19 @@
 #define MERGED_BYTES_MOST 2048u
 
 enum wire { WIRE_VARINT = 0, WIRE_64 = 1, WIRE_BYTES = 2, WIRE_32 = 5 };
+
+struct sp_file {
+    struct sp_source source; /* complete; points to the arrays below */
+    uint8_t *bytes;
+    uint32_t *offsets;
+    float *scores;
+    uint8_t *kinds; /* enum sp_kind of each piece */
+    uint32_t control_count;
+    const uint8_t
+        *unk_surface; /* the text of the unknown token when decoded, within the bytes of the file; NULL: the default */
+    uint32_t unk_surface_bytes;
+    uint8_t fingerprint[16]; /* of all that decides ids */
+};
 
 /* The part of a message that has not been read yet. */
 struct message {
@@ -351,7 +368,9 @@ static enum tokmap_status allocate(struct reader *reader, uint64_t pieces, uint6
     return TOKMAP_OK;
 }
 
-enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const uint8_t *bytes, uint64_t count,
+/* Reads a model, which must outlive *file, as must path. The caller calls sp_file_free() after success and after
+ * failure. */
+static enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const uint8_t *bytes, uint64_t count,
                                 struct tokmap_error *error)
 {
     const struct message all = {bytes, bytes + count};
@@ -380,7 +399,7 @@ enum tokmap_status sp_file_read(struct sp_file *file, const char *path, const ui
     return status ? status : fingerprint(&reader);
 }
 
-void sp_file_free(struct sp_file *file)
+static void sp_file_free(struct sp_file *file)
 {
     free(file->bytes);
     free(file->offsets);
@@ -396,4 +415,96 @@ bool sp_file_is(const uint8_t *bytes, uint64_t count)
     struct piece piece;
     return count && read_field(&all, &field) && is(&field, 1, WIRE_BYTES) && field.content.at != field.content.end &&
            *field.content.at == 0x0A && read_piece(field.content, &piece) && piece.text.at != piece.text.end;
+}
+
+/* ---- the tokenizer ---- */
+
+/* Makes a special token of each control piece. They are found in text only if the caller asks for that;
+ * SentencePiece itself never finds them. The text between two of them is encoded as a text of its own. */
+static enum tokmap_status add_controls(struct pipeline_parts *parts, const struct sp_file *file,
+                                       struct tokmap_error *error)
+{
+    const struct sp_source *source = &file->source;
+    struct added_token *tokens = calloc((size_t)file->control_count + 1, sizeof *tokens);
+    if (!tokens)
+        return error_set_memory(error, "special tokens", file->control_count * sizeof *tokens);
+    uint32_t count = 0;
+    for (uint32_t id = 0; id < source->vocabulary; id++) {
+        if (source->kinds[id] != SP_CONTROL)
+            continue;
+        const uint8_t *text = source->bytes + source->offsets[id];
+        const uint32_t bytes = source->offsets[id + 1] - source->offsets[id];
+        assert(count < file->control_count);
+        tokens[count++] = (struct added_token){.text = text, .bytes = bytes, .id = id, .match = text,
+                                               .match_bytes = bytes, .special = true};
+    }
+    const enum tokmap_status status = added_tokens_new(&parts->added, tokens, count, source->path, error);
+    free(tokens);
+    return status;
+}
+
+/* Sets the text that the unknown token is decoded to: that of the model, else SentencePiece's default. */
+static enum tokmap_status add_unknown(struct pipeline_parts *parts, const struct sp_file *file,
+                                      struct tokmap_error *error)
+{
+    static const uint8_t usual[] = " \xE2\x81\x87 ";
+    const uint8_t *surface = file->unk_surface ? file->unk_surface : usual;
+    const uint32_t bytes = file->unk_surface ? file->unk_surface_bytes : (uint32_t)sizeof usual - 1;
+    parts->texts = malloc(sizeof *parts->texts);
+    parts->text_bytes = malloc((size_t)bytes + 1);
+    if (!parts->texts || !parts->text_bytes)
+        return error_set_memory(error, "the text of the unknown token", bytes);
+    memcpy(parts->text_bytes, surface, bytes);
+    parts->texts[0] = (struct pipeline_text){.id = file->source.unk, .bytes = bytes, .text = parts->text_bytes};
+    parts->text_count = 1;
+    return TOKMAP_OK;
+}
+
+/* Makes SentencePiece's decoder. It takes over the texts and the kinds of the file's pieces. */
+static void add_decoder(struct pipeline_parts *parts, struct sp_file *file)
+{
+    struct text_decoder *decoder = &parts->decoder;
+    decoder->steps[decoder->count++] = (struct decode_step){.kind = DECODE_SENTENCEPIECE,
+                                                            .trims_front = file->source.prefix != SP_PREFIX_NEVER,
+                                                            .trims_spaces = file->source.remove_spaces};
+    decoder->vocabulary = file->source.vocabulary;
+    decoder->texts = file->bytes;
+    decoder->offsets = file->offsets;
+    decoder->kinds = file->kinds;
+    for (uint32_t id = 0; id < decoder->vocabulary; id++)
+        decoder->kinds[id] = decoder->kinds[id] == SP_BYTE ? DECODE_BYTE : DECODE_TEXT;
+    parts->decoder_given = true;
+    file->bytes = NULL;
+    file->offsets = NULL;
+    file->kinds = NULL;
+}
+
+enum tokmap_status sp_file_open(struct tokenizer **tokenizer, const char *path, const uint8_t *bytes,
+                                    uint64_t count, const struct tokmap_tokenizer_options *options,
+                                    struct tokmap_error *error)
+{
+    struct pipeline_parts parts = {.form = "SentencePiece model", .ids_per_byte_most = 2, .engine_cuts = true};
+    struct sp_file file;
+    assert(path && bytes && options);
+    *tokenizer = NULL;
+    enum tokmap_status status = sp_file_read(&file, path, bytes, count, error);
+    if (!status)
+        status = sp_engine_new(&parts.engine, &file.source, error);
+    if (!status)
+        status = add_controls(&parts, &file, error);
+    if (!status)
+        status = add_unknown(&parts, &file, error);
+    if (!status) {
+        (void)snprintf(parts.scanner, sizeof parts.scanner, "between characters that no token joins");
+        add_decoder(&parts, &file);
+        parts.vocabulary = file.source.vocabulary;
+        parts.eod = pipeline_usual_eod(parts.added);
+        parts.bos = pipeline_usual_bos(parts.added);
+        memcpy(parts.fingerprint, file.fingerprint, sizeof parts.fingerprint);
+        vocabulary_name(&parts, path);
+        status = pipeline_new(tokenizer, &parts, options->special, path, error);
+    }
+    pipeline_parts_free(&parts);
+    sp_file_free(&file);
+    return status;
 }

@@ -10,14 +10,13 @@
 #include "bpe_files.h"
 #include "common/error.h"
 #include "hf_file.h"
-#include "json_form.h"
 #include "platform/os.h"
 #include "rank_file.h"
 #include "rank_tokenizer.h"
 #include "sp_file.h"
-#include "sp_tokenizer.h"
 #include "tekken_file.h"
 #include "tokenizer/byte_tokenizer.h"
+#include "text/json_scan.h"
 #include "text/path.h"
 #include "text/stand_in.h"
 #include "vocabulary_file.h"
@@ -164,6 +163,35 @@ static enum tokmap_status folder_open(struct tokenizer **tokenizer, const char *
 
 /* ---- files ---- */
 
+enum json_form { FORM_HF, FORM_TEKKEN, FORM_ENCODER };
+
+/* Recognizes a JSON format by the first member that only one of them has: encoder.json maps texts to numbers,
+ * tekken.json has an object "config" and an array "vocab", tokenizer.json has fields of its own. FORM_HF where nothing
+ * is recognized. */
+static enum json_form json_form_of(const char *text, uint64_t count)
+{
+    static const char *const hf[] = {"version",       "truncation",     "padding", "added_tokens", "normalizer",
+                                     "pre_tokenizer", "post_processor", "decoder", "model"};
+    struct json_scan scan;
+    struct json_string name;
+    json_begin(&scan, text, (size_t)count);
+    if (json_enter_object(&scan))
+        while (json_member(&scan, &name)) {
+            const enum json_kind kind = json_kind(&scan);
+            if (kind == JSON_NUMBER)
+                return FORM_ENCODER;
+            for (size_t i = 0; i < sizeof hf / sizeof hf[0]; i++)
+                if (json_name_is(&name, hf[i]))
+                    return FORM_HF;
+            if (kind == JSON_OBJECT ? json_name_is(&name, "config")
+                                    : kind == JSON_ARRAY && json_name_is(&name, "vocab"))
+                return FORM_TEKKEN;
+            if (!json_skip(&scan))
+                break;
+        }
+    return FORM_HF; /* its reader reports what is wrong */
+}
+
 static enum tokmap_status json_open(struct tokenizer **tokenizer, const char *path, const char *text, uint64_t count,
                                     const struct tokmap_tokenizer_options *options, struct tokmap_error *error)
 {
@@ -224,7 +252,7 @@ static enum tokmap_status file_read(struct tokenizer **tokenizer, const char *pa
     else if (ranks)
         status = rank_tokenizer_new(tokenizer, path, text, bytes, options, error);
     else if (sp_file_is((const uint8_t *)text, bytes))
-        status = sp_tokenizer_new(tokenizer, path, (const uint8_t *)text, bytes, options, error);
+        status = sp_file_open(tokenizer, path, (const uint8_t *)text, bytes, options, error);
     else if (hf_file_is(text, bytes))
         status = json_open(tokenizer, path, text, bytes, options, error);
     else if (bpe_files_is(text, bytes))

@@ -10,7 +10,7 @@
 
 #include "sentencepiece/sp_model.h"
 #include "vocabulary/sp_file.h"
-#include "vocabulary/sp_tokenizer.h"
+#include "vocabulary/sp_file.h"
 
 static uint64_t seed = 1;
 static uint32_t random_below(uint32_t most)
@@ -104,7 +104,7 @@ static enum tokmap_status open_bytes(struct tokenizer **tokenizer, const uint8_t
     /* A copy of the exact size, so that a sanitizer sees reads past the end. */
     uint8_t *copy = malloc(count + !count);
     memcpy(copy, bytes, count);
-    const enum tokmap_status status = sp_tokenizer_new(tokenizer, "made.model", copy, count, &options, error);
+    const enum tokmap_status status = sp_file_open(tokenizer, "made.model", copy, count, &options, error);
     free(copy);
     return status;
 }
