@@ -24,7 +24,7 @@ static int temporary_open(const char *path, char **name, int *fd)
             number = os_clock_ns();
         (void)snprintf(ending, sizeof ending, ".%" PRIx64 ".partial", number);
         free(*name);
-        *name = path_join("", 0, path, strlen(path), ending);
+        *name = path_ended(path, ending);
         system = *name ? os_open(*name, OS_WRITE_NEW, fd) : ENOMEM;
     }
     return system;

@@ -214,7 +214,7 @@ static enum tokmap_status paths_find(struct path_list *list, enum foreign_kind k
         status = match_all(list, path, error);
         if (!status && !list->count) {
             list_free(list);
-            pattern = path_join("", 0, path, strlen(path), ending_of(kind));
+            pattern = path_ended(path, ending_of(kind));
             status = pattern ? match_all(list, pattern, error) : error_set_memory(error, "a pattern", strlen(path));
         }
     }

@@ -38,6 +38,11 @@ char *path_join(const char *folder, size_t folder_bytes, const char *name, size_
     return path;
 }
 
+char *path_ended(const char *path, const char *ending)
+{
+    return path_join("", 0, path, strlen(path), ending);
+}
+
 char *path_in(const char *folder, const char *name)
 {
     return path_join(folder, strlen(folder), name, strlen(name), "");

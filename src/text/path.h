@@ -18,6 +18,8 @@ bool path_is_absolute(const char *path);
 
 /* "FOLDER/NAME" followed by `ending`. The slash is added only if the folder is not empty and does not end with one. */
 char *path_join(const char *folder, size_t folder_bytes, const char *name, size_t name_bytes, const char *ending);
+/* "PATHENDING". */
+char *path_ended(const char *path, const char *ending);
 /* The path of `name` in a folder. */
 char *path_in(const char *folder, const char *name);
 /* The path of `name` in the folder that contains `file`. */

@@ -136,6 +136,8 @@ static void paths_are_taken_apart_and_put_together(void **unused)
     path_is(path_beside("/b", "x"), "/x");
     path_is(path_join("abc", 2, "xyz", 1, ".tmx"), "ab/x.tmx");
     path_is(path_join(NULL, 0, "x", 1, ""), "x");
+    path_is(path_ended("a/x", ".tmx"), "a/x.tmx");
+    path_is(path_ended("", ""), "");
     path_is(path_folder("a/b/c"), "a/b");
     path_is(path_folder("c"), ".");
     path_is(path_folder("/c"), "/");
