@@ -31,6 +31,7 @@ failed 'no text' -o x --vocab-size 300 in/b/none.txt
 misused 'the name of the output is empty' -o '' --vocab-size 300 in
 misused "give a prefix, such as 'in/NAME'" -o in/ --vocab-size 300 in
 failed 'in/a' -o in/a/x --vocab-size 300 in
+rmdir in/a # a missing folder of an output is made, and stays
 failed 'max-memory' -o x --vocab-size 300 --max-memory 1Mi in
 failed 'absent' -o x --vocab-size 300 absent
 printf 'a\377b' >bad
