@@ -35,7 +35,7 @@ struct frames_options {
 
 struct frames {
     uint64_t bytes;       /* of the new file, so far */
-    struct spill entries; /* of the section frames */
+    struct append_file entries; /* of the section frames */
 };
 
 /* Writes the file. *frames must be zero before, and frames_free() frees it with every status. Statuses: OK, ERROR_LIMIT

@@ -3,8 +3,8 @@
  *
  * The memory of a writer does not grow with tokens, documents, or files; each column takes up to 18 MiB. The documents
  * section is the first of the
- * index, so document ends are written to it directly. Later sections are spilled to unnamed files in the target's
- * folder and appended at the commit. Tokens are hashed while they are written. The files under construction are
+ * index, so document ends are written to it directly. Later sections are in unnamed files in the target's folder
+ * (append_file.h) and appended at the commit. Tokens are hashed while they are written. The files under construction are
  * NAME.bin.partial and NAME.tmx.partial. A lock on the second one keeps a second writer from using the same name. A
  * writer that is killed leaves only these two files.
  *
@@ -70,8 +70,8 @@ uint64_t shard_writer_documents(const struct shard_writer *writer);
 enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error);
 
-/* Appends the spilled sections, syncs, and renames as described above. Frees the writer with every status. On
- * failure the partial files are removed, unless shard_save.h has saved the state, and an old shard remains unchanged,
+/* Appends the later sections, syncs, and renames as described above. Frees the writer with every status. On
+ * failure the partial files are removed, unless a checkpoint counts on them (shard_save.h), and an old shard remains unchanged,
  * unless the message says something else. With options.seal and options.unit, the tokens of a state that was saved stay
  * under their partial name, because options.resume needs them until a later state is saved. about: JSON text. content:
  * if not NULL, receives the content id. Statuses: OK, ERROR_EXISTS (another process created the shard in the meantime),

@@ -23,7 +23,7 @@ struct origin_state {
     uint64_t file;           /* of this path in the index, if that has it */
     struct path_table table; /* with options.mixed: all files of the index */
     uint64_t runs, files, paths_bytes;
-    struct spill run_spill, file_spill, path_spill;
+    struct append_file run_list, file_list, path_list;
 };
 
 struct shard_writer {
@@ -51,16 +51,19 @@ struct shard_writer {
 
     struct index_writer index; /* the documents section, its first one, is open while tokens are added */
     uint64_t carries;
-    struct spill carry_spill, block_spill, page_spill;
+    struct append_file carry_list, block_list, page_list;
+    struct append_file end_list; /* what checkpoints count on of the documents section */
     struct origin_state origin;
     struct mask_writer mask;       /* zeroed without options.mask */
     struct columns_writer columns; /* zeroed without options.columns */
 
     struct frames frames; /* of the sealed tokens */
 
-    bool saved;                      /* the state was saved: a failed commit leaves the files */
-    uint64_t saved_documents;        /* whose ends shard_writer_save() has passed on */
-    uint64_t saved_mask, saved_hash; /* while it is restored: bits of the mask, and the hash of the open block */
+    bool saved; /* a checkpoint counts on the state: a failed commit leaves the files */
 };
+
+/* Records a run if the origin has changed, and a file if its path has changed. To be called when a document ends, or is
+ * open and certain to end, so that an origin without documents leaves no trace. Returns 0 or errno. */
+int shard_origin_flush(struct shard_writer *writer);
 
 #endif

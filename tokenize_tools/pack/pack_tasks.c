@@ -141,17 +141,10 @@ static void unit_skipped(void *user, const struct corpus_issue *issue, const str
         pack->skipped(pack->user, issue, why);
 }
 
-static int skipped_save(void *user, const struct state_sink *sink)
+static enum tokmap_status skipped_pass(void *user, struct checkpoint *checkpoint, struct tokmap_error *error)
 {
     const struct tasks *tasks = user;
-    return skipped_items_save(tasks->skipped, sink);
-}
-
-static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
-                                       struct tokmap_error *error)
-{
-    const struct tasks *tasks = user;
-    return skipped_items_load(tasks->skipped, kind, bytes, count, error);
+    return skipped_items_pass(tasks->skipped, checkpoint, error);
 }
 
 /* Adds what a unit has become so far. */
@@ -261,8 +254,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     pack.stop = unit_stop;
     pack.before_commit = NULL;
     pack.also = NULL;
-    pack.state_save = tasks->skipped ? skipped_save : NULL;
-    pack.state_load = tasks->skipped ? skipped_load : NULL;
+    pack.state = tasks->skipped ? skipped_pass : NULL;
     pack.user = tasks;
     if (!status)
         status = pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, tasks->now, error);

@@ -128,12 +128,9 @@ struct pack_options {
      * output. A status other than OK ends the work with it. May be NULL. */
     enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
     const struct pack_also *also; /* called with `user` after the commit; NULL: the shards are all of the output */
-    /* What the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32 whenever
-     * the work is saved, and state_load() gets those of a killed process in the same order. Either may be NULL.
-     * Statuses of state_load(): any. */
-    int (*state_save)(void *user, const struct state_sink *sink);
-    enum tokmap_status (*state_load)(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
-                                     struct tokmap_error *error);
+    /* Passes on what the caller keeps of the calls of skipped() whenever the work is saved, and takes it in the process
+     * that continues (append_file.h). May be NULL. Statuses: any. */
+    enum tokmap_status (*state)(void *user, struct checkpoint *checkpoint, struct tokmap_error *error);
     void *user;
 
     /* How often the work is saved in PREFIX.work/journal, so that a killed process can be continued; 0: never. Nothing
