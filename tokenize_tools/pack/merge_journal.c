@@ -36,7 +36,8 @@ struct merge_journal {
 static bool owns_kept(const char *folder, const char *entry, bool journal)
 {
     (void)folder;
-    return journal && append_file_is_name(entry);
+    (void)journal;
+    return append_file_is_name(entry);
 }
 
 static enum tokmap_status folder_open(struct merge_journal *journal, bool start_over, bool create,
@@ -96,6 +97,8 @@ enum tokmap_status merge_journal_open(struct merge_journal **journal, const stru
     made->next_ns = os_clock_ns() + options->checkpoint_ns;
     if (!status && made->folder && (!made->found || !options->checkpoint_ns))
         merge_journal_drop(made);
+    if (!status && !made->folder)
+        work_folder_sweep(options->prefix, owns_kept);
     if (!status)
         return TOKMAP_OK;
     merge_journal_close(made, false);

@@ -29,7 +29,7 @@
 #define SHARD WORK "/shard-000000.work"
 #define JOURNAL SHARD "/journal"
 
-#define ENDS SHARD "/kept-set0a-ends"
+#define ENDS SHARD "/kept-set0b-ends"
 #define CHECKPOINT 16 /* type of records */
 
 static const struct split split = {.seed = 1, .count = 2, .sets = {{"a", "0.75", 0}, {"b", "0.25", (uint64_t)3 << 62}}};
@@ -253,7 +253,8 @@ static void test_continues(void **state)
     /* Without checkpoints, earlier work is removed. */
     begun_take();
     pack.checkpoint_ns = 0;
-    assert_int_equal(run(2), TOKMAP_ERROR_INTERRUPTED);
+    if (run(2) != TOKMAP_ERROR_INTERRUPTED)
+        fail_msg("%s: %s", error.path, error.message);
     assert_false(file_exists(JOURNAL));
     assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
     same();
@@ -387,7 +388,7 @@ static bool record_forge(uint32_t type, size_t which, size_t at, uint64_t number
 static uint64_t record_try(uint32_t type, size_t which, uint64_t number, uint64_t *failures)
 {
     uint64_t tries = 0;
-    for (size_t at = 0;; at += 8) {
+    for (size_t at = 0;; at += at < 160 ? 8 : 56) {
         begun_take();
         if (!record_forge(type, which, at, number))
             break;
@@ -409,12 +410,12 @@ static uint64_t record_try(uint32_t type, size_t which, uint64_t number, uint64_
 static void test_forged(void **state)
 {
     static const uint64_t numbers[] = {0, 1000, UINT64_MAX - 7};
-    uint64_t tries = 0, failures = 0, more = 0;
+    uint64_t tries = 0, failures = 0;
     begun_make(false, false);
+    const uint64_t last = records_count(CHECKPOINT) - 1;
     for (size_t i = 0; i < 3; i++)
-        for (size_t which = 0; !which || more; which++, tries += more)
-            more = record_try(CHECKPOINT, which, numbers[i], &failures);
-    assert_true(tries > 100 && failures > 5);
+        tries += record_try(CHECKPOINT, (size_t)last, numbers[i], &failures);
+    assert_true(tries > 60 && failures > 5);
     pack_units_free(&units);
 }
 
