@@ -331,7 +331,7 @@ struct code_reader {
 static int next_codes(struct code_reader *reader, uint64_t count)
 {
     const int system = append_file_read(reader->file, reader->done * sizeof *reader->codes, reader->codes,
-                                  (size_t)count * sizeof *reader->codes);
+                                        (size_t)count * sizeof *reader->codes);
     reader->done += count;
     return system;
 }

@@ -34,7 +34,7 @@ struct frames_options {
 };
 
 struct frames {
-    uint64_t bytes;       /* of the new file, so far */
+    uint64_t bytes;             /* of the new file, so far */
     struct append_file entries; /* of the section frames */
 };
 

@@ -8,10 +8,10 @@
 #include "index_writer.h"
 
 struct mask_writer {
-    int fd;              /* of the mask; owned by the caller */
-    uint64_t tokens;     /* bits so far */
-    uint64_t written;    /* bytes in the file */
-    uint8_t *block;      /* BLOCK_BYTES: the block that is being filled */
+    int fd;                    /* of the mask; owned by the caller */
+    uint64_t tokens;           /* bits so far */
+    uint64_t written;          /* bytes in the file */
+    uint8_t *block;            /* BLOCK_BYTES: the block that is being filled */
     struct append_file hashes; /* of the blocks before it */
 };
 

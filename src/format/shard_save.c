@@ -42,9 +42,9 @@ static int files_pass(struct shard_writer *writer, struct checkpoint *checkpoint
     const struct {
         struct append_file *file;
         const char *name;
-    } all[] = {{&writer->end_list, "ends"},     {&writer->carry_list, "carries"}, {&writer->block_list, "blocks"},
-               {&writer->page_list, "pages"},   {&origin->run_list, "runs"},      {&origin->file_list, "files"},
-               {&origin->path_list, "paths"},   {&writer->mask.hashes, "mask"}};
+    } all[] = {{&writer->end_list, "ends"},   {&writer->carry_list, "carries"}, {&writer->block_list, "blocks"},
+               {&writer->page_list, "pages"}, {&origin->run_list, "runs"},      {&origin->file_list, "files"},
+               {&origin->path_list, "paths"}, {&writer->mask.hashes, "mask"}};
     const size_t count = sizeof all / sizeof all[0] - !writer->options.mask;
     int system = 0;
     for (size_t i = 0; i < count && !system; i++)
@@ -57,10 +57,10 @@ static int files_pass(struct shard_writer *writer, struct checkpoint *checkpoint
 static int state_save(struct shard_writer *writer, struct checkpoint *checkpoint, const char *stem)
 {
     const struct index_writer *index = &writer->index;
-    int system = writer->document_open && writer->origin.changed ? shard_origin_flush(writer) : 0;
+    int system = writer->document_open && writer->origin.changed ? shard_writer_origin_flush(writer) : 0;
     if (!system)
-        system = index_writer_copy(index, index->table[0].offset + append_file_bytes(&writer->end_list),
-                                   &writer->end_list);
+        system =
+            index_writer_copy(index, index->table[0].offset + append_file_bytes(&writer->end_list), &writer->end_list);
     if (!system)
         system = files_pass(writer, checkpoint, stem);
     struct saved_numbers numbers = {.tokens = writer->tokens,

@@ -62,8 +62,8 @@ struct sealing {
     int from_fd, to_fd, index_fd;
     bool to_made, index_made; /* the partial files are ours to remove */
     struct index_writer index;
-    struct frames frames; /* to seal */
-    struct append_file pages;   /* hashes, to unseal */
+    struct frames frames;     /* to seal */
+    struct append_file pages; /* hashes, to unseal */
     bool holes;
     uint64_t written; /* bytes of the new file */
     struct write_behind behind;
@@ -153,7 +153,7 @@ static enum tokmap_status block_write(void *self, uint32_t slot, uint64_t block,
     int system = job->zero ? 0 : os_pwrite(sealing->to_fd, job->tokens, job->bytes, sealing->written);
     if (!system)
         system = append_file_add(&sealing->pages, job->pages,
-                           (size_t)div_ceil(job->bytes, TOKEN_PAGE_BYTES) * sizeof job->pages[0]);
+                                 (size_t)div_ceil(job->bytes, TOKEN_PAGE_BYTES) * sizeof job->pages[0]);
     sealing->written += job->bytes;
     return system ? cannot_write(sealing, system, sealing->to_path) : TOKMAP_OK;
 }

@@ -290,7 +290,7 @@ static int origin_file_find(struct origin_state *origin)
     return enough ? 0 : ENOMEM;
 }
 
-int shard_origin_flush(struct shard_writer *writer)
+int shard_writer_origin_flush(struct shard_writer *writer)
 {
     struct origin_state *origin = &writer->origin;
     int system = 0;
@@ -378,7 +378,7 @@ static enum tokmap_status check_add(const struct shard_writer *writer, uint64_t 
 static int add_documents(struct shard_writer *writer, uint64_t count, const uint64_t *ends, uint64_t documents,
                          uint64_t largest)
 {
-    int system = documents && writer->origin.known ? shard_origin_flush(writer) : 0;
+    int system = documents && writer->origin.known ? shard_writer_origin_flush(writer) : 0;
     if (!system)
         system = add_ends(writer, ends, documents);
     writer->document_open = (documents ? ends[documents - 1] : 0) < count || (!documents && writer->document_open);

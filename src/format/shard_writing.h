@@ -62,8 +62,4 @@ struct shard_writer {
     bool saved; /* a checkpoint counts on the state: a failed commit leaves the files */
 };
 
-/* Records a run if the origin has changed, and a file if its path has changed. To be called when a document ends, or is
- * open and certain to end, so that an origin without documents leaves no trace. Returns 0 or errno. */
-int shard_origin_flush(struct shard_writer *writer);
-
 #endif

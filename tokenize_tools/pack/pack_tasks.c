@@ -494,7 +494,7 @@ static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap
                                        [TASK_CUTS] = "cuts between shards",
                                        [TASK_MERGES] = "shards"};
     const struct schedule_left *left = &tasks->outcome->left;
-    const char *before = task_stage_is_last(left->stage)   ? ""
+    const char *before = task_stage_is_last(left->stage) ? ""
                          : tasks->options->pack->shuffle ? ", and no shard is made before"
                                                          : ", and no unit is packed before";
     return parts_missing(tasks, what[left->stage], left, before,
@@ -713,8 +713,7 @@ static enum tokmap_status names_take(struct tasks *tasks, struct tokmap_error *e
         if (i)
             os_sleep_ns(BUSY_WAIT_NS);
         status = pack_names_check(pack, &note, error);
-        if (status || work_folder_exists(pack->prefix) ||
-            (note != SET_NOTE_NAMING && !work_is_locked(pack->prefix)))
+        if (status || work_folder_exists(pack->prefix) || (note != SET_NOTE_NAMING && !work_is_locked(pack->prefix)))
             return status;
         if (note == SET_NOTE_NAMING) {
             status = set_work_recover(pack->prefix, pack->sync, false, error);

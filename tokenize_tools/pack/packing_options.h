@@ -147,7 +147,7 @@ struct pack_result {
     uint64_t eod_present, bos_present;
     bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
     uint64_t counted_tokens;
-    uint64_t untaught; /* conversations in which no token counts */
+    uint64_t untaught;                        /* conversations in which no token counts */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
     struct lengths lengths;     /* of the documents, with the tokens that begin and end them */

@@ -70,7 +70,7 @@ struct shard_set_state {
     struct shard_totals shard; /* of the open shard */
     uint64_t shards, documents, tokens, oversized;
     uint64_t open, placed, open_tokens, open_text; /* of the document that has not ended */
-    uint64_t kept; /* which of two names the files of the open shard have */
+    uint64_t kept;                                 /* which of two names the files of the open shard have */
 };
 
 /* Returns false while tokens wait for their shard: the set cannot be saved at the moment. */

@@ -32,7 +32,7 @@
 #define HEAD SET_JOURNAL_HEAD "3"
 #define HEAD_BYTES (sizeof HEAD - 1)
 #define VERSION_AT (HEAD_BYTES - 1) /* of the byte that is the version */
-#define INPUT_HEAD 24U /* of the record of an input, before its name */
+#define INPUT_HEAD 24U              /* of the record of an input, before its name */
 #define PROBE_BYTES ((size_t)64 << 10)
 #define PROBES 16 /* of a file that is larger than all of them */
 #define JOURNAL "journal"
@@ -127,7 +127,8 @@ enum tokmap_status work_folder_damaged(const struct work_folder *folder, struct 
 }
 
 /* Reads the next record of the facts and checks its type: FACT, INPUT, or FACTS_END. */
-static enum tokmap_status fact_read(struct work_folder *folder, struct ledger_record *record, struct tokmap_error *error)
+static enum tokmap_status fact_read(struct work_folder *folder, struct ledger_record *record,
+                                    struct tokmap_error *error)
 {
     const enum tokmap_status status = ledger_next(&folder->ledger, record, error);
     if (status && status != TOKMAP_END)
@@ -478,13 +479,14 @@ static bool is_replaced(const struct work_folder *folder)
 static int kept_look(void *user, const char *entry)
 {
     struct work_folder *folder = user;
-    folder->kept = folder->kept || (append_file_is_name(entry) && folder->owns && folder->owns(folder->path, entry, true));
+    folder->kept =
+        folder->kept || (append_file_is_name(entry) && folder->owns && folder->owns(folder->path, entry, true));
     return 0;
 }
 
 /* Removes the files of earlier work, and the journal last. Files that a checkpoint counts on have no sign of whose they
- * are but the journal, so first it gives up its checkpoints, and then storage gives up the files. If somebody has removed the journal that this process has
- * locked, what is there now may be of another process, and stays. */
+ * are but the journal, so first it gives up its checkpoints, and then storage gives up the files. If somebody has
+ * removed the journal that this process has locked, what is there now may be of another process, and stays. */
 static void work_clear(struct work_folder *folder)
 {
     if (is_replaced(folder))
@@ -578,9 +580,9 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
     int system = os_make_folder(folder->path);
     if (system && system != EEXIST)
         return ledger_failed(system, folder->path,
-                      system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
-                                       : "the folder for unfinished work cannot be made",
-                      error);
+                             system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
+                                              : "the folder for unfinished work cannot be made",
+                             error);
     const bool made = !system;
     system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->ledger.fd);
     if (system == ENOENT && !os_make_folder(folder->path)) /* removed just now, by work_folder_settle() */

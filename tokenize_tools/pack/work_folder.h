@@ -96,7 +96,8 @@ const char *work_folder_path(const struct work_folder *folder);
 
 /* Reads the next record of earlier work. Statuses: OK, END (there is none, or the rest of the journal is torn),
  * ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status work_folder_next(struct work_folder *folder, struct ledger_record *record, struct tokmap_error *error);
+enum tokmap_status work_folder_next(struct work_folder *folder, struct ledger_record *record,
+                                    struct tokmap_error *error);
 
 /* Cuts the journal at the end of a record, or, with end 0, after the facts. The next record is appended there. To be
  * called once, before the first one is appended to earlier work. Statuses: OK, ERROR_IO. */

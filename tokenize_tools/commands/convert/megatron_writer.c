@@ -77,7 +77,8 @@ static enum tokmap_status array_write(const struct megatron_writer *writer, enum
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t first = 0; first < writer->sequences && !status; first += LENGTHS_AT_ONCE) {
         const size_t count = (size_t)min64(LENGTHS_AT_ONCE, writer->sequences - first);
-        const int system = append_file_read(&writer->lengths, first * sizeof lengths[0], lengths, count * sizeof lengths[0]);
+        const int system =
+            append_file_read(&writer->lengths, first * sizeof lengths[0], lengths, count * sizeof lengths[0]);
         if (system)
             return output_set_failed(set, part, system, error);
         const size_t bytes = array_fill(array, lengths, count, first, width, &at, out);

@@ -13,7 +13,7 @@
 #include "output_set.h"
 
 struct megatron_writer {
-    struct append_file lengths; /* u32 of each sequence; bit 31: the sequence continues the document of the one before it */
+    struct append_file lengths; /* u32 of each sequence; bit 31: it continues the document of the one before it */
     uint64_t sequences, documents;
 };
 

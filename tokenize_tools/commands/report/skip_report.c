@@ -220,9 +220,8 @@ enum tokmap_status skip_report_pass(struct skip_report *skips, struct checkpoint
         system = items_take(skips);
     if (system && !status)
         return error_set(error, system == EINVAL ? TOKMAP_ERROR_CORRUPT : TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "%s",
-                         system == EINVAL
-                             ? "the journal of the unfinished work is damaged; start over with --no-resume"
-                             : "the list of what was left out cannot be saved");
+                         system == EINVAL ? "the journal of the unfinished work is damaged; start over with --no-resume"
+                                          : "the list of what was left out cannot be saved");
     return status;
 }
 
