@@ -26,7 +26,6 @@
 #include "format/index_reader.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
-#include "pack_accounts.h"
 #include "pack_also.h"
 #include "pack_output.h"
 #include "platform/os.h"

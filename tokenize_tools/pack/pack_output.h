@@ -1,6 +1,6 @@
 /*
  * pack_output.h - what decides the bytes of a packed shard beside its documents, in one place for whoever writes one:
- * pack.c, and shard_merge.c.
+ * pack.c, and shard_merge.c. And the accounts at the end: what was read is what was written.
  */
 #ifndef TOKMAP_PACK_PACK_OUTPUT_H
 #define TOKMAP_PACK_PACK_OUTPUT_H
@@ -33,5 +33,17 @@ char *pack_output_about(const struct pack_options *options, const struct pack_re
 /* A killed process has given the output all names: removes what it would have removed next, the old list of dropped
  * documents, and the plain tokens of one sealed shard. */
 void pack_output_settle(const struct pack_options *options);
+
+/* Checks what must be true at the end, whatever the input was. sets: those that were written. Statuses: OK,
+ * ERROR_INTERNAL (bytes or documents are not accounted for), ERROR_INPUT (there are no documents; not of a unit). */
+enum tokmap_status pack_accounts_check(const struct pack_options *options, struct shard_set *const *sets,
+                                       uint32_t set_count, const struct pack_result *result,
+                                       struct tokmap_error *error);
+
+/* Checks that there are documents, and that not all of them are empty. Statuses: OK, ERROR_INPUT. */
+enum tokmap_status pack_documents_check(const struct pack_result *result, struct tokmap_error *error);
+
+/* Counts the documents of a batch that have a value in each column. */
+void pack_values_count(struct pack_result *result, size_t columns, const struct corpus_batch *batch);
 
 #endif

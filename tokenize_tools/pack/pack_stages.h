@@ -13,6 +13,10 @@
  *         cut       once           where shards begin                 cuts-000000         shuffle_cut.h
  *         merge     each shard     the shard                          merged-000007       shard_merge.h
  *
+ * Work in one piece has the first two of them, with all inputs as one unit. Near-duplicates are compared before the
+ * first document is packed; equal documents only when the table of their keys is full (drop_filter.h), in the middle of
+ * packing.
+ *
  * The files in the folder are the state. A file that a killed task has begun is continued, in each stage by what its
  * header says; but a portion of exact duplicates is short, and begins again.
  */
@@ -20,6 +24,7 @@
 #define TOKMAP_PACK_PACK_STAGES_H
 
 #include "drop_resolve.h"
+#include "pack_journal.h"
 #include "shard_merge.h"
 #include "work/stage_schedule.h"
 
@@ -54,5 +59,36 @@ size_t pack_stages_list(const struct pack_options *options, const struct stage *
 /* Sets the key of the files. pack_stages_free() frees what the stages have found. Statuses: OK, ERROR_MEMORY. */
 enum tokmap_status pack_stages_begin(struct pack_stages *stages, struct tokmap_error *error);
 void pack_stages_free(struct pack_stages *stages); /* accepts zeros */
+
+/* ---- work in one piece ---- */
+
+/* Whether documents are compared before the first one is packed. */
+bool drop_stages_precede(const struct pack_options *options);
+/* Whether they are compared when the table of keys is full. If not, the table has no limit. */
+bool drop_stages_follow(const struct pack_options *options, const struct scan_inputs *inputs);
+/* One of both. */
+bool drop_stages_may_come(const struct pack_options *options, const struct scan_inputs *inputs);
+
+/* Whether every input can be read twice: the operands and lists name no standard input, pipe, or device. */
+bool drop_stages_can_repeat(const char *const *operands, size_t count, const struct inputs_selection *select);
+
+/* What these stages have found. Begins as zero bytes. */
+struct drop_stages {
+    struct pack_stages work;
+    struct drop_source source; /* for drop_filter_new(); valid as long as this, and as the folder's name */
+};
+
+/* Does what is missing of the stages in the folder of the journal, which `corpus` is not to read; NULL: it is being
+ * read. Statuses: OK, ERROR_ARGUMENT (an input cannot be read twice), those of pack_journal_stages() and
+ * schedule_run(). drop_stages_free() follows in any case. */
+enum tokmap_status drop_stages_do(struct drop_stages *stages, const struct pack_options *options,
+                                  const struct scan_inputs *inputs, struct pack_journal *journal, struct corpus *corpus,
+                                  struct tokmap_error *error);
+
+/* Does them in a folder. options->drop and what unit_scan.h says are used. With --dedup exact, nothing is found out
+ * about excluded n-grams. Statuses: those of schedule_run(). */
+enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack_options *options,
+                                   const struct scan_inputs *inputs, const char *folder, struct tokmap_error *error);
+void drop_stages_free(struct drop_stages *stages); /* accepts zeros */
 
 #endif

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "inputs/inputs.h"
-#include "pack/drop_stages.h"
+#include "pack/pack_stages.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
 
