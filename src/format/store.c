@@ -162,37 +162,3 @@ enum tokmap_status store_read(const struct store *store, uint64_t first, uint64_
     }
     return TOKMAP_OK;
 }
-
-/* Finds the bytes of the file, [*from, *to), that hold tokens; count >= 1. */
-static bool place_of(const struct store *store, uint64_t first, uint64_t count, uint64_t *from, uint64_t *to)
-{
-    const uint32_t shift = element_shift(store->element);
-    if (store->sealed)
-        return !sealed_place(store->sealed, first << shift, count << shift, from, to, NULL);
-    *from = store->offset + (first << shift);
-    *to = *from + (count << shift);
-    return true;
-}
-
-void store_ask(const struct store *store, uint64_t first, uint64_t count)
-{
-    uint64_t from, to;
-    if (count && place_of(store, first, count, &from, &to))
-        os_read_ahead(store->fd, from, to - from);
-}
-
-int store_warm(const struct store *store, uint64_t first, uint64_t count)
-{
-    uint64_t from, to;
-    uint8_t byte;
-    size_t got;
-    assert(count && first < store->tokens && count <= store->tokens - first);
-    if (os_file_is_memory(store->fd))
-        return 1;
-    if (!place_of(store, first, count, &from, &to))
-        return 0;
-    int system = os_pread_cached(store->fd, &byte, 1, from, &got);
-    if (!system)
-        system = os_pread_cached(store->fd, &byte, 1, to - 1, &got);
-    return system == ENOTSUP ? -1 : system != EAGAIN;
-}

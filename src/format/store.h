@@ -55,13 +55,6 @@ enum tokmap_status store_map(struct store *store, uint32_t width, const uint8_t 
 enum tokmap_status store_read(const struct store *store, uint64_t first, uint64_t count, uint32_t width, void *into,
                               struct tokmap_error *error);
 
-/* Asks the storage to read tokens [first, first + count) ahead. A hint. */
-void store_ask(const struct store *store, uint64_t first, uint64_t count);
-
-/* Returns whether the first and the last of these tokens (count >= 1) are in the page cache: 1, 0, or -1 if the kernel
- * cannot report it. */
-int store_warm(const struct store *store, uint64_t first, uint64_t count);
-
 /* Reports the element at byte `at` of the file, which is not an id: it is negative or does not fit in 32 bits. Returns
  * ERROR_TOKEN. */
 enum tokmap_status store_bad_element(const char *path, enum element element, const void *value, uint64_t at,

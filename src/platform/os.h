@@ -92,9 +92,6 @@ int os_pwrite(int fd, const void *from, size_t count, uint64_t offset);
 /* Copies `count` bytes from one file to another, inside the kernel where it can. ENODATA if the source ends before. */
 int os_copy_range(int from, uint64_t from_offset, int into, uint64_t into_offset, uint64_t count);
 int os_truncate(int fd, uint64_t bytes);
-/* The bytes that a file may have which this process writes (RLIMIT_FSIZE); UINT64_MAX if there is no limit. Writing
- * more is a signal, which ends the process. */
-uint64_t os_file_most(void);
 /* Starts writing the dirty pages of a range to storage and returns without waiting. A hint. */
 void os_write_behind(int fd, uint64_t offset, uint64_t bytes);
 
@@ -109,7 +106,6 @@ int os_remove_folder(const char *path); /* an empty one */
 /* The absolute path of a file or folder, without symbolic links, "." and ".."; free *real with free(). NULL on
  * failure. */
 int os_real_path(const char *path, char **real);
-int os_link_count(int fd, uint64_t *links); /* 0 if the open file has no name any more */
 /* Locks an open file exclusively, until it is closed or the process ends. EWOULDBLOCK if it is locked by another
  * opening; ENOLCK if the file system has no locks. */
 int os_lock(int fd);

@@ -377,12 +377,6 @@ int os_truncate(int fd, uint64_t bytes)
     return failed ? errno : 0;
 }
 
-uint64_t os_file_most(void)
-{
-    struct rlimit limit;
-    return getrlimit(RLIMIT_FSIZE, &limit) || limit.rlim_cur == RLIM_INFINITY ? UINT64_MAX : (uint64_t)limit.rlim_cur;
-}
-
 void os_write_behind(int fd, uint64_t offset, uint64_t bytes)
 {
     (void)sync_file_range(fd, (off64_t)offset, (off64_t)bytes, SYNC_FILE_RANGE_WRITE);
@@ -448,15 +442,6 @@ int os_real_path(const char *path, char **real)
 {
     *real = realpath(path, NULL);
     return *real ? 0 : errno;
-}
-
-int os_link_count(int fd, uint64_t *links)
-{
-    struct stat found;
-    if (fstat(fd, &found))
-        return errno;
-    *links = (uint64_t)found.st_nlink;
-    return 0;
 }
 
 static int lock(int fd, int how)

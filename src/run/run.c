@@ -591,11 +591,6 @@ enum tokmap_status tokmap_run_drawn(const struct tokmap_run *run, uint64_t sourc
     return TOKMAP_OK;
 }
 
-const struct tokmap_dataset *run_dataset(const struct tokmap_run *run, uint64_t source)
-{
-    return source < run->sources.opened ? run->sources.of[source].dataset : NULL;
-}
-
 const char *tokmap_run_text(const struct tokmap_run *run)
 {
     return run ? run->text : NULL;

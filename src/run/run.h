@@ -44,9 +44,6 @@ const struct skips *run_skips(const struct tokmap_run *run);
 /* The path of the run file; NULL for a run from a text or from arguments. It lives as long as the run. */
 const char *run_path(const struct tokmap_run *run);
 
-/* Returns the dataset of source number `source`, or NULL if the run has no such source. It lives as long as the run. */
-const struct tokmap_dataset *run_dataset(const struct tokmap_run *run, uint64_t source);
-
 /* The sequence length and the rows of a step's phase, and the number of the step after the phase's last one. Any step.
  * O(log phases). */
 struct run_step {

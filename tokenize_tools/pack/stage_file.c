@@ -117,12 +117,6 @@ bool stage_is_name(const char *entry)
     return false;
 }
 
-bool stage_is_of(const char *entry, enum stage_kind kind)
-{
-    const char *end = number_end(entry, names[kind]);
-    return end && !*end;
-}
-
 bool stage_is_ours(const char *folder, const char *entry, bool journal)
 {
     static const char nothing[sizeof(struct header)];

@@ -61,9 +61,6 @@ struct stage_id stage_also_id(const char *folder, uint64_t key, uint64_t number)
 /* Whether an entry of the folder is the name of such a file, or of one that is being written. */
 bool stage_is_name(const char *entry);
 
-/* Whether it is the name of a complete file of this kind. */
-bool stage_is_of(const char *entry, enum stage_kind kind);
-
 /* Whether an entry with such a name is such a file, by its first bytes. They are zeros as long as it is not finished;
  * so may those of a finished one be, after a power cut, if there is a journal. */
 bool stage_is_ours(const char *folder, const char *entry, bool journal);

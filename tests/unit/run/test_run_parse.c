@@ -255,7 +255,6 @@ static void info(void **state)
     assert_int_equal(source.windows, 99);
     assert_int_equal(source.tail, 10);
     assert_string_equal(source.data + strlen(source.data) - 2, "/d"); /* in the folder of the run */
-    assert_ptr_equal(source.dataset, run_dataset(run, 0));
     assert_int_equal(tokmap_run_source(run, 1, &source), TOKMAP_ERROR_RANGE);
 
     static const struct {
