@@ -192,7 +192,7 @@ static enum tokmap_status parquet_failed(struct corpus *corpus, struct corpus_ba
 static enum tokmap_status parquet_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
 {
     const struct corpus_options *options = &corpus->options;
-    const uint64_t bytes = stream_stat(corpus->stream)->bytes;
+    const uint64_t bytes = stream_source(corpus->stream)->stat.bytes;
     const bool regular = stream_is_regular(corpus->stream);
     struct tokmap_error why;
     corpus->format = CORPUS_PARQUET;
@@ -262,7 +262,8 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
     corpus->format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, path, &why);
     if (!status && !remote_kind(path)) {
-        status = excluded_files_check(&corpus->excluded, path, stream_stat(corpus->stream), corpus->path, &why);
+        const struct os_stat *stat = &stream_source(corpus->stream)->stat;
+        status = excluded_files_check(&corpus->excluded, path, stat, corpus->path, &why);
         if (status) {
             corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
             stream_close(corpus->stream);
@@ -653,7 +654,7 @@ static enum judged file_judge(struct corpus *corpus, struct corpus_batch *batch,
                               struct judgment *judgment)
 {
     /* A pipe without a byte is the sign of a command that has failed. A file without a byte is an empty document. */
-    if (end && !*have && !corpus->offset && stream_stat(corpus->stream)->kind != OS_KIND_FILE) {
+    if (end && !*have && !corpus->offset && stream_source(corpus->stream)->stat.kind != OS_KIND_FILE) {
         (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(corpus->path), TOKMAP_NO_OFFSET,
                         "the input ended without a byte; check the command that writes it");
         judgment->reason = CORPUS_REASON_EMPTY;
@@ -840,8 +841,9 @@ static struct corpus_place place_of(const struct corpus *corpus)
     place.record = corpus->scan.record;
     place.resumed = corpus->resumed;
     place.carried = corpus->carried;
-    place.version = stream_version(corpus->stream, &place.stored);
-    place.unfit = !corpus->begun || !stream_is_resumable(corpus->stream);
+    place.version = stream_source(corpus->stream)->version;
+    place.stored = stream_source(corpus->stream)->bytes;
+    place.unfit = !corpus->begun || !byte_source_is_resumable(stream_source(corpus->stream));
     return place;
 }
 
@@ -866,7 +868,8 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
             status = corpus_file_read(corpus, batch, &full, error);
             if (corpus->done && corpus->open)
                 file_end(corpus, batch);
-            full = full || (!corpus->open && batch->part_count && !stream_is_resumable(corpus->stream));
+            full = full || (!corpus->open && batch->part_count &&
+                            !byte_source_is_resumable(stream_source(corpus->stream)));
             continue;
         }
         if (batch->filled * 2 > usual || batch->part_count > ITEMS_MOST || batch->issue_count > ITEMS_MOST)

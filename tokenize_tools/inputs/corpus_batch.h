@@ -182,7 +182,7 @@ struct corpus_place {
     uint64_t line, record; /* at `offset` */
     uint64_t resumed;      /* a text document has begun before `offset` */
     uint64_t carried;      /* bytes after `offset` that the counts of the batches have as read */
-    uint64_t version;      /* of a URL: stream_version(), */
+    uint64_t version;      /* of a URL: remote_version(), */
     uint64_t stored;       /* and its bytes, as the server says */
     uint64_t finished_stored;
     uint64_t unfit; /* the reader cannot continue here */

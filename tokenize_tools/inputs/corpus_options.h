@@ -77,7 +77,7 @@ struct corpus_options {
         uint64_t begin, end, groups;
     } range;
 
-    uint32_t feeder; /* the process of which standard input is a feed (document_feed.h), or 0 */
+    uint32_t feeder; /* the process of which standard input is a feed (byte_source.h), or 0 */
 
     /* Called, from any thread, for a file in which the separator does not occur. other: the separator with the other
      * line ends (CRLF for newlines, or newlines for CRLF), if that does occur; else NULL. NULL: not called. */

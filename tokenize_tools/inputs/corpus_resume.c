@@ -23,11 +23,11 @@ static enum tokmap_status changed(const struct corpus *corpus, struct tokmap_err
 static enum tokmap_status version_compare(const struct corpus *corpus, const struct corpus_place *place,
                                           struct tokmap_error *error)
 {
-    uint64_t bytes;
+    const struct byte_source *source = stream_source(corpus->stream);
     char what[160] = "has another ETag or date than when this work began, so it was replaced";
-    const uint64_t version = stream_version(corpus->stream, &bytes);
+    const uint64_t bytes = source->bytes;
     const bool sizes_differ = bytes != place->stored && bytes != UINT64_MAX && place->stored != UINT64_MAX;
-    if (version == place->version && !sizes_differ)
+    if (source->version == place->version && !sizes_differ)
         return TOKMAP_OK;
     if (sizes_differ)
         (void)snprintf(what, sizeof what, "had %" PRIu64 " bytes when this work began, and now it has %" PRIu64,
@@ -177,7 +177,7 @@ enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_plac
     if (status)
         return status;
     const bool lines = place->format == CORPUS_TEXT || place->format == CORPUS_JSONL;
-    if (lines && (corpus->parquet || !stream_is_resumable(corpus->stream)))
+    if (lines && (corpus->parquet || !byte_source_is_resumable(stream_source(corpus->stream))))
         return changed(corpus, error);
     status = lines ? lines_resume(corpus, place, error) : read_again(corpus, place, error);
     *carried = corpus->carried;

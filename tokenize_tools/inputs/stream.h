@@ -11,8 +11,7 @@
 
 #include <stdbool.h>
 
-#include "platform/os.h"
-#include "tokmap/tokmap.h"
+#include "byte_source.h"
 
 struct stream;
 
@@ -22,10 +21,9 @@ enum tokmap_status stream_new(struct stream **stream, bool (*stop)(void *user), 
 void stream_free(struct stream *stream); /* closes the file; accepts NULL */
 
 /* Who learns of URLs (remote_stream.h); set before the first stream_open(). */
-struct remote_watch;
 void stream_watch(struct stream *stream, const struct remote_watch *watch);
 
-/* From the next stream_open() on, "-" is a feed (document_feed.h) of the process `feeder`; 0: it is not. */
+/* From the next stream_open() on, "-" is a feed (byte_source.h) of the process `feeder`; 0: it is not. */
 void stream_feed(struct stream *stream, uint32_t feeder);
 
 /* Opens path; "-" is standard input. A file that was open is closed. path must stay valid until stream_close().
@@ -58,19 +56,13 @@ bool stream_seek_frame(struct stream *stream, uint64_t stored, uint64_t begins);
 /* Before the first read: the stream of a plain regular file ends at byte `end`, if the file is not shorter. */
 void stream_end_at(struct stream *stream, uint64_t end);
 
-/* Of the file when it was opened. A URL looks like a file with no identity, and with the size that the server says, or
- * 0. */
-const struct os_stat *stream_stat(const struct stream *stream);
+/* Returns where the bytes of the open input come from, for what was known when it was opened: its kind, its stat, and
+ * the version of a URL. Valid as long as the stream, and also after it was closed. */
+const struct byte_source *stream_source(const struct stream *stream);
 uint64_t stream_stored(const struct stream *stream); /* bytes read from the file, before decompression */
 bool stream_is_regular(const struct stream *stream);
 bool stream_is_feed(const struct stream *stream);       /* an error of it ends the work: nothing of it is left out */
 bool stream_is_compressed(const struct stream *stream); /* known after the first read */
-/* Another process can read the same bytes again, or fails. Known after the stream is closed, too. */
-bool stream_is_resumable(const struct stream *stream);
-
-/* Of a URL: remote_version(), and its bytes as the server says, or UINT64_MAX. Of another input, both are 0. */
-uint64_t stream_version(const struct stream *stream, uint64_t *bytes);
-
 /* After the first read has failed: returns true if the file is a regular one that begins like a Parquet file. */
 bool stream_is_parquet(const struct stream *stream);
 

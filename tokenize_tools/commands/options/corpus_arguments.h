@@ -59,7 +59,7 @@ struct corpus_arguments {
 /* This one is for a program that starts the command (cli_is_internal()). */
 #define CORPUS_OPTION_FEEDER(corpus)                                                                                   \
     {0, "feeder", CLI_NUMBER, &(corpus).feeder, &(corpus).feeder_given, "PID",                                         \
-     "internal: standard input is a feed (document_feed.h) of the process PID, the parent of this one", NULL}
+     "internal: standard input is a feed (byte_source.h) of the process PID, the parent of this one", NULL}
 /* These three say what happens to texts that are not valid UTF-8 or too long. */
 #define CORPUS_OPTIONS_TEXTS(corpus)                                                                                   \
     {0, "invalid-utf8", CLI_CHOICE, &(corpus).invalid, NULL, "ACTION",                                                 \
