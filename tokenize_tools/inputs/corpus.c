@@ -24,7 +24,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus_internal.h"
+#include "corpus_state.h"
 #include "parquet_documents.h"
 #include "remote/remote_url.h"
 #include "stream.h"
@@ -88,71 +88,6 @@ static bool has_records(const struct corpus *corpus)
     return corpus->format > CORPUS_TEXT;
 }
 
-/* ---- issues ---- */
-
-static enum tokmap_status no_memory(struct tokmap_error *error)
-{
-    return error_set_memory(error, "a batch of the corpus", 0);
-}
-
-/* Adds an issue about the open file or `path`. Unless issues are skipped, it ends the work. NULL: not enough memory. */
-static struct corpus_issue *issue_add(struct corpus *corpus, struct corpus_batch *batch, enum corpus_issue_kind kind,
-                                      const char *path)
-{
-    struct corpus_issue *issue = corpus_batch_add_issue(batch);
-    if (!issue)
-        return NULL;
-    issue->kind = kind;
-    issue->path = corpus_batch_add_path(batch, path);
-    issue->format = corpus->format;
-    if (!corpus->options.skip && !(kind == CORPUS_ISSUE_ENCODING && corpus->options.invalid == CORPUS_INVALID_SKIP))
-        corpus->done = true;
-    return issue->path ? issue : NULL;
-}
-
-/* Makes an issue of a file that is left out, or of the rest of one: of `skipped` bytes that have been read. */
-static enum tokmap_status file_left_out(struct corpus *corpus, struct corpus_batch *batch, const char *path,
-                                        uint64_t skipped, enum corpus_reason reason, const struct tokmap_error *why,
-                                        struct tokmap_error *error)
-{
-    struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_FILE, path);
-    if (!issue)
-        return no_memory(error);
-    issue->error = malloc(sizeof *issue->error);
-    if (!issue->error)
-        return no_memory(error);
-    *issue->error = *why;
-    issue->left_out = reason;
-    issue->is_file = true;
-    issue->offset = why->offset;
-    issue->bytes = skipped;
-    corpus_batch_count_issue(batch, issue);
-    return TOKMAP_OK;
-}
-
-/* The row groups that are read of the open file, or NULL if it is read whole. */
-static const struct corpus_range *own_groups(const struct corpus *corpus)
-{
-    return corpus->options.range.groups && corpus->inputs_begun == 1 ? &corpus->options.range : NULL;
-}
-
-/* Turns an error of a file into an issue. An interrupt or a lack of memory is not the file's fault, and is returned. So
- * is any error of a feed, whatever options.skip is: its rest must not be left out; and that a file of which others read
- * the rest cannot be read now, or is another one. */
-static enum tokmap_status file_failed(struct corpus *corpus, struct corpus_batch *batch, const char *path,
-                                      uint64_t skipped, enum tokmap_status status, const struct tokmap_error *why,
-                                      struct tokmap_error *error)
-{
-    const bool passing = status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_MISMATCH;
-    if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY || stream_is_feed(corpus->stream) ||
-        (own_groups(corpus) && (passing || !corpus->parquet))) {
-        if (error)
-            *error = *why;
-        return status;
-    }
-    return file_left_out(corpus, batch, path, skipped, corpus_reason_of(status), why, error);
-}
-
 /* ---- one file ---- */
 
 static uint64_t current_limit(const struct corpus *corpus)
@@ -160,139 +95,7 @@ static uint64_t current_limit(const struct corpus *corpus)
     return has_records(corpus) ? corpus->options.record_limit : corpus->options.document_limit;
 }
 
-static void file_end(struct corpus *corpus, struct corpus_batch *batch)
-{
-    uint64_t stored = stream_stored(corpus->stream);
-    if (corpus->parquet) {
-        stored = parquet_source_bytes(corpus->parquet);
-        parquet_source_close(corpus->parquet);
-        corpus->parquet = NULL;
-    }
-    batch->counts.stored_bytes += stored;
-    if (corpus->format == CORPUS_JSONL)
-        batch->counts.lines += corpus->line - 1;
-    corpus->finished_stored += stored;
-    stream_close(corpus->stream);
-    corpus->open = false;
-    corpus->carried = 0;
-}
-
-/* The rest of a Parquet file, or all of it, is left out because of an error. */
-static enum tokmap_status parquet_failed(struct corpus *corpus, struct corpus_batch *batch, uint64_t skipped,
-                                         enum tokmap_status status, const struct tokmap_error *why,
-                                         struct tokmap_error *error)
-{
-    const bool field = status == TOKMAP_ERROR_INPUT && !own_groups(corpus);
-    batch->counts.stream_bytes += skipped;
-    return field ? file_left_out(corpus, batch, corpus->path, skipped, CORPUS_REASON_FIELD, why, error)
-                 : file_failed(corpus, batch, corpus->path, skipped, status, why, error);
-}
-
-/* Opens the file, which the stream has open, as a Parquet file. */
-static enum tokmap_status parquet_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
-{
-    const struct corpus_options *options = &corpus->options;
-    const uint64_t bytes = stream_source(corpus->stream)->stat.bytes;
-    const bool regular = stream_is_regular(corpus->stream);
-    struct tokmap_error why;
-    corpus->format = CORPUS_PARQUET;
-    corpus->parquet_taken = corpus->parquet_runs = 0;
-    enum tokmap_status status = regular ? TOKMAP_OK : stream_parquet_refused(corpus->stream, &why);
-    stream_close(corpus->stream);
-    corpus->open = false;
-    if (status)
-        return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
-    status = parquet_open(&corpus->parquet, corpus->path, options, own_groups(corpus), &corpus->parquet_pool, &why);
-    corpus->open = !status;
-    if (!status)
-        return TOKMAP_OK;
-    batch->counts.stored_bytes += bytes;
-    corpus->finished_stored += bytes;
-    return parquet_failed(corpus, batch, bytes, status, &why, error);
-}
-
-/* Adds the next rows of a Parquet file to the batch, as a part. */
-static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
-                                       struct tokmap_error *error)
-{
-    struct tokmap_error why;
-    struct parquet_rows *rows;
-    const uint64_t rest = parquet_source_bytes(corpus->parquet) - corpus->parquet_taken;
-    enum tokmap_status status = parquet_source_next(corpus->parquet, &rows, &why);
-    if (status == TOKMAP_END) {
-        corpus_batch_count_file(batch, corpus->format);
-        batch->counts.stream_bytes += rest;
-        batch->counts.structure_bytes += rest;
-        file_end(corpus, batch);
-        return TOKMAP_OK;
-    }
-    if (status) {
-        status = parquet_failed(corpus, batch, rest, status, &why, error);
-        file_end(corpus, batch);
-        return status;
-    }
-    if (!corpus->batch_path)
-        corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
-    struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
-    if (!part) {
-        parquet_rows_free(rows);
-        return no_memory(error);
-    }
-    part->rows = rows;
-    part->path = corpus->batch_path;
-    part->input = corpus->inputs_begun - 1;
-    part->begin = part->end = batch->filled;
-    part->format = CORPUS_PARQUET;
-    corpus->parquet_taken += rows->stored_bytes;
-    corpus->parquet_runs++;
-    batch->counts.stream_bytes += rows->stored_bytes;
-    *full = true;
-    return TOKMAP_OK;
-}
-
-enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
-                                     struct tokmap_error *error)
-{
-    struct tokmap_error why;
-    free(corpus->path);
-    corpus->path = remote_shown(path);
-    if (!corpus->path)
-        return no_memory(error);
-    assert(!corpus->open && !corpus->carried);
-    corpus->format = corpus->options.format;
-    enum tokmap_status status = stream_open(corpus->stream, path, &why);
-    if (!status && !remote_kind(path)) {
-        const struct os_stat *stat = &stream_source(corpus->stream)->stat;
-        status = excluded_files_check(&corpus->excluded, path, stat, corpus->path, &why);
-        if (status) {
-            corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
-            stream_close(corpus->stream);
-        }
-    }
-    if (status)
-        return file_failed(corpus, batch, corpus->path, 0, status, &why, error);
-    if (corpus->format == CORPUS_AUTO)
-        corpus->format = format_of_name(corpus->path);
-    if (own_groups(corpus))
-        corpus->format = CORPUS_PARQUET;
-    else if (corpus->options.range.end && corpus->inputs_begun == 1)
-        stream_end_at(corpus->stream, corpus->options.range.end);
-    corpus->open = true;
-    corpus->begun = false;
-    corpus->batch_path = NULL;
-    corpus->batch_places = NULL;
-    corpus->resumed = false;
-    corpus->offset = corpus->carried = corpus->cut = corpus->scanned = 0;
-    corpus->line = 1;
-    corpus->first_line = (struct first_line){0};
-    if (corpus->format == CORPUS_PARQUET)
-        return parquet_begin(corpus, batch, error);
-    /* Text that may have to be left out as a whole must be seen whole before any of it is used. */
-    const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
-    corpus->whole =
-        !corpus->options.cut_anywhere || (may_skip && (corpus->options.cut || !stream_is_regular(corpus->stream)));
-    return TOKMAP_OK;
-}
+/* ---- streams of bytes ---- */
 
 /* Keeps bytes [from, from + count) of the batch for the next call. */
 static enum tokmap_status carry_over(struct corpus *corpus, const struct corpus_batch *batch, uint64_t from,
@@ -302,7 +105,7 @@ static enum tokmap_status carry_over(struct corpus *corpus, const struct corpus_
     if (count > corpus->carry_capacity) {
         char *grown = realloc(corpus->carry, count);
         if (!grown)
-            return no_memory(error);
+            return corpus_no_memory(error);
         corpus->carry = grown;
         corpus->carry_capacity = count;
     }
@@ -344,7 +147,7 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
         corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
     struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
     if (!part || !places_keep(corpus, batch))
-        return no_memory(error);
+        return corpus_no_memory(error);
     part->path = corpus->batch_path;
     part->input = corpus->inputs_begun - 1;
     part->begin = batch->filled;
@@ -391,10 +194,10 @@ static enum tokmap_status file_read_end(struct corpus *corpus, struct corpus_bat
     enum tokmap_status status = TOKMAP_OK;
     if (corpus->format == CORPUS_WARC &&
         warc_end_judge(corpus->path, &corpus->seen_scan.warc, &judgment) == JUDGED_WRONG)
-        status = file_left_out(corpus, batch, corpus->path, 0, judgment.reason, &judgment.why, error);
+        status = corpus_file_left_out(corpus, batch, corpus->path, 0, judgment.reason, &judgment.why, error);
     else
         corpus_batch_count_file(batch, corpus->format);
-    file_end(corpus, batch);
+    corpus_file_end(corpus, batch);
     return status;
 }
 
@@ -403,9 +206,9 @@ static enum tokmap_status file_read_end(struct corpus *corpus, struct corpus_bat
 static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_batch *batch, uint64_t have, bool end,
                                           struct tokmap_error *error)
 {
-    struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_LIMIT, corpus->path);
+    struct corpus_issue *issue = corpus_issue_add(corpus, batch, CORPUS_ISSUE_LIMIT, corpus->path);
     if (!issue)
-        return no_memory(error);
+        return corpus_no_memory(error);
     const bool records = has_records(corpus);
     issue->limit = current_limit(corpus);
     issue->record = corpus->scan.record;
@@ -443,14 +246,14 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
     corpus->scan = corpus->seen_scan;
     corpus->cut = corpus->scanned = 0;
     if (status) {
-        status = file_failed(corpus, batch, corpus->path, corpus->carried, status, &why, error);
-        file_end(corpus, batch);
+        status = corpus_file_failed(corpus, batch, corpus->path, corpus->carried, status, &why, error);
+        corpus_file_end(corpus, batch);
         return status;
     }
     if (end && !corpus->carried && records)
         return file_read_end(corpus, batch, error);
     if (end && !corpus->carried)
-        file_end(corpus, batch);
+        corpus_file_end(corpus, batch);
     return TOKMAP_OK;
 }
 
@@ -465,7 +268,7 @@ static enum tokmap_status text_prescan(const struct corpus *corpus, uint64_t *by
     *bytes = 0;
     *offset = TOKMAP_NO_OFFSET;
     if (!buffer)
-        return no_memory(error);
+        return corpus_no_memory(error);
     enum tokmap_status status = stream_new(&stream, corpus->options.stop, corpus->options.user, error);
     if (!status)
         status = stream_open(stream, corpus->path, error);
@@ -504,11 +307,11 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
     bytes = max64(bytes, have);
     batch->counts.stream_bytes += bytes - have;
     if (status) {
-        status = file_failed(corpus, batch, corpus->path, bytes, status, &why, error);
+        status = corpus_file_failed(corpus, batch, corpus->path, bytes, status, &why, error);
     } else {
-        struct corpus_issue *issue = issue_add(corpus, batch, CORPUS_ISSUE_ENCODING, corpus->path);
+        struct corpus_issue *issue = corpus_issue_add(corpus, batch, CORPUS_ISSUE_ENCODING, corpus->path);
         if (!issue)
-            return no_memory(error);
+            return corpus_no_memory(error);
         issue->reason = "";
         issue->offset = offset;
         issue->bytes = bytes;
@@ -516,7 +319,7 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
         issue->is_file = true;
         corpus_batch_count_issue(batch, issue);
     }
-    file_end(corpus, batch);
+    corpus_file_end(corpus, batch);
     return status;
 }
 
@@ -711,10 +514,10 @@ static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batc
             return added;
         have -= cut;
     }
-    status = file_failed(corpus, batch, corpus->path, have, status, why, error);
+    status = corpus_file_failed(corpus, batch, corpus->path, have, status, why, error);
     if (!status && started)
         batch->issues[batch->issue_count - 1].fatal = true;
-    file_end(corpus, batch);
+    corpus_file_end(corpus, batch);
     return status;
 }
 
@@ -725,8 +528,8 @@ static enum tokmap_status file_refused(struct corpus *corpus, struct corpus_batc
 {
     const uint64_t stored = batch->counts.stored_bytes;
     const enum tokmap_status status =
-        file_left_out(corpus, batch, corpus->path, 0, judgment->reason, &judgment->why, error);
-    file_end(corpus, batch);
+        corpus_file_left_out(corpus, batch, corpus->path, 0, judgment->reason, &judgment->why, error);
+    corpus_file_end(corpus, batch);
     batch->counts.stream_bytes -= have;
     batch->counts.stored_bytes = stored;
     return status;
@@ -750,7 +553,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         *full = true;
         return TOKMAP_OK;
     }
-    enum tokmap_status status = corpus_batch_reserve(batch, have + READ_LEAST) ? TOKMAP_OK : no_memory(error);
+    enum tokmap_status status = corpus_batch_reserve(batch, have + READ_LEAST) ? TOKMAP_OK : corpus_no_memory(error);
     if (status)
         return status;
     if (have)
@@ -768,7 +571,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         batch->counts.stream_bytes += got;
         have += got;
         if (status && corpus->options.format == CORPUS_AUTO && stream_is_parquet(corpus->stream))
-            return parquet_begin(corpus, batch, error);
+            return parquet_file_begin(corpus, batch, error);
         if (status)
             return file_damaged(corpus, batch, have, status, &why, error);
         decision = READ_MORE;
@@ -815,10 +618,64 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
     return status;
 }
 
-enum tokmap_status corpus_file_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
-                                    struct tokmap_error *error)
+static uint64_t file_at(const struct corpus *corpus)
 {
-    return corpus->parquet ? parquet_read(corpus, batch, full, error) : file_read(corpus, batch, full, error);
+    return stream_stored(corpus->stream);
+}
+
+static uint64_t file_close(struct corpus *corpus)
+{
+    stream_close(corpus->stream);
+    return stream_stored(corpus->stream);
+}
+
+static const struct corpus_reader stream_reader = {file_read, file_at, file_close};
+
+/* ---- all inputs ---- */
+
+enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
+                                     struct tokmap_error *error)
+{
+    struct tokmap_error why;
+    free(corpus->path);
+    corpus->path = remote_shown(path);
+    if (!corpus->path)
+        return corpus_no_memory(error);
+    assert(!corpus->open && !corpus->carried);
+    corpus->begun = false;
+    corpus->format = corpus->options.format;
+    enum tokmap_status status = stream_open(corpus->stream, path, &why);
+    if (!status && !remote_kind(path)) {
+        const struct os_stat *stat = &stream_source(corpus->stream)->stat;
+        status = excluded_files_check(&corpus->excluded, path, stat, corpus->path, &why);
+        if (status) {
+            corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
+            stream_close(corpus->stream);
+        }
+    }
+    if (status)
+        return corpus_file_failed(corpus, batch, corpus->path, 0, status, &why, error);
+    if (corpus->format == CORPUS_AUTO)
+        corpus->format = format_of_name(corpus->path);
+    if (corpus_own_groups(corpus))
+        corpus->format = CORPUS_PARQUET;
+    else if (corpus->options.range.end && corpus->inputs_begun == 1)
+        stream_end_at(corpus->stream, corpus->options.range.end);
+    corpus->open = true;
+    corpus->reader = &stream_reader;
+    corpus->batch_path = NULL;
+    corpus->batch_places = NULL;
+    corpus->resumed = false;
+    corpus->offset = corpus->taken = corpus->carried = corpus->cut = corpus->scanned = 0;
+    corpus->line = 1;
+    corpus->first_line = (struct first_line){0};
+    if (corpus->format == CORPUS_PARQUET)
+        return parquet_file_begin(corpus, batch, error);
+    /* Text that may have to be left out as a whole must be seen whole before any of it is used. */
+    const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
+    corpus->whole =
+        !corpus->options.cut_anywhere || (may_skip && (corpus->options.cut || !stream_is_regular(corpus->stream)));
+    return TOKMAP_OK;
 }
 
 /* States where the next batch begins. Before the format of an input is known, there is nothing to continue with. */
@@ -831,11 +688,7 @@ static struct corpus_place place_of(const struct corpus *corpus)
     place.open = true;
     place.format = corpus->format;
     place.offset = corpus->offset;
-    if (corpus->parquet) {
-        place.offset = corpus->parquet_runs;
-        place.taken = corpus->parquet_taken;
-        return place;
-    }
+    place.taken = corpus->taken;
     stream_frame_before(corpus->stream, place.offset, &place.frame_stored, &place.frame_begins);
     place.line = corpus->line;
     place.record = corpus->scan.record;
@@ -855,19 +708,19 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
     corpus->batch_path = NULL;
     corpus->batch_places = NULL;
     if (!corpus_batch_reserve(batch, usual))
-        return no_memory(error);
+        return corpus_no_memory(error);
     bool full = false;
     enum tokmap_status status = TOKMAP_OK;
     while (!status && !full && !(corpus->done && !corpus->open)) {
         const bool something = batch->part_count || batch->issue_count;
         if (corpus->open) {
-            if (something && !corpus->parquet && stream_would_wait(corpus->stream)) {
+            if (something && stream_would_wait(corpus->stream)) {
                 batch->pause = true;
                 break;
             }
-            status = corpus_file_read(corpus, batch, &full, error);
+            status = corpus->reader->read(corpus, batch, &full, error);
             if (corpus->done && corpus->open)
-                file_end(corpus, batch);
+                corpus_file_end(corpus, batch);
             full = full || (!corpus->open && batch->part_count &&
                             !byte_source_is_resumable(stream_source(corpus->stream)));
             continue;
@@ -884,13 +737,13 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
         if (found == TOKMAP_END)
             corpus->done = true;
         else if (found)
-            status = file_failed(corpus, batch, why.path, 0, found, &why, error);
+            status = corpus_file_failed(corpus, batch, why.path, 0, found, &why, error);
         else
             status = corpus_file_begin(corpus, batch, path, error);
     }
     batch->progress = corpus->finished_stored;
     if (corpus->open)
-        batch->progress += corpus->parquet ? parquet_source_at(corpus->parquet) : stream_stored(corpus->stream);
+        batch->progress += corpus->reader->at(corpus);
     batch->place = place_of(corpus);
     if (status)
         return status;

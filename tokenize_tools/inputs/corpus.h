@@ -60,4 +60,11 @@ void corpus_exclude_kinds(struct corpus *corpus, enum excluded_kind (*kind_of)(c
  * ERROR_MEMORY, and with options.feeder those of stream_read(). */
 enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error);
 
+/* ---- for corpus_resume.c ---- */
+
+/* Opens the next input. An error of it becomes an issue of the batch, but not of one of which a part is read. Statuses:
+ * OK, ERROR_INTERRUPTED, ERROR_MEMORY, and those of opening a part. */
+enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch *batch, const char *path,
+                                     struct tokmap_error *error);
+
 #endif

@@ -6,7 +6,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus_internal.h"
+#include "corpus_state.h"
 #include "corpus_resume.h"
 #include "parquet_documents.h"
 #include "record_scan.h"

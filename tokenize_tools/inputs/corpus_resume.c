@@ -9,7 +9,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "corpus_internal.h"
+#include "corpus_state.h"
 
 #define READ_BYTES ((size_t)64 << 10)
 
@@ -102,27 +102,26 @@ static enum tokmap_status read_again(struct corpus *corpus, const struct corpus_
     if (!place->offset) /* the format may be chosen again */
         return TOKMAP_OK;
     corpus->until = parquet ? 0 : place->offset;
-    while (!status && corpus->open && (parquet ? corpus->parquet_runs : corpus->offset) < place->offset) {
+    while (!status && corpus->open && corpus->offset < place->offset) {
         bool full;
         corpus_batch_clear(&batch, 4 * corpus->options.batch_bytes);
         corpus->batch_path = NULL;
         corpus->batch_places = NULL;
-        if (parquet != (corpus->parquet != NULL) && corpus->begun)
+        if (corpus->begun && parquet != (corpus->format == CORPUS_PARQUET))
             break;
         if (corpus->options.stop && corpus->options.stop(corpus->options.user))
             status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         else if (!corpus_batch_reserve(&batch, corpus->options.batch_bytes))
             status = error_set_memory(error, "a batch of the corpus", 0);
         else
-            status = corpus_file_read(corpus, &batch, &full, error);
+            status = corpus->reader->read(corpus, &batch, &full, error);
     }
     corpus->until = 0;
     corpus->batch_path = NULL;
     corpus->batch_places = NULL;
     corpus_batch_free(&batch);
     if (!status && (!corpus->open || corpus->format != (enum corpus_format)place->format ||
-                    (parquet ? corpus->parquet_runs != place->offset || corpus->parquet_taken != place->taken
-                             : corpus->offset != place->offset)))
+                    corpus->offset != place->offset || corpus->taken != place->taken))
         status = changed(corpus, error);
     return status;
 }
@@ -177,7 +176,7 @@ enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_plac
     if (status)
         return status;
     const bool lines = place->format == CORPUS_TEXT || place->format == CORPUS_JSONL;
-    if (lines && (corpus->parquet || !byte_source_is_resumable(stream_source(corpus->stream))))
+    if (lines && (corpus->format == CORPUS_PARQUET || !byte_source_is_resumable(stream_source(corpus->stream))))
         return changed(corpus, error);
     status = lines ? lines_resume(corpus, place, error) : read_again(corpus, place, error);
     *carried = corpus->carried;

@@ -1,6 +1,5 @@
 /*
- * parquet_documents.c - see parquet_documents.h. This is the part of reading Parquet that every thread runs beside the
- * others.
+ * parquet_documents.c - see parquet_documents.h.
  *
  * Each column has a cursor over its slices, and the cursors advance together, row by row. Texts are not copied: a
  * document points into the page that its text was decompressed to, which the rows of the part keep.
@@ -622,4 +621,93 @@ enum tokmap_status parquet_part_documents(struct making *making, uint32_t part)
         i += skipped;
     }
     return status;
+}
+
+/* ---- the file: rows to parts ---- */
+
+static uint64_t parquet_at(const struct corpus *corpus)
+{
+    return parquet_source_at(corpus->parquet);
+}
+
+static uint64_t parquet_close(struct corpus *corpus)
+{
+    const uint64_t bytes = parquet_source_bytes(corpus->parquet);
+    parquet_source_close(corpus->parquet);
+    corpus->parquet = NULL;
+    return bytes;
+}
+
+/* The rest of a Parquet file, or all of it, is left out because of an error. */
+static enum tokmap_status parquet_failed(struct corpus *corpus, struct corpus_batch *batch, uint64_t skipped,
+                                         enum tokmap_status status, const struct tokmap_error *why,
+                                         struct tokmap_error *error)
+{
+    const bool field = status == TOKMAP_ERROR_INPUT && !corpus_own_groups(corpus);
+    batch->counts.stream_bytes += skipped;
+    return field ? corpus_file_left_out(corpus, batch, corpus->path, skipped, CORPUS_REASON_FIELD, why, error)
+                 : corpus_file_failed(corpus, batch, corpus->path, skipped, status, why, error);
+}
+
+/* Adds the next rows of a Parquet file to the batch, as a part. */
+static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
+                                       struct tokmap_error *error)
+{
+    struct tokmap_error why;
+    struct parquet_rows *rows;
+    const uint64_t rest = parquet_source_bytes(corpus->parquet) - corpus->taken;
+    enum tokmap_status status = parquet_source_next(corpus->parquet, &rows, &why);
+    if (status == TOKMAP_END) {
+        corpus_batch_count_file(batch, corpus->format);
+        batch->counts.stream_bytes += rest;
+        batch->counts.structure_bytes += rest;
+        corpus_file_end(corpus, batch);
+        return TOKMAP_OK;
+    }
+    if (status) {
+        status = parquet_failed(corpus, batch, rest, status, &why, error);
+        corpus_file_end(corpus, batch);
+        return status;
+    }
+    if (!corpus->batch_path)
+        corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
+    struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
+    if (!part) {
+        parquet_rows_free(rows);
+        return corpus_no_memory(error);
+    }
+    part->rows = rows;
+    part->path = corpus->batch_path;
+    part->input = corpus->inputs_begun - 1;
+    part->begin = part->end = batch->filled;
+    part->format = CORPUS_PARQUET;
+    corpus->taken += rows->stored_bytes;
+    corpus->offset++;
+    batch->counts.stream_bytes += rows->stored_bytes;
+    *full = true;
+    return TOKMAP_OK;
+}
+
+static const struct corpus_reader parquet_reader = {parquet_read, parquet_at, parquet_close};
+
+enum tokmap_status parquet_file_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error)
+{
+    const uint64_t bytes = stream_source(corpus->stream)->stat.bytes;
+    const bool regular = stream_is_regular(corpus->stream);
+    struct tokmap_error why;
+    corpus->format = CORPUS_PARQUET;
+    enum tokmap_status status = regular ? TOKMAP_OK : stream_parquet_refused(corpus->stream, &why);
+    stream_close(corpus->stream);
+    corpus->open = false;
+    if (status)
+        return corpus_file_failed(corpus, batch, corpus->path, 0, status, &why, error);
+    status = parquet_open(&corpus->parquet, corpus->path, &corpus->options, corpus_own_groups(corpus),
+                          &corpus->parquet_pool, &why);
+    corpus->open = corpus->begun = !status;
+    corpus->reader = &parquet_reader;
+    if (!status)
+        return TOKMAP_OK;
+    batch->counts.stored_bytes += bytes;
+    corpus->finished_stored += bytes;
+    return parquet_failed(corpus, batch, bytes, status, &why, error);
 }

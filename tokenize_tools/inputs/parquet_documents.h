@@ -1,7 +1,11 @@
-/* parquet_documents.h - makes documents from a part of a batch that is rows of a Parquet file. A part of records.h. */
+/*
+ * parquet_documents.h - rows of Parquet files: one thread reads them into parts of batches (a part of corpus.h), and
+ * each thread makes documents from parts beside the others (a part of records.h).
+ */
 #ifndef TOKMAP_INPUTS_PARQUET_DOCUMENTS_H
 #define TOKMAP_INPUTS_PARQUET_DOCUMENTS_H
 
+#include "corpus_state.h"
 #include "document_make.h"
 #include "parquet/parquet.h"
 
@@ -12,6 +16,9 @@
 enum tokmap_status parquet_open(struct parquet_source **source, const char *path, const struct corpus_options *options,
                                 const struct corpus_range *part, struct parquet_pool **pool,
                                 struct tokmap_error *error);
+
+/* Opens the file, which the stream has open, as a Parquet file. Statuses: those of corpus_next(). */
+enum tokmap_status parquet_file_begin(struct corpus *corpus, struct corpus_batch *batch, struct tokmap_error *error);
 
 /* Decodes the pages of a part and adds its documents, and the issues of its rows. Rows in a page that cannot be decoded
  * are one issue, with the reason that the page has. Statuses: OK (also with issues), ERROR_MEMORY. */
