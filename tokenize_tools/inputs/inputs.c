@@ -7,16 +7,138 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "common/bytes.h"
 #include "common/error.h"
 #include "name_kind.h"
-#include "names.h"
-#include "path_list.h"
 #include "path_set.h"
 #include "pattern_expand.h"
 #include "platform/os.h"
 #include "remote/remote_list.h"
+#include "remote/remote_stream.h"
 #include "remote/remote_url.h"
+#include "stream.h"
 #include "text/path_glob.h"
+
+#define REMOTE_ASKED_MOST 200 /* URLs whose servers are asked for the size; of more the total is unknown */
+#define LIST_BYTES ((size_t)128 << 10)
+#define PATH_MOST ((size_t)64 << 10)
+
+/* ---- lists of paths ---- */
+
+/* A list of paths is read from a file or standard input, one path at a time, so that a list of any length takes little
+ * memory. The file may be compressed, like other inputs. */
+struct path_list {
+    struct stream *stream;
+    const char *name;
+    char separator;
+    bool end;          /* the stream has been read to its end */
+    bool goes_on;      /* the last call failed because of one path only: the next one returns the path after it */
+    bool passing;      /* the rest of a path that is too long is being passed over */
+    size_t at, filled; /* bytes [at, filled) have not been returned */
+    uint64_t line;     /* number of the path that was returned last, from 1: its line, if paths end with newlines */
+    char bytes[LIST_BYTES + 1];
+};
+
+static void path_list_close(struct path_list *list)
+{
+    if (!list)
+        return;
+    stream_free(list->stream);
+    free(list);
+}
+
+/* Opens a list. name: a path, or "-" for standard input; it must stay valid until path_list_close(). null: the paths
+ * end with a zero byte instead of a newline. stop and user as for stream_new(). Statuses: OK, those of stream_open(),
+ * ERROR_UNSUPPORTED (a URL). */
+static enum tokmap_status path_list_open(struct path_list **list, const char *name, bool null,
+                                         bool (*stop)(void *user), void *user, struct tokmap_error *error)
+{
+    struct path_list *made = calloc(1, sizeof *made);
+    *list = NULL;
+    if (!made)
+        return error_set_memory(error, "a list of paths", sizeof *made);
+    if (remote_kind(name)) {
+        free(made);
+        return error_set(
+            error, TOKMAP_ERROR_UNSUPPORTED, NULL, TOKMAP_NO_OFFSET,
+            "a list of files is read from a file or a pipe, and not from a URL; download it, and name that");
+    }
+    made->name = name;
+    made->separator = null ? '\0' : '\n';
+    enum tokmap_status status = stream_new(&made->stream, stop, user, error);
+    if (!status)
+        status = stream_open(made->stream, name, error);
+    if (status)
+        path_list_close(made);
+    else
+        *list = made;
+    return status;
+}
+
+/* Reads more bytes after those that have not been returned. */
+static enum tokmap_status list_fill(struct path_list *list, struct tokmap_error *error)
+{
+    struct tokmap_error unused;
+    size_t got;
+    memmove(list->bytes, list->bytes + list->at, list->filled - list->at);
+    list->filled -= list->at;
+    list->at = 0;
+    const enum tokmap_status status = stream_read(list->stream, list->bytes + list->filled, LIST_BYTES - list->filled,
+                                                  &got, &list->end, error ? error : &unused);
+    list->filled += got;
+    return status;
+}
+
+/* Sets *path to the next path, which is valid until the next call. Empty lines are passed over. In a list of lines, a
+ * carriage return before the newline and a byte order mark at the beginning are not parts of a path. Statuses: OK, END,
+ * ERROR_LIMIT (a path of 64 KiB or more), ERROR_INPUT (a zero byte in a list of lines), those of stream_read(). */
+static enum tokmap_status path_list_next(struct path_list *list, const char **path, struct tokmap_error *error)
+{
+    list->goes_on = false;
+    for (;;) {
+        char *begin = list->bytes + list->at;
+        const size_t left = list->filled - list->at;
+        char *separator = left ? memchr(begin, list->separator, left) : NULL;
+        if (!separator && !list->end && left < PATH_MOST) {
+            const enum tokmap_status status = list_fill(list, error);
+            if (status)
+                return status;
+            continue;
+        }
+        if (!separator && !left)
+            return TOKMAP_END;
+        const size_t bytes = separator ? (size_t)(separator - begin) : left;
+        if (list->passing) {
+            list->passing = !separator;
+            list->at += bytes + (separator != NULL);
+            continue;
+        }
+        list->line++;
+        if (bytes >= PATH_MOST) {
+            list->passing = list->goes_on = true;
+            return error_set_line(error, TOKMAP_ERROR_LIMIT, stream_name(list->name), list->line,
+                                  "the path is longer than %zu bytes; is this a list of paths?", PATH_MOST);
+        }
+        list->at += bytes + (separator != NULL);
+        begin[bytes] = '\0';
+        char *end = begin + bytes;
+        if (list->separator == '\n' && end > begin && end[-1] == '\r') /* as Windows writes lists */
+            *--end = '\0';
+        if (list->separator == '\n' && list->line == 1 && !strncmp(begin, "\xef\xbb\xbf", 3))
+            begin += 3;
+        if (begin == end)
+            continue;
+        *path = begin;
+        if (strlen(begin) == (size_t)(end - begin))
+            return TOKMAP_OK;
+        list->goes_on = true;
+        return error_set_line(error, TOKMAP_ERROR_INPUT, stream_name(list->name), list->line,
+                              "the path contains a zero byte; if the paths end with zero bytes, say so with "
+                              "options.null");
+    }
+}
+
+/* ---- operands ---- */
 
 /* A folder on the current path. Names of its subfolders end with '/', so that sorting the names sorts the paths. */
 struct level {
@@ -463,11 +585,11 @@ static enum tokmap_status list_begin(struct inputs *inputs, struct tokmap_error 
 /* Sets the path to the next one of the open list. Returns END if the list has ended, or the file is not chosen. */
 static enum tokmap_status list_take(struct inputs *inputs, struct tokmap_error *error)
 {
-    const char *name = stream_name(inputs->selection->lists[inputs->list_next - 1]), *path;
+    const char *name = stream_name(inputs->selection->lists[inputs->list_next - 1]), *path = "";
     struct os_stat stat;
     const enum tokmap_status status = path_list_next(inputs->list, &path, error);
-    const uint64_t line = path_list_line(inputs->list);
-    if (status && path_list_goes_on(inputs->list)) {
+    const uint64_t line = inputs->list->line;
+    if (status && inputs->list->goes_on) {
         inputs->list_any = true;
         return status;
     }
@@ -541,4 +663,63 @@ enum tokmap_status inputs_next(struct inputs *inputs, const char **path, struct 
     inputs->chosen_any |= !status;
     *path = inputs->path;
     return status;
+}
+
+/* ---- sizes ---- */
+
+/* Adds the size of a URL. Returns false if it is unknown. */
+static bool remote_total(struct remote **remote, const char *name, bool (*stop)(void *user), void *user,
+                         uint64_t *total)
+{
+    if (!*remote && remote_new(remote, stop, user, NULL, NULL))
+        return false;
+    const uint64_t bytes = remote_size(*remote, name);
+    return bytes != UINT64_MAX && !add_overflows(*total, bytes, total);
+}
+
+uint64_t corpus_size(const char *const *operands, size_t count, const struct inputs_selection *select,
+                     bool (*stop)(void *user), void *user)
+{
+    struct inputs *inputs;
+    struct os_stat stat;
+    const char *path;
+    struct remote *remote = NULL;
+    uint64_t total = 0, asked = 0;
+    for (size_t i = 0; i < select->list_count; i++)
+        if (!strcmp(select->lists[i], "-") || os_stat(select->lists[i], &stat) || stat.kind != OS_KIND_FILE)
+            return 0;
+    if (inputs_new(&inputs, operands, count, select, stop, user, NULL))
+        return 0;
+    for (;;) {
+        const enum tokmap_status status = inputs_next(inputs, &path, NULL);
+        if (status == TOKMAP_END)
+            break;
+        if (status == TOKMAP_ERROR_INTERRUPTED || (stop && stop(user))) {
+            total = 0;
+            break;
+        }
+        if (!status && inputs_bytes(inputs) != UINT64_MAX) {
+            if (add_overflows(total, inputs_bytes(inputs), &total)) {
+                total = 0;
+                break;
+            }
+            continue;
+        }
+        if (!status && remote_kind(path)) {
+            if (asked++ == REMOTE_ASKED_MOST || !remote_total(&remote, path, stop, user, &total)) {
+                total = 0;
+                break;
+            }
+            continue;
+        }
+        if (status || !strcmp(path, "-") || os_stat(path, &stat))
+            continue;
+        if (stat.kind != OS_KIND_FILE || add_overflows(total, stat.bytes, &total)) {
+            total = 0;
+            break;
+        }
+    }
+    inputs_free(inputs);
+    remote_free(remote);
+    return total;
 }

@@ -61,4 +61,7 @@ void parquet_codec_free(struct parquet_codec *codecs); /* accepts NULL */
 enum tokmap_status parquet_codec_decode(struct parquet_codec *codecs, int64_t codec, const void *from, size_t stored,
                                         struct bytes_buffer *into, size_t bytes, struct tokmap_error *error);
 
+/* Returns the CRC-32 of the bytes, which is also that of gzip: polynomial 04c11db7, reflected. Any thread. */
+uint32_t parquet_crc(const void *bytes, uint64_t count);
+
 #endif

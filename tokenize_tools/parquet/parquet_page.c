@@ -7,7 +7,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "parquet_crc.h"
+#include "parquet_codec.h"
 #include "parquet_levels.h"
 #include "parquet_thrift.h"
 #include "platform/os.h"

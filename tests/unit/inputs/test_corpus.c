@@ -24,7 +24,7 @@
 
 #include "inputs/corpus.h"
 #include "inputs/corpus_issue.h"
-#include "inputs/corpus_size.h"
+#include "inputs/inputs.h"
 #include "inputs/records.h"
 #include "support/awkward_text.h"
 #include "support/scratch.h"

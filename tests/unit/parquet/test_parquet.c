@@ -18,7 +18,7 @@
 #include "inputs/corpus.h"
 #include "inputs/corpus_issue.h"
 #include "inputs/records.h"
-#include "parquet/parquet_crc.h"
+#include "parquet/parquet_codec.h"
 #include "parquet/parquet_pool.h"
 #include "parquet/parquet_values.h"
 #include "support/parquet_made.h"

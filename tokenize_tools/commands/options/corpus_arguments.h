@@ -4,7 +4,7 @@
 
 #include "cli/cli.h"
 #include "inputs/corpus.h"
-#include "inputs/corpus_size.h"
+#include "inputs/inputs.h"
 
 struct corpus_arguments {
     int format;   /* enum corpus_format */
