@@ -16,12 +16,12 @@ struct drop_names {
 
 /* When the output has its lock, and what a killed process has left of its names is completed: the list becomes that of
  * the output. keeps: the list of that process will be continued. Statuses: those of dropped_settle(), and of opening
- * the indexes of the output. */
+ * the index of the output. */
 enum tokmap_status drop_names_settle(const struct pack_options *options, bool keeps, struct tokmap_error *error);
 
 /* Just before the output gets its names. group: of set_work_group(), to which the list is added; NULL: puts the old
  * list aside, and gives the new one its name. list: complete; NULL: there is none. Statuses: OK, ERROR_EXISTS,
- * ERROR_IO, ERROR_MEMORY, those of opening the indexes of the old output. */
+ * ERROR_IO, ERROR_MEMORY, those of opening the index of the old output. */
 enum tokmap_status drop_names_begin(struct drop_names *names, const struct pack_options *options,
                                     struct dropped_writer *list, struct name_files *group, struct tokmap_error *error);
 

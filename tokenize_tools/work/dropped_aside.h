@@ -1,11 +1,12 @@
 /*
- * dropped_aside.h - where the list of dropped documents (dropped_file.h) of an output is while that is replaced.
+ * dropped_aside.h - where the list of dropped documents (dropped_file.h) of a single shard is while that is replaced.
+ * The list of shard sets is one of the files that set_commit.h names as a group, and is not put aside.
  *
- * The list and the shards of an output get their names one after the other. Whoever replaces an output therefore puts
+ * The list and the shard get their names one after the other. Whoever replaces a shard, the *output*, therefore puts
  * the list of the old one aside first, as NAME.dropped.ID, where ID is a number of that output, as 16 hexadecimal
- * digits, which the caller chooses: 0 if there is none, and otherwise the id of its index, or a hash of its indexes. If
- * the old output has no list, this file is empty. So whoever comes after a kill finds out whether the output is still
- * the old one, and whose list NAME.dropped is. Any other file of such a name is the user's, and stays.
+ * digits, which the caller chooses: 0 if there is none, and otherwise the id of its index. If the old output has no
+ * list, this file is empty. So whoever comes after a kill finds out whether the output is still the old one, and whose
+ * list NAME.dropped is. Any other file of such a name is the user's, and stays.
  *
  * Example: the output 1f has a list, and is replaced by an output 2e with another one.
  *

@@ -1,0 +1,146 @@
+/*
+ * test_name_files.c - a group of files gets its names from whatever state a killed process has left, and a note that is
+ * damaged, or names files elsewhere, changes nothing.
+ */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "support/scratch_folder.h"
+#include "work/name_files.h"
+
+#define NAME "out/web"
+#define WORK NAME ".work"
+
+static struct tokmap_error error;
+
+/* The files of the group, in the order in which they get their names. */
+static const struct {
+    unsigned level;
+    const char *from, *to;
+} files[] = {{0, WORK "/web-00000.bin.unit", NAME "-00000.bin"},
+             {1, WORK "/web-00000.tmx.unit", NAME "-00000.tmx"},
+             {2, WORK "/web.unit", NAME}};
+#define FILES (sizeof files / sizeof files[0])
+
+static int files_setup(void **state)
+{
+    return setup(state) || chdir(folder);
+}
+
+static int files_teardown(void **state)
+{
+    return chdir("/") || teardown(state);
+}
+
+static void file_holds(const char *path, const char *text)
+{
+    size_t bytes;
+    char *found = file_read(path, &bytes);
+    assert_int_equal(bytes, strlen(text));
+    assert_memory_equal(found, text, bytes);
+    free(found);
+}
+
+/* Makes an old set of two shards, a new one of one shard, and the note. */
+static void begin(void)
+{
+    static const char *const old[] = {NAME, NAME "-00000.bin", NAME "-00000.tmx", NAME "-00001.bin", NAME "-00001.tmx"};
+    struct name_files group = {.name = NAME};
+    assert_int_equal(system("rm -rf out && mkdir -p " WORK), 0);
+    for (size_t i = 0; i < sizeof old / sizeof old[0]; i++)
+        file_write_text(old[i], "old");
+    for (size_t i = 0; i < FILES; i++) {
+        file_write_text(files[i].from, "new");
+        name_files_add(&group, files[i].level, strdup(files[i].from), strdup(files[i].to));
+    }
+    name_files_remove(&group, 0, strdup(NAME "-00001.bin"));
+    name_files_remove(&group, 1, strdup(NAME "-00001.tmx"));
+    assert_false(name_files_pending(NAME));
+    assert_int_equal(name_files_write(&group, true, NULL, NULL, &error), TOKMAP_OK);
+    name_files_free(&group);
+    assert_true(name_files_pending(NAME));
+}
+
+static void check(void)
+{
+    for (size_t i = 0; i < FILES; i++) {
+        file_holds(files[i].to, "new");
+        assert_false(file_exists(files[i].from));
+    }
+    assert_false(file_exists(NAME "-00001.bin") || file_exists(NAME "-00001.tmx") || name_files_pending(NAME));
+}
+
+/* A process was killed after so many removals of step 1, and after so many renames of step 2. */
+static void completed(void **unused)
+{
+    (void)unused;
+    for (int stays = 0; stays < 2; stays++)
+        for (size_t removed = 0; removed <= 3; removed++)
+            for (size_t renamed = 0; renamed <= (removed < 3 ? 0 : FILES); renamed++) {
+                static const char *const order[] = {NAME, NAME "-00000.tmx", NAME "-00001.tmx"};
+                bool found = false;
+                begin();
+                for (size_t i = 0; i < removed; i++)
+                    assert_int_equal(unlink(order[i]), 0);
+                for (size_t i = 0; i < renamed; i++)
+                    assert_int_equal(rename(files[i].from, files[i].to), 0);
+                assert_int_equal(name_files_complete(NAME, true, stays, &found, &error), TOKMAP_OK);
+                assert_true(found);
+                check();
+                assert_int_equal(file_exists(WORK "/" NAME_FILES_NAMED), stays);
+                assert_int_equal(name_files_complete(NAME, true, stays, &found, &error), TOKMAP_OK);
+                assert_false(found);
+            }
+}
+
+/* A file that is neither here nor there is lost, and the message names it. */
+static void lost(void **unused)
+{
+    bool found;
+    (void)unused;
+    begin();
+    assert_int_equal(unlink(files[1].from), 0);
+    assert_int_equal(unlink(files[1].to), 0);
+    assert_int_equal(name_files_complete(NAME, true, false, &found, &error), TOKMAP_ERROR_CORRUPT);
+    assert_string_equal(error.path, files[1].to);
+    assert_true(name_files_pending(NAME));
+}
+
+static void damaged(void **unused)
+{
+    static const char *const notes[] = {"",
+                                        "tokmap-naming 1\nmask 0\nset 1 0 \nend\n",
+                                        NAME_FILES_HEAD,
+                                        NAME_FILES_HEAD "end\n",
+                                        NAME_FILES_HEAD "2\nweb.work/web.unit\nweb\n",
+                                        NAME_FILES_HEAD "2\nweb.work/web.unit\nend\n",
+                                        NAME_FILES_HEAD "3\nweb.work/web.unit\nweb\nend\n",
+                                        NAME_FILES_HEAD "2\nweb.work/web.unit\n../web\nend\n",
+                                        NAME_FILES_HEAD "2\nweb.work/../../web.unit\nweb\nend\n",
+                                        NAME_FILES_HEAD "2\n\n/etc/web\nend\n",
+                                        NAME_FILES_HEAD "2\nweb.work/web.unit\nweb\nend\nmore"};
+    bool found;
+    (void)unused;
+    for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
+        begin();
+        file_write_text(WORK "/naming", notes[i]);
+        assert_int_equal(name_files_complete(NAME, true, false, &found, &error), TOKMAP_ERROR_CORRUPT);
+        assert_true(found && file_exists(files[0].from));
+        file_holds(NAME, "old");
+    }
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(completed), cmocka_unit_test(lost), cmocka_unit_test(damaged)};
+    return cmocka_run_group_tests(tests, files_setup, files_teardown);
+}
