@@ -1247,6 +1247,32 @@ static void test_large_list(void **state)
     }
 }
 
+/* Texts that share their beginnings: few bytes of a page make many, which are counted before they take memory. */
+static void test_shared_texts(void **state)
+{
+    enum { TEXTS = 5000, BYTES = 64 << 10 };
+    static int64_t prefixes[TEXTS], rests[TEXTS] = {BYTES};
+    static char text[BYTES];
+    struct corpus_options options = usual();
+    struct made_page page = {.version = 1, .entries = TEXTS, .rows = TEXTS, .encoding = PARQUET_DELTA_BYTE_ARRAY};
+    struct made_file file;
+    for (int i = 1; i < TEXTS; i++)
+        prefixes[i] = BYTES;
+    memset(text, 'x', sizeof text);
+    made_delta(&page.values, prefixes, TEXTS);
+    made_delta(&page.values, rests, TEXTS);
+    assert_true(bytes_append(&page.values, text, sizeof text));
+    made_begin(&file);
+    made_element(&file, "text", TEXT, REQUIRED, 0);
+    made_data(&file, 0, &page);
+    made_group_end(&file, TEXTS);
+    made_file_end(&file, "t.parquet");
+    options.skip = true;
+    assert_string_equal(read_with(&options, "t.parquet"), "");
+    assert_int_equal(all.issues[0].status, TOKMAP_ERROR_CORRUPT);
+    assert_non_null(strstr(all.issues[0].message, "its texts take too much memory"));
+}
+
 /* ---- the bytes of a column ---- */
 
 static struct made_page one_word(const char *text)
@@ -1605,6 +1631,7 @@ int main(void)
         cmocka_unit_test(test_one_fault),
         cmocka_unit_test(test_large_claims),
         cmocka_unit_test(test_large_list),
+        cmocka_unit_test(test_shared_texts),
         cmocka_unit_test(test_unknown_kinds),
         cmocka_unit_test(test_index_page),
         cmocka_unit_test(test_shared_bytes),
