@@ -1,4 +1,4 @@
-/* JSON and tables: the output is compared byte for byte. */
+/* JSON, tables, and reports: the output is compared byte for byte. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -155,6 +155,66 @@ static void test_table(void **state)
     (void)state;
 }
 
+/* Reports a width and two sources, the second of which has no parts. */
+static void sources_report(struct cli_report *report)
+{
+    static const uint64_t parts[][2] = {{3, 2}, {2, 0}};
+    cli_fact(report, "width", "width", cli_number(2), "%d bytes", 2);
+    cli_row(report, "note", "for people");
+    cli_member(report, "hidden", cli_null());
+    cli_fact_number(report, "tokens", "tokens", 1234);
+    cli_report_rows(report, NULL);
+    cli_report_list(report, "sources", "source|>part|>share");
+    for (uint64_t i = 0; i < 2; i++) {
+        cli_report_item(report);
+        cli_fact_number(report, "source", "source", i);
+        cli_report_list(report, "parts", NULL);
+        for (uint64_t k = 0; k < parts[i][1]; k++) {
+            cli_report_item(report);
+            cli_fact(report, "share", "share", cli_real(0.5), "%d%%", 50);
+            cli_fact_number(report, NULL, "part", k + parts[i][0]);
+            cli_report_close(report);
+        }
+        cli_report_close(report);
+        cli_report_close(report);
+    }
+    cli_report_close(report);
+    cli_report_list(report, "json_only", NULL);
+    cli_report_item(report);
+    cli_fact_text(report, "x", "x", "y");
+    cli_report_close(report);
+    cli_report_close(report);
+}
+
+static void test_report(void **state)
+{
+    struct output output;
+    struct cli_report report;
+    for (int as_json = 0; as_json < 2; as_json++) {
+        output_open(&output);
+        cli_report_begin(&report, false, "tokens|*");
+        report.file = output.file;
+        report.as_json = as_json;
+        if (as_json) {
+            cli_json_begin(&report.json, output.file);
+            cli_json_object(&report.json, NULL);
+        }
+        sources_report(&report);
+        cli_report_end(&report);
+        output_is(&output, as_json ? "{\"width\": 2, \"hidden\": null, \"tokens\": 1234, \"sources\": "
+                                     "[{\"source\": 0, \"parts\": [{\"share\": 0.5}, {\"share\": 0.5}]}, "
+                                     "{\"source\": 1, \"parts\": []}], \"json_only\": [{\"x\": \"y\"}]}\n"
+                                   : "tokens  1,234\n"
+                                     "width   2 bytes\n"
+                                     "note    for people\n"
+                                     "source  part  share\n"
+                                     "0          3    50%\n"
+                                     "           4    50%\n"
+                                     "1\n");
+    }
+    (void)state;
+}
+
 static void quotes_as(const char *word, const char *wanted)
 {
     char *quoted = cli_shell_quote(word);
@@ -182,8 +242,9 @@ static void test_shell_quote(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_json_shape), cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
-        cmocka_unit_test(test_json_raw),   cmocka_unit_test(test_table),        cmocka_unit_test(test_shell_quote),
+        cmocka_unit_test(test_json_shape),  cmocka_unit_test(test_json_escapes), cmocka_unit_test(test_json_real),
+        cmocka_unit_test(test_json_raw),    cmocka_unit_test(test_table),        cmocka_unit_test(test_report),
+        cmocka_unit_test(test_shell_quote),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
