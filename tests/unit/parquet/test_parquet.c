@@ -690,6 +690,7 @@ static void test_holes_in_lists(void **state)
                 (void)snprintf(expected, sizeof expected, "0:[0]|2:[%d]|", 1 + cases[i].count);
                 assert_string_equal(read_with(&options, "t.parquet"), expected);
                 issue_is(TOKMAP_ERROR_INPUT, "its list is null or empty and has elements");
+                assert_int_equal(all.counts.left_out[CORPUS_REASON_DAMAGED].records, 1);
                 options.content = CORPUS_CONTENT_MESSAGES;
                 options.field = "messages";
                 file_with_holes(true, version, cases[i].levels, cases[i].count, split);
@@ -698,6 +699,44 @@ static void test_holes_in_lists(void **state)
                 issue_is(TOKMAP_ERROR_INPUT, "its list is null or empty and has elements");
                 assert_int_equal(all.counts.left_out[CORPUS_REASON_DAMAGED].records, 1);
             }
+}
+
+/* A mask is a list, too: one that is empty and has an element, in one page (split 0) or in two. */
+static void test_holes_in_masks(void **state)
+{
+    static const uint8_t ones[] = {1, 1, 1, 1}, holes[][4] = {{1, 0, 1, 1}, {0, 1, 1, 1}}, lists[] = {0, 1, 0, 1};
+    static const int64_t numbers[] = {1, 0, 1, 1}, all_counted[] = {1, 1, 1};
+    for (size_t i = 0; i < 2; i++)
+        for (uint64_t split = 0; split <= 1; split++) {
+            struct corpus_options options = ids_options("mask");
+            struct made_file file;
+            shape_begin(&file, &shapes[4], INT32);
+            made_element(&file, "mask", INT32, REPEATED, 0);
+            struct made_page page = {
+                .version = 1, .entries = 4, .definitions = ones, .definition_most = 1, .repetition_most = 1};
+            page.repetitions = lists;
+            numbers_put(&page.values, INT32, numbers, 4);
+            made_data(&file, 0, &page);
+            uint64_t values = 0;
+            for (uint64_t from = 0; from < 4; from += (uint64_t)page.entries) {
+                page.entries = split && !from ? 1 : 4 - (int64_t)from;
+                page.definitions = holes[i] + from;
+                page.repetitions = lists + from;
+                uint64_t count = 0;
+                for (int64_t entry = 0; entry < page.entries; entry++)
+                    count += page.definitions[entry];
+                numbers_put(&page.values, INT32, all_counted, count);
+                values += count;
+                made_data(&file, 1, &page);
+            }
+            assert_int_equal(values, 3);
+            made_group_end(&file, 2);
+            made_file_end(&file, "t.parquet");
+            options.skip = true;
+            assert_string_equal(read_with(&options, "t.parquet"), "1:[1+ 1+]|");
+            issue_is(TOKMAP_ERROR_INPUT, "its list is null or empty and has elements");
+            assert_int_equal(all.counts.left_out[CORPUS_REASON_DAMAGED].records, 1);
+        }
 }
 
 static void test_mask_of_other_length(void **state)
@@ -1619,6 +1658,7 @@ int main(void)
         cmocka_unit_test(test_compressed_anyway),
         cmocka_unit_test(test_rows_across_pages),
         cmocka_unit_test(test_holes_in_lists),
+        cmocka_unit_test(test_holes_in_masks),
         cmocka_unit_test(test_mask_of_other_length),
         cmocka_unit_test(test_messages),
         cmocka_unit_test(test_nested_messages),
