@@ -581,7 +581,8 @@ static bool is_over(const struct tasks *tasks)
     enum set_note note;
     if (!set_note_find(tasks->options->pack->prefix, &note, NULL) && note == SET_NOTE_NAMED)
         return true;
-    return is_named(tasks) && (!journal_find(tasks, &now) || now.inode != tasks->journal.inode);
+    return is_named(tasks) && (!journal_find(tasks, &now) || now.inode != tasks->journal.inode ||
+                               now.modified_ns != tasks->journal.modified_ns);
 }
 
 /* Writes the files of other projects beside the shards, which have their names. again: another process has given them,
@@ -782,17 +783,6 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
     return status || early ? status : all_finish(tasks, result, error);
 }
 
-static enum tokmap_status sleep_a_while(const struct tasks *tasks, uint64_t ns, struct tokmap_error *error)
-{
-    const struct pack_options *pack = tasks->options->pack;
-    for (uint64_t slept = 0; slept < ns; slept += BUSY_WAIT_NS) {
-        if (pack->stop && pack->stop(pack->user))
-            return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
-        os_sleep_ns(BUSY_WAIT_NS);
-    }
-    return TOKMAP_OK;
-}
-
 /* The share is done. Stays until the others have finished the output, or none of them works on it. */
 static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *result, struct tokmap_error *error)
 {
@@ -811,7 +801,7 @@ static enum tokmap_status others_await(struct tasks *tasks, struct pack_result *
             status = is_over(tasks) ? over_finish(tasks, result, error) : TOKMAP_OK;
         if (status || outcome->finished || options->at_once || (!works && os_clock_ns() - last >= options->wait_ns))
             break;
-        status = sleep_a_while(tasks, STAY_NS, error);
+        status = schedule_sleep(&schedule, STAY_NS, error);
     }
     task_watch_free(&watch);
     if (status || outcome->finished)

@@ -133,7 +133,7 @@ static enum tokmap_status rest_make(const struct schedule *schedule, const struc
 
 /* ---- waiting ---- */
 
-static enum tokmap_status sleep_a_while(const struct schedule *schedule, uint64_t ns, struct tokmap_error *error)
+enum tokmap_status schedule_sleep(const struct schedule *schedule, uint64_t ns, struct tokmap_error *error)
 {
     for (uint64_t slept = 0; slept < ns; slept += WAIT_LEAST_NS) {
         os_sleep_ns(WAIT_LEAST_NS);
@@ -178,7 +178,7 @@ static enum tokmap_status stage_wait(const struct schedule *schedule, const stru
         if (schedule->finish || schedule->at_once || last || (alone && os_clock_ns() - since >= schedule->wait_ns))
             break;
         waits_set(schedule, &waits, true);
-        status = sleep_a_while(schedule, pause, error);
+        status = schedule_sleep(schedule, pause, error);
         pause = min64(2 * pause, WAIT_MOST_NS);
     }
     waits_set(schedule, &waits, false);

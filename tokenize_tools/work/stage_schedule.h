@@ -68,6 +68,9 @@ enum tokmap_status schedule_run(const struct schedule *schedule, struct schedule
 enum tokmap_status schedule_look(const struct schedule *schedule, struct schedule_left *left,
                                  struct tokmap_error *error);
 
+/* Waits. Statuses: OK, ERROR_INTERRUPTED. */
+enum tokmap_status schedule_sleep(const struct schedule *schedule, uint64_t ns, struct tokmap_error *error);
+
 /* The items [*first, *end) of task `task` of `tasks`. */
 void schedule_share(uint64_t count, uint64_t task, uint64_t tasks, uint64_t *first, uint64_t *end);
 /* The task of `tasks` that has an item. */
