@@ -2,22 +2,20 @@
  * columns_writer.c - see columns_writer.h.
  *
  * A column of few values costs a code of one or two bytes per document: its dictionary is in memory, and the codes are
- * in a file, always as two bytes, since the number of values is known only at the end. When a value does not fit in the
+ * spilled, always as two bytes, since the number of values is known only at the end. When a value does not fit in the
  * dictionary any more, the column becomes plain, which needs a value per document and not per code. The documents
  * before that moment are not written again: their codes and the dictionary remain, and columns_writer_finish() puts
- * their values together while it writes the section. From that moment on, the ends and bytes of values are in files.
+ * their values together while it writes the section. From that moment on, the ends and bytes of values are spilled.
  *
  * Worked example: the dictionary may have 2 values, and the documents have the values "a" "b" "a" "c" "a". The first
- * three become the codes 0 1 0 of the dictionary "a" "b". "c" does not fit, so it and the last "a" are in the file. The
+ * three become the codes 0 1 0 of the dictionary "a" "b". "c" does not fit, so it and the last "a" are spilled. The
  * section has the ends 3 6 9 12 15 and the bytes "a""b""a""c""a": the first three by the codes, the rest from the
- * file. With only "a" "b" "a" it would have the codes 0 1 0, the ends 3 6, and the bytes "a""b".
+ * spill. With only "a" "b" "a" it would have the codes 0 1 0, the ends 3 6, and the bytes "a""b".
  */
 #include "columns_writer.h"
 
 #include <assert.h>
 #include <errno.h>
-#include <inttypes.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -50,11 +48,10 @@ int columns_writer_init(struct columns_writer *writer, const char *const *names,
         struct column_writer *column = &writer->columns[c];
         complete = (column->name = strdup(names[c]));
         column->key = table_key_new();
-        append_file_init(&column->codes, folder);
-        append_file_init(&column->lows, folder);
-        append_file_init(&column->carries, folder);
-        append_file_init(&column->plain_values, folder);
-        append_file_init(&column->dictionary, folder);
+        spill_init(&column->codes, folder);
+        spill_init(&column->lows, folder);
+        spill_init(&column->carries, folder);
+        spill_init(&column->plain_values, folder);
     }
     if (complete)
         return 0;
@@ -75,14 +72,13 @@ void columns_writer_free(struct columns_writer *writer)
     for (uint32_t c = 0; writer->columns && c < writer->count; c++) {
         struct column_writer *column = &writer->columns[c];
         if (!column->name)
-            continue; /* its files have no descriptors yet */
+            continue; /* its spills have no descriptors yet */
         free(column->name);
         column_dictionary_free(column);
-        append_file_free(&column->codes);
-        append_file_free(&column->lows);
-        append_file_free(&column->carries);
-        append_file_free(&column->plain_values);
-        append_file_free(&column->dictionary);
+        spill_free(&column->codes);
+        spill_free(&column->lows);
+        spill_free(&column->carries);
+        spill_free(&column->plain_values);
     }
     free(writer->columns);
     *writer = (struct columns_writer){0};
@@ -99,6 +95,8 @@ static uint64_t value_begin(const struct column_writer *column, uint64_t value)
 static int grow_slots(struct column_writer *column)
 {
     uint64_t slots = column->slot_count ? 2 * column->slot_count : SLOTS_LEAST;
+    while (slots <= 2 * column->values) /* a restored dictionary has all its values at once */
+        slots *= 2;
     uint32_t *made = calloc(slots, sizeof *made);
     if (!made)
         return ENOMEM;
@@ -182,7 +180,7 @@ static int add_value(struct column_writer *column, const struct shard_value *val
     bool fits = false;
     int system = column->plain ? 0 : column_dictionary_find(column, value, &code, &fits);
     if (!system && fits) {
-        system = append_file_add(&column->codes, &code, sizeof code);
+        system = spill_add(&column->codes, &code, sizeof code);
         column->coded++;
     }
     uint64_t end;
@@ -190,13 +188,13 @@ static int add_value(struct column_writer *column, const struct shard_value *val
         return system ? system : EFBIG;
     column->total = end;
     for (; column->carried < end >> 32 && !system; column->carried++)
-        system = append_file_add(&column->carries, &document, sizeof document);
+        system = spill_add(&column->carries, &document, sizeof document);
     if (fits || system)
         return system;
     column->plain = true;
     const uint32_t low = (uint32_t)end;
-    system = append_file_add(&column->lows, &low, sizeof low);
-    return system || !value->bytes ? system : append_file_add(&column->plain_values, value->json, (size_t)value->bytes);
+    system = spill_add(&column->lows, &low, sizeof low);
+    return system || !value->bytes ? system : spill_add(&column->plain_values, value->json, (size_t)value->bytes);
 }
 
 int columns_writer_add(struct columns_writer *writer, const struct shard_value *values, uint64_t documents)
@@ -210,103 +208,167 @@ int columns_writer_add(struct columns_writer *writer, const struct shard_value *
     return system;
 }
 
-/* ---- checkpoints ---- */
+/* ---- saving ---- */
 
-/* Adds the new values of the dictionary to their file. */
-static int dictionary_keep(struct column_writer *column)
+enum { SAVED_NUMBERS, SAVED_CODES, SAVED_LOWS, SAVED_CARRIES, SAVED_PLAIN, SAVED_ENDS, SAVED_BYTES };
+enum { NUMBER_PLAIN, NUMBER_CODED, NUMBER_VALUES, NUMBER_TOTAL, NUMBER_CARRIED, NUMBERS };
+enum { PIECE = 1 << 14 };
+
+/* Passes on memory in pieces. */
+static int memory_save(const void *bytes, uint64_t count, uint32_t kind, const struct state_sink *sink)
 {
     int system = 0;
-    for (; column->kept < column->values && !system; column->kept++) {
-        const uint64_t begin = value_begin(column, column->kept);
-        const uint32_t bytes = (uint32_t)(column->ends[column->kept] - begin);
-        system = append_file_add(&column->dictionary, &bytes, sizeof bytes);
-        if (!system && bytes)
-            system = append_file_add(&column->dictionary, column->bytes + begin, bytes);
-    }
+    for (uint64_t done = 0; done < count && !system; done += PIECE)
+        system = sink->put(sink->user, kind, (const uint8_t *)bytes + done, (size_t)min64(count - done, PIECE));
     return system;
 }
 
-/* Makes the dictionary from its file. */
-static int dictionary_take(struct column_writer *column)
+static int column_save(struct column_writer *column, uint32_t kind, const struct state_sink *sink)
 {
-    const uint64_t all = append_file_bytes(&column->dictionary);
-    if (all > COLUMN_DICTIONARY_BYTES + COLUMN_VALUES_MAX * sizeof(uint32_t))
+    const uint64_t begin = value_begin(column, column->saved), end = value_begin(column, column->values);
+    const uint64_t numbers[NUMBERS] = {column->plain, column->coded, column->values, column->total, column->carried};
+    int system = spill_save(&column->codes, kind + SAVED_CODES, sink);
+    if (!system)
+        system = spill_save(&column->lows, kind + SAVED_LOWS, sink);
+    if (!system)
+        system = spill_save(&column->carries, kind + SAVED_CARRIES, sink);
+    if (!system)
+        system = spill_save(&column->plain_values, kind + SAVED_PLAIN, sink);
+    if (!system && column->saved < column->values)
+        system = memory_save(column->ends + column->saved, (column->values - column->saved) * sizeof *column->ends,
+                             kind + SAVED_ENDS, sink);
+    if (!system && begin < end)
+        system = memory_save(column->bytes + begin, end - begin, kind + SAVED_BYTES, sink);
+    column->saved = column->values;
+    return system ? system : sink->put(sink->user, kind + SAVED_NUMBERS, numbers, sizeof numbers);
+}
+
+int columns_writer_save(struct columns_writer *writer, uint32_t kind, const struct state_sink *sink)
+{
+    int system = 0;
+    for (uint32_t c = 0; c < writer->count && !system; c++)
+        system = column_save(&writer->columns[c], kind + c * COLUMN_KINDS, sink);
+    return system;
+}
+
+/* Takes ends of values of the dictionary. */
+static int ends_load(struct column_writer *column, const uint8_t *bytes, size_t count)
+{
+    const uint64_t more = count / sizeof *column->ends, all = column->values + more;
+    if (count % sizeof *column->ends || all > COLUMN_VALUES_MAX)
         return EINVAL;
-    char *bytes = malloc((size_t)all + 1);
-    int system = bytes ? append_file_read(&column->dictionary, 0, bytes, (size_t)all) : ENOMEM;
-    for (uint64_t at = 0; at < all && !system;) {
-        const uint64_t left = all - at - min64(sizeof(uint32_t), all - at);
-        const uint64_t value_bytes = left ? load32((const uint8_t *)bytes + at) : 0;
-        const struct shard_value value = {bytes + at + sizeof(uint32_t), value_bytes};
-        const uint64_t known = column->values;
-        uint16_t code;
-        bool fits;
-        if (all - at < sizeof(uint32_t) || value_bytes > left)
-            system = EINVAL;
-        else
-            system = column_dictionary_find(column, &value, &code, &fits);
-        if (!system && column->values == known) /* it has no room, or was there before */
-            system = EINVAL;
-        at += sizeof(uint32_t) + value_bytes;
+    if (all > column->ends_room) {
+        const uint64_t room = max64(2 * all, SLOTS_LEAST / 2);
+        uint32_t *ends = realloc(column->ends, room * sizeof *ends);
+        column->ends = ends ? ends : column->ends;
+        uint32_t *hashes = ends ? realloc(column->hashes, room * sizeof *hashes) : NULL;
+        column->hashes = hashes ? hashes : column->hashes;
+        if (!hashes)
+            return ENOMEM;
+        column->ends_room = room;
     }
-    column->kept = column->values;
-    free(bytes);
-    return system;
+    memcpy(column->ends + column->values, bytes, count);
+    column->values = all;
+    return 0;
 }
 
-/* Derives the numbers of a column from its files. */
-static int numbers_take(struct column_writer *column)
+/* Takes bytes of values of the dictionary. */
+static int bytes_load(struct column_writer *column, const uint8_t *bytes, size_t count)
 {
-    const uint64_t lows = append_file_bytes(&column->lows) / sizeof(uint32_t);
-    uint32_t low = 0;
-    int system = lows ? append_file_read(&column->lows, (lows - 1) * sizeof low, &low, sizeof low) : 0;
-    column->coded = append_file_bytes(&column->codes) / sizeof(uint16_t);
-    column->carried = append_file_bytes(&column->carries) / sizeof(uint64_t);
-    column->plain = lows != 0;
-    for (uint64_t i = 0; i < column->coded && !system;) {
-        uint16_t codes[512];
-        const size_t count = (size_t)min64(sizeof codes / sizeof codes[0], column->coded - i);
-        system = append_file_read(&column->codes, i * sizeof codes[0], codes, count * sizeof codes[0]);
-        for (size_t k = 0; k < count && !system; k++) {
-            if (codes[k] >= column->values)
-                system = EINVAL;
-            else
-                column->total += column->ends[codes[k]] - value_begin(column, codes[k]);
-        }
-        i += count;
+    const uint64_t all = column->loaded + count;
+    if (all > COLUMN_DICTIONARY_BYTES)
+        return EINVAL;
+    if (all > column->bytes_room) {
+        const uint64_t room = min64(max64(2 * all, ROOM_LEAST), COLUMN_DICTIONARY_BYTES);
+        uint8_t *grown = realloc(column->bytes, room);
+        if (!grown)
+            return ENOMEM;
+        column->bytes = grown;
+        column->bytes_room = room;
     }
-    if (column->plain)
-        column->total = column->carried << 32 | low;
-    return !system && column->total >> 32 != column->carried ? EINVAL : system;
+    memcpy(column->bytes + column->loaded, bytes, count);
+    column->loaded = all;
+    return 0;
 }
 
-int columns_writer_pass(struct columns_writer *writer, struct checkpoint *checkpoint, const char *stem)
+static int numbers_load(struct column_writer *column, const uint8_t *bytes, size_t count)
+{
+    uint64_t numbers[NUMBERS];
+    if (count != sizeof numbers)
+        return EINVAL;
+    memcpy(numbers, bytes, sizeof numbers);
+    if (numbers[NUMBER_PLAIN] > 1 || numbers[NUMBER_VALUES] != column->values)
+        return EINVAL;
+    column->plain = numbers[NUMBER_PLAIN];
+    column->coded = numbers[NUMBER_CODED];
+    column->total = numbers[NUMBER_TOTAL];
+    column->carried = numbers[NUMBER_CARRIED];
+    return 0;
+}
+
+int columns_writer_load(struct columns_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count)
+{
+    if (kind / COLUMN_KINDS >= writer->count)
+        return EINVAL;
+    struct column_writer *column = &writer->columns[kind / COLUMN_KINDS];
+    switch (kind % COLUMN_KINDS) {
+    case SAVED_NUMBERS:
+        return numbers_load(column, bytes, count);
+    case SAVED_CODES:
+        if (count % sizeof(uint16_t))
+            return EINVAL;
+        for (size_t i = 0; i < count; i += sizeof(uint16_t))
+            column->code_after = max64(column->code_after, (uint64_t)load16(bytes + i) + 1);
+        return spill_add(&column->codes, bytes, count);
+    case SAVED_LOWS:
+        return spill_add(&column->lows, bytes, count);
+    case SAVED_CARRIES:
+        return spill_add(&column->carries, bytes, count);
+    case SAVED_PLAIN:
+        return spill_add(&column->plain_values, bytes, count);
+    case SAVED_ENDS:
+        return ends_load(column, bytes, count);
+    case SAVED_BYTES:
+        return bytes_load(column, bytes, count);
+    default:
+        return EINVAL;
+    }
+}
+
+/* Checks a column, and makes the hash table of its dictionary. */
+static int column_restored(struct column_writer *column, uint64_t documents)
+{
+    uint64_t end = 0;
+    for (uint64_t v = 0; v < column->values; v++) {
+        if (column->ends[v] < end || column->ends[v] > column->loaded)
+            return EINVAL;
+        column->hashes[v] =
+            (uint32_t)(table_hash(column->key, column->bytes ? column->bytes + end : (const uint8_t *)"",
+                                  column->ends[v] - end) >>
+                       32);
+        end = column->ends[v];
+    }
+    const uint64_t lows = documents - min64(column->coded, documents);
+    if (end != column->loaded || column->code_after > column->values || column->coded > documents ||
+        spill_bytes(&column->codes) != column->coded * sizeof(uint16_t) ||
+        spill_bytes(&column->lows) != lows * sizeof(uint32_t) || (!column->plain && lows) ||
+        spill_bytes(&column->carries) / sizeof(uint64_t) != column->carried || column->total >> 32 != column->carried ||
+        spill_bytes(&column->plain_values) > column->total)
+        return EINVAL;
+    column->saved = column->values;
+    spill_restored(&column->codes);
+    spill_restored(&column->lows);
+    spill_restored(&column->carries);
+    spill_restored(&column->plain_values);
+    return column->values ? grow_slots(column) : 0;
+}
+
+int columns_writer_restored(struct columns_writer *writer, uint64_t documents)
 {
     int system = 0;
-    for (uint32_t c = 0; c < writer->count && !system; c++) {
-        struct column_writer *column = &writer->columns[c];
-        char own[64];
-        (void)snprintf(own, sizeof own, "%s-%" PRIu32, stem, c);
-        system = checkpoint->takes ? 0 : dictionary_keep(column);
-        if (!system)
-            system = checkpoint_file(checkpoint, &column->dictionary, own, "dictionary");
-        if (!system)
-            system = checkpoint_file(checkpoint, &column->codes, own, "codes");
-        if (!system)
-            system = checkpoint_file(checkpoint, &column->lows, own, "lows");
-        if (!system)
-            system = checkpoint_file(checkpoint, &column->carries, own, "carries");
-        if (!system)
-            system = checkpoint_file(checkpoint, &column->plain_values, own, "values");
-        if (!system && checkpoint->takes)
-            system = dictionary_take(column);
-        if (!system && checkpoint->takes)
-            system = numbers_take(column);
-        const uint64_t documents = column->coded + append_file_bytes(&column->lows) / sizeof(uint32_t);
-        if (!system && c && checkpoint->takes && documents != writer->documents)
-            system = EINVAL;
-        writer->documents = checkpoint->takes ? documents : writer->documents;
-    }
+    for (uint32_t c = 0; c < writer->count && !system; c++)
+        system = column_restored(&writer->columns[c], documents);
+    writer->documents = documents;
     return system;
 }
 
@@ -321,17 +383,17 @@ static struct column_head head_of(const struct column_writer *column, uint64_t d
     return head;
 }
 
-/* Reads codes back from their file, in order. */
+/* Reads codes back from their spill, in order. */
 struct code_reader {
-    const struct append_file *file;
+    struct spill *spill;
     uint64_t done;   /* codes that have been read */
     uint16_t *codes; /* COPY_CODES of them */
 };
 
 static int next_codes(struct code_reader *reader, uint64_t count)
 {
-    const int system = append_file_read(reader->file, reader->done * sizeof *reader->codes, reader->codes,
-                                        (size_t)count * sizeof *reader->codes);
+    const int system = spill_read(reader->spill, reader->done * sizeof *reader->codes, reader->codes,
+                                  (size_t)count * sizeof *reader->codes);
     reader->done += count;
     return system;
 }
@@ -377,14 +439,14 @@ static int write_plain(struct column_writer *column, struct index_writer *index,
 {
     int system = write_coded(column, index, room, false);
     if (!system)
-        system = index_writer_add_file(index, &column->lows);
+        system = index_writer_add_spill(index, &column->lows);
     if (!system)
         system = index_writer_pad(index, 8);
     if (!system)
-        system = index_writer_add_file(index, &column->carries);
+        system = index_writer_add_spill(index, &column->carries);
     if (!system)
         system = write_coded(column, index, room, true);
-    return system ? system : index_writer_add_file(index, &column->plain_values);
+    return system ? system : index_writer_add_spill(index, &column->plain_values);
 }
 
 static int write_dictionary(struct column_writer *column, struct index_writer *index, uint16_t *room)

@@ -38,9 +38,10 @@ struct column_writer {
     uint64_t bytes_room;
     uint64_t total;   /* bytes of the values of all documents, as a plain column counts them */
     uint64_t carried; /* carries among `carries` */
-    struct append_file codes, lows, carries, plain_values;
-    struct append_file dictionary; /* of the values that checkpoints count on: u32 bytes, and the bytes of each */
-    uint64_t kept;                 /* how many values these are */
+    struct spill codes, lows, carries, plain_values;
+    uint64_t saved;      /* values of the dictionary that columns_writer_save() has passed on */
+    uint64_t code_after; /* while it is restored: more than each code */
+    uint64_t loaded;     /* while it is restored: bytes of the dictionary */
 };
 
 struct columns_writer {
@@ -49,7 +50,7 @@ struct columns_writer {
     struct column_writer *columns;
 };
 
-/* names: copied. folder: see append_file.h. After a failure there is nothing to free. */
+/* names: copied. folder: see spill_init(). After a failure there is nothing to free. */
 int columns_writer_init(struct columns_writer *writer, const char *const *names, uint32_t count, const char *folder);
 void columns_writer_free(struct columns_writer *writer); /* a zeroed writer is allowed */
 
@@ -61,8 +62,14 @@ void column_dictionary_free(struct column_writer *column);
 /* Appends the values of `documents` documents: values[d * count + c] is that of column c. */
 int columns_writer_add(struct columns_writer *writer, const struct shard_value *values, uint64_t documents);
 
-/* Passes on all that was added, or takes it back into an empty writer. stem: of the files (append_file.h). */
-int columns_writer_pass(struct columns_writer *writer, struct checkpoint *checkpoint, const char *stem);
+/* Passes on what was added since the last call. Kinds are `kind` + COLUMN_KINDS * the number of the column + a number
+ * below COLUMN_KINDS. */
+#define COLUMN_KINDS 8U
+int columns_writer_save(struct columns_writer *writer, uint32_t kind, const struct state_sink *sink);
+/* Takes what columns_writer_save() has passed on; `kind` without its first addend. When everything has been taken,
+ * columns_writer_restored() checks it. EINVAL: it is not sound. */
+int columns_writer_load(struct columns_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count);
+int columns_writer_restored(struct columns_writer *writer, uint64_t documents);
 
 /* Writes the section columns. To be called once. */
 int columns_writer_finish(struct columns_writer *writer, struct index_writer *index);

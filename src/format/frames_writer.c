@@ -42,7 +42,7 @@ struct worker {
 struct writing {
     const struct frames_options *options;
     struct frames *frames;
-    struct append_file table; /* of the seek table */
+    struct spill table; /* of the seek table */
     struct write_behind behind;
     struct worker *workers;
     struct slot *slots;
@@ -126,9 +126,9 @@ static enum tokmap_status block_write(void *self, uint32_t slot_number, uint64_t
         const uint32_t sizes[2] = {slot->sizes[i], (uint32_t)min64(FRAME_BYTES, slot->bytes - i * FRAME_BYTES)};
         end += slot->sizes[i];
         const struct frame_entry entry = {end, slot->hashes[i]};
-        system = append_file_add(&writing->frames->entries, &entry, sizeof entry);
+        system = spill_add(&writing->frames->entries, &entry, sizeof entry);
         if (!system)
-            system = append_file_add(&writing->table, sizes, sizeof sizes);
+            system = spill_add(&writing->table, sizes, sizeof sizes);
     }
     writing->frames->bytes = end;
     return system ? cannot_write(writing, system, error) : TOKMAP_OK;
@@ -150,7 +150,7 @@ static enum tokmap_status round_end(void *self, uint64_t blocks, struct tokmap_e
 static int table_write(struct writing *writing)
 {
     const int fd = writing->options->fd;
-    const uint64_t table = append_file_bytes(&writing->table);
+    const uint64_t table = spill_bytes(&writing->table);
     uint64_t end = writing->frames->bytes;
     uint8_t bytes[4096];
     store32(bytes, SEEK_HEAD_MAGIC);
@@ -159,7 +159,7 @@ static int table_write(struct writing *writing)
     end += SEEK_HEAD;
     for (uint64_t at = 0; at < table && !system;) {
         const size_t part = (size_t)min64(sizeof bytes, table - at);
-        system = append_file_read(&writing->table, at, bytes, part);
+        system = spill_read(&writing->table, at, bytes, part);
         if (!system)
             system = os_pwrite(fd, bytes, part, end);
         end += part;
@@ -181,7 +181,7 @@ int frames_section(struct frames *frames, struct index_writer *index)
     if (!system)
         system = index_writer_add(index, &head, sizeof head);
     if (!system)
-        system = index_writer_add_file(index, &frames->entries);
+        system = index_writer_add_spill(index, &frames->entries);
     return system ? system : index_writer_end(index);
 }
 
@@ -227,15 +227,15 @@ static void memory_free(struct writing *writing)
     }
     free(writing->workers);
     free(writing->slots);
-    append_file_free(&writing->table);
+    spill_free(&writing->table);
 }
 
 enum tokmap_status frames_write(struct frames *frames, const struct frames_options *options, struct tokmap_error *error)
 {
     const uint64_t blocks = div_ceil(options->token_bytes, BLOCK_BYTES);
     struct writing writing = {.options = options, .frames = frames};
-    append_file_init(&frames->entries, options->folder);
-    append_file_init(&writing.table, options->folder);
+    spill_init(&frames->entries, options->folder);
+    spill_init(&writing.table, options->folder);
     if (div_ceil(options->token_bytes, FRAME_BYTES) > FRAMES_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, options->path, TOKMAP_NO_OFFSET,
                          "a sealed shard has at most %" PRIu64 " bytes of tokens, but this one has %" PRIu64
@@ -270,6 +270,6 @@ enum tokmap_status frames_write(struct frames *frames, const struct frames_optio
 void frames_free(struct frames *frames)
 {
     if (frames->entries.folder)
-        append_file_free(&frames->entries);
+        spill_free(&frames->entries);
     *frames = (struct frames){.bytes = 0};
 }

@@ -34,8 +34,8 @@ struct frames_options {
 };
 
 struct frames {
-    uint64_t bytes;             /* of the new file, so far */
-    struct append_file entries; /* of the section frames */
+    uint64_t bytes;       /* of the new file, so far */
+    struct spill entries; /* of the section frames */
 };
 
 /* Writes the file. *frames must be zero before, and frames_free() frees it with every status. Statuses: OK, ERROR_LIMIT

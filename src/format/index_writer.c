@@ -9,7 +9,89 @@
 #include "common/hash.h"
 #include "platform/os.h"
 
-enum { WRITER_BUFFER = 1 << 18, COPY_PIECE = 1 << 14 };
+enum { WRITER_BUFFER = 1 << 18, SAVED_PIECE = 1 << 14 };
+
+/* ---- spill ---- */
+
+void spill_init(struct spill *spill, const char *folder)
+{
+    memset(spill, 0, sizeof *spill);
+    spill->folder = folder;
+    spill->fd = -1;
+}
+
+void spill_free(struct spill *spill)
+{
+    os_close(spill->fd);
+    spill->fd = -1;
+    free(spill->buffer);
+    spill->buffer = NULL;
+}
+
+static int spill_flush(struct spill *spill)
+{
+    int system = 0;
+    if (spill->fd < 0)
+        system = os_open(spill->folder, OS_WRITE_UNNAMED, &spill->fd);
+    if (system) {
+        spill->fd = -1;
+        return system;
+    }
+    system = os_pwrite(spill->fd, spill->buffer, spill->used, spill->stored);
+    if (system)
+        return system;
+    spill->stored += spill->used;
+    spill->used = 0;
+    return 0;
+}
+
+int spill_add(struct spill *spill, const void *bytes, size_t count)
+{
+    if (!spill->buffer && !(spill->buffer = malloc(SPILL_BUFFER)))
+        return ENOMEM;
+    while (count) {
+        if (spill->used == SPILL_BUFFER) {
+            int system = spill_flush(spill);
+            if (system)
+                return system;
+        }
+        size_t part = (size_t)min64(count, SPILL_BUFFER - spill->used);
+        memcpy(spill->buffer + spill->used, bytes, part);
+        spill->used += part;
+        bytes = (const uint8_t *)bytes + part;
+        count -= part;
+    }
+    return 0;
+}
+
+int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t count)
+{
+    assert(offset <= spill_bytes(spill) && count <= spill_bytes(spill) - offset);
+    const size_t part = offset < spill->stored ? (size_t)min64(count, spill->stored - offset) : 0;
+    size_t got = 0;
+    const int system = part ? os_pread(spill->fd, into, part, offset, &got) : 0;
+    if (system || got < part)
+        return system ? system : EIO; /* our own unnamed file has become shorter */
+    if (count > part)
+        memcpy((uint8_t *)into + part, spill->buffer + (offset + part - spill->stored), count - part);
+    return 0;
+}
+
+int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink)
+{
+    uint8_t piece[SAVED_PIECE];
+    int system = 0;
+    while (spill->saved < spill_bytes(spill) && !system) {
+        const size_t part = (size_t)min64(spill_bytes(spill) - spill->saved, sizeof piece);
+        system = spill_read(spill, spill->saved, piece, part);
+        if (!system)
+            system = sink->put(sink->user, kind, piece, part);
+        spill->saved += part;
+    }
+    return system;
+}
+
+/* ---- index ---- */
 
 int index_writer_init(struct index_writer *writer, int fd)
 {
@@ -91,19 +173,24 @@ int index_writer_begin(struct index_writer *writer, enum section_type type)
     return 0;
 }
 
-int index_writer_add_file(struct index_writer *writer, const struct append_file *file)
+int index_writer_add_spill(struct index_writer *writer, struct spill *spill)
 {
-    const uint64_t bytes = append_file_bytes(file);
     int system = 0;
-    for (uint64_t done = 0; done < bytes && !system;) {
-        if (writer->used == WRITER_BUFFER && (system = flush(writer)))
-            break;
-        const size_t part = (size_t)min64(WRITER_BUFFER - writer->used, bytes - done);
-        system = append_file_read(file, done, writer->buffer + writer->used, part);
-        writer->used += part;
-        writer->offset += part;
+    if (spill->fd >= 0 && spill->used)
+        system = spill_flush(spill);
+    for (uint64_t done = 0; !system && done < spill->stored;) {
+        size_t part = (size_t)min64(SPILL_BUFFER, spill->stored - done), got = 0;
+        system = os_pread(spill->fd, spill->buffer, part, done, &got);
+        if (!system && got < part)
+            system = EIO; /* our own unnamed file has become shorter */
+        if (!system)
+            system = index_writer_add(writer, spill->buffer, part);
         done += part;
     }
+    if (!system && spill->used)
+        system = index_writer_add(writer, spill->buffer, spill->used);
+    spill->used = 0;
+    spill->stored = 0;
     return system;
 }
 
@@ -114,23 +201,23 @@ int index_writer_pad(struct index_writer *writer, uint64_t power)
     return add_zeros_to(writer, start + round_up(writer->offset - start, power));
 }
 
-int index_writer_copy(const struct index_writer *writer, uint64_t from, struct append_file *into)
+int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink)
 {
     const uint64_t flushed = writer->offset - writer->used;
-    uint8_t piece[COPY_PIECE];
+    uint8_t piece[SAVED_PIECE];
     int system = 0;
-    while (from < flushed && !system) {
-        const size_t part = (size_t)min64(flushed - from, sizeof piece);
-        size_t got = 0;
-        system = os_pread(writer->fd, piece, part, from, &got);
+    while (from < writer->offset && !system) {
+        size_t part = (size_t)min64((from < flushed ? flushed : writer->offset) - from, sizeof piece), got = part;
+        if (from < flushed)
+            system = os_pread(writer->fd, piece, part, from, &got);
         if (!system && got < part)
             system = EIO; /* our own file has become shorter */
+        const uint8_t *bytes = from < flushed ? piece : writer->buffer + (from - flushed);
         if (!system)
-            system = append_file_add(into, piece, part);
+            system = sink->put(sink->user, kind, bytes, part);
         from += part;
     }
-    const size_t rest = (size_t)(writer->offset - from);
-    return system ? system : append_file_add(into, writer->buffer + (writer->used - rest), rest);
+    return system;
 }
 
 int index_writer_end(struct index_writer *writer)

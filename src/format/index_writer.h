@@ -2,17 +2,50 @@
  * index_writer.h - writes an index, NAME.tmx, from front to back: sections as streams, then the table and the header.
  *
  * Only one section can be written at a time. The bytes of a section that become known while another one is being
- * written are kept in a file of their own (append_file.h).
+ * written are kept in a spill: a buffer that overflows into an unnamed file.
  */
 #ifndef TOKMAP_FORMAT_INDEX_WRITER_H
 #define TOKMAP_FORMAT_INDEX_WRITER_H
 
 #include <stddef.h>
 
-#include "append_file.h"
 #include "layout.h"
 
-/* All functions that return int return 0 or an errno. A writer belongs to one thread at a time. */
+/* All functions that return int return 0 or an errno. A writer or spill belongs to one thread at a time. */
+
+enum { SPILL_BUFFER = 1 << 16 };
+
+struct spill {
+    const char *folder; /* folder of the unnamed file; must outlive the spill */
+    int fd;             /* -1 until the buffer is full for the first time */
+    size_t used;        /* bytes in the buffer */
+    uint64_t stored;    /* bytes in the file */
+    uint64_t saved;     /* bytes that spill_save() has passed on */
+    uint8_t *buffer;    /* SPILL_BUFFER bytes, allocated at the first use */
+};
+
+void spill_init(struct spill *spill, const char *folder);
+void spill_free(struct spill *spill);
+int spill_add(struct spill *spill, const void *bytes, size_t count);
+/* Reads bytes back; offset + count is at most spill_bytes(). */
+int spill_read(const struct spill *spill, uint64_t offset, void *into, size_t count);
+/* Where a writer's state goes when it is saved, so that a later process continues: pieces of at most SPILL_BUFFER
+ * bytes, of a kind that the writer's file defines. put() returns 0 or an errno, which ends the saving. */
+struct state_sink {
+    int (*put)(void *user, uint32_t kind, const void *bytes, size_t count);
+    void *user;
+};
+/* Passes on the bytes that were added since the last call; spill_add() with them restores the spill, and
+ * spill_restored() says that they are saved already. */
+int spill_save(struct spill *spill, uint32_t kind, const struct state_sink *sink);
+static inline void spill_restored(struct spill *spill)
+{
+    spill->saved = spill->stored + spill->used;
+}
+static inline uint64_t spill_bytes(const struct spill *spill)
+{
+    return spill->stored + spill->used;
+}
 
 struct index_writer {
     int fd;
@@ -31,13 +64,13 @@ void index_writer_free(struct index_writer *writer);
 /* Begins a section; `streams` gets the required flag, which its type has. */
 int index_writer_begin(struct index_writer *writer, enum section_type type);
 int index_writer_add(struct index_writer *writer, const void *bytes, size_t count);
-/* Adds all bytes of a file to the open section. */
-int index_writer_add_file(struct index_writer *writer, const struct append_file *file);
+/* Adds the contents of the spill to the open section and empties the spill. */
+int index_writer_add_spill(struct index_writer *writer, struct spill *spill);
 /* Adds zeros until the length of the open section is a multiple of `power`, a power of two. */
 int index_writer_pad(struct index_writer *writer, uint64_t power);
-/* Appends what the open section has from byte `from` of the file on to another file: index_writer_add_file() with that
- * restores it. */
-int index_writer_copy(const struct index_writer *writer, uint64_t from, struct append_file *into);
+/* Passes on bytes [from, end) of the file, where end is that of the open section so far: index_writer_add() with them
+ * restores them. */
+int index_writer_save(const struct index_writer *writer, uint64_t from, uint32_t kind, const struct state_sink *sink);
 /* Ends the open section. Afterwards, the last entry of the table has its hash. */
 int index_writer_end(struct index_writer *writer);
 /* Writes the table and the header, whose minor version is the lowest one that has all sections. */

@@ -16,7 +16,7 @@
 int mask_writer_init(struct mask_writer *writer, int fd, const char *folder)
 {
     *writer = (struct mask_writer){.fd = fd, .block = calloc(1, BLOCK_BYTES)};
-    append_file_init(&writer->hashes, folder);
+    spill_init(&writer->hashes, folder);
     return writer->block ? 0 : ENOMEM;
 }
 
@@ -24,7 +24,7 @@ void mask_writer_free(struct mask_writer *writer)
 {
     if (!writer->block)
         return;
-    append_file_free(&writer->hashes);
+    spill_free(&writer->hashes);
     free(writer->block);
     writer->block = NULL;
 }
@@ -33,7 +33,7 @@ void mask_writer_free(struct mask_writer *writer)
 static int write_block(struct mask_writer *writer, size_t count)
 {
     const uint64_t hash = hash64(writer->block, count);
-    int system = append_file_add(&writer->hashes, &hash, sizeof hash);
+    int system = spill_add(&writer->hashes, &hash, sizeof hash);
     if (!system && writer->fd >= 0)
         system = os_pwrite(writer->fd, writer->block, count, writer->written);
     writer->written += count;
@@ -66,7 +66,7 @@ int mask_writer_restore(struct mask_writer *writer, uint64_t tokens)
     const uint64_t written = tokens / BLOCK_BITS * BLOCK_BYTES, left = div_ceil(tokens % BLOCK_BITS, 8);
     size_t got = 0;
     assert(!writer->tokens);
-    if (append_file_bytes(&writer->hashes) != tokens / BLOCK_BITS * sizeof(uint64_t))
+    if (spill_bytes(&writer->hashes) != tokens / BLOCK_BITS * sizeof(uint64_t))
         return EINVAL;
     int system = os_pread(writer->fd, writer->block, (size_t)left, written, &got);
     if (!system && got < left)
@@ -77,6 +77,7 @@ int mask_writer_restore(struct mask_writer *writer, uint64_t tokens)
         writer->block[left - 1] &= (uint8_t)((1U << tokens % 8) - 1);
     writer->tokens = tokens;
     writer->written = written;
+    spill_restored(&writer->hashes);
     return system;
 }
 
@@ -94,6 +95,6 @@ int mask_writer_finish(struct mask_writer *writer, struct index_writer *index)
     if (!system)
         system = index_writer_add(index, &head, sizeof head);
     if (!system)
-        system = index_writer_add_file(index, &writer->hashes);
+        system = index_writer_add_spill(index, &writer->hashes);
     return system ? system : index_writer_end(index);
 }

@@ -8,14 +8,14 @@
 #include "index_writer.h"
 
 struct mask_writer {
-    int fd;                    /* of the mask; owned by the caller */
-    uint64_t tokens;           /* bits so far */
-    uint64_t written;          /* bytes in the file */
-    uint8_t *block;            /* BLOCK_BYTES: the block that is being filled */
-    struct append_file hashes; /* of the blocks before it */
+    int fd;              /* of the mask; owned by the caller */
+    uint64_t tokens;     /* bits so far */
+    uint64_t written;    /* bytes in the file */
+    uint8_t *block;      /* BLOCK_BYTES: the block that is being filled */
+    struct spill hashes; /* of the blocks before it */
 };
 
-/* fd: an empty file; -1 only counts and hashes. folder: see append_file.h. After a failure there is nothing to free. */
+/* fd: an empty file; -1 only counts and hashes. folder: see spill_init(). After a failure there is nothing to free. */
 int mask_writer_init(struct mask_writer *writer, int fd, const char *folder);
 void mask_writer_free(struct mask_writer *writer); /* a zeroed writer is allowed */
 

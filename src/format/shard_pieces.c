@@ -47,7 +47,7 @@ int shard_pieces_end_block(struct shard_writer *writer)
     uint64_t hash = hash_state_64(writer->block);
     hash_state_reset(writer->block);
     writer->block_filled = 0;
-    return append_file_add(&writer->block_list, &hash, sizeof hash);
+    return spill_add(&writer->block_spill, &hash, sizeof hash);
 }
 
 /* Hashes the pages of bytes that begin with a page. Only the last page of a shard may be shorter. */
@@ -60,7 +60,7 @@ static int hash_pages(struct shard_writer *writer, const uint8_t *bytes, size_t 
     for (size_t done = 0; done < count && !system; done += TOKEN_PAGE_BYTES) {
         hashes[filled++] = (uint32_t)hash64(bytes + done, (size_t)min64(count - done, TOKEN_PAGE_BYTES));
         if (filled == sizeof hashes / sizeof hashes[0] || count - done <= TOKEN_PAGE_BYTES) {
-            system = append_file_add(&writer->page_list, hashes, filled * sizeof hashes[0]);
+            system = spill_add(&writer->page_spill, hashes, filled * sizeof hashes[0]);
             filled = 0;
         }
     }

@@ -12,11 +12,30 @@
 #include "shard_pieces.h"
 #include "shard_writing.h"
 
-/* What no file says. */
-struct saved_numbers {
-    uint64_t tokens, largest, document_open, mask_tokens;
-    uint64_t open_hash; /* XXH3-64 of the tokens of the block that is being filled */
+#define COLUMNS_FROM 64U /* kinds of the columns begin here */
+
+enum {
+    SAVED_NUMBERS,
+    SAVED_PATH,
+    SAVED_ENDS,
+    SAVED_CARRIES,
+    SAVED_BLOCKS,
+    SAVED_PAGES,
+    SAVED_RUNS,
+    SAVED_FILES,
+    SAVED_PATHS,
+    SAVED_MASK
 };
+
+/* The numbers of a writer that its files and spills do not say. */
+struct saved_numbers {
+    uint64_t tokens, documents, largest, carries;
+    uint64_t document_open, mask_tokens, column_documents;
+    uint64_t open_hash; /* XXH3-64 of the tokens of the block that is being filled */
+    uint64_t origin_known, origin_changed, origin_new_file, origin_record, origin_file, runs, files, paths_bytes;
+};
+
+_Static_assert(COLUMNS_FROM + COLUMNS_MAX * COLUMN_KINDS <= SHARD_SAVE_KINDS, "all kinds have numbers");
 
 static enum tokmap_status failed(const struct shard_writer *writer, int system, const char *what,
                                  struct tokmap_error *error)
@@ -29,6 +48,8 @@ static enum tokmap_status failed(const struct shard_writer *writer, int system, 
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s", what);
 }
 
+/* ---- save ---- */
+
 static uint64_t open_hash(const struct shard_writer *writer)
 {
     /* The buffer may cross the end of the block, so both are hashed, one after the other. */
@@ -36,43 +57,58 @@ static uint64_t open_hash(const struct shard_writer *writer)
     return hash64(both, sizeof both);
 }
 
-static int files_pass(struct shard_writer *writer, struct checkpoint *checkpoint, const char *stem)
+static int numbers_save(struct shard_writer *writer, const struct state_sink *sink)
 {
-    struct origin_state *origin = &writer->origin;
-    const struct {
-        struct append_file *file;
-        const char *name;
-    } all[] = {{&writer->end_list, "ends"},   {&writer->carry_list, "carries"}, {&writer->block_list, "blocks"},
-               {&writer->page_list, "pages"}, {&origin->run_list, "runs"},      {&origin->file_list, "files"},
-               {&origin->path_list, "paths"}, {&writer->mask.hashes, "mask"}};
-    const size_t count = sizeof all / sizeof all[0] - !writer->options.mask;
-    int system = 0;
-    for (size_t i = 0; i < count && !system; i++)
-        system = checkpoint_file(checkpoint, all[i].file, stem, all[i].name);
-    return system || !writer->columns.count ? system : columns_writer_pass(&writer->columns, checkpoint, stem);
+    const struct origin_state *origin = &writer->origin;
+    const struct saved_numbers numbers = {.tokens = writer->tokens,
+                                          .documents = writer->documents,
+                                          .largest = writer->largest,
+                                          .carries = writer->carries,
+                                          .document_open = writer->document_open,
+                                          .mask_tokens = writer->mask.tokens,
+                                          .column_documents = writer->columns.documents,
+                                          .open_hash = open_hash(writer),
+                                          .origin_known = origin->known,
+                                          .origin_changed = origin->changed,
+                                          .origin_new_file = origin->new_file,
+                                          .origin_record = origin->record,
+                                          .origin_file = origin->file,
+                                          .runs = origin->runs,
+                                          .files = origin->files,
+                                          .paths_bytes = origin->paths_bytes};
+    int system = origin->known ? sink->put(sink->user, SAVED_PATH, origin->path, (size_t)origin->path_bytes) : 0;
+    if (!system)
+        system = sink->put(sink->user, SAVED_NUMBERS, &numbers, sizeof numbers);
+    return system;
 }
 
-/* ---- save ---- */
-
-static int state_save(struct shard_writer *writer, struct checkpoint *checkpoint, const char *stem)
+static int pieces_save(struct shard_writer *writer, const struct state_sink *sink)
 {
-    const struct index_writer *index = &writer->index;
-    int system = writer->document_open && writer->origin.changed ? shard_writer_origin_flush(writer) : 0;
-    if (!system)
-        system =
-            index_writer_copy(index, index->table[0].offset + append_file_bytes(&writer->end_list), &writer->end_list);
-    if (!system)
-        system = files_pass(writer, checkpoint, stem);
-    struct saved_numbers numbers = {.tokens = writer->tokens,
-                                    .largest = writer->largest,
-                                    .document_open = writer->document_open,
-                                    .mask_tokens = writer->mask.tokens,
-                                    .open_hash = open_hash(writer)};
+    struct index_writer *index = &writer->index;
+    const uint64_t begin = index->table[0].offset;
+    int system = index_writer_save(index, begin + writer->saved_documents * sizeof(uint32_t), SAVED_ENDS, sink);
     writer->saved = true;
-    return system ? system : checkpoint_pass(checkpoint, &numbers, sizeof numbers);
+    writer->saved_documents = writer->documents;
+    if (!system)
+        system = spill_save(&writer->carry_spill, SAVED_CARRIES, sink);
+    if (!system)
+        system = spill_save(&writer->block_spill, SAVED_BLOCKS, sink);
+    if (!system)
+        system = spill_save(&writer->page_spill, SAVED_PAGES, sink);
+    if (!system)
+        system = spill_save(&writer->origin.run_spill, SAVED_RUNS, sink);
+    if (!system)
+        system = spill_save(&writer->origin.file_spill, SAVED_FILES, sink);
+    if (!system)
+        system = spill_save(&writer->origin.path_spill, SAVED_PATHS, sink);
+    if (!system && writer->options.mask)
+        system = spill_save(&writer->mask.hashes, SAVED_MASK, sink);
+    if (!system && writer->columns.count)
+        system = columns_writer_save(&writer->columns, COLUMNS_FROM, sink);
+    return system ? system : numbers_save(writer, sink);
 }
 
-enum tokmap_status shard_writer_save(struct shard_writer *writer, struct checkpoint *checkpoint, const char *stem,
+enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct state_sink *sink,
                                      struct tokmap_error *error)
 {
     int system = writer->failed || writer->holes ? ENOTSUP : shard_pieces_wait(writer);
@@ -82,7 +118,7 @@ enum tokmap_status shard_writer_save(struct shard_writer *writer, struct checkpo
     if (!system && writer->options.mask)
         system = mask_writer_flush(&writer->mask);
     if (!system)
-        system = state_save(writer, checkpoint, stem);
+        system = pieces_save(writer, sink);
     return system ? failed(writer, system, "the unfinished output cannot be saved", error) : TOKMAP_OK;
 }
 
@@ -94,102 +130,129 @@ enum tokmap_status shard_writer_sync(struct shard_writer *writer, struct tokmap_
     return system ? failed(writer, system, "the unfinished output cannot be synced to storage", error) : TOKMAP_OK;
 }
 
-/* ---- restore ---- */
+/* ---- load ---- */
 
-/* Whether a file has so many elements of a size. */
-static bool has(const struct append_file *file, uint64_t count, uint64_t each)
-{
-    return append_file_bytes(file) % each == 0 && append_file_bytes(file) / each == count;
-}
-
-/* Writes the ends to the new index. */
-static int ends_restore(struct shard_writer *writer)
-{
-    const uint64_t bytes = append_file_bytes(&writer->end_list);
-    writer->documents = bytes / sizeof(uint32_t);
-    writer->carries = append_file_bytes(&writer->carry_list) / sizeof(uint64_t);
-    if (bytes % sizeof(uint32_t) || append_file_bytes(&writer->carry_list) % sizeof(uint64_t))
-        return EINVAL;
-    return index_writer_add_file(&writer->index, &writer->end_list);
-}
-
-/* Reads the path of a file of the index. */
-static int path_read(struct origin_state *origin, uint64_t number, struct bytes_buffer *path)
-{
-    struct origin_file file, before = {0};
-    int system = number ? append_file_read(&origin->file_list, (number - 1) * sizeof file, &before, sizeof before) : 0;
-    if (!system)
-        system = append_file_read(&origin->file_list, number * sizeof file, &file, sizeof file);
-    if (!system && (file.path_end < before.path_end || file.path_end > origin->paths_bytes))
-        system = EINVAL;
-    path->count = 0;
-    if (!system && !bytes_reserve(path, (size_t)(file.path_end - before.path_end) + 1))
-        system = ENOMEM;
-    if (system)
-        return system;
-    path->count = (size_t)(file.path_end - before.path_end);
-    return append_file_read(&origin->path_list, before.path_end, path->bytes, path->count);
-}
-
-/* With options.mixed: looks for all paths once, so that the table has their numbers. */
-static int table_restore(struct origin_state *origin, struct bytes_buffer *path)
-{
-    int system = 0;
-    for (uint64_t i = 0; i < origin->files && !system; i++) {
-        uint64_t number = 0;
-        bool found = false;
-        system = path_read(origin, i, path);
-        if (!system && !path_table_find(&origin->table, (const char *)path->bytes, path->count, &number, &found))
-            system = ENOMEM;
-        if (!system && (found || number != i))
-            system = EINVAL;
-    }
-    return system;
-}
-
-/* Continues with the origin of the last run. One that was stated later is stated again, since it had no document. */
-static int origin_restore(struct shard_writer *writer)
+static int path_load(struct shard_writer *writer, const uint8_t *bytes, size_t count)
 {
     struct origin_state *origin = &writer->origin;
-    struct bytes_buffer path = {0};
-    struct origin_run run;
-    origin->runs = append_file_bytes(&origin->run_list) / sizeof run;
-    origin->files = append_file_bytes(&origin->file_list) / sizeof(struct origin_file);
-    origin->paths_bytes = append_file_bytes(&origin->path_list);
-    if (!has(&origin->run_list, origin->runs, sizeof run) ||
-        !has(&origin->file_list, origin->files, sizeof(struct origin_file)))
-        return EINVAL;
-    if (!origin->runs)
-        return origin->files ? EINVAL : 0;
-    int system = append_file_read(&origin->run_list, (origin->runs - 1) * sizeof run, &run, sizeof run);
-    if (!system && (run.file >= origin->files || run.document > writer->documents))
-        system = EINVAL;
-    if (!system && writer->options.mixed)
-        system = table_restore(origin, &path);
-    if (!system)
-        system = path_read(origin, run.file, &path);
-    if (system) {
-        bytes_free(&path);
-        return system;
-    }
-    origin->known = true;
-    origin->file = run.file;
-    origin->record = run.record + (writer->documents - run.document);
-    origin->path = (char *)path.bytes;
-    origin->path_bytes = path.count;
-    origin->path_capacity = path.capacity - 1;
+    char *path = malloc(count + 1);
+    if (!path)
+        return ENOMEM;
+    memcpy(path, bytes, count);
+    free(origin->path);
+    origin->path = path;
+    origin->path_bytes = origin->path_capacity = count;
     return 0;
 }
 
+static int numbers_load(struct shard_writer *writer, const uint8_t *bytes, size_t count)
+{
+    struct origin_state *origin = &writer->origin;
+    struct saved_numbers numbers;
+    if (count != sizeof numbers)
+        return EINVAL;
+    memcpy(&numbers, bytes, sizeof numbers);
+    if (numbers.tokens > FILE_BYTES_MAX / writer->options.width || numbers.largest >= (uint64_t)1 << 32 ||
+        (numbers.tokens && numbers.largest >= writer->options.vocabulary))
+        return EINVAL;
+    writer->tokens = numbers.tokens;
+    writer->documents = numbers.documents;
+    writer->largest = numbers.largest;
+    writer->carries = numbers.carries;
+    writer->document_open = numbers.document_open != 0;
+    writer->saved_mask = numbers.mask_tokens;
+    writer->columns.documents = numbers.column_documents;
+    writer->saved_hash = numbers.open_hash;
+    origin->known = numbers.origin_known != 0;
+    origin->changed = numbers.origin_changed != 0;
+    origin->new_file = numbers.origin_new_file != 0;
+    origin->record = numbers.origin_record;
+    origin->runs = numbers.runs;
+    origin->files = numbers.files;
+    origin->file = numbers.origin_file;
+    origin->paths_bytes = numbers.paths_bytes;
+    return 0;
+}
+
+enum tokmap_status shard_writer_load(struct shard_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count,
+                                     struct tokmap_error *error)
+{
+    struct spill *const spills[] = {
+        [SAVED_CARRIES] = &writer->carry_spill,     [SAVED_BLOCKS] = &writer->block_spill,
+        [SAVED_PAGES] = &writer->page_spill,        [SAVED_RUNS] = &writer->origin.run_spill,
+        [SAVED_FILES] = &writer->origin.file_spill, [SAVED_PATHS] = &writer->origin.path_spill,
+        [SAVED_MASK] = &writer->mask.hashes};
+    int system = EINVAL;
+    if (kind == SAVED_NUMBERS)
+        system = numbers_load(writer, bytes, count);
+    else if (kind == SAVED_PATH)
+        system = path_load(writer, bytes, count);
+    else if (kind == SAVED_ENDS)
+        system = index_writer_add(&writer->index, bytes, count);
+    else if (kind <= SAVED_MASK && (kind != SAVED_MASK || writer->options.mask))
+        system = spill_add(spills[kind], bytes, count);
+    else if (kind >= COLUMNS_FROM)
+        system = columns_writer_load(&writer->columns, kind - COLUMNS_FROM, bytes, count);
+    return system ? failed(writer, system, "the unfinished output cannot be restored", error) : TOKMAP_OK;
+}
+
+/* Whether a spill has so many elements of a size. */
+static bool has(const struct spill *spill, uint64_t count, uint64_t each)
+{
+    return spill_bytes(spill) % each == 0 && spill_bytes(spill) / each == count;
+}
+
+static bool numbers_are_sound(const struct shard_writer *writer, uint64_t written)
+{
+    const struct origin_state *origin = &writer->origin;
+    const uint64_t ends_bytes = writer->index.offset - writer->index.table[0].offset;
+    return ends_bytes % sizeof(uint32_t) == 0 && ends_bytes / sizeof(uint32_t) == writer->documents &&
+           has(&writer->carry_spill, writer->carries, sizeof(uint64_t)) &&
+           has(&writer->block_spill, written / BLOCK_BYTES, sizeof(uint64_t)) &&
+           has(&writer->page_spill, written / TOKEN_PAGE_BYTES, sizeof(uint32_t)) &&
+           has(&origin->run_spill, origin->runs, sizeof(struct origin_run)) &&
+           has(&origin->file_spill, origin->files, sizeof(struct origin_file)) &&
+           spill_bytes(&origin->path_spill) == origin->paths_bytes && (!origin->known || origin->path) &&
+           (origin->known || !writer->documents || !origin->runs) &&
+           (origin->file < origin->files || (!origin->file && !origin->files));
+}
+
+/* With options.mixed: looks for all paths once, so that the table has their numbers. */
+static int table_restore(struct origin_state *origin)
+{
+    struct bytes_buffer path = {0};
+    uint64_t begin = 0;
+    int system = 0;
+    for (uint64_t i = 0; i < origin->files && !system; i++) {
+        struct origin_file file;
+        uint64_t number = 0;
+        bool found = false;
+        system = spill_read(&origin->file_spill, i * sizeof file, &file, sizeof file);
+        if (system)
+            break;
+        if (file.path_end < begin || file.path_end > origin->paths_bytes)
+            system = EINVAL;
+        else if (!bytes_reserve(&path, (size_t)(file.path_end - begin) + 1))
+            system = ENOMEM;
+        if (!system)
+            system = spill_read(&origin->path_spill, begin, path.bytes, (size_t)(file.path_end - begin));
+        if (!system &&
+            !path_table_find(&origin->table, (const char *)path.bytes, file.path_end - begin, &number, &found))
+            system = ENOMEM;
+        if (!system && (found || number != i))
+            system = EINVAL;
+        begin = file.path_end;
+    }
+    bytes_free(&path);
+    return system;
+}
+
 /* Reads the open block and the bytes that belong in the buffer, and cuts the file after them. */
-static int tokens_restore(struct shard_writer *writer, uint64_t saved_hash)
+static int tokens_restore(struct shard_writer *writer)
 {
     const uint64_t bytes = writer->tokens * writer->options.width;
     const uint64_t written = round_down(bytes, PIECE_BYTES), begin = round_down(written, BLOCK_BYTES);
-    int system = has(&writer->block_list, written / BLOCK_BYTES, sizeof(uint64_t)) &&
-                         has(&writer->page_list, written / TOKEN_PAGE_BYTES, sizeof(uint32_t))
-                     ? 0
-                     : EINVAL;
+    int system = numbers_are_sound(writer, written) ? 0 : EINVAL;
     for (uint64_t at = begin; at < written && !system; at += PIECE_BYTES) {
         size_t got = 0;
         system = os_pread(writer->tokens_fd, writer->buffer, PIECE_BYTES, at, &got);
@@ -202,7 +265,7 @@ static int tokens_restore(struct shard_writer *writer, uint64_t saved_hash)
     writer->buffered = (size_t)(bytes - written);
     if (!system)
         system = os_pread(writer->tokens_fd, writer->buffer, writer->buffered, written, &got);
-    if (!system && (got < writer->buffered || open_hash(writer) != saved_hash))
+    if (!system && (got < writer->buffered || open_hash(writer) != writer->saved_hash))
         system = EINVAL;
     if (!system)
         system = os_truncate(writer->tokens_fd, bytes);
@@ -211,32 +274,22 @@ static int tokens_restore(struct shard_writer *writer, uint64_t saved_hash)
     return system;
 }
 
-static int state_restore(struct shard_writer *writer, struct checkpoint *checkpoint, const char *stem)
+enum tokmap_status shard_writer_restored(struct shard_writer *writer, struct tokmap_error *error)
 {
-    struct saved_numbers numbers;
-    int system = files_pass(writer, checkpoint, stem);
-    if (!system)
-        system = checkpoint_pass(checkpoint, &numbers, sizeof numbers);
+    int system = tokens_restore(writer);
+    if (!system && writer->options.mask)
+        system = mask_writer_restore(&writer->mask, writer->saved_mask);
+    if (!system && writer->columns.count)
+        system = columns_writer_restored(&writer->columns, writer->columns.documents);
+    if (!system && writer->options.mixed)
+        system = table_restore(&writer->origin);
     if (system)
-        return system;
-    if (numbers.tokens > FILE_BYTES_MAX / writer->options.width ||
-        (numbers.tokens && numbers.largest >= writer->options.vocabulary))
-        return EINVAL;
-    writer->tokens = numbers.tokens;
-    writer->largest = numbers.largest;
-    writer->document_open = numbers.document_open != 0;
-    system = ends_restore(writer);
-    if (!system)
-        system = origin_restore(writer);
-    if (!system)
-        system = tokens_restore(writer, numbers.open_hash);
-    return system || !writer->options.mask ? system : mask_writer_restore(&writer->mask, numbers.mask_tokens);
-}
-
-enum tokmap_status shard_writer_restore(struct shard_writer *writer, struct checkpoint *checkpoint, const char *stem,
-                                        struct tokmap_error *error)
-{
-    const int system = state_restore(writer, checkpoint, stem);
+        return failed(writer, system, "the unfinished output cannot be restored", error);
     writer->saved = true;
-    return system ? failed(writer, system, "the unfinished output cannot be restored", error) : TOKMAP_OK;
+    writer->saved_documents = writer->documents;
+    struct spill *const spills[] = {&writer->carry_spill,      &writer->block_spill,       &writer->page_spill,
+                                    &writer->origin.run_spill, &writer->origin.file_spill, &writer->origin.path_spill};
+    for (size_t i = 0; i < sizeof spills / sizeof spills[0]; i++)
+        spill_restored(spills[i]);
+    return TOKMAP_OK;
 }

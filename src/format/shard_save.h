@@ -1,28 +1,33 @@
 /*
- * shard_save.h - the state of a shard writer at a checkpoint (append_file.h), so that another process continues the
- * shard after the first one was killed.
+ * shard_save.h - saves the state of a shard writer, so that another process continues the shard after the first one was
+ * killed.
  *
- * NAME.bin.partial and NAME.mask.partial are cut to their lengths, and only their open blocks are read. The ends of
- * documents, hashes, origins, and columns are in files with names; of the ends these are copies, since the index with
- * the ends is also the lock, which is always a new file. What can be derived from these files is in no checkpoint.
+ * What the tokens file and the mask file have is not saved again: the continuing writer cuts them to their lengths, and
+ * reads only the open block. All else is passed on in pieces, each time only what was added since the last time:
+ * the ends of documents, hashes of blocks and pages, origins, and columns. With the pieces of all savings up to one, in
+ * order, a writer that was opened with options.resume has the state of that one.
  */
 #ifndef TOKMAP_FORMAT_SHARD_SAVE_H
 #define TOKMAP_FORMAT_SHARD_SAVE_H
 
-#include "append_file.h"
+#include "index_writer.h"
 #include "shard_writer.h"
 
-/* Writes what is in memory, and passes on the state. stem: of the files, which are those of this shard alone. Statuses:
- * OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status shard_writer_save(struct shard_writer *writer, struct checkpoint *checkpoint, const char *stem,
+#define SHARD_SAVE_KINDS 1024U /* kinds of pieces are below this */
+
+/* Writes the buffered tokens and mask, and passes on the pieces. Statuses: OK, ERROR_IO, ERROR_MEMORY; what put()
+ * returns becomes ERROR_IO. */
+enum tokmap_status shard_writer_save(struct shard_writer *writer, const struct state_sink *sink,
                                      struct tokmap_error *error);
 
-/* Syncs the tokens and the mask, on which the last shard_writer_save() counts. Statuses: OK, ERROR_IO. */
+/* Syncs the files whose bytes the last shard_writer_save() counts on. Statuses: OK, ERROR_IO. */
 enum tokmap_status shard_writer_sync(struct shard_writer *writer, struct tokmap_error *error);
 
-/* Takes the state into a writer that was opened with options.resume, checks it and the files, and cuts the files.
- * Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status shard_writer_restore(struct shard_writer *writer, struct checkpoint *checkpoint, const char *stem,
-                                        struct tokmap_error *error);
+/* Takes a piece. Statuses: OK, ERROR_CORRUPT, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status shard_writer_load(struct shard_writer *writer, uint32_t kind, const uint8_t *bytes, size_t count,
+                                     struct tokmap_error *error);
+
+/* All pieces have been taken: checks them and the files, and cuts the files. Statuses: OK, ERROR_CORRUPT, ERROR_IO. */
+enum tokmap_status shard_writer_restored(struct shard_writer *writer, struct tokmap_error *error);
 
 #endif

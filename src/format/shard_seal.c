@@ -62,8 +62,8 @@ struct sealing {
     int from_fd, to_fd, index_fd;
     bool to_made, index_made; /* the partial files are ours to remove */
     struct index_writer index;
-    struct frames frames;     /* to seal */
-    struct append_file pages; /* hashes, to unseal */
+    struct frames frames; /* to seal */
+    struct spill pages;   /* hashes, to unseal */
     bool holes;
     uint64_t written; /* bytes of the new file */
     struct write_behind behind;
@@ -152,8 +152,8 @@ static enum tokmap_status block_write(void *self, uint32_t slot, uint64_t block,
     sealing->holes = sealing->holes || job->zero;
     int system = job->zero ? 0 : os_pwrite(sealing->to_fd, job->tokens, job->bytes, sealing->written);
     if (!system)
-        system = append_file_add(&sealing->pages, job->pages,
-                                 (size_t)div_ceil(job->bytes, TOKEN_PAGE_BYTES) * sizeof job->pages[0]);
+        system = spill_add(&sealing->pages, job->pages,
+                           (size_t)div_ceil(job->bytes, TOKEN_PAGE_BYTES) * sizeof job->pages[0]);
     sealing->written += job->bytes;
     return system ? cannot_write(sealing, system, sealing->to_path) : TOKMAP_OK;
 }
@@ -198,7 +198,7 @@ static int write_hashes(struct sealing *sealing)
         return 0;
     int system = index_writer_begin(&sealing->index, SECTION_PAGES);
     if (!system)
-        system = index_writer_add_file(&sealing->index, &sealing->pages);
+        system = index_writer_add_spill(&sealing->index, &sealing->pages);
     return system ? system : index_writer_end(&sealing->index);
 }
 
@@ -373,7 +373,7 @@ static void finish(struct sealing *sealing)
     free(sealing->readers);
     free(sealing->jobs);
     index_writer_free(&sealing->index);
-    append_file_free(&sealing->pages);
+    spill_free(&sealing->pages);
     frames_free(&sealing->frames);
     os_close(sealing->from_fd);
     write_behind_end(&sealing->behind);
@@ -396,7 +396,7 @@ static enum tokmap_status prepare(struct sealing *sealing)
                    complete;
     if (!complete)
         return error_set_memory(sealing->error, "the paths of a shard", stem);
-    append_file_init(&sealing->pages, sealing->folder);
+    spill_init(&sealing->pages, sealing->folder);
     enum tokmap_status status = lock(sealing);
     return status ? status : check_old(sealing);
 }

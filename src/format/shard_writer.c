@@ -244,13 +244,12 @@ enum tokmap_status shard_writer_open(struct shard_writer **writer, const char *p
     bool complete = made->folder;
     for (int i = 0; i < PATHS; i++)
         complete = (made->paths[i] = path_make(prefix, (enum path)i, options->unit)) && complete;
-    append_file_init(&made->carry_list, made->folder);
-    append_file_init(&made->block_list, made->folder);
-    append_file_init(&made->page_list, made->folder);
-    append_file_init(&made->end_list, made->folder);
-    append_file_init(&made->origin.run_list, made->folder);
-    append_file_init(&made->origin.file_list, made->folder);
-    append_file_init(&made->origin.path_list, made->folder);
+    spill_init(&made->carry_spill, made->folder);
+    spill_init(&made->block_spill, made->folder);
+    spill_init(&made->page_spill, made->folder);
+    spill_init(&made->origin.run_spill, made->folder);
+    spill_init(&made->origin.file_spill, made->folder);
+    spill_init(&made->origin.path_spill, made->folder);
     complete = (made->buffer = malloc(PIECE_BYTES)) && complete;
     complete = (made->block = hash_state_new()) && complete;
     if (options->column_count && complete)
@@ -290,7 +289,9 @@ static int origin_file_find(struct origin_state *origin)
     return enough ? 0 : ENOMEM;
 }
 
-int shard_writer_origin_flush(struct shard_writer *writer)
+/* Records a run if the origin has changed, and a file if its path has changed. To be called when a document ends, so
+ * that an origin without documents leaves no trace. */
+static int origin_flush(struct shard_writer *writer)
 {
     struct origin_state *origin = &writer->origin;
     int system = 0;
@@ -302,14 +303,14 @@ int shard_writer_origin_flush(struct shard_writer *writer)
     if (origin->new_file && !system) {
         origin->paths_bytes += origin->path_bytes;
         struct origin_file file = {origin->paths_bytes};
-        system = append_file_add(&origin->path_list, origin->path, (size_t)origin->path_bytes);
+        system = spill_add(&origin->path_spill, origin->path, (size_t)origin->path_bytes);
         if (!system)
-            system = append_file_add(&origin->file_list, &file, sizeof file);
+            system = spill_add(&origin->file_spill, &file, sizeof file);
         origin->file = origin->files++;
     }
     struct origin_run run = {writer->documents, origin->record, origin->file};
     if (!system)
-        system = append_file_add(&origin->run_list, &run, sizeof run);
+        system = spill_add(&origin->run_spill, &run, sizeof run);
     origin->runs++;
     origin->changed = origin->new_file = false;
     return system;
@@ -327,7 +328,7 @@ static int add_ends(struct shard_writer *writer, const uint64_t *ends, uint64_t 
             lows[i] = (uint32_t)end;
             for (; writer->carries < end >> 32 && !system; writer->carries++) {
                 uint64_t document = writer->documents + done + i;
-                system = append_file_add(&writer->carry_list, &document, sizeof document);
+                system = spill_add(&writer->carry_spill, &document, sizeof document);
             }
         }
         if (!system)
@@ -378,7 +379,7 @@ static enum tokmap_status check_add(const struct shard_writer *writer, uint64_t 
 static int add_documents(struct shard_writer *writer, uint64_t count, const uint64_t *ends, uint64_t documents,
                          uint64_t largest)
 {
-    int system = documents && writer->origin.known ? shard_writer_origin_flush(writer) : 0;
+    int system = documents && writer->origin.known ? origin_flush(writer) : 0;
     if (!system)
         system = add_ends(writer, ends, documents);
     writer->document_open = (documents ? ends[documents - 1] : 0) < count || (!documents && writer->document_open);
@@ -426,7 +427,7 @@ static int append_zeros(struct shard_writer *writer, uint64_t count)
                 writer->zero_block_hash = hash_state_64(writer->block);
                 hash_state_reset(writer->block);
             }
-            system = append_file_add(&writer->block_list, &writer->zero_block_hash, sizeof writer->zero_block_hash);
+            system = spill_add(&writer->block_spill, &writer->zero_block_hash, sizeof writer->zero_block_hash);
             writer->holes = true;
             writer->written += BLOCK_BYTES;
             writer->behind.asked = writer->written;
@@ -560,7 +561,7 @@ static enum tokmap_status block_read(void *self, uint32_t worker, uint64_t block
 {
     const struct shard_writer *writer = self;
     uint64_t hash;
-    const int system = append_file_read(&writer->block_list, block * sizeof hash, &hash, sizeof hash);
+    const int system = spill_read(&writer->block_spill, block * sizeof hash, &hash, sizeof hash);
     (void)worker;
     if (system)
         return system_failed(writer, system, TOKENS_PARTIAL, "the hashes of the tokens cannot be read", error);
@@ -608,11 +609,11 @@ static int write_origin(struct shard_writer *writer)
     if (!system)
         system = index_writer_add(&writer->index, &head, sizeof head);
     if (!system)
-        system = index_writer_add_file(&writer->index, &origin->run_list);
+        system = index_writer_add_spill(&writer->index, &origin->run_spill);
     if (!system)
-        system = index_writer_add_file(&writer->index, &origin->file_list);
+        system = index_writer_add_spill(&writer->index, &origin->file_spill);
     if (!system)
-        system = index_writer_add_file(&writer->index, &origin->path_list);
+        system = index_writer_add_spill(&writer->index, &origin->path_spill);
     return system ? system : index_writer_end(&writer->index);
 }
 
@@ -629,14 +630,14 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     struct index_writer *index = &writer->index;
     int system = index_writer_pad(index, 8);
     if (!system)
-        system = index_writer_add_file(index, &writer->carry_list);
+        system = index_writer_add_spill(index, &writer->carry_spill);
     if (!system)
         system = index_writer_end(index);
     uint64_t documents_hash = index->table[index->sections - 1].hash;
     if (!system)
         system = index_writer_begin(index, SECTION_BLOCKS);
     if (!system)
-        system = index_writer_add_file(index, &writer->block_list);
+        system = index_writer_add_spill(index, &writer->block_spill);
     if (!system)
         system = index_writer_end(index);
     uint64_t blocks_hash = index->table[index->sections - 1].hash;
@@ -646,7 +647,7 @@ static int finish_index(struct shard_writer *writer, const char *about, uint64_t
     if (!system && pages)
         system = index_writer_begin(index, SECTION_PAGES);
     if (!system && pages)
-        system = index_writer_add_file(index, &writer->page_list);
+        system = index_writer_add_spill(index, &writer->page_spill);
     if (!system && pages)
         system = index_writer_end(index);
     if (!system && writer->origin.known)
@@ -817,13 +818,12 @@ void shard_writer_abort(struct shard_writer *writer)
     os_close(writer->index_fd);
     index_writer_free(&writer->index);
     hash_state_free(writer->block);
-    append_file_free(&writer->carry_list);
-    append_file_free(&writer->block_list);
-    append_file_free(&writer->page_list);
-    append_file_free(&writer->end_list);
-    append_file_free(&writer->origin.run_list);
-    append_file_free(&writer->origin.file_list);
-    append_file_free(&writer->origin.path_list);
+    spill_free(&writer->carry_spill);
+    spill_free(&writer->block_spill);
+    spill_free(&writer->page_spill);
+    spill_free(&writer->origin.run_spill);
+    spill_free(&writer->origin.file_spill);
+    spill_free(&writer->origin.path_spill);
     free(writer->origin.path);
     path_table_free(&writer->origin.table);
     free(writer->buffer);

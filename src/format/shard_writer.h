@@ -2,10 +2,11 @@
  * shard_writer.h - writes NAME.bin and NAME.tmx as a stream, and makes them visible either complete or not at all.
  *
  * The memory of a writer does not grow with tokens, documents, or files; each column takes up to 18 MiB. The documents
- * section is the first of the index, so document ends are written to it directly. Later sections are in unnamed files
- * in the target's folder (append_file.h) and appended at the commit. Tokens are hashed while they are written. The
- * files under construction are NAME.bin.partial and NAME.tmx.partial. A lock on the second one keeps a second writer
- * from using the same name. A writer that is killed leaves only these two files.
+ * section is the first of the
+ * index, so document ends are written to it directly. Later sections are spilled to unnamed files in the target's
+ * folder and appended at the commit. Tokens are hashed while they are written. The files under construction are
+ * NAME.bin.partial and NAME.tmx.partial. A lock on the second one keeps a second writer from using the same name. A
+ * writer that is killed leaves only these two files.
  *
  * The commit syncs all files and gives them their names as shard_commit.h describes. At every moment a reader finds
  * the old shard or the complete new one, or, if there was none before, no shard.
@@ -69,21 +70,16 @@ uint64_t shard_writer_documents(const struct shard_writer *writer);
 enum tokmap_status shard_writer_finish(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error);
 
-/* Appends the later sections, syncs, and renames as described above. Frees the writer with every status. On
- * failure the partial files are removed, unless a checkpoint counts on them (shard_save.h), and an old shard remains
- * unchanged, unless the message says something else. With options.seal and options.unit, the tokens of a state that was
- * saved stay under their partial name, because options.resume needs them until a later state is saved. about: JSON
- * text. content: if not NULL, receives the content id. Statuses: OK, ERROR_EXISTS (another process created the shard in
- * the meantime), ERROR_IO, ERROR_MEMORY, ERROR_INTERRUPTED, ERROR_LIMIT, ERROR_CORRUPT (with options.seal: see
- * shard_seal()), ERROR_ARGUMENT (a document is still open, the mask has fewer or more bits than there are tokens, or
- * fewer or more documents have values of columns than there are documents). */
+/* Appends the spilled sections, syncs, and renames as described above. Frees the writer with every status. On
+ * failure the partial files are removed, unless shard_save.h has saved the state, and an old shard remains unchanged,
+ * unless the message says something else. With options.seal and options.unit, the tokens of a state that was saved stay
+ * under their partial name, because options.resume needs them until a later state is saved. about: JSON text. content:
+ * if not NULL, receives the content id. Statuses: OK, ERROR_EXISTS (another process created the shard in the meantime),
+ * ERROR_IO, ERROR_MEMORY, ERROR_INTERRUPTED, ERROR_LIMIT, ERROR_CORRUPT (with options.seal: see shard_seal()),
+ * ERROR_ARGUMENT (a document is still open, the mask has fewer or more bits than there are tokens, or fewer or more
+ * documents have values of columns than there are documents). */
 enum tokmap_status shard_writer_commit(struct shard_writer *writer, const char *about, uint64_t about_bytes,
                                        uint8_t content[16], struct tokmap_error *error);
-
-/* Records a run if the origin has changed, and a file if its path has changed. To be called when a document ends, or is
- * open and certain to end, so that an origin without documents leaves no trace. For shard_save.c. Returns 0 or errno.
- */
-int shard_writer_origin_flush(struct shard_writer *writer);
 
 /* Removes the partial files and frees the writer. NULL is ignored. */
 void shard_writer_abort(struct shard_writer *writer);

@@ -23,7 +23,7 @@ struct origin_state {
     uint64_t file;           /* of this path in the index, if that has it */
     struct path_table table; /* with options.mixed: all files of the index */
     uint64_t runs, files, paths_bytes;
-    struct append_file run_list, file_list, path_list;
+    struct spill run_spill, file_spill, path_spill;
 };
 
 struct shard_writer {
@@ -51,15 +51,16 @@ struct shard_writer {
 
     struct index_writer index; /* the documents section, its first one, is open while tokens are added */
     uint64_t carries;
-    struct append_file carry_list, block_list, page_list;
-    struct append_file end_list; /* what checkpoints count on of the documents section */
+    struct spill carry_spill, block_spill, page_spill;
     struct origin_state origin;
     struct mask_writer mask;       /* zeroed without options.mask */
     struct columns_writer columns; /* zeroed without options.columns */
 
     struct frames frames; /* of the sealed tokens */
 
-    bool saved; /* a checkpoint counts on the state: a failed commit leaves the files */
+    bool saved;                      /* the state was saved: a failed commit leaves the files */
+    uint64_t saved_documents;        /* whose ends shard_writer_save() has passed on */
+    uint64_t saved_mask, saved_hash; /* while it is restored: bits of the mask, and the hash of the open block */
 };
 
 #endif

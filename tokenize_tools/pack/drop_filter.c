@@ -16,7 +16,6 @@
 #include "drop_filter.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,6 @@
 #include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "text/path.h"
 
 /* What is known of a document before it is compared with earlier ones. */
 struct judged {
@@ -41,7 +39,12 @@ struct decided {
     bool is_duplicate;      /* an excluded document may be one, too */
 };
 
-/* A document that is not a duplicate, as a process that continues needs it. */
+#define KEYS_HELD ((size_t)16 << 20) /* bytes of keys, before they are passed on */
+
+/* Kinds of what is passed to the journal. */
+enum { SAVED_NGRAMS, SAVED_KEYS };
+
+/* A document that is not a duplicate, as the journal has it. */
 struct saved_key {
     uint64_t low, high, record;
     uint32_t input, zero;
@@ -70,11 +73,12 @@ struct drop_filter {
     struct place_counter compared;    /* of the documents of the stages, also of those of a killed process */
     struct dropped_writer *list;      /* NULL: nothing is written */
     uint64_t *ngram_numbers;          /* of each n-gram: 1 + its number in the list, or 0 */
-    char *folder;                     /* of files without names */
-    struct append_file ngrams;        /* u64: those in the list, in its order */
-    struct append_file keys;          /* of committed documents, with `saves` */
+    struct bytes_buffer ngrams;       /* u64: those in the list, in its order */
+    size_t ngrams_saved;              /* bytes of them that the last save has passed on, and that are on storage */
+    size_t ngrams_passed;
+    struct bytes_buffer keys; /* of committed documents, which were not passed on yet */
     bool saves;
-    bool lacks_keys;             /* `keys` has not all of them */
+    bool lacks_keys, forgets;    /* of committed documents, the journal does not have all; cannot have any */
     struct place_counter places; /* of all batches that were decided */
     struct place_counter done;   /* of those that are committed */
     struct place_counter listed; /* `compared`, when the last of these was decided */
@@ -140,10 +144,7 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
         return error_set_memory(error, "what is left out", sizeof *made);
     made->options = *options;
     made->items = calloc(options->items, sizeof *made->items);
-    made->folder = path_folder(options->name ? options->name : "");
-    append_file_init(&made->ngrams, made->folder);
-    append_file_init(&made->keys, made->folder);
-    if (!made->items || !made->folder)
+    if (!made->items)
         return error_set_memory(error, "what is left out", options->items * sizeof *made->items);
     made->tabled = options->drop->duplicates && !options->source;
     made->saves = options->saves && made->tabled;
@@ -186,9 +187,8 @@ void drop_filter_free(struct drop_filter *filter)
     }
     free(filter->items);
     free(filter->ngram_numbers);
-    append_file_free(&filter->ngrams);
-    append_file_free(&filter->keys);
-    free(filter->folder);
+    bytes_free(&filter->ngrams);
+    bytes_free(&filter->keys);
     key_table_free(&filter->table);
     drop_list_free(filter->known);
     dropped_writer_free(filter->list);
@@ -196,12 +196,6 @@ void drop_filter_free(struct drop_filter *filter)
 }
 
 /* ---- documents ---- */
-
-static enum tokmap_status file_failed(const struct drop_filter *filter, int system, struct tokmap_error *error)
-{
-    return error_set_system(error, system, filter->folder, TOKMAP_NO_OFFSET,
-                            "the keys of documents cannot be written to a temporary file in this folder");
-}
 
 /* Computes what does not depend on other documents. */
 static enum tokmap_status batch_judge(const struct drop_filter *filter, struct drop_item *of,
@@ -240,11 +234,12 @@ static void document_uncount(struct corpus_counts *counts, const struct corpus_d
 }
 
 /* Gives an n-gram its number in the list. */
-static enum tokmap_status ngram_number(struct drop_filter *filter, uint64_t ngram, struct tokmap_error *error)
+static bool ngram_number(struct drop_filter *filter, uint64_t ngram)
 {
-    const int system = append_file_add(&filter->ngrams, &ngram, sizeof ngram);
-    filter->ngram_numbers[ngram] = append_file_bytes(&filter->ngrams) / sizeof ngram;
-    return system ? file_failed(filter, system, error) : TOKMAP_OK;
+    if (!bytes_append(&filter->ngrams, &ngram, sizeof ngram))
+        return false;
+    filter->ngram_numbers[ngram] = filter->ngrams.count / sizeof ngram;
+    return true;
 }
 
 static enum tokmap_status excluded_list(struct drop_filter *filter, const struct document_place *place, uint64_t ngram,
@@ -258,8 +253,8 @@ static enum tokmap_status excluded_list(struct drop_filter *filter, const struct
     if (!filter->ngram_numbers[ngram]) {
         ngram_set_origin(filter->options.drop->ngrams, ngram, &origin);
         status = dropped_writer_ngram(filter->list, origin.text, origin.bytes, origin.path, origin.record, error);
-        if (!status)
-            status = ngram_number(filter, ngram, error);
+        if (!status && !ngram_number(filter, ngram))
+            status = error_set_memory(error, "the list of n-grams", filter->ngrams.count);
     }
     return status ? status
                   : dropped_writer_excluded(filter->list, place->input, place->record, filter->ngram_numbers[ngram] - 1,
@@ -467,20 +462,15 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
     filter->done = of->places;
     filter->listed = of->listed;
     filter->lacks_keys = filter->lacks_keys || of->lacks_keys;
-    const bool adds = !status && filter->saves && !filter->lacks_keys && of->keys.count;
-    const int system = adds ? append_file_add(&filter->keys, of->keys.bytes, of->keys.count) : 0;
-    return system ? file_failed(filter, system, error) : status;
+    if (!status && filter->saves && !filter->forgets && !filter->lacks_keys &&
+        !bytes_append(&filter->keys, of->keys.bytes, of->keys.count))
+        status = error_set_memory(error, "the keys of documents", filter->keys.count);
+    return status;
 }
 
 /* ---- the journal ---- */
 
-static int files_pass(struct drop_filter *filter, struct checkpoint *checkpoint)
-{
-    const int system = checkpoint_file(checkpoint, &filter->ngrams, "dropped", "ngrams");
-    return system ? system : checkpoint_file(checkpoint, &filter->keys, "dropped", "keys");
-}
-
-enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, struct checkpoint *checkpoint,
+enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, const struct state_sink *sink,
                                     struct tokmap_error *error)
 {
     state->places = filter->done;
@@ -488,22 +478,42 @@ enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_stat
     state->counts = filter->counts;
     state->counts.documents = filter->done.documents;
     state->lacks_keys = filter->lacks_keys;
-    const int system = files_pass(filter, checkpoint);
-    if (system)
-        return error_set_system(error, system, checkpoint->folder, TOKMAP_NO_OFFSET,
-                                "the keys of documents cannot be saved");
-    return filter->list ? dropped_writer_save(filter->list, &state->list, error) : TOKMAP_OK;
+    const enum tokmap_status status = drop_filter_flush(filter, sink, error);
+    if (status || !filter->list)
+        return status;
+    if (filter->ngrams.count > filter->ngrams_saved &&
+        sink->put(sink->user, SAVED_NGRAMS, filter->ngrams.bytes + filter->ngrams_saved,
+                  filter->ngrams.count - filter->ngrams_saved))
+        return error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the list of n-grams cannot be saved");
+    filter->ngrams_passed = filter->ngrams.count;
+    return dropped_writer_save(filter->list, &state->list, error);
 }
 
-void drop_filter_forget(struct drop_filter *filter)
+bool drop_filter_is_full(const struct drop_filter *filter)
 {
-    filter->saves = false;
-    append_file_free(&filter->keys);
+    return filter->keys.count >= KEYS_HELD;
+}
+
+enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct state_sink *sink,
+                                     struct tokmap_error *error)
+{
+    const size_t count = filter->lacks_keys ? 0 : filter->keys.count;
+    const bool failed = sink && count && sink->put(sink->user, SAVED_KEYS, filter->keys.bytes, count);
+    filter->forgets = !sink;
+    filter->keys.count = 0;
+    bytes_trim(&filter->keys);
+    return failed ? error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the keys of documents cannot be saved")
+                  : TOKMAP_OK;
 }
 
 enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error)
 {
     return filter->list ? dropped_writer_sync(filter->list, error) : TOKMAP_OK;
+}
+
+void drop_filter_saved(struct drop_filter *filter)
+{
+    filter->ngrams_saved = filter->ngrams_passed;
 }
 
 static enum tokmap_status load_failed(const struct drop_filter *filter, struct tokmap_error *error)
@@ -512,66 +522,46 @@ static enum tokmap_status load_failed(const struct drop_filter *filter, struct t
                      "the journal of the unfinished work is damaged; start over with options.start_over");
 }
 
-/* Puts the keys of documents that are not duplicates into the table, as long as they have room. */
-static enum tokmap_status keys_take(struct drop_filter *filter, struct tokmap_error *error)
+/* Takes the keys of documents that are not duplicates, as long as they have room. */
+static enum tokmap_status keys_load(struct drop_filter *filter, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    const uint64_t count = append_file_bytes(&filter->keys) / sizeof(struct saved_key);
-    if (append_file_bytes(&filter->keys) % sizeof(struct saved_key) || (count && !filter->tabled))
+    if (!filter->tabled || count % sizeof(struct saved_key))
         return load_failed(filter, error);
-    for (uint64_t first = 0; first < count && !status;) {
-        struct saved_key saved[256];
-        const size_t part = (size_t)min64(sizeof saved / sizeof saved[0], count - first);
-        const int system = append_file_read(&filter->keys, first * sizeof saved[0], saved, part * sizeof saved[0]);
-        if (system)
-            return file_failed(filter, system, error);
-        for (size_t i = 0; i < part && !status; i++) {
-            struct document_place kept;
-            const struct hash128 key = {saved[i].low, saved[i].high};
-            const struct document_place place = {.record = saved[i].record, .input = saved[i].input};
-            if (saved[i].input >= filter->options.resume->places.inputs)
-                return load_failed(filter, error);
-            const enum key_found found =
-                filter->is_full ? KEY_NO_ROOM : key_table_find(&filter->table, key, &place, &kept);
-            filter->is_full = found == KEY_NO_ROOM;
-            if (found == KEY_NO_MEMORY)
-                status = error_set_memory(error, "the keys of documents", filter->table.bytes);
-        }
-        first += part;
+    for (size_t at = 0; at < count && !status; at += sizeof(struct saved_key)) {
+        struct saved_key saved;
+        struct document_place kept;
+        memcpy(&saved, bytes + at, sizeof saved);
+        const struct hash128 key = {saved.low, saved.high};
+        const struct document_place place = {.record = saved.record, .input = saved.input};
+        if (saved.input >= filter->options.resume->places.inputs)
+            return load_failed(filter, error);
+        const enum key_found found = filter->is_full ? KEY_NO_ROOM : key_table_find(&filter->table, key, &place, &kept);
+        filter->is_full = found == KEY_NO_ROOM;
+        if (found == KEY_NO_MEMORY)
+            status = error_set_memory(error, "the keys of documents", filter->table.bytes);
     }
     return status;
 }
 
-static enum tokmap_status ngrams_take(struct drop_filter *filter, struct tokmap_error *error)
+enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error)
 {
     struct ngram_counts counts = {0};
-    const uint64_t count = append_file_bytes(&filter->ngrams) / sizeof(uint64_t);
-    if (append_file_bytes(&filter->ngrams) % sizeof(uint64_t) || (count && !filter->ngram_numbers))
-        return load_failed(filter, error);
-    if (count)
+    if (kind == SAVED_KEYS)
+        return keys_load(filter, bytes, count, error);
+    bool good = kind == SAVED_NGRAMS && filter->options.drop->ngrams && filter->list && count % sizeof(uint64_t) == 0;
+    if (good)
         ngram_set_counts(filter->options.drop->ngrams, &counts);
-    for (uint64_t i = 0; i < count; i++) {
-        uint64_t ngram;
-        const int system = append_file_read(&filter->ngrams, i * sizeof ngram, &ngram, sizeof ngram);
-        if (system)
-            return file_failed(filter, system, error);
-        if (ngram >= counts.listed || filter->ngram_numbers[ngram])
-            return load_failed(filter, error);
-        filter->ngram_numbers[ngram] = i + 1;
+    for (size_t at = 0; at < count && good; at += sizeof(uint64_t)) {
+        const uint64_t ngram = load64(bytes + at);
+        good = ngram < counts.listed && !filter->ngram_numbers[ngram];
+        if (good && !ngram_number(filter, ngram))
+            return error_set_memory(error, "the list of n-grams", filter->ngrams.count);
     }
-    return TOKMAP_OK;
-}
-
-enum tokmap_status drop_filter_restore(struct drop_filter *filter, struct checkpoint *checkpoint,
-                                       struct tokmap_error *error)
-{
-    const int system = files_pass(filter, checkpoint);
-    if (system == EINVAL)
-        return load_failed(filter, error);
-    if (system)
-        return file_failed(filter, system, error);
-    const enum tokmap_status status = ngrams_take(filter, error);
-    return status ? status : keys_take(filter, error);
+    filter->ngrams_saved = filter->ngrams.count;
+    return good ? TOKMAP_OK : load_failed(filter, error);
 }
 
 /* ---- the end ---- */

@@ -16,7 +16,7 @@
 #define TOKMAP_PACK_DROP_FILTER_H
 
 #include "drop_list.h"
-#include "format/append_file.h"
+#include "format/index_writer.h"
 #include "minhash.h"
 #include "ngram_set.h"
 #include "ordered_workers.h"
@@ -38,8 +38,8 @@ struct drop_counts {
     uint64_t file_bytes; /* that their keys needed in a file; of units, in all of them */
 };
 
-/* All that the journal saves beside two files: numbers of listed n-grams, and the keys of documents that are not
- * duplicates. */
+/* All that the journal saves, beside what is passed to its sink: numbers of listed n-grams, and the keys of documents
+ * that are not duplicates. */
 struct drop_state {
     struct place_counter places; /* of the documents of committed batches */
     struct place_counter listed; /* of the documents that stages have compared; no documents: there were no stages */
@@ -81,16 +81,21 @@ enum tokmap_status drop_filter_batch(struct drop_filter *filter, struct ordered_
 enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struct work_item *item,
                                          struct tokmap_error *error);
 
-/* Between two commits: passes on what there is of all committed batches, and states the rest. The list is on storage
- * after drop_filter_sync(). Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, struct checkpoint *checkpoint,
+/* Between two commits: describes what there is of all committed batches. The list is on storage after
+ * drop_filter_sync(), and drop_filter_saved() says that the next save need not repeat what this one has passed on.
+ * drop_filter_load() takes back what the sink got, in the same order. Statuses: OK, ERROR_IO; of the last one also
+ * ERROR_CORRUPT. */
+enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_state *state, const struct state_sink *sink,
                                     struct tokmap_error *error);
 enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_error *error);
-/* Takes it into a filter that was made with options.resume. Statuses: as above, ERROR_CORRUPT. */
-enum tokmap_status drop_filter_restore(struct drop_filter *filter, struct checkpoint *checkpoint,
-                                       struct tokmap_error *error);
-/* The work cannot be saved: gives up what is kept for that alone. */
-void drop_filter_forget(struct drop_filter *filter);
+void drop_filter_saved(struct drop_filter *filter);
+enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, const uint8_t *bytes, size_t count,
+                                    struct tokmap_error *error);
+/* Between two saves: whether there is so much to pass on that drop_filter_flush() should do it, which the next save
+ * need not repeat. sink: NULL if it cannot be saved. Statuses: OK, ERROR_IO. */
+bool drop_filter_is_full(const struct drop_filter *filter);
+enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct state_sink *sink,
+                                     struct tokmap_error *error);
 /* Frees the filter, and leaves its list for another process. NULL is ignored. */
 void drop_filter_leave(struct drop_filter *filter);
 

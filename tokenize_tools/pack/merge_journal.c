@@ -13,10 +13,12 @@
 #include "platform/os.h"
 #include "work_folder.h"
 
-enum { CHECKPOINT = WORK_TYPE_FIRST };
+enum { PIECE = WORK_TYPE_FIRST, CURSORS, CHECKPOINT };
 
-/* What a checkpoint begins with. */
-struct merge_point {
+#define CURSORS_MOST 4096 /* in a record */
+#define PIECE_MOST ((size_t)256 << 10)
+
+struct checkpoint {
     uint64_t chunks;
     struct shard_set_state set;
 };
@@ -27,18 +29,15 @@ struct merge_journal {
     char fact[2 * 16 + 1];
     bool found, saved;
     uint64_t next_ns, checkpoint_end;
-    struct merge_point last; /* that was read or made */
-    struct checkpoint rest;  /* what follows it in the journal */
+    struct checkpoint last; /* that was read or made */
+    uint64_t *record;       /* PIECE_MOST */
+
+    /* What a piece could not be written for. */
+    struct tokmap_error failure;
+    enum tokmap_status failed;
 };
 
 /* ---- open ---- */
-
-static bool owns_kept(const char *folder, const char *entry, bool journal)
-{
-    (void)folder;
-    (void)journal;
-    return append_file_is_name(entry);
-}
 
 static enum tokmap_status folder_open(struct merge_journal *journal, bool start_over, bool create,
                                       struct tokmap_error *error)
@@ -49,7 +48,6 @@ static enum tokmap_status folder_open(struct merge_journal *journal, bool start_
                                              .facts = &fact,
                                              .fact_count = 1,
                                              .select = &none,
-                                             .owns = owns_kept,
                                              .start_over = start_over,
                                              .create = create};
     return work_folder_open(&journal->folder, &work, error);
@@ -58,18 +56,14 @@ static enum tokmap_status folder_open(struct merge_journal *journal, bool start_
 /* Finds the last checkpoint. */
 static enum tokmap_status checkpoint_find(struct merge_journal *journal, struct tokmap_error *error)
 {
-    struct ledger_record record;
+    struct work_record record;
     enum tokmap_status status;
     while (!(status = work_folder_next(journal->folder, &record, error))) {
         if (record.type != CHECKPOINT)
             continue;
-        if (record.bytes < sizeof journal->last)
+        if (record.bytes != sizeof journal->last)
             return work_folder_damaged(journal->folder, error);
         memcpy(&journal->last, record.payload, sizeof journal->last);
-        journal->rest.bytes.count = 0;
-        if (!bytes_append(&journal->rest.bytes, record.payload + sizeof journal->last,
-                          record.bytes - sizeof journal->last))
-            return error_set_memory(error, "the journal", record.bytes);
         journal->checkpoint_end = record.end;
         journal->found = true;
     }
@@ -83,10 +77,12 @@ enum tokmap_status merge_journal_open(struct merge_journal **journal, const stru
     if (!made)
         return error_set_memory(error, "the journal", sizeof *made);
     made->options = *options;
+    made->record = malloc(PIECE_MOST);
     /* The second number changes if the bytes of a checkpoint mean something else. */
     (void)snprintf(made->fact, sizeof made->fact, "%016" PRIx64 "%016" PRIx64, options->shard_key,
-                   (uint64_t)sizeof(struct merge_point));
-    enum tokmap_status status = folder_open(made, false, false, error);
+                   (uint64_t)sizeof(struct checkpoint));
+    enum tokmap_status status =
+        made->record ? folder_open(made, false, false, error) : error_set_memory(error, "the journal", PIECE_MOST);
     if (!status && made->folder)
         status = checkpoint_find(made, error);
     if (status == TOKMAP_ERROR_MISMATCH || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_UNSUPPORTED) {
@@ -97,8 +93,6 @@ enum tokmap_status merge_journal_open(struct merge_journal **journal, const stru
     made->next_ns = os_clock_ns() + options->checkpoint_ns;
     if (!status && made->folder && (!made->found || !options->checkpoint_ns))
         merge_journal_drop(made);
-    if (!status && !made->folder)
-        work_folder_sweep(options->prefix, owns_kept);
     if (!status)
         return TOKMAP_OK;
     merge_journal_close(made, false);
@@ -131,51 +125,127 @@ void merge_journal_close(struct merge_journal *journal, bool done)
         work_folder_remove(journal->folder);
     else
         work_folder_close(journal->folder);
-    checkpoint_free(&journal->rest);
+    free(journal->record);
     free(journal);
 }
 
-/* ---- checkpoints ---- */
+/* ---- restore ---- */
+
+/* Moves the beginnings of chunks. A checkpoint has cursors of all chunks, so those of earlier ones are replaced. */
+static bool cursors_load(struct shuffle_chunks *chunks, uint64_t *begins, const struct work_record *record)
+{
+    const uint64_t count = record->bytes / 8;
+    if (count < 2 || record->bytes % 8)
+        return false;
+    const uint64_t first = load64(record->payload);
+    if (first > chunks->chunk_count || count - 1 > chunks->chunk_count - first)
+        return false;
+    for (uint64_t i = 0; i < count - 1; i++) {
+        const struct shuffle_chunk *chunk = &chunks->chunks[first + i];
+        const uint64_t begin = load64(record->payload + 8 * (i + 1));
+        if (begin < chunk->begin || begin > chunk->end)
+            return false;
+        begins[first + i] = begin;
+    }
+    return true;
+}
+
+static enum tokmap_status record_load(struct merge_journal *journal, struct shard_set *set,
+                                      struct shuffle_chunks *chunks, uint64_t *begins, const struct work_record *record,
+                                      struct tokmap_error *error)
+{
+    if (record->type == CURSORS)
+        return cursors_load(chunks, begins, record) ? TOKMAP_OK : work_folder_damaged(journal->folder, error);
+    if (record->type == CHECKPOINT)
+        return TOKMAP_OK;
+    if (record->type != PIECE || record->bytes < 8)
+        return work_folder_damaged(journal->folder, error);
+    return shard_set_load(set, (uint32_t)load64(record->payload), record->payload + 8, record->bytes - 8, error);
+}
 
 enum tokmap_status merge_journal_restore(struct merge_journal *journal, struct shard_set *set,
                                          struct shuffle_chunks *chunks, struct tokmap_error *error)
 {
-    struct checkpoint *rest = &journal->rest;
-    rest->takes = true;
-    rest->folder = work_folder_path(journal->folder);
-    enum tokmap_status status = journal->last.chunks == chunks->chunk_count
-                                    ? shard_set_restore(set, rest, error)
-                                    : work_folder_damaged(journal->folder, error);
-    if (!status && (shuffle_merge_pass(NULL, chunks, rest) || !checkpoint_is_taken(rest)))
+    struct work_record record = {.end = 0};
+    uint64_t *begins = malloc((size_t)(chunks->chunk_count + 1) * sizeof *begins);
+    enum tokmap_status status = TOKMAP_OK;
+    if (!begins)
+        return error_set_memory(error, "the journal", chunks->chunk_count * sizeof *begins);
+    for (uint64_t i = 0; i < chunks->chunk_count; i++)
+        begins[i] = chunks->chunks[i].begin;
+    if (journal->last.chunks != chunks->chunk_count)
         status = work_folder_damaged(journal->folder, error);
+    work_folder_rewind(journal->folder);
+    while (!status && record.end < journal->checkpoint_end) {
+        status = work_folder_next(journal->folder, &record, error);
+        status = status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
+        if (!status)
+            status = record_load(journal, set, chunks, begins, &record, error);
+    }
+    if (!status)
+        status = shard_set_restored(set, error);
     if (!status)
         status = work_folder_cut(journal->folder, journal->checkpoint_end, error);
+    for (uint64_t i = 0; i < chunks->chunk_count && !status; i++)
+        chunks->chunks[i].begin = begins[i];
+    free(begins);
     journal->next_ns = os_clock_ns() + journal->options.checkpoint_ns;
     return status;
 }
 
+/* ---- save ---- */
+
+static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
+{
+    struct merge_journal *journal = user;
+    size_t done = 0;
+    journal->record[0] = kind;
+    do {
+        const size_t part = (size_t)min64(count - done, PIECE_MOST - 8);
+        if (part)
+            memcpy(journal->record + 1, (const uint8_t *)bytes + done, part);
+        journal->failed =
+            work_folder_append(journal->folder, PIECE, journal->record, (uint32_t)(8 + part), &journal->failure);
+        done += part;
+    } while (done < count && !journal->failed);
+    return journal->failed ? EIO : 0;
+}
+
+static enum tokmap_status cursors_save(struct merge_journal *journal, const struct shuffle_merge *merge,
+                                       uint64_t chunks, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    for (uint64_t i = 0; i < chunks && !status; i += CURSORS_MOST) {
+        const uint64_t count = min64(CURSORS_MOST, chunks - i);
+        journal->record[0] = i;
+        for (uint64_t k = 0; k < count; k++)
+            journal->record[k + 1] = shuffle_merge_at(merge, i + k);
+        status = work_folder_append(journal->folder, CURSORS, journal->record, (uint32_t)(8 * (count + 1)), error);
+    }
+    return status;
+}
+
 static enum tokmap_status checkpoint_make(struct merge_journal *journal, struct shard_set *set,
-                                          const struct shuffle_merge *merge, struct shuffle_chunks *chunks,
+                                          const struct shuffle_merge *merge, uint64_t chunks,
                                           struct tokmap_error *error)
 {
-    struct merge_point *last = &journal->last;
-    struct checkpoint *rest = &journal->rest;
+    const struct state_sink sink = {piece_put, journal};
+    struct checkpoint *last = &journal->last;
     memset(last, 0, sizeof *last);
-    last->chunks = chunks->chunk_count;
-    rest->takes = false;
-    rest->folder = work_folder_path(journal->folder);
-    rest->bytes.count = 0;
-    enum tokmap_status status = shard_set_save(set, &last->set, rest, error);
-    int system = status ? 0 : shuffle_merge_pass(merge, chunks, rest);
+    last->chunks = chunks;
+    journal->failed = TOKMAP_OK;
+    enum tokmap_status status = shard_set_save(set, &last->set, &sink, error);
+    if (journal->failed) { /* what the set says of it has no cause */
+        if (error)
+            *error = journal->failure;
+        status = journal->failed;
+    }
+    if (!status)
+        status = cursors_save(journal, merge, chunks, error);
     if (!status)
         status = shard_set_sync(set, error);
-    if (!status && !system)
-        system = checkpoint_sync(rest);
-    if (!status && system)
-        status = ledger_failed(system, work_folder_path(journal->folder), "the unfinished work cannot be saved", error);
     if (!status)
-        status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, rest->bytes.bytes,
-                                    rest->bytes.count, error);
+        status = work_folder_append(journal->folder, CHECKPOINT, last, sizeof *last, error);
     if (!status)
         status = work_folder_sync(journal->folder, error);
     if (!status)
@@ -184,7 +254,7 @@ static enum tokmap_status checkpoint_make(struct merge_journal *journal, struct 
 }
 
 enum tokmap_status merge_journal_save(struct merge_journal *journal, struct shard_set *set,
-                                      const struct shuffle_merge *merge, struct shuffle_chunks *chunks,
+                                      const struct shuffle_merge *merge, const struct shuffle_chunks *chunks,
                                       struct tokmap_error *error)
 {
     const uint64_t every = journal->options.checkpoint_ns;
@@ -192,7 +262,7 @@ enum tokmap_status merge_journal_save(struct merge_journal *journal, struct shar
         return TOKMAP_OK;
     enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_open(journal, true, true, error);
     if (!status)
-        status = checkpoint_make(journal, set, merge, chunks, error);
+        status = checkpoint_make(journal, set, merge, chunks->chunk_count, error);
     journal->saved = journal->saved || !status;
     journal->next_ns = os_clock_ns() + every;
     return status;

@@ -4,8 +4,14 @@
  *
  *     shard-000007.work/journal    a journal (work_folder.h) whose only fact is what the cut says of the shard
  *
- * After the fact follow checkpoints: the state of the shard (shard_set_save()), and where the next record of each chunk
- * begins. A journal that is damaged, or of another cut, is removed: the merge begins again.
+ * After the fact follow, for each checkpoint:
+ *
+ *     piece        u64 kind, and bytes that the shard has added since the last checkpoint (shard_set_save())
+ *     cursors      u64 number of a chunk, and u64 of it and of each that follows: where its next record begins
+ *     checkpoint   struct checkpoint; valid with all pieces before it, and with the cursors right before it
+ *
+ * As in pack_journal.h, pieces and cursors are appended, the files of the shard are synced, and then the checkpoint is
+ * appended and the journal synced. A journal that is damaged, or of another cut, is removed: the merge begins again.
  */
 #ifndef TOKMAP_PACK_MERGE_JOURNAL_H
 #define TOKMAP_PACK_MERGE_JOURNAL_H
@@ -30,7 +36,7 @@ enum tokmap_status merge_journal_open(struct merge_journal **journal, const stru
 const struct shard_set_state *merge_journal_found(const struct merge_journal *journal);
 
 /* Restores a shard that shard_set_reopen() has opened, and moves the beginnings of the chunks to where the merge
- * continues. Statuses: OK, ERROR_CORRUPT, those of shard_set_restore(). */
+ * continues. Statuses: OK, ERROR_CORRUPT, those of shard_set_load() and shard_set_restored(). */
 enum tokmap_status merge_journal_restore(struct merge_journal *journal, struct shard_set *set,
                                          struct shuffle_chunks *chunks, struct tokmap_error *error);
 
@@ -40,7 +46,7 @@ void merge_journal_drop(struct merge_journal *journal);
 /* Makes a checkpoint if it is time for one. Statuses: OK, ERROR_IO, ERROR_BUSY, ERROR_MEMORY, those of
  * shard_set_save(). */
 enum tokmap_status merge_journal_save(struct merge_journal *journal, struct shard_set *set,
-                                      const struct shuffle_merge *merge, struct shuffle_chunks *chunks,
+                                      const struct shuffle_merge *merge, const struct shuffle_chunks *chunks,
                                       struct tokmap_error *error);
 
 /* Whether another process could continue now. */

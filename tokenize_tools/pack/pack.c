@@ -379,7 +379,9 @@ static enum tokmap_status batch_committed(void *self, struct work_item *item, st
 {
     struct pack *pack = self;
     const struct pack_parts parts = parts_of(pack);
-    const enum tokmap_status status = pack->drop ? drop_filter_committed(pack->drop, item, error) : TOKMAP_OK;
+    enum tokmap_status status = pack->drop ? drop_filter_committed(pack->drop, item, error) : TOKMAP_OK;
+    if (!status && pack->drop && drop_filter_is_full(pack->drop))
+        status = pack_journal_flush(pack->journal, pack->drop, error);
     return !status && pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : status;
 }
 

@@ -23,7 +23,6 @@
 #include "common/hash.h"
 #include "drop_finish.h"
 #include "drop_names.h"
-#include "format/append_file.h"
 #include "format/index_reader.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
@@ -547,7 +546,7 @@ static bool is_ours(const struct clearing *clearing, const char *entry, bool *is
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
         named = named || (clearing->inside && !strcmp(entry, names[i]));
     if (clearing->inside)
-        return named || shard_file_is_unit(entry) || shuffle_is_name(entry) || append_file_is_name(entry);
+        return named || shard_file_is_unit(entry) || shuffle_is_name(entry);
     return unit_is_name(entry, is_folder) || task_status_is_name(entry) || set_note_is_named(clearing->folder, entry) ||
            stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));
 }
@@ -583,17 +582,7 @@ void pack_unit_clear(const char *folder, uint64_t unit)
     free(path);
 }
 
-static int kept_remove(void *user, const char *entry)
-{
-    char *path = append_file_is_name(entry) ? path_in(user, entry) : NULL;
-    if (path)
-        (void)os_unlink(path);
-    free(path);
-    return 0;
-}
-
-/* The journal goes first: files without one are no work, whatever a process that is killed here leaves of them. But
- * those that its checkpoints count on go before it, since nothing else says whose they are. */
+/* The journal goes first: files without one are no work, whatever a process that is killed here leaves of them. */
 enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_error *error)
 {
     struct clearing clearing = {.folder = folder};
@@ -605,10 +594,8 @@ enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_
         return set_folder_link_error(folder, error);
     }
     clearing.journal = partial_file_begins(journal, SET_JOURNAL_HEAD);
-    if (clearing.journal) {
-        (void)os_folder_list(folder, kept_remove, (void *)(uintptr_t)folder);
+    if (clearing.journal)
         (void)os_unlink(journal);
-    }
     int system = sync ? os_sync_folder(journal) : 0;
     system = system == ENOENT ? 0 : system; /* another process has removed the folder */
     free(journal);

@@ -23,14 +23,26 @@
 #include "work_folder.h"
 
 /* CHECKPOINT_SHORT: of work that ended before it had one; another command need not care about it. */
-enum { CHECKPOINT = WORK_TYPE_FIRST, COMPLETE, READY, CHECKPOINT_SHORT };
+enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT_SHORT };
 
-/* What a checkpoint begins with. After it follow the lengths of documents, the state of the caller, that of each set,
- * of the filter, and of the shuffle. */
-struct pack_point {
+#define USER_SET UINT32_MAX       /* the set of pieces of the caller */
+#define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
+#define SHUFFLE_SET (UINT32_MAX - 2)
+#define PAIRS 4096 /* of lengths in a record */
+#define PIECE_MOST ((size_t)256 << 10)
+#define PIECE_BODY (PIECE_MOST - 64) /* bytes that a piece can hold: whole entries of a list, of up to 64 bytes */
+
+/* What precedes the bytes of a piece. */
+struct piece_head {
+    uint32_t set, kind;
+    uint64_t shard; /* of the set */
+};
+
+struct checkpoint {
     struct corpus_place place;
     struct pack_result result; /* without what is known only at the end */
     uint64_t left_out, open_tokens;
+    uint64_t lengths_count, lengths_largest, lengths_low, lengths_high; /* of the histogram */
     struct drop_state drop;
     struct shuffle_state shuffle;
     struct shard_set_state sets[SPLIT_SETS_MOST];
@@ -51,15 +63,21 @@ struct pack_journal {
     struct corpus_place place; /* the last one that could be saved */
     bool moved;                /* since the last checkpoint, this process has committed a batch */
     uint64_t begun_ns, next_ns, checkpoint_end;
-    struct pack_point last; /* that was read or made */
-    struct checkpoint rest; /* what follows it in the journal */
+    struct checkpoint last; /* that was read or made */
+
+    /* While a checkpoint is made: where the pieces come from. */
+    uint32_t set;
+    uint64_t shard;
+    uint8_t *piece; /* PIECE_MOST */
+    struct tokmap_error failure;
+    enum tokmap_status failed;
 };
 
 /* A number that changes if the bytes of a record mean something else. */
 static uint64_t layout(void)
 {
-    const uint64_t sizes[] = {11,
-                              sizeof(struct pack_point),
+    const uint64_t sizes[] = {10,
+                              sizeof(struct checkpoint),
                               sizeof(struct corpus_counts),
                               sizeof(struct pack_result),
                               sizeof(struct shard_set_state),
@@ -78,22 +96,15 @@ bool pack_journal_is_needed(const struct pack_options *options, bool stages)
 
 bool pack_journal_owns(const char *folder, const char *entry, bool journal)
 {
-    return (journal && (append_file_is_name(entry) || shuffle_is_name(entry))) ||
-           stage_is_ours(folder, entry, journal) || set_note_is_named(folder, entry);
+    return (journal && shuffle_is_name(entry)) || stage_is_ours(folder, entry, journal) ||
+           set_note_is_named(folder, entry);
 }
 
 bool pack_journal_owns_unit(const char *folder, const char *entry, bool journal)
 {
     (void)folder;
     (void)journal;
-    return append_file_is_name(entry) || shuffle_is_name(entry);
-}
-
-/* The sorted documents of a unit outlive its journal. */
-static bool owns_kept(const char *folder, const char *entry, bool journal)
-{
-    (void)folder;
-    return journal && append_file_is_name(entry);
+    return shuffle_is_name(entry);
 }
 
 /* Whether a record, or else a file, is work that a process could continue, this one or one of several tasks. */
@@ -116,7 +127,7 @@ static enum tokmap_status folder_open(struct pack_journal *journal, bool create,
                                              .split = options->split,
                                              .numbered = options->shard_tokens != 0,
                                              .also = options->also,
-                                             .owns = options->unit ? owns_kept : pack_journal_owns,
+                                             .owns = options->unit ? NULL : pack_journal_owns,
                                              .is_work = is_work,
                                              .start_over = options->start_over,
                                              .create = create,
@@ -128,28 +139,21 @@ static enum tokmap_status folder_open(struct pack_journal *journal, bool create,
 /* Finds the last checkpoint. */
 static enum tokmap_status checkpoint_find(struct pack_journal *journal, struct tokmap_error *error)
 {
-    struct bytes_buffer *rest = &journal->rest.bytes;
-    struct ledger_record record;
+    struct work_record record;
     enum tokmap_status status;
     while (!(status = work_folder_next(journal->folder, &record, error))) {
         const bool checkpoint = record.type == CHECKPOINT || record.type == CHECKPOINT_SHORT;
         if (record.type == READY && record.bytes == sizeof journal->index_id && journal->complete)
             memcpy(&journal->index_id, record.payload, sizeof journal->index_id);
-        else if (!checkpoint && record.type != COMPLETE)
+        else if (record.type == READY || (checkpoint && record.bytes != sizeof journal->last))
             return work_folder_damaged(journal->folder, error);
-        else
-            journal->index_id = 0;
-        if (checkpoint && record.bytes < sizeof journal->last)
-            return work_folder_damaged(journal->folder, error);
+        if (!checkpoint && record.type != COMPLETE)
+            continue;
+        journal->index_id = 0;
         if (checkpoint) {
             memcpy(&journal->last, record.payload, sizeof journal->last);
-            rest->count = 0;
-            if (!bytes_append(rest, record.payload + sizeof journal->last, record.bytes - sizeof journal->last))
-                return error_set_memory(error, "the journal", record.bytes);
             journal->found = true;
         }
-        if (record.type == READY)
-            continue;
         journal->complete = record.type == COMPLETE && journal->found;
         journal->checkpoint_end = record.end;
     }
@@ -187,9 +191,10 @@ enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct
     made->operands = operands;
     made->operand_count = count;
     made->off = !options->checkpoint_ns;
+    made->piece = malloc(PIECE_MOST);
     enum tokmap_status status = TOKMAP_OK;
-    if (!pack_facts_make(&made->facts, options, layout()))
-        status = error_set_memory(error, "the journal", 0);
+    if (!pack_facts_make(&made->facts, options, layout()) || !made->piece)
+        status = error_set_memory(error, "the journal", PIECE_MOST);
     if (!status)
         status = folder_open(made, false, error);
     if (!status && made->folder)
@@ -293,60 +298,55 @@ void pack_journal_close(struct pack_journal *journal, bool done)
     else
         work_folder_close(journal->folder);
     pack_facts_free(&journal->facts);
-    checkpoint_free(&journal->rest);
+    free(journal->piece);
     free(journal);
-}
-
-/* ---- checkpoints ---- */
-
-static enum tokmap_status pass_failed(const struct pack_journal *journal, int system, struct tokmap_error *error)
-{
-    if (!system)
-        return TOKMAP_OK;
-    return system == EINVAL ? work_folder_damaged(journal->folder, error)
-                            : ledger_failed(system, work_folder_path(journal->folder),
-                                            "the unfinished work cannot be saved or continued", error);
-}
-
-/* Passes on the lengths of documents, or takes them. */
-static enum tokmap_status lengths_pass(struct pack_journal *journal, struct histogram *lengths,
-                                       struct tokmap_error *error)
-{
-    uint64_t numbers[] = {lengths->count, lengths->largest, (uint64_t)lengths->sum, (uint64_t)(lengths->sum >> 64)};
-    uint64_t pairs[64][2], cell = 0, used;
-    int system = checkpoint_pass(&journal->rest, numbers, sizeof numbers);
-    do {
-        used = journal->rest.takes ? 0 : histogram_save(lengths, &cell, pairs, 64);
-        if (!system)
-            system = checkpoint_pass(&journal->rest, &used, sizeof used);
-        if (!system && used > 64)
-            system = EINVAL;
-        if (!system)
-            system = checkpoint_pass(&journal->rest, pairs, used * sizeof pairs[0]);
-        for (uint64_t i = 0; journal->rest.takes && !system && i < used; i++)
-            system = histogram_load(lengths, pairs[i]) ? 0 : EINVAL;
-    } while (!system && used);
-    lengths->count = numbers[0];
-    lengths->largest = numbers[1];
-    lengths->sum = (unsigned __int128)numbers[3] << 64 | numbers[2];
-    return pass_failed(journal, system, error);
-}
-
-/* Passes on what the report needs, or takes it. */
-static enum tokmap_status report_pass(struct pack_journal *journal, const struct pack_parts *parts,
-                                      struct tokmap_error *error)
-{
-    const struct pack_options *options = journal->options;
-    enum tokmap_status status = lengths_pass(journal, parts->lengths, error);
-    return !status && options->state ? options->state(options->user, &journal->rest, error) : status;
 }
 
 /* ---- restore ---- */
 
+static enum tokmap_status piece_load(struct pack_journal *journal, const struct pack_parts *parts,
+                                     const struct work_record *record, struct tokmap_error *error)
+{
+    const struct pack_options *options = journal->options;
+    struct piece_head head;
+    if (record->bytes < sizeof head)
+        return work_folder_damaged(journal->folder, error);
+    memcpy(&head, record->payload, sizeof head);
+    const uint8_t *bytes = record->payload + sizeof head;
+    const size_t count = record->bytes - sizeof head;
+    if (head.set == USER_SET)
+        return options->state_load ? options->state_load(options->user, head.kind, bytes, count, error) : TOKMAP_OK;
+    if (!parts->workers) /* only for the report */
+        return TOKMAP_OK;
+    if (head.set == DROP_SET)
+        return parts->drop ? drop_filter_load(parts->drop, head.kind, bytes, count, error)
+                           : work_folder_damaged(journal->folder, error);
+    if (head.set == SHUFFLE_SET)
+        return parts->shuffle ? shuffle_load(parts->shuffle, head.kind, bytes, count, error)
+                              : work_folder_damaged(journal->folder, error);
+    if (head.set >= parts->set_count)
+        return work_folder_damaged(journal->folder, error);
+    if (head.shard != journal->last.sets[head.set].shards)
+        return TOKMAP_OK; /* of a shard that was finished before the last checkpoint */
+    return shard_set_load(parts->sets[head.set], head.kind, bytes, count, error);
+}
+
+static enum tokmap_status lengths_load(const struct pack_journal *journal, const struct pack_parts *parts,
+                                       const struct work_record *record, struct tokmap_error *error)
+{
+    uint64_t pair[2];
+    for (size_t at = 0; at + sizeof pair <= record->bytes; at += sizeof pair) {
+        memcpy(pair, record->payload + at, sizeof pair);
+        if (!histogram_load(parts->lengths, pair))
+            return work_folder_damaged(journal->folder, error);
+    }
+    return TOKMAP_OK;
+}
+
 /* Sets the counters, except those that the options determine. */
 static void numbers_restore(const struct pack_journal *journal, const struct pack_parts *parts)
 {
-    const struct pack_point *last = &journal->last;
+    const struct checkpoint *last = &journal->last;
     struct pack_result *result = parts->result;
     const bool has_mask = result->has_mask;
     *result = last->result;
@@ -354,40 +354,48 @@ static void numbers_restore(const struct pack_journal *journal, const struct pac
     result->text_before = result->counts.text_bytes;
     result->stream_before = result->counts.stream_bytes;
     result->kept = false;
+    parts->lengths->count = last->lengths_count;
+    parts->lengths->largest = last->lengths_largest;
+    parts->lengths->sum = (unsigned __int128)last->lengths_high << 64 | last->lengths_low;
     *parts->open_tokens = last->open_tokens;
 }
 
-/* Begins to take the last checkpoint. */
-static void taking_begin(struct pack_journal *journal)
+/* Takes all records up to the last checkpoint. */
+static enum tokmap_status records_load(struct pack_journal *journal, const struct pack_parts *parts,
+                                       struct tokmap_error *error)
 {
+    struct work_record record = {.end = 0};
+    enum tokmap_status status = TOKMAP_OK;
     assert(journal->found);
-    journal->rest.takes = true;
-    journal->rest.at = 0;
-    journal->rest.folder = work_folder_path(journal->folder);
+    work_folder_rewind(journal->folder);
+    while (!status && record.end < journal->checkpoint_end) {
+        status = work_folder_next(journal->folder, &record, error);
+        if (!status && record.type == PIECE)
+            status = piece_load(journal, parts, &record, error);
+        else if (!status && record.type == LENGTHS)
+            status = lengths_load(journal, parts, &record, error);
+        else if (!status && record.type > COMPLETE && record.type != CHECKPOINT_SHORT)
+            status = work_folder_damaged(journal->folder, error);
+    }
+    return status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
 }
 
 enum tokmap_status pack_journal_report(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error)
 {
     numbers_restore(journal, parts);
-    taking_begin(journal);
-    return report_pass(journal, parts, error);
+    return records_load(journal, parts, error);
 }
 
 enum tokmap_status pack_journal_restore(struct pack_journal *journal, const struct pack_parts *parts,
                                         struct tokmap_error *error)
 {
     uint64_t carried = 0;
-    taking_begin(journal);
-    enum tokmap_status status = report_pass(journal, parts, error);
+    enum tokmap_status status = records_load(journal, parts, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
-        status = shard_set_restore(parts->sets[i], &journal->rest, error);
-    if (!status && parts->drop)
-        status = drop_filter_restore(parts->drop, &journal->rest, error);
+        status = shard_set_restored(parts->sets[i], error);
     if (!status && parts->shuffle)
-        status = shuffle_restore(parts->shuffle, &journal->last.shuffle, &journal->rest, error);
-    if (!status && !checkpoint_is_taken(&journal->rest))
-        status = work_folder_damaged(journal->folder, error);
+        status = shuffle_restored(parts->shuffle, &journal->last.shuffle, error);
     if (!status)
         status = corpus_resume(ordered_workers_corpus(parts->workers), &journal->last.place, &carried, error);
     numbers_restore(journal, parts);
@@ -401,56 +409,103 @@ enum tokmap_status pack_journal_restore(struct pack_journal *journal, const stru
 
 /* ---- save ---- */
 
-/* Writes the state of all parts to their files. */
-static enum tokmap_status parts_save(struct pack_journal *journal, const struct pack_parts *parts,
-                                     struct tokmap_error *error)
+static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
 {
-    enum tokmap_status status = report_pass(journal, parts, error);
-    for (uint32_t i = 0; i < parts->set_count && !status; i++)
-        status = shard_set_save(parts->sets[i], &journal->last.sets[i], &journal->rest, error);
-    if (!status && parts->drop)
-        status = drop_filter_save(parts->drop, &journal->last.drop, &journal->rest, error);
-    journal->last.result.dropped = journal->last.drop.counts;
-    if (!status && parts->shuffle)
-        status = shuffle_save(parts->shuffle, &journal->last.shuffle, &journal->rest, error);
+    struct pack_journal *journal = user;
+    const struct piece_head head = {journal->set, kind, journal->shard};
+    for (size_t done = 0; (done < count || !done) && !journal->failed;) {
+        const size_t part = (size_t)min64(count - done, PIECE_BODY);
+        memcpy(journal->piece, &head, sizeof head);
+        if (part)
+            memcpy(journal->piece + sizeof head, (const uint8_t *)bytes + done, part);
+        journal->failed = work_folder_append(journal->folder, PIECE, journal->piece, (uint32_t)(sizeof head + part),
+                                             &journal->failure);
+        done += part;
+        if (!part)
+            break;
+    }
+    return journal->failed ? EIO : 0;
+}
+
+static enum tokmap_status lengths_save(struct pack_journal *journal, const struct histogram *lengths,
+                                       struct tokmap_error *error)
+{
+    uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0;
+    enum tokmap_status status =
+        pairs ? TOKMAP_OK : error_set_memory(error, "the lengths of documents", PAIRS * sizeof *pairs);
+    while (!status) {
+        const size_t used = histogram_save(lengths, &cell, pairs, PAIRS);
+        if (!used)
+            break;
+        status = work_folder_append(journal->folder, LENGTHS, pairs, (uint32_t)(used * sizeof *pairs), error);
+    }
+    free(pairs);
     return status;
 }
 
-static enum tokmap_status parts_sync(struct pack_journal *journal, const struct pack_parts *parts,
+/* Appends all pieces. */
+static enum tokmap_status parts_save(struct pack_journal *journal, const struct pack_parts *parts,
                                      struct tokmap_error *error)
 {
+    const struct pack_options *options = journal->options;
+    const struct state_sink sink = {piece_put, journal};
     enum tokmap_status status = TOKMAP_OK;
+    journal->failed = TOKMAP_OK;
+    for (uint32_t i = 0; i < parts->set_count && !status; i++) {
+        struct shard_set_result result;
+        shard_set_result(parts->sets[i], &result);
+        journal->set = i;
+        journal->shard = result.shards;
+        status = shard_set_save(parts->sets[i], &journal->last.sets[i], &sink, error);
+    }
+    journal->set = DROP_SET;
+    journal->shard = 0;
+    if (!status && parts->drop)
+        status = drop_filter_save(parts->drop, &journal->last.drop, &sink, error);
+    journal->last.result.dropped = journal->last.drop.counts;
+    journal->set = SHUFFLE_SET;
+    if (!status && parts->shuffle)
+        status = shuffle_save(parts->shuffle, &journal->last.shuffle, &sink, error);
+    journal->set = USER_SET;
+    if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->failed)
+        status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
+                           "the file cannot be synced to storage");
+    if (journal->failed) { /* what the sets say of it has no cause */
+        if (error)
+            *error = journal->failure;
+        status = journal->failed;
+    }
+    return status ? status : lengths_save(journal, parts->lengths, error);
+}
+
+static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t type, const struct pack_parts *parts,
+                                          const struct corpus_place *place, struct tokmap_error *error)
+{
+    struct checkpoint *last = &journal->last;
+    memset(last, 0, sizeof *last);
+    last->place = *place;
+    last->result = *parts->result;
+    last->left_out = ordered_workers_left_out(parts->workers);
+    last->open_tokens = *parts->open_tokens;
+    last->lengths_count = parts->lengths->count;
+    last->lengths_largest = parts->lengths->largest;
+    last->lengths_low = (uint64_t)parts->lengths->sum;
+    last->lengths_high = (uint64_t)(parts->lengths->sum >> 64);
+    enum tokmap_status status = parts_save(journal, parts, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         status = shard_set_sync(parts->sets[i], error);
     if (!status && parts->drop)
         status = drop_filter_sync(parts->drop, error);
     if (!status && parts->shuffle)
         status = shuffle_sync(parts->shuffle, error);
-    return status ? status : pass_failed(journal, checkpoint_sync(&journal->rest), error);
-}
-
-static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t type, const struct pack_parts *parts,
-                                          const struct corpus_place *place, struct tokmap_error *error)
-{
-    struct pack_point *last = &journal->last;
-    struct bytes_buffer *rest = &journal->rest.bytes;
-    memset(last, 0, sizeof *last);
-    last->place = *place;
-    last->result = *parts->result;
-    last->left_out = ordered_workers_left_out(parts->workers);
-    last->open_tokens = *parts->open_tokens;
-    journal->rest.takes = false;
-    journal->rest.folder = work_folder_path(journal->folder);
-    rest->count = 0;
-    enum tokmap_status status = parts_save(journal, parts, error);
     if (!status)
-        status = parts_sync(journal, parts, error);
-    if (!status)
-        status = work_folder_append(journal->folder, type, last, sizeof *last, rest->bytes, rest->count, error);
+        status = work_folder_append(journal->folder, type, last, sizeof *last, error);
     if (!status)
         status = work_folder_sync(journal->folder, error);
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         shard_set_saved(parts->sets[i]);
+    if (!status && parts->drop)
+        drop_filter_saved(parts->drop);
     return status;
 }
 
@@ -509,11 +564,8 @@ static enum tokmap_status checkpoint_try(struct pack_journal *journal, const str
         return TOKMAP_OK;
     const char *folder;
     enum tokmap_status status = pack_journal_begin(journal, &folder, error);
-    if (!status && !folder) {
-        if (parts->drop)
-            drop_filter_forget(parts->drop);
+    if (!status && !folder)
         return TOKMAP_OK;
-    }
     if (!status)
         status = checkpoint_make(journal, CHECKPOINT, parts, place, error);
     journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
@@ -542,6 +594,23 @@ enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const str
     return journal->moved ? checkpoint_try(journal, parts, &journal->place, &made, error) : TOKMAP_OK;
 }
 
+enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
+                                      struct tokmap_error *error)
+{
+    const struct state_sink sink = {piece_put, journal};
+    const char *folder;
+    enum tokmap_status status = pack_journal_begin(journal, &folder, error);
+    if (status)
+        return status;
+    journal->set = DROP_SET;
+    journal->shard = 0;
+    journal->failed = TOKMAP_OK;
+    status = drop_filter_flush(drop, folder ? &sink : NULL, error);
+    if (journal->failed && error)
+        *error = journal->failure;
+    return journal->failed ? journal->failed : status;
+}
+
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error)
 {
@@ -562,7 +631,7 @@ enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struc
         return status;
     status = checkpoint_make(journal, type, parts, &end, error);
     if (!status)
-        status = work_folder_append(journal->folder, COMPLETE, NULL, 0, NULL, 0, error);
+        status = work_folder_append(journal->folder, COMPLETE, NULL, 0, error);
     journal->ended = !status;
     journal->saved = journal->saved || !status;
     return status ? status : work_folder_sync(journal->folder, error);
@@ -573,7 +642,7 @@ enum tokmap_status pack_journal_ready(struct pack_journal *journal, struct tokma
     const uint64_t id = journal->ended ? index_id(journal->options, true) : 0;
     if (!id)
         return TOKMAP_OK;
-    const enum tokmap_status status = work_folder_append(journal->folder, READY, &id, sizeof id, NULL, 0, error);
+    const enum tokmap_status status = work_folder_append(journal->folder, READY, &id, sizeof id, error);
     return status ? status : work_folder_sync(journal->folder, error);
 }
 

@@ -4,10 +4,12 @@
  * A checkpoint is a batch border: all that was committed before it is in the files, and nothing after it. What the
  * files do not have is in the journal (work_folder.h):
  *
- *     checkpoint   where the reader is, the counters, and the state of each part (append_file.h)
+ *     piece        bytes that the open shard of a set, or the caller, has added since the last checkpoint
+ *     lengths      counts of lengths of documents, all of them
+ *     checkpoint   where the reader is, the counters, and the state of each set; valid with all pieces before it
  *     complete     all inputs are packed, and from now on the files may get their names
  *
- * The files are synced, then the checkpoint is appended and the journal
+ * The pieces of a checkpoint are appended, then the files are synced, then the checkpoint is appended and the journal
  * is synced. So a checkpoint that can be read is one whose bytes are all on storage. The folder is made by the first
  * checkpoint: a run that ends before has none. Only where documents are compared in stages (pack_stages.h) it is made
  * before them, and what they have found can be continued without a checkpoint.
@@ -62,7 +64,7 @@ void pack_journal_result_set(struct pack_journal *journal, const struct pack_res
 void pack_journal_drop(struct pack_journal *journal);
 
 /* Restores all parts: sets that shard_set_reopen() has opened, an empty histogram, and workers that have not begun.
- * Statuses: OK, ERROR_CORRUPT, those of shard_set_restore() and corpus_resume(). */
+ * Statuses: OK, ERROR_CORRUPT, those of shard_set_load() and corpus_resume(). */
 enum tokmap_status pack_journal_restore(struct pack_journal *journal, const struct pack_parts *parts,
                                         struct tokmap_error *error);
 
@@ -97,6 +99,9 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
  * is no reason to keep the work of a process that fails: pack_journal_staged() follows. */
 enum tokmap_status pack_journal_save_now(struct pack_journal *journal, const struct pack_parts *parts,
                                          struct tokmap_error *error);
+/* Between two checkpoints: passes on what the filter holds for the next one. Statuses: those of work_folder.h. */
+enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_filter *drop,
+                                      struct tokmap_error *error);
 /* Makes the last checkpoint, if the work could be continued before, or if files of other projects follow. */
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,
                                        struct tokmap_error *error);

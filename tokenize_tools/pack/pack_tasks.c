@@ -141,10 +141,17 @@ static void unit_skipped(void *user, const struct corpus_issue *issue, const str
         pack->skipped(pack->user, issue, why);
 }
 
-static enum tokmap_status skipped_pass(void *user, struct checkpoint *checkpoint, struct tokmap_error *error)
+static int skipped_save(void *user, const struct state_sink *sink)
 {
     const struct tasks *tasks = user;
-    return skipped_items_pass(tasks->skipped, checkpoint, error);
+    return skipped_items_save(tasks->skipped, sink);
+}
+
+static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
+                                       struct tokmap_error *error)
+{
+    const struct tasks *tasks = user;
+    return skipped_items_load(tasks->skipped, kind, bytes, count, error);
 }
 
 /* Adds what a unit has become so far. */
@@ -254,7 +261,8 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     pack.stop = unit_stop;
     pack.before_commit = NULL;
     pack.also = NULL;
-    pack.state = tasks->skipped ? skipped_pass : NULL;
+    pack.state_save = tasks->skipped ? skipped_save : NULL;
+    pack.state_load = tasks->skipped ? skipped_load : NULL;
     pack.user = tasks;
     if (!status)
         status = pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, tasks->now, error);
@@ -494,7 +502,7 @@ static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap
                                        [TASK_CUTS] = "cuts between shards",
                                        [TASK_MERGES] = "shards"};
     const struct schedule_left *left = &tasks->outcome->left;
-    const char *before = task_stage_is_last(left->stage) ? ""
+    const char *before = task_stage_is_last(left->stage)   ? ""
                          : tasks->options->pack->shuffle ? ", and no shard is made before"
                                                          : ", and no unit is packed before";
     return parts_missing(tasks, what[left->stage], left, before,
@@ -714,7 +722,8 @@ static enum tokmap_status names_take(struct tasks *tasks, struct tokmap_error *e
         if (i)
             os_sleep_ns(BUSY_WAIT_NS);
         status = pack_names_check(pack, &note, error);
-        if (status || work_folder_exists(pack->prefix) || (note != SET_NOTE_NAMING && !work_is_locked(pack->prefix)))
+        if (status || work_folder_exists(pack->prefix) ||
+            (note != SET_NOTE_NAMING && !work_is_locked(pack->prefix)))
             return status;
         if (note == SET_NOTE_NAMING) {
             status = set_work_recover(pack->prefix, pack->sync, false, error);

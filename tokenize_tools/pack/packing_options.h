@@ -128,9 +128,12 @@ struct pack_options {
      * output. A status other than OK ends the work with it. May be NULL. */
     enum tokmap_status (*before_commit)(void *user, struct tokmap_error *error);
     const struct pack_also *also; /* called with `user` after the commit; NULL: the shards are all of the output */
-    /* Passes on what the caller keeps of the calls of skipped() whenever the work is saved, and takes it in the process
-     * that continues (append_file.h). May be NULL. Statuses: any. */
-    enum tokmap_status (*state)(void *user, struct checkpoint *checkpoint, struct tokmap_error *error);
+    /* What the caller keeps of the calls of skipped(): state_save() passes on pieces of any kind below 2^32 whenever
+     * the work is saved, and state_load() gets those of a killed process in the same order. Either may be NULL.
+     * Statuses of state_load(): any. */
+    int (*state_save)(void *user, const struct state_sink *sink);
+    enum tokmap_status (*state_load)(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
+                                     struct tokmap_error *error);
     void *user;
 
     /* How often the work is saved in PREFIX.work/journal, so that a killed process can be continued; 0: never. Nothing
@@ -147,7 +150,7 @@ struct pack_result {
     uint64_t eod_present, bos_present;
     bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
     uint64_t counted_tokens;
-    uint64_t untaught;                        /* conversations in which no token counts */
+    uint64_t untaught; /* conversations in which no token counts */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
     struct lengths lengths;     /* of the documents, with the tokens that begin and end them */

@@ -29,8 +29,6 @@ struct shard_set {
     uint64_t sealed_bytes; /* of the shard that was sealed last */
     bool finished;         /* the open shard lacks only its names */
     uint64_t saved_shard;  /* the one that was open when the state was saved last */
-    uint64_t kept_shard;   /* 1 + the one that was saved last, or is being saved, ... */
-    uint64_t kept;         /* ... and which of two names its files have */
 
     /* The document that has not ended. */
     bool open;
@@ -38,7 +36,7 @@ struct shard_set {
     uint64_t open_tokens;
     uint64_t open_text; /* bytes of its text */
     uint64_t waiting_largest;
-    struct append_file waiting;
+    struct spill waiting;
     char *folder; /* of the unnamed file */
 };
 
@@ -80,7 +78,7 @@ static enum tokmap_status set_new(struct shard_set **set, const struct shard_set
     }
     made->contents = hash_state_new();
     made->folder = options->work ? strdup(set_work_folder(options->work)) : path_folder(options->prefix);
-    append_file_init(&made->waiting, made->folder);
+    spill_init(&made->waiting, made->folder);
     *set = made;
     if (made->contents && made->folder)
         return TOKMAP_OK;
@@ -243,12 +241,12 @@ static bool fits(const struct shard_set *set, uint64_t tokens)
 /* Writes the tokens that wait to the open shard. */
 static enum tokmap_status waiting_write(struct shard_set *set, struct tokmap_error *error)
 {
-    const uint64_t bytes = append_file_bytes(&set->waiting);
+    const uint64_t bytes = spill_bytes(&set->waiting);
     char *piece = bytes ? malloc(COPY_BYTES) : NULL;
     enum tokmap_status status = bytes && !piece ? error_set_memory(error, "tokens that wait", COPY_BYTES) : TOKMAP_OK;
     for (uint64_t done = 0; done < bytes && !status;) {
         const size_t part = (size_t)min64(bytes - done, COPY_BYTES);
-        const int system = append_file_read(&set->waiting, done, piece, part);
+        const int system = spill_read(&set->waiting, done, piece, part);
         status = system ? error_set_system(error, system, set->folder, TOKMAP_NO_OFFSET,
                                            "the tokens of a long document, in an unnamed file, cannot be read")
                         : shard_writer_add(set->writer, piece, part / set->options.shard.width, NULL, 0,
@@ -256,8 +254,8 @@ static enum tokmap_status waiting_write(struct shard_set *set, struct tokmap_err
         done += part;
     }
     free(piece);
-    append_file_free(&set->waiting);
-    append_file_init(&set->waiting, set->folder);
+    spill_free(&set->waiting);
+    spill_init(&set->waiting, set->folder);
     set->waiting_largest = 0;
     return status;
 }
@@ -298,7 +296,7 @@ static enum tokmap_status part_add(struct shard_set *set, const struct document_
     if (status)
         return status;
     if (!set->placed) {
-        const int system = append_file_add(&set->waiting, tokens, (size_t)(count * width));
+        const int system = spill_add(&set->waiting, tokens, (size_t)(count * width));
         set->waiting_largest = max64(set->waiting_largest, largest);
         return system ? error_set_system(error, system, set->folder, TOKMAP_NO_OFFSET,
                                          "the tokens of a long document cannot be written to an unnamed file")
@@ -369,27 +367,13 @@ enum tokmap_status shard_set_add(struct shard_set *set, const struct document_ru
 
 bool shard_set_can_save(const struct shard_set *set)
 {
-    return set->writer && !append_file_bytes(&set->waiting);
+    return set->writer && !spill_bytes(&set->waiting);
 }
 
-#define STEM_BYTES 32
-
-/* The stem of the files of the open shard. */
-static const char *stem_of(const struct shard_set *set, char stem[STEM_BYTES])
-{
-    (void)snprintf(stem, STEM_BYTES, "set%" PRIu32 "%c", set->options.number, set->kept ? 'b' : 'a');
-    return stem;
-}
-
-enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, struct checkpoint *checkpoint,
+enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
                                   struct tokmap_error *error)
 {
-    char stem[STEM_BYTES];
     assert(shard_set_can_save(set));
-    if (set->kept_shard != set->result.shards + 1) {
-        set->kept_shard = set->result.shards + 1;
-        set->kept = !set->kept;
-    }
     *state = (struct shard_set_state){.shard = set->shard,
                                       .shards = set->result.shards,
                                       .documents = set->result.documents,
@@ -398,9 +382,8 @@ enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state 
                                       .open = set->open,
                                       .placed = set->placed,
                                       .open_tokens = set->open_tokens,
-                                      .open_text = set->open_text,
-                                      .kept = set->kept};
-    return shard_writer_save(set->writer, checkpoint, stem_of(set, stem), error);
+                                      .open_text = set->open_text};
+    return shard_writer_save(set->writer, sink, error);
 }
 
 enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *error)
@@ -493,8 +476,6 @@ enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_s
                                              .sealed_bytes = made->result.sealed_bytes,
                                              .oversized = state->oversized};
     made->saved_shard = state->shards;
-    made->kept_shard = state->shards + 1;
-    made->kept = state->kept;
     made->open = state->open;
     made->placed = state->placed;
     made->open_tokens = state->open_tokens;
@@ -509,10 +490,15 @@ enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_s
     return status;
 }
 
-enum tokmap_status shard_set_restore(struct shard_set *set, struct checkpoint *checkpoint, struct tokmap_error *error)
+enum tokmap_status shard_set_load(struct shard_set *set, uint32_t kind, const uint8_t *bytes, size_t count,
+                                  struct tokmap_error *error)
 {
-    char stem[STEM_BYTES];
-    return shard_writer_restore(set->writer, checkpoint, stem_of(set, stem), error);
+    return shard_writer_load(set->writer, kind, bytes, count, error);
+}
+
+enum tokmap_status shard_set_restored(struct shard_set *set, struct tokmap_error *error)
+{
+    return shard_writer_restored(set->writer, error);
 }
 
 void shard_set_leave(struct shard_set *set)
@@ -590,7 +576,7 @@ void shard_set_abandon(struct shard_set *set)
         return;
     shard_writer_abort(set->writer);
     hash_state_free(set->contents);
-    append_file_free(&set->waiting);
+    spill_free(&set->waiting);
     free(set->folder);
     free(set);
 }

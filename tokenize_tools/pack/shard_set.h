@@ -70,26 +70,27 @@ struct shard_set_state {
     struct shard_totals shard; /* of the open shard */
     uint64_t shards, documents, tokens, oversized;
     uint64_t open, placed, open_tokens, open_text; /* of the document that has not ended */
-    uint64_t kept;                                 /* which of two names the files of the open shard have */
 };
 
 /* Returns false while tokens wait for their shard: the set cannot be saved at the moment. */
 bool shard_set_can_save(const struct shard_set *set);
-/* Passes on the open shard, and states the rest. The files of a shard that the checkpoint before counts on stay until
- * this one is on storage, and are then replaced by those of the next shard. Statuses: those of shard_writer_save(). */
-enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, struct checkpoint *checkpoint,
+/* Passes on what was added to the open shard since the last call, and states the rest. Pieces are those of one shard:
+ * state->shards is its number. Statuses: those of shard_writer_save(). */
+enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
                                   struct tokmap_error *error);
 enum tokmap_status shard_set_sync(struct shard_set *set, struct tokmap_error *error);
 /* The state of the last shard_set_save() is on storage: removes what only the state before it needed, the tokens of a
  * shard that is sealed now. */
 void shard_set_saved(struct shard_set *set);
 
-/* Opens the set of a killed process with the state that it saved last; shard_set_restore() takes the open shard. Shards
- * that were finished later are removed. Statuses: those of shard_set_open(), ERROR_NOT_FOUND (a file of it is missing),
- * ERROR_CORRUPT. */
+/* Opens the set of a killed process with the state that it saved last; shard_set_load() takes the pieces of the shard
+ * state->shards, in order, and shard_set_restored() ends that. Shards that were finished later are removed. Statuses:
+ * those of shard_set_open(), ERROR_NOT_FOUND (a file of it is missing), ERROR_CORRUPT. */
 enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_set_options *options,
                                     const struct shard_set_state *state, struct tokmap_error *error);
-enum tokmap_status shard_set_restore(struct shard_set *set, struct checkpoint *checkpoint, struct tokmap_error *error);
+enum tokmap_status shard_set_load(struct shard_set *set, uint32_t kind, const uint8_t *bytes, size_t count,
+                                  struct tokmap_error *error);
+enum tokmap_status shard_set_restored(struct shard_set *set, struct tokmap_error *error);
 
 /* Statuses: OK, those of shard_writer.h, ERROR_LIMIT (more than SET_SHARDS_MOST shards). */
 enum tokmap_status shard_set_add(struct shard_set *set, const struct document_run *run, struct tokmap_error *error);

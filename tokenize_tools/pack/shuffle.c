@@ -13,7 +13,6 @@
 #include "shuffle.h"
 
 #include <assert.h>
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,9 +31,11 @@
 #include "text/path.h"
 
 #define PIECE_BYTES ((uint64_t)256 << 10) /* of a long document that is read again */
+#define CURSORS 4096                      /* in a piece that is saved */
 #define CHUNKS SHUFFLE_CHUNKS_NAME
 #define LONG SHUFFLE_LONG_NAME
 
+enum { SAVED_CHUNK, SAVED_PATHS, SAVED_CURSORS }; /* kinds of pieces */
 #define PAYLOAD_MOST ((uint64_t)1 << 62)
 
 /* The document that has not ended. */
@@ -63,14 +64,15 @@ struct shuffle {
     char *named;     /* their folder; NULL: they have none */
     bool unsynced;   /* a file is new in the folder */
     bool long_named; /* long-0 exists */
-    uint64_t synced_chunks, synced_long;
-    struct append_file chunk_list, path_list; /* struct saved_chunk; the paths: what a checkpoint had of both */
+    uint64_t saved_chunks, saved_paths, synced_chunks, synced_long;
+    struct bytes_buffer loaded; /* struct saved_chunk of a killed process */
 
     /* Of the second pass. */
     bool merging, finished;
     struct shuffle_merge *merge;
     struct shuffle_hand *hand;
-    uint64_t done; /* tokens that were handed over by a killed process */
+    uint64_t done;               /* tokens that were handed over by a killed process */
+    struct bytes_buffer cursors; /* of each chunk, where a killed process was in it: u64 */
 };
 
 /* What is saved of a chunk. */
@@ -199,8 +201,6 @@ enum tokmap_status shuffle_open(struct shuffle **shuffle, const struct shuffle_o
     made->long_fd = -1;
     made->chunks.fd = -1;
     made->folder = strdup(options->folder);
-    append_file_init(&made->chunk_list, made->folder);
-    append_file_init(&made->path_list, made->folder);
     made->hash = hash_state_new();
     enum tokmap_status status =
         made->folder && made->hash
@@ -229,8 +229,8 @@ void shuffle_free(struct shuffle *shuffle)
     bytes_free(&shuffle->open.payload);
     bytes_free(&shuffle->paths);
     bytes_free(&shuffle->path_begins);
-    append_file_free(&shuffle->chunk_list);
-    append_file_free(&shuffle->path_list);
+    bytes_free(&shuffle->loaded);
+    bytes_free(&shuffle->cursors);
     shuffle_merge_close(shuffle->merge);
     shuffle_hand_free(shuffle->hand);
     hash_state_free(shuffle->hash);
@@ -421,7 +421,7 @@ enum tokmap_status shuffle_add(struct shuffle *shuffle, uint32_t set, const stru
 
 /* ---- the second pass ---- */
 
-/* Lists where the paths begin, and begins the merge. */
+/* Lists where the paths begin, and where each chunk continues. */
 static enum tokmap_status second_begin(struct shuffle *shuffle, const char ***paths, struct tokmap_error *error)
 {
     const struct shuffle_options *options = &shuffle->options;
@@ -449,6 +449,8 @@ static enum tokmap_status second_begin(struct shuffle *shuffle, const char ***pa
     }
     if (!status)
         status = shuffle_chunks_end(&shuffle->chunks, error);
+    for (uint64_t i = 0; i < shuffle->cursors.count / 8 && !status; i++)
+        shuffle->chunks.chunks[i].begin = load64(shuffle->cursors.bytes + 8 * i);
     if (!status)
         status = shuffle_hand_new(&shuffle->hand, &hand, shuffle->done, error);
     if (!status)
@@ -517,14 +519,12 @@ bool shuffle_can_save(const struct shuffle *shuffle)
            (!shuffle->merging || shuffle->finished || shuffle->chunks.chunk_count);
 }
 
-/* Adds the chunks and paths that are new to their files. */
-static int lists_keep(struct shuffle *shuffle)
+/* Passes on the chunks that were written since the last call. */
+static int chunks_save(struct shuffle *shuffle, const struct state_sink *sink)
 {
-    const uint64_t kept_paths = append_file_bytes(&shuffle->path_list);
-    uint64_t kept = append_file_bytes(&shuffle->chunk_list) / sizeof(struct saved_chunk);
-    int system = 0;
-    for (; kept < shuffle->chunks.chunk_count && !system; kept++) {
-        const struct shuffle_chunk *chunk = &shuffle->chunks.chunks[kept];
+    int failed = 0;
+    for (; shuffle->saved_chunks < shuffle->chunks.chunk_count && !failed; shuffle->saved_chunks++) {
+        const struct shuffle_chunk *chunk = &shuffle->chunks.chunks[shuffle->saved_chunks];
         const struct saved_chunk saved = {.file = chunk->file,
                                           .begin = chunk->begin,
                                           .end = chunk->end,
@@ -532,21 +532,27 @@ static int lists_keep(struct shuffle *shuffle)
                                           .keys = chunk->keys,
                                           .tokens = chunk->tokens,
                                           .keys_hash = chunk->keys_hash};
-        system = append_file_add(&shuffle->chunk_list, &saved, sizeof saved);
+        failed = sink->put(sink->user, SAVED_CHUNK, &saved, sizeof saved);
     }
-    return system || kept_paths == shuffle->paths.count
-               ? system
-               : append_file_add(&shuffle->path_list, shuffle->paths.bytes + kept_paths,
-                                 (size_t)(shuffle->paths.count - kept_paths));
+    return failed;
 }
 
-static int lists_pass(struct shuffle *shuffle, struct checkpoint *checkpoint)
+/* Passes on where the merge is in each chunk. */
+static int cursors_save(const struct shuffle *shuffle, const struct state_sink *sink)
 {
-    const int system = checkpoint_file(checkpoint, &shuffle->chunk_list, "shuffle", "chunks");
-    return system ? system : checkpoint_file(checkpoint, &shuffle->path_list, "shuffle", "paths");
+    uint64_t piece[CURSORS + 1];
+    int failed = 0;
+    for (uint64_t i = 0; i < shuffle->chunks.chunk_count && !failed; i += CURSORS) {
+        const uint64_t count = min64(CURSORS, shuffle->chunks.chunk_count - i);
+        piece[0] = i;
+        for (uint64_t k = 0; k < count; k++)
+            piece[k + 1] = shuffle_merge_at(shuffle->merge, i + k);
+        failed = sink->put(sink->user, SAVED_CURSORS, piece, (size_t)(8 * (count + 1)));
+    }
+    return failed;
 }
 
-enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, struct checkpoint *checkpoint,
+enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
                                 struct tokmap_error *error)
 {
     struct open_document *open = &shuffle->open;
@@ -558,15 +564,19 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
         status = long_begin(shuffle, error);
     if (status)
         return status;
-    int system = lists_keep(shuffle);
-    if (!system)
-        system = lists_pass(shuffle, checkpoint);
-    if (!system && shuffle->merging && !shuffle->finished)
-        system = shuffle_merge_pass(shuffle->merge, &shuffle->chunks, checkpoint);
-    *state = (struct shuffle_state){.files = shuffle->chunks.files,
+    int failed = chunks_save(shuffle, sink);
+    if (!failed && shuffle->saved_paths < shuffle->paths.count)
+        failed = sink->put(sink->user, SAVED_PATHS, shuffle->paths.bytes + shuffle->saved_paths,
+                           shuffle->paths.count - shuffle->saved_paths);
+    shuffle->saved_paths = shuffle->paths.count;
+    if (!failed && shuffle->merging && !shuffle->finished)
+        failed = cursors_save(shuffle, sink);
+    *state = (struct shuffle_state){.chunks = shuffle->chunks.chunk_count,
+                                    .files = shuffle->chunks.files,
                                     .file_bytes = shuffle->chunks.file_bytes,
                                     .has_long = shuffle->long_fd >= 0,
                                     .long_bytes = shuffle->long_bytes,
+                                    .path_bytes = shuffle->paths.count,
                                     .tokens = shuffle->tokens,
                                     .largest = shuffle->largest,
                                     .open = open->begun,
@@ -576,7 +586,7 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
                                     .merging = shuffle->merging,
                                     .finished = shuffle->finished,
                                     .done = shuffle->hand ? shuffle_hand_done(shuffle->hand) : shuffle->done};
-    return system ? error_set_system(error, system, shuffle->folder, TOKMAP_NO_OFFSET, "the shuffle cannot be saved")
+    return failed ? error_set_system(error, failed, shuffle->folder, TOKMAP_NO_OFFSET, "the shuffle cannot be saved")
                   : TOKMAP_OK;
 }
 
@@ -616,6 +626,27 @@ static enum tokmap_status damaged(const struct shuffle *shuffle, struct tokmap_e
                      "the unfinished work of the shuffle is damaged; start over with options.start_over");
 }
 
+enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const uint8_t *bytes, size_t count,
+                                struct tokmap_error *error)
+{
+    bool good = true;
+    if (kind == SAVED_CHUNK && count == sizeof(struct saved_chunk))
+        good = bytes_append(&shuffle->loaded, bytes, count);
+    else if (kind == SAVED_PATHS)
+        good = bytes_append(&shuffle->paths, bytes, count);
+    else if (kind == SAVED_CURSORS && count >= 16 && count % 8 == 0) {
+        const uint64_t first = load64(bytes), known = shuffle->cursors.count / 8;
+        const uint64_t again = first <= known ? min64(known - first, count / 8 - 1) : 0;
+        if (first > known)
+            return damaged(shuffle, error);
+        if (again)
+            memcpy(shuffle->cursors.bytes + 8 * first, bytes + 8, 8 * again);
+        good = bytes_append(&shuffle->cursors, bytes + 8 * (again + 1), count - 8 * (again + 1));
+    } else
+        return damaged(shuffle, error);
+    return good ? TOKMAP_OK : error_set_memory(error, "the unfinished work of the shuffle", count);
+}
+
 /* Opens a file that has at least so many bytes, and cuts it there. */
 static enum tokmap_status file_reopen(const struct shuffle *shuffle, const char *kind, uint64_t number, uint64_t bytes,
                                       bool cut, int *fd, struct tokmap_error *error)
@@ -651,14 +682,11 @@ static enum tokmap_status chunks_restore(struct shuffle *shuffle, const struct s
     enum tokmap_status status = TOKMAP_OK;
     struct saved_chunk last = {0};
     int fd = -1;
-    const uint64_t count = append_file_bytes(&shuffle->chunk_list) / sizeof last;
-    if (append_file_bytes(&shuffle->chunk_list) % sizeof last || state->files > count)
+    if (shuffle->loaded.count != state->chunks * sizeof last || state->files > state->chunks)
         return damaged(shuffle, error);
-    for (uint64_t i = 0; i < count && !status; i++) {
+    for (uint64_t i = 0; i < state->chunks && !status; i++) {
         struct saved_chunk saved;
-        const int system = append_file_read(&shuffle->chunk_list, i * sizeof saved, &saved, sizeof saved);
-        if (system)
-            return shuffle_file_failed(shuffle->named, system, error);
+        memcpy(&saved, shuffle->loaded.bytes + i * sizeof saved, sizeof saved);
         const bool next = !i || saved.file != last.file;
         if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : chunk_after(&last)) ||
             saved.end < saved.begin || saved.file >= state->files || saved.keys > saved.end - saved.begin ||
@@ -685,7 +713,7 @@ static enum tokmap_status chunks_restore(struct shuffle *shuffle, const struct s
     chunks->fd = status ? -1 : fd;
     chunks->files = (uint32_t)state->files;
     chunks->file_bytes = state->file_bytes;
-    return status || (count && (chunk_after(&last) != state->file_bytes || last.file + 1 != state->files))
+    return status || (state->chunks && (chunk_after(&last) != state->file_bytes || last.file + 1 != state->files))
                ? (status ? status : damaged(shuffle, error))
                : TOKMAP_OK;
 }
@@ -714,53 +742,58 @@ static enum tokmap_status long_restore(struct shuffle *shuffle, const struct shu
     return status;
 }
 
-/* Takes the paths, and lists where they begin. */
+/* Lists where the paths begin. */
 static enum tokmap_status paths_restore(struct shuffle *shuffle, struct tokmap_error *error)
 {
-    struct bytes_buffer *paths = &shuffle->paths;
-    const size_t bytes = (size_t)append_file_bytes(&shuffle->path_list);
-    const bool enough = bytes_reserve(paths, bytes + 1);
-    const int system = enough ? append_file_read(&shuffle->path_list, 0, paths->bytes, bytes) : 0;
-    if (system)
-        return shuffle_file_failed(shuffle->named, system, error);
-    if (enough && bytes && paths->bytes[bytes - 1])
+    const struct bytes_buffer *paths = &shuffle->paths;
+    if (paths->count && paths->bytes[paths->count - 1])
         return damaged(shuffle, error);
-    for (uint64_t begin = 0; enough && begin < bytes; begin += strlen((const char *)paths->bytes + begin) + 1)
+    for (uint64_t begin = 0; begin < paths->count;) {
         if (!bytes_append(&shuffle->path_begins, &begin, sizeof begin))
-            return error_set_memory(error, "the paths of the inputs", bytes);
-    paths->count = enough ? bytes : 0;
-    return enough ? TOKMAP_OK : error_set_memory(error, "the paths of the inputs", bytes);
+            return error_set_memory(error, "the paths of the inputs", paths->count);
+        begin += strlen((const char *)paths->bytes + begin) + 1;
+    }
+    return TOKMAP_OK;
 }
 
-enum tokmap_status shuffle_restore(struct shuffle *shuffle, const struct shuffle_state *state,
-                                   struct checkpoint *checkpoint, struct tokmap_error *error)
+enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffle_state *state,
+                                    struct tokmap_error *error)
 {
+    const struct shuffle_chunk *chunks;
     shuffle->tokens = state->tokens;
     shuffle->largest = state->largest;
     shuffle->done = state->done;
     shuffle->finished = state->finished;
     enum tokmap_status status = files_place(shuffle, error);
-    int system = status || !shuffle->named ? EINVAL : lists_pass(shuffle, checkpoint);
-    if (!status && system)
-        status = system == EINVAL ? damaged(shuffle, error) : shuffle_file_failed(shuffle->named, system, error);
+    if (!status && (!shuffle->named || shuffle->paths.count != state->path_bytes))
+        status = damaged(shuffle, error);
     if (!status)
         status = paths_restore(shuffle, error);
+    shuffle->saved_paths =
+        shuffle->paths.count; /* also after the end of the second pass: they must not be saved twice */
     if (status || state->finished)
         return status;
     hash_state_reset(shuffle->hash);
     status = chunks_restore(shuffle, state, error);
     if (!status)
         status = long_restore(shuffle, state, error);
-    if (!status && state->merging && (!shuffle->chunks.chunk_count || state->open))
+    if (!state->merging)
+        shuffle->cursors.count = 0;
+    if (!status && state->merging && (shuffle->cursors.count != 8 * state->chunks || !state->chunks || state->open))
         return damaged(shuffle, error);
-    system = !status && state->merging ? shuffle_merge_pass(NULL, &shuffle->chunks, checkpoint) : 0;
-    if (system)
-        return damaged(shuffle, error);
+    chunks = shuffle->chunks.chunks;
+    for (uint64_t i = 0; i < shuffle->cursors.count / 8 && !status; i++) {
+        const uint64_t at = load64(shuffle->cursors.bytes + 8 * i);
+        if (at < chunks[i].begin || at > chunks[i].end)
+            status = damaged(shuffle, error);
+    }
     shuffle->open.begun = shuffle->open.longer = state->open;
     shuffle->open.tokens = state->open_tokens;
     shuffle->open.text_bytes = state->open_text;
     shuffle->open.at = state->open_at;
-    shuffle->synced_chunks = shuffle->chunks.chunk_count;
+    shuffle->saved_chunks = shuffle->chunks.chunk_count;
+    shuffle->synced_chunks = shuffle->saved_chunks;
     shuffle->synced_long = shuffle->long_bytes;
+    bytes_free(&shuffle->loaded);
     return status;
 }

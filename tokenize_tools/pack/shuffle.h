@@ -92,9 +92,9 @@ bool shuffle_is_name(const char *entry);
 
 /* ---- for another process that continues ---- */
 
-/* All that is saved beside the list of chunks, the paths, and where the merge is. */
+/* All that is saved beside the pieces. */
 struct shuffle_state {
-    uint64_t files, file_bytes, has_long, long_bytes;
+    uint64_t chunks, files, file_bytes, has_long, long_bytes, path_bytes;
     uint64_t tokens, largest;
     uint64_t open, open_tokens, open_text, open_at; /* the document that has not ended */
     uint64_t merging, finished, done;               /* the second pass */
@@ -102,15 +102,18 @@ struct shuffle_state {
 
 /* Returns false if the files have no names, or the documents are merged in memory. */
 bool shuffle_can_save(const struct shuffle *shuffle);
-/* Writes what is in memory, as a chunk of its own, passes on what was made, and states the rest. The files have it
- * after shuffle_sync(). Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, struct checkpoint *checkpoint,
+/* Writes what is in memory, as a chunk of its own, passes on what was added since the last call, and states the rest.
+ * The files have it after shuffle_sync(). Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
                                 struct tokmap_error *error);
 enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *error);
 
-/* After shuffle_open(): takes it. Bytes that were written later are cut off. Statuses: OK, ERROR_CORRUPT,
- * ERROR_NOT_FOUND (a file is missing), ERROR_IO, ERROR_MEMORY, those of options.place. */
-enum tokmap_status shuffle_restore(struct shuffle *shuffle, const struct shuffle_state *state,
-                                   struct checkpoint *checkpoint, struct tokmap_error *error);
+/* After shuffle_open(): takes the pieces of all calls of shuffle_save(), in their order, and then the state of the last
+ * one. Bytes that were written later are cut off. Statuses: OK, ERROR_CORRUPT, ERROR_NOT_FOUND (a file is missing),
+ * ERROR_IO, ERROR_MEMORY, those of options.place. */
+enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const uint8_t *bytes, size_t count,
+                                struct tokmap_error *error);
+enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffle_state *state,
+                                    struct tokmap_error *error);
 
 #endif

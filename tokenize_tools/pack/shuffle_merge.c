@@ -11,7 +11,6 @@
  */
 #include "shuffle_merge.h"
 
-#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -271,26 +270,10 @@ enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffl
     return status;
 }
 
-/* Where the next record of chunk `number` begins, after the record that was returned last. */
-static uint64_t merge_at(const struct shuffle_merge *merge, uint64_t number)
+uint64_t shuffle_merge_at(const struct shuffle_merge *merge, uint64_t number)
 {
     const struct cursor *cursor = &merge->cursors[number];
     return cursor->offset - (cursor->filled - cursor->at);
-}
-
-int shuffle_merge_pass(const struct shuffle_merge *merge, struct shuffle_chunks *chunks, struct checkpoint *checkpoint)
-{
-    int system = 0;
-    for (uint64_t i = 0; i < chunks->chunk_count && !system; i++) {
-        struct shuffle_chunk *chunk = &chunks->chunks[i];
-        uint64_t at = checkpoint->takes ? 0 : merge_at(merge, i);
-        system = checkpoint_pass(checkpoint, &at, sizeof at);
-        if (!system && checkpoint->takes && (at < chunk->begin || at > chunk->end))
-            system = EINVAL;
-        if (!system && checkpoint->takes)
-            chunk->begin = at;
-    }
-    return system;
 }
 
 const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge)

@@ -11,7 +11,6 @@
 #ifndef TOKMAP_PACK_SHUFFLE_MERGE_H
 #define TOKMAP_PACK_SHUFFLE_MERGE_H
 
-#include "format/append_file.h"
 #include "shuffle_chunks.h"
 
 struct shuffle_merge; /* for one thread at a time */
@@ -29,9 +28,8 @@ enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffl
 /* The chunk of the record that was returned last, which is in a file. */
 const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge);
 
-/* Passes on where the merge is in each chunk, or moves the beginnings of the chunks there, before the merge is opened.
- * Returns what checkpoint_pass() does. */
-int shuffle_merge_pass(const struct shuffle_merge *merge, struct shuffle_chunks *chunks, struct checkpoint *checkpoint);
+/* Where the next record of chunk `number` begins, after the record that was returned last. */
+uint64_t shuffle_merge_at(const struct shuffle_merge *merge, uint64_t number);
 
 /* Reads bytes of a temporary file. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the file is shorter). */
 enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uint64_t bytes, uint64_t offset,

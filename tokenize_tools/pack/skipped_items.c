@@ -1,5 +1,5 @@
 /*
- * skipped_items.c - see skipped_items.h.
+ * skipped_items.c - see skipped_items.h. FORMAT.md specifies the file.
  *
  *     head      64 bytes: magic, key, unit, bytes of all items, their count, 0, XXH3-64 of the bytes before
  *     items     struct item_head, the path, the message
@@ -24,13 +24,14 @@
 #define MAGIC "tokmap-skips 1\n"
 #define BUFFER ((size_t)64 << 10)
 #define ENDING ".skipped"
+#define SAVED 1 /* kind of the one piece */
 
 struct head {
     char magic[16];
     uint64_t key, unit, bytes, count, zero;
     uint64_t hash;
 };
-_Static_assert(sizeof(struct head) == 64, "as above");
+_Static_assert(sizeof(struct head) == 64, "as in FORMAT.md");
 
 struct item_head {
     uint32_t path_bytes, message_bytes;
@@ -39,7 +40,7 @@ struct item_head {
     uint64_t offset, bytes;
     uint64_t hash;
 };
-_Static_assert(sizeof(struct item_head) == 48, "as above");
+_Static_assert(sizeof(struct item_head) == 48, "as in FORMAT.md");
 enum { IS_FILE = 1, ASKED = 2 };
 
 struct skipped_items {
@@ -122,20 +123,22 @@ void skipped_items_add(struct skipped_items *items, const struct corpus_issue *i
         buffer_write(items);
 }
 
-enum tokmap_status skipped_items_pass(struct skipped_items *items, struct checkpoint *checkpoint,
+int skipped_items_save(struct skipped_items *items, const struct state_sink *sink)
+{
+    buffer_write(items);
+    const uint64_t numbers[] = {items->stored, items->count};
+    const int system = items->failed ? items->failed : os_sync(items->fd);
+    return system ? system : sink->put(sink->user, SAVED, numbers, sizeof numbers);
+}
+
+enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,
                                       struct tokmap_error *error)
 {
     uint64_t numbers[2], size;
-    if (!checkpoint->takes)
-        buffer_write(items);
-    numbers[0] = items->stored;
-    numbers[1] = items->count;
-    int system = checkpoint_pass(checkpoint, numbers, sizeof numbers);
-    if (!system && !checkpoint->takes)
-        system = items->failed ? items->failed : os_sync(items->fd);
-    if (!checkpoint->takes)
-        return system ? write_failed(items, system, error) : TOKMAP_OK;
-    if (system || os_file_bytes(items->fd, &size) ||
+    const bool known = kind == SAVED && count == sizeof numbers;
+    if (known)
+        memcpy(numbers, bytes, sizeof numbers);
+    if (!known || os_file_bytes(items->fd, &size) ||
         (numbers[0] && (size < sizeof(struct head) || numbers[0] > size - sizeof(struct head))))
         return error_set(error, TOKMAP_ERROR_CORRUPT, items->path, TOKMAP_NO_OFFSET,
                          "this list is shorter than it was when the unit was interrupted; remove the unit's folder, "

@@ -8,12 +8,12 @@
 #ifndef TOKMAP_PACK_SKIPPED_ITEMS_H
 #define TOKMAP_PACK_SKIPPED_ITEMS_H
 
-#include "format/append_file.h"
+#include "format/index_writer.h"
 #include "packing_options.h"
 
 struct skipped_items; /* for one thread at a time */
 
-/* Begins the file of a unit, or continues it after skipped_items_pass(). key: of unit_record.h. Statuses: OK, ERROR_IO,
+/* Begins the file of a unit, or continues it after skipped_items_load(). key: of unit_record.h. Statuses: OK, ERROR_IO,
  * ERROR_MEMORY. */
 enum tokmap_status skipped_items_open(struct skipped_items **items, const char *folder, uint64_t key, uint64_t unit,
                                       struct tokmap_error *error);
@@ -21,9 +21,10 @@ enum tokmap_status skipped_items_open(struct skipped_items **items, const char *
 /* Appends an item. A failure is that of skipped_items_end(). */
 void skipped_items_add(struct skipped_items *items, const struct corpus_issue *issue, const struct tokmap_error *why);
 
-/* Passes on how much of the file there is, which is synced then, or takes that. Statuses: OK, ERROR_IO, ERROR_CORRUPT
- * (the file is shorter, or the checkpoint says something else). */
-enum tokmap_status skipped_items_pass(struct skipped_items *items, struct checkpoint *checkpoint,
+/* Pass on how much of the file there is, which is synced then, and take it in another process: see struct pack_options.
+ * Statuses of load: OK, ERROR_CORRUPT (the file is shorter, or the bytes say something else). */
+int skipped_items_save(struct skipped_items *items, const struct state_sink *sink);
+enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,
                                       struct tokmap_error *error);
 
 /* Completes the file, and syncs it and its name. Statuses: OK, ERROR_IO, ERROR_MEMORY. */

@@ -20,7 +20,6 @@
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "format/append_file.h"
 #include "format/partial_file.h"
 #include "inputs/stream.h"
 #include "output_names.h"
@@ -29,12 +28,15 @@
 #include "text/path.h"
 #include "work/set_commit.h"
 
-#define HEAD SET_JOURNAL_HEAD "3"
+#define HEAD SET_JOURNAL_HEAD "2"
 #define HEAD_BYTES (sizeof HEAD - 1)
 #define VERSION_AT (HEAD_BYTES - 1) /* of the byte that is the version */
-#define INPUT_HEAD 24U              /* of the record of an input, before its name */
+#define RECORD_HEAD 8U
+#define RECORD_HASH 8U
+#define INPUT_HEAD 24U /* of the record of an input, before its name */
 #define PROBE_BYTES ((size_t)64 << 10)
 #define PROBES 16 /* of a file that is larger than all of them */
+#define FLUSH_BYTES ((size_t)1 << 18)
 #define JOURNAL "journal"
 #define JOURNAL_NEW "journal.new"
 #define ABSENT UINT64_MAX /* the size of an input that cannot be opened */
@@ -45,18 +47,29 @@ struct work_folder {
     char *path, *journal, *fresh;              /* fresh: journal.new */
     const struct work_folder_options *options; /* while it is opened */
     work_owns *owns;
-    bool kept;            /* it has files that a checkpoint counts on */
-    bool swept;           /* it has no journal */
-    struct ledger ledger; /* the journal, locked; or fd is -1 */
+    bool swept; /* it has no journal */
+    int fd;     /* of the journal, locked; or -1 */
     bool found;
-    bool akin; /* the first fact of earlier work is the one of now */
-    uint64_t facts_end;
+    bool akin;                  /* the first fact of earlier work is the one of now */
+    uint64_t facts_end, at;     /* at: offset of the next record that is read or appended */
+    struct bytes_buffer record; /* that was read last */
+    struct bytes_buffer out;    /* records that are appended and not written yet; they begin at `written` */
+    uint64_t written;
     uint8_t *probe; /* PROBES * PROBE_BYTES */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
     return error_set_memory(error, "the journal", 0);
+}
+
+static enum tokmap_status failed(int system, const char *path, const char *what, struct tokmap_error *error)
+{
+    const char *remedy = system == EACCES
+                             ? "; it or its folder may belong to another user, who can complete or remove the work; "
+                               "otherwise choose another name for the output"
+                             : "";
+    return error_set_system(error, system, path, TOKMAP_NO_OFFSET, "%s%s", what, remedy);
 }
 
 const char *work_folder_path(const struct work_folder *folder)
@@ -82,55 +95,114 @@ bool work_folder_exists(const char *name)
 
 /* ---- records ---- */
 
-/* Adds a record of the facts. */
+/* Reads the next record. END: there is no whole one. */
+static enum tokmap_status record_read(struct work_folder *folder, struct work_record *record,
+                                      struct tokmap_error *error)
+{
+    uint8_t head[RECORD_HEAD];
+    size_t got = 0;
+    int system = os_pread(folder->fd, head, sizeof head, folder->at, &got);
+    if (!system && got < sizeof head)
+        return TOKMAP_END;
+    const uint32_t bytes = system ? 0 : load32(head + 4);
+    if (bytes > WORK_RECORD_MOST)
+        return TOKMAP_END;
+    const size_t all = RECORD_HEAD + bytes + RECORD_HASH;
+    folder->record.count = 0;
+    if (!system && !bytes_reserve(&folder->record, all))
+        return no_memory(error);
+    if (!system)
+        system = os_pread(folder->fd, folder->record.bytes, all, folder->at, &got);
+    if (system)
+        return error_set_system(error, system, folder->journal, folder->at, "the journal cannot be read");
+    const uint8_t *from = folder->record.bytes;
+    if (got < all || hash64_seeded(from, RECORD_HEAD + bytes, folder->at) != load64(from + RECORD_HEAD + bytes) ||
+        load32(from + 4) != bytes)
+        return TOKMAP_END;
+    folder->at += all;
+    *record = (struct work_record){load32(from), bytes, from + RECORD_HEAD, folder->at};
+    return TOKMAP_OK;
+}
+
+static enum tokmap_status flush(struct work_folder *folder, struct tokmap_error *error)
+{
+    const int system = os_pwrite(folder->fd, folder->out.bytes, folder->out.count, folder->written);
+    if (system)
+        return failed(system, folder->journal, "the journal cannot be written", error);
+    folder->written += folder->out.count;
+    bytes_trim(&folder->out);
+    return TOKMAP_OK;
+}
+
+/* Appends a record of two pieces. */
 static enum tokmap_status record_add(struct work_folder *folder, uint32_t type, const void *first, size_t first_bytes,
                                      const void *second, size_t second_bytes, struct tokmap_error *error)
 {
-    if (first_bytes + second_bytes > LEDGER_RECORD_MOST)
+    const size_t bytes = first_bytes + second_bytes, begin = folder->out.count;
+    uint8_t head[RECORD_HEAD], hash[RECORD_HASH];
+    if (bytes > WORK_RECORD_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, folder->journal, TOKMAP_NO_OFFSET,
                          "an option or the name of an input is too long for a journal, whose records have at most %u "
                          "bytes",
-                         LEDGER_RECORD_MOST);
-    return ledger_add(&folder->ledger, type, first, first_bytes, second, second_bytes, error);
+                         WORK_RECORD_MOST);
+    if (!bytes_reserve(&folder->out, RECORD_HEAD + bytes + RECORD_HASH))
+        return no_memory(error);
+    store32(head, type);
+    store32(head + 4, (uint32_t)bytes);
+    (void)bytes_append(&folder->out, head, sizeof head);
+    (void)bytes_append(&folder->out, first, first_bytes);
+    (void)bytes_append(&folder->out, second, second_bytes);
+    store64(hash, hash64_seeded(folder->out.bytes + begin, RECORD_HEAD + bytes, folder->at));
+    (void)bytes_append(&folder->out, hash, sizeof hash);
+    folder->at += RECORD_HEAD + bytes + RECORD_HASH;
+    return folder->out.count >= FLUSH_BYTES ? flush(folder, error) : TOKMAP_OK;
 }
 
-enum tokmap_status work_folder_next(struct work_folder *folder, struct ledger_record *record,
-                                    struct tokmap_error *error)
+enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error)
 {
-    return folder->found ? ledger_next(&folder->ledger, record, error) : TOKMAP_END;
+    return folder->found ? record_read(folder, record, error) : TOKMAP_END;
+}
+
+void work_folder_rewind(struct work_folder *folder)
+{
+    assert(folder->found && !folder->out.count);
+    folder->at = folder->facts_end;
 }
 
 enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, struct tokmap_error *error)
 {
-    assert(folder->found && (!end || end >= folder->facts_end));
-    return ledger_cut(&folder->ledger, end ? end : folder->facts_end, error);
+    assert(folder->found && !folder->out.count && (!end || end >= folder->facts_end));
+    folder->at = folder->written = end ? end : folder->facts_end;
+    const int system = os_truncate(folder->fd, folder->at);
+    return system ? failed(system, folder->journal, "the journal cannot be cut", error) : TOKMAP_OK;
 }
 
-enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type, const void *first, size_t first_bytes,
-                                      const void *second, size_t second_bytes, struct tokmap_error *error)
+enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type, const void *payload, uint32_t bytes,
+                                      struct tokmap_error *error)
 {
-    assert(type >= WORK_TYPE_FIRST);
-    return ledger_add(&folder->ledger, type, first, first_bytes, second, second_bytes, error);
+    assert(type >= WORK_TYPE_FIRST && bytes <= WORK_RECORD_MOST);
+    return record_add(folder, type, payload, bytes, NULL, 0, error);
 }
 
 enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_error *error)
 {
-    return ledger_sync(&folder->ledger, error);
+    const enum tokmap_status status = flush(folder, error);
+    const int system = status ? 0 : os_sync(folder->fd);
+    return system ? failed(system, folder->journal, "the journal cannot be synced to storage", error) : status;
 }
 
 /* ---- facts ---- */
 
 enum tokmap_status work_folder_damaged(const struct work_folder *folder, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_CORRUPT, folder->journal, folder->ledger.at,
+    return error_set(error, TOKMAP_ERROR_CORRUPT, folder->journal, folder->at,
                      "the journal of the unfinished work is damaged; start over with options.start_over");
 }
 
 /* Reads the next record of the facts and checks its type: FACT, INPUT, or FACTS_END. */
-static enum tokmap_status fact_read(struct work_folder *folder, struct ledger_record *record,
-                                    struct tokmap_error *error)
+static enum tokmap_status fact_read(struct work_folder *folder, struct work_record *record, struct tokmap_error *error)
 {
-    const enum tokmap_status status = ledger_next(&folder->ledger, record, error);
+    const enum tokmap_status status = record_read(folder, record, error);
     if (status && status != TOKMAP_END)
         return status;
     if (status || record->type < FACT || record->type > FACTS_END ||
@@ -165,7 +237,7 @@ static enum tokmap_status differs(const struct work_folder *folder, const char *
 static enum tokmap_status fact_take(struct work_folder *folder, const struct work_fact *fact,
                                     struct tokmap_error *error)
 {
-    struct ledger_record record;
+    struct work_record record;
     const size_t name_bytes = strlen(fact->name) + 1, value_bytes = strlen(fact->value);
     if (!folder->found)
         return record_add(folder, FACT, fact->name, name_bytes, fact->value, value_bytes, error);
@@ -286,7 +358,7 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
                                      bool content, struct tokmap_error *error)
 {
     uint8_t numbers[INPUT_HEAD];
-    struct ledger_record record;
+    struct work_record record;
     store64(numbers, now->bytes);
     store64(numbers + 8, now->hash);
     store64(numbers + 16, now->cut);
@@ -357,7 +429,7 @@ static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_e
 {
     const struct work_folder_options *options = folder->options;
     struct inputs *inputs = NULL;
-    struct ledger_record record;
+    struct work_record record;
     enum tokmap_status status = TOKMAP_OK;
     for (size_t i = 0; i < options->fact_count && !status; i++) {
         status = fact_take(folder, &options->facts[i], error);
@@ -382,7 +454,7 @@ static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_e
         return error_set(error, TOKMAP_ERROR_UNSUPPORTED, folder->journal, TOKMAP_NO_OFFSET,
                          "here is the unfinished work of another version of tokmap; start over with "
                          "options.start_over");
-    folder->facts_end = folder->ledger.at;
+    folder->facts_end = folder->at;
     return TOKMAP_OK;
 }
 
@@ -398,9 +470,9 @@ static enum tokmap_status busy(const struct work_folder *folder, struct tokmap_e
 static int old_open(struct work_folder *folder)
 {
     if (folder->options->shared)
-        return os_open(folder->journal, OS_READ_NOW, &folder->ledger.fd);
-    return folder->options->start_over ? os_open(folder->journal, OS_WRITE_OLD, &folder->ledger.fd)
-                                       : partial_file_reopen(folder->journal, &folder->ledger.fd);
+        return os_open(folder->journal, OS_READ_NOW, &folder->fd);
+    return folder->options->start_over ? os_open(folder->journal, OS_WRITE_OLD, &folder->fd)
+                                       : partial_file_reopen(folder->journal, &folder->fd);
 }
 
 /* Opens and locks the journal of earlier work. *absent: there is none. */
@@ -413,32 +485,32 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
     int system = old_open(folder);
     *absent = system == ENOENT || system == ENOTDIR;
     if (system) {
-        folder->ledger.fd = -1;
+        folder->fd = -1;
         if (system == EPERM)
             return error_set(error, TOKMAP_ERROR_MISMATCH, folder->journal, TOKMAP_NO_OFFSET,
                              "here is the unfinished work of another user, who could change it at any time; start over "
                              "with options.start_over, or choose another name");
-        return *absent ? TOKMAP_OK : ledger_failed(system, folder->journal, "the journal cannot be opened", error);
+        return *absent ? TOKMAP_OK : failed(system, folder->journal, "the journal cannot be opened", error);
     }
-    system = shared ? 0 : os_lock(folder->ledger.fd);
+    system = shared ? 0 : os_lock(folder->fd);
     if (system == EWOULDBLOCK)
         return busy(folder, error);
     if (!system)
-        system = os_fstat(folder->ledger.fd, &locked);
+        system = os_fstat(folder->fd, &locked);
     if (system)
-        return ledger_failed(system, folder->journal, "the journal cannot be locked", error);
+        return failed(system, folder->journal, "the journal cannot be locked", error);
     /* The process that had the lock may have ended well just now. */
     *absent =
         !shared && (os_lstat(folder->journal, &named) || named.inode != locked.inode || named.device != locked.device);
     if (*absent) {
-        os_close(folder->ledger.fd);
-        folder->ledger.fd = -1;
+        os_close(folder->fd);
+        folder->fd = -1;
         return TOKMAP_OK;
     }
-    system = os_pread(folder->ledger.fd, head, sizeof head, 0, &got);
+    system = os_pread(folder->fd, head, sizeof head, 0, &got);
     if (system)
-        return ledger_failed(system, folder->journal, "the journal cannot be read", error);
-    folder->ledger.at = HEAD_BYTES;
+        return failed(system, folder->journal, "the journal cannot be read", error);
+    folder->at = HEAD_BYTES;
     folder->found = true;
     const bool ours = partial_file_begins(folder->journal, SET_JOURNAL_HEAD);
     if ((folder->options->start_over && ours) || (got == HEAD_BYTES && !memcmp(head, HEAD, HEAD_BYTES)))
@@ -448,7 +520,7 @@ static enum tokmap_status journal_open(struct work_folder *folder, bool *absent,
                          "here is the unfinished work of another version of tokmap, whose journal this one cannot "
                          "read; complete it with that version, or %s",
                          remedy(folder));
-    folder->ledger.at = 0;
+    folder->at = 0;
     if (!ours)
         return error_set(error, TOKMAP_ERROR_CORRUPT, folder->journal, 0,
                          "this file has the name of the journal of unfinished work, and does not begin as one, so it "
@@ -472,31 +544,17 @@ static bool is_replaced(const struct work_folder *folder)
 {
     struct os_stat locked, named;
     const int system = os_lstat(folder->journal, &named);
-    return system == ENOENT || (!system && !os_fstat(folder->ledger.fd, &locked) &&
+    return system == ENOENT || (!system && !os_fstat(folder->fd, &locked) &&
                                 (named.inode != locked.inode || named.device != locked.device));
 }
 
-static int kept_look(void *user, const char *entry)
-{
-    struct work_folder *folder = user;
-    folder->kept =
-        folder->kept || (append_file_is_name(entry) && folder->owns && folder->owns(folder->path, entry, true));
-    return 0;
-}
-
-/* Removes the files of earlier work, and the journal last. Files that a checkpoint counts on have no sign of whose they
- * are but the journal, so first it gives up its checkpoints, and then storage gives up the files. If somebody has
- * removed the journal that this process has locked, what is there now may be of another process, and stays. */
+/* Removes the files of earlier work, and the journal last. If somebody has removed the journal that this process has
+ * locked, what is there now may be of another process, and stays. */
 static void work_clear(struct work_folder *folder)
 {
     if (is_replaced(folder))
         return;
-    (void)os_folder_list(folder->path, kept_look, folder);
-    if (folder->kept && !os_truncate(folder->ledger.fd, folder->facts_end))
-        (void)os_sync(folder->ledger.fd);
     (void)os_folder_list(folder->path, entry_remove, folder);
-    if (folder->kept)
-        (void)os_sync_folder(folder->journal);
     (void)os_unlink(folder->journal);
 }
 
@@ -562,13 +620,13 @@ static int work_look(void *user, const char *entry)
 /* Whether earlier work of other facts has nothing that its command could continue. */
 static bool is_worthless(struct work_folder *folder)
 {
-    struct ledger_record record;
+    struct work_record record;
     struct work_look look = {.is_work = folder->options->is_work};
     enum tokmap_status status = TOKMAP_OK;
     if (!look.is_work || !folder->akin || os_folder_list(folder->path, work_look, &look))
         return false;
-    for (folder->ledger.at = HEAD_BYTES; !status && !look.found;) {
-        status = ledger_next(&folder->ledger, &record, NULL);
+    for (folder->at = HEAD_BYTES; !status && !look.found;) {
+        status = record_read(folder, &record, NULL);
         look.found = !status && record.type >= WORK_TYPE_FIRST && look.is_work(record.type, NULL);
     }
     return status == TOKMAP_END;
@@ -579,14 +637,14 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
 {
     int system = os_make_folder(folder->path);
     if (system && system != EEXIST)
-        return ledger_failed(system, folder->path,
-                             system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
-                                              : "the folder for unfinished work cannot be made",
-                             error);
+        return failed(system, folder->path,
+                      system == ENOENT ? "the folder of the output does not exist; create it with 'mkdir -p'"
+                                       : "the folder for unfinished work cannot be made",
+                      error);
     const bool made = !system;
-    system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->ledger.fd);
+    system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
     if (system == ENOENT && !os_make_folder(folder->path)) /* removed just now, by work_folder_settle() */
-        system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->ledger.fd);
+        system = partial_file_open(folder->fresh, fresh_check, folder->fresh, &folder->fd);
     if (system && made)
         (void)os_remove_folder(folder->path); /* fails if somebody works there */
     if (system == EWOULDBLOCK)
@@ -596,17 +654,17 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
                          "this file has the name of a new journal, and does not begin as one, so it may be yours, and "
                          "is not removed; move it away, or choose another name");
     if (system)
-        return ledger_failed(system, folder->fresh, "the journal cannot be created", error);
+        return failed(system, folder->fresh, "the journal cannot be created", error);
     struct os_stat found;
     if (folder->options->shared && !os_lstat(folder->journal, &found)) { /* made before this one had the lock */
         (void)os_unlink(folder->fresh);
         return busy(folder, error);
     }
     (void)os_folder_list(folder->path, entry_remove, folder);
-    folder->ledger.written = 0;
-    folder->ledger.at = HEAD_BYTES;
-    folder->ledger.out.count = 0;
-    enum tokmap_status status = bytes_append(&folder->ledger.out, HEAD, HEAD_BYTES) ? TOKMAP_OK : no_memory(error);
+    folder->written = 0;
+    folder->at = HEAD_BYTES;
+    folder->out.count = 0;
+    enum tokmap_status status = bytes_append(&folder->out, HEAD, HEAD_BYTES) ? TOKMAP_OK : no_memory(error);
     if (!status)
         status = facts_take(folder, error);
     if (!status)
@@ -617,8 +675,8 @@ static enum tokmap_status journal_make(struct work_folder *folder, struct tokmap
     if (!status && !system)
         system = os_sync_folder(folder->path);
     if (system)
-        status = ledger_failed(system, folder->journal, "the journal cannot be created", error);
-    folder->facts_end = folder->ledger.at;
+        status = failed(system, folder->journal, "the journal cannot be created", error);
+    folder->facts_end = folder->at;
     if (!status)
         return TOKMAP_OK;
     (void)os_unlink(folder->fresh);
@@ -637,12 +695,11 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
         return no_memory(error);
     made->options = options;
     made->owns = options->owns;
-    made->ledger.fd = -1;
+    made->fd = -1;
     made->path = path_join("", 0, options->name, strlen(options->name), ".work");
     made->journal = made->path ? path_in(made->path, JOURNAL) : NULL;
     made->fresh = made->path ? path_in(made->path, JOURNAL_NEW) : NULL;
     made->probe = malloc(PROBES * PROBE_BYTES);
-    made->ledger.path = made->journal;
     enum tokmap_status status = made->journal && made->fresh && made->probe ? TOKMAP_OK : no_memory(error);
     if (!status && set_folder_is_link(made->path))
         status = set_folder_link_error(made->path, error);
@@ -656,8 +713,8 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     if (clears) {
         status = TOKMAP_OK;
         work_clear(made);
-        os_close(made->ledger.fd);
-        made->ledger.fd = -1;
+        os_close(made->fd);
+        made->fd = -1;
         made->found = false;
         absent = true;
         if (!options->create)
@@ -666,7 +723,7 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     if (!status && absent && options->create)
         status = journal_make(made, error);
     made->options = NULL;
-    if (status || made->ledger.fd < 0)
+    if (status || made->fd < 0)
         work_folder_close(made);
     else
         *folder = made;
@@ -677,8 +734,9 @@ void work_folder_close(struct work_folder *folder)
 {
     if (!folder)
         return;
-    os_close(folder->ledger.fd);
-    ledger_free(&folder->ledger);
+    os_close(folder->fd);
+    bytes_free(&folder->record);
+    bytes_free(&folder->out);
     free(folder->probe);
     free(folder->path);
     free(folder->journal);

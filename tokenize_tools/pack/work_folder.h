@@ -2,12 +2,17 @@
  * work_folder.h - NAME.work, the folder of unfinished work beside an output NAME, and the journal in it, with which a
  * command that was killed continues where it was.
  *
- * The file NAME.work/journal is "tokmap-journal 3" and a ledger (ledger.h). It begins with all that the output depends
- * on: facts (options, the tokenizer), and of each input its name, its size, and XXH3-64 of its bytes, or of a file
- * above 1 MiB of 16 pieces of 64 KiB: piece i begins at floor(i * (size - 64 KiB) / 15). After them follow the records
- * of the caller.
+ * The file NAME.work/journal begins with all that the output depends on: facts (options, the tokenizer), and of each
+ * input its name, its size, and XXH3-64 of its bytes, or of a file above 1 MiB of 16 pieces of 64 KiB: piece i begins
+ * at floor(i * (size - 64 KiB) / 15). After them follow the records of the caller.
  *
- * The facts are written to journal.new, synced, and renamed, so a journal has all of them or does not exist.
+ *     16 bytes   "tokmap-journal 2"
+ *     records    u32 type, u32 bytes, the bytes, u64 XXH3-64 of type, bytes, and payload, with the record's offset as
+ *                the seed
+ *
+ * The facts are written to journal.new, synced, and renamed, so a journal has all of them or does not exist. A record
+ * of the caller that is not whole, or whose hash is wrong, ends the journal: it and all that follows was not synced
+ * when the command was killed.
  *
  * Only one process uses a folder: the journal is locked as long as it is open. But a folder that is shared has a
  * journal of facts alone, which one process makes under a lock, and all of them only read.
@@ -18,9 +23,9 @@
 #include <stdbool.h>
 
 #include "inputs/inputs.h"
-#include "work/ledger.h"
 
-#define WORK_TYPE_FIRST 16U /* types of the caller begin here */
+#define WORK_RECORD_MOST ((uint32_t)1 << 20) /* bytes of a record */
+#define WORK_TYPE_FIRST 16U                  /* types of the caller begin here */
 
 struct work_folder; /* for one thread at a time */
 
@@ -94,19 +99,27 @@ enum tokmap_status work_folder_damaged(const struct work_folder *folder, struct 
 /* The path of the folder. It stays valid as long as *folder. */
 const char *work_folder_path(const struct work_folder *folder);
 
+struct work_record {
+    uint32_t type, bytes;
+    const uint8_t *payload; /* valid until the next call */
+    uint64_t end;           /* offset of the next record */
+};
+
 /* Reads the next record of earlier work. Statuses: OK, END (there is none, or the rest of the journal is torn),
  * ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status work_folder_next(struct work_folder *folder, struct ledger_record *record,
-                                    struct tokmap_error *error);
+enum tokmap_status work_folder_next(struct work_folder *folder, struct work_record *record, struct tokmap_error *error);
+
+/* The next call of work_folder_next() returns the first record again. */
+void work_folder_rewind(struct work_folder *folder);
 
 /* Cuts the journal at the end of a record, or, with end 0, after the facts. The next record is appended there. To be
  * called once, before the first one is appended to earlier work. Statuses: OK, ERROR_IO. */
 enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, struct tokmap_error *error);
 
-/* Appends a record of two pieces; it is written at the latest by work_folder_sync(), which also syncs it. type: from
- * WORK_TYPE_FIRST on; first_bytes: at most LEDGER_RECORD_MOST. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type, const void *first, size_t first_bytes,
-                                      const void *second, size_t second_bytes, struct tokmap_error *error);
+/* Appends a record; it is written at the latest by work_folder_sync(), which also syncs it. type: from WORK_TYPE_FIRST
+ * on; bytes: at most WORK_RECORD_MOST. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type, const void *payload, uint32_t bytes,
+                                      struct tokmap_error *error);
 enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_error *error);
 
 /* Closes the folder and leaves it for the next attempt. NULL is ignored. */

@@ -10,7 +10,6 @@
 
 #include "common/bytes_buffer.h"
 #include "common/error.h"
-#include "format/append_file.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
@@ -194,22 +193,9 @@ enum tokmap_status set_note_find(const char *name, enum set_note *note, struct t
     return TOKMAP_OK;
 }
 
-static int kept_remove(void *user, const char *entry)
-{
-    const struct set_work *work = user;
-    char *path = append_file_is_name(entry) ? path_in(work->folder, entry) : NULL;
-    if (path)
-        (void)os_unlink(path);
-    free(path);
-    return 0;
-}
-
-/* Removes the folder with the units that a killed writer, or this one, has left. A file of another name keeps it. Files
- * that a journal counts on go before the journal, which says whose they are. */
+/* Removes the folder with the units that a killed writer, or this one, has left. A file of another name keeps it. */
 static int units_remove(struct set_work *work)
 {
-    if (!work->shared && !work->journaled && is_ours(work, "journal"))
-        (void)os_folder_list(work->folder, kept_remove, work);
     const int system = os_folder_list(work->folder, unit_remove, work);
     return system || work->shared ? system : os_remove_folder(work->folder);
 }

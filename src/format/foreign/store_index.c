@@ -29,7 +29,7 @@ struct store_index {
     bool replace, masked;
     uint64_t documents, last_end, carries;
     struct index_writer writer; /* the documents section, its first one, is open until the commit */
-    struct append_file carry_list, block_list;
+    struct spill carry_spill, block_spill;
     struct mask_writer mask_writer;
 };
 
@@ -124,8 +124,8 @@ enum tokmap_status store_index_open(struct store_index **writer, const char *ind
     made->replace = replace;
     made->masked = mask;
     enum tokmap_status status = paths_make(made, index_path, error);
-    append_file_init(&made->carry_list, made->folder);
-    append_file_init(&made->block_list, made->folder);
+    spill_init(&made->carry_spill, made->folder);
+    spill_init(&made->block_spill, made->folder);
     if (!status)
         status = check_old(made, error);
     struct shard_commit commit = commit_of(made);
@@ -163,7 +163,7 @@ enum tokmap_status store_index_ends(struct store_index *writer, const uint64_t *
             lows[i] = (uint32_t)end;
             for (; writer->carries < end >> 32 && !system; writer->carries++) {
                 const uint64_t document = writer->documents + i;
-                system = append_file_add(&writer->carry_list, &document, sizeof document);
+                system = spill_add(&writer->carry_spill, &document, sizeof document);
             }
             writer->last_end = end;
         }
@@ -177,7 +177,7 @@ enum tokmap_status store_index_ends(struct store_index *writer, const uint64_t *
 
 enum tokmap_status store_index_block(struct store_index *writer, uint64_t hash, struct tokmap_error *error)
 {
-    const int system = append_file_add(&writer->block_list, &hash, sizeof hash);
+    const int system = spill_add(&writer->block_spill, &hash, sizeof hash);
     return system ? failed(&writer->index, system, "the index cannot be written", error) : TOKMAP_OK;
 }
 
@@ -218,14 +218,14 @@ static int sections_write(struct store_index *writer, struct section_shard *head
     const struct store_head store = {layout->element, layout->offset, layout->bytes, strlen(tokens_path)};
     int system = index_writer_pad(index, 8);
     if (!system)
-        system = index_writer_add_file(index, &writer->carry_list);
+        system = index_writer_add_spill(index, &writer->carry_spill);
     if (!system)
         system = index_writer_end(index);
     const uint64_t documents_hash = index->table[index->sections - 1].hash;
     if (!system)
         system = index_writer_begin(index, SECTION_BLOCKS);
     if (!system)
-        system = index_writer_add_file(index, &writer->block_list);
+        system = index_writer_add_spill(index, &writer->block_spill);
     if (!system)
         system = index_writer_end(index);
     const uint64_t blocks_hash = index->table[index->sections - 1].hash;
@@ -289,8 +289,8 @@ void store_index_abort(struct store_index *writer)
         return;
     index_writer_free(&writer->writer);
     mask_writer_free(&writer->mask_writer);
-    append_file_free(&writer->carry_list);
-    append_file_free(&writer->block_list);
+    spill_free(&writer->carry_spill);
+    spill_free(&writer->block_spill);
     output_remove(&writer->mask);
     output_remove(&writer->index);
     free(writer->folder);

@@ -197,7 +197,7 @@ static void journal_read(struct journal *journal)
     }
     journal->offsets[journal->records] = at;
     assert_int_equal(at, journal->count);
-    assert_true(journal->records > journal->facts + 1);
+    assert_true(journal->records > journal->facts + 10);
 }
 
 static void journal_begin(const void *bytes, size_t count)
@@ -299,33 +299,24 @@ static size_t journal_forge(const struct journal *journal, uint8_t *into, struct
 
 /* ---- tests ---- */
 
-/* Continues a journal that ends, or is damaged, at byte `at`. A process that is killed can tear nothing but the last
- * record, so the files of shards before the checkpoint before that may be gone. Then the work is refused. */
-static void torn_continue(const struct journal *journal, enum layout layout, size_t at, const char *what)
-{
-    struct tokmap_error error;
-    const bool recent = layout != SETS || at >= journal->offsets[journal->records - 1];
-    const enum tokmap_status status = packed(layout, false, UINT32_MAX, &error);
-    if (status && (recent || status != TOKMAP_ERROR_CORRUPT))
-        fail_msg("a journal %s at byte %zu of %zu: %s", what, at, journal->count, error.message);
-    if (status && packed(layout, true, UINT32_MAX, &error))
-        fail_msg("starting over after a journal %s at byte %zu: %s", what, at, error.message);
-    assert_true(is_right(layout));
-}
-
 static void torn(enum layout layout)
 {
     struct journal journal;
+    struct tokmap_error error;
     interrupt_pack(layout);
     journal_read(&journal);
+    const size_t begin = journal.offsets[journal.facts], count = journal.count - begin;
     for (int round = 0; round < 6; round++) {
-        const size_t begin = journal.offsets[round % 2 ? journal.facts : journal.records - 1];
-        const size_t at = begin + random_below(&seed, journal.count - begin);
+        const size_t at = begin + random_below(&seed, count);
         journal_begin(journal.bytes, at);
-        torn_continue(&journal, layout, at, "cut");
+        if (packed(layout, false, UINT32_MAX, &error))
+            fail_msg("a journal that was cut at byte %zu of %zu: %s", at, journal.count, error.message);
+        assert_true(is_right(layout));
         journal.bytes[at] ^= (uint8_t)(1 << random_below(&seed, 8));
         journal_begin(journal.bytes, journal.count);
-        torn_continue(&journal, layout, at, "damaged");
+        if (packed(layout, false, UINT32_MAX, &error))
+            fail_msg("byte %zu of %zu was changed: %s", at, journal.count, error.message);
+        assert_true(is_right(layout));
         free(journal.bytes);
         journal_read(&journal);
     }

@@ -84,28 +84,44 @@ static void commit(struct shard_set *set, struct set_work *work)
 
 /* ---- the state, as a journal has it ---- */
 
-static struct checkpoint checkpoint; /* that was made last; its bytes are in the file `checkpoint`, too */
+static FILE *pieces;
+
+static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
+{
+    (void)user;
+    return fwrite(&kind, sizeof kind, 1, pieces) != 1 || fwrite(&count, sizeof count, 1, pieces) != 1 ||
+           (count && fwrite(bytes, count, 1, pieces) != 1);
+}
 
 static void save(struct shard_set *set, struct shard_set_state *state)
 {
-    checkpoint_free(&checkpoint);
-    checkpoint = (struct checkpoint){.folder = "."};
+    const struct state_sink sink = {.put = piece_put};
+    pieces = fopen("pieces", "w");
+    assert_non_null(pieces);
     assert_true(shard_set_can_save(set));
-    MUST(shard_set_save(set, state, &checkpoint, &error));
+    MUST(shard_set_save(set, state, &sink, &error));
     MUST(shard_set_sync(set, &error));
-    assert_int_equal(checkpoint_sync(&checkpoint), 0);
-    file_write("checkpoint", checkpoint.bytes.bytes, checkpoint.bytes.count);
+    assert_int_equal(fclose(pieces), 0);
 }
 
 static struct shard_set *restored(struct set_work *work, const struct shard_set_state *state)
 {
     const struct shard_set_options options = options_of(work);
     struct shard_set *set = NULL;
+    uint32_t kind;
+    size_t count;
     MUST(shard_set_reopen(&set, &options, state, &error));
-    checkpoint_free(&checkpoint);
-    checkpoint = (struct checkpoint){.folder = ".", .takes = true};
-    checkpoint.bytes.bytes = file_read("checkpoint", &checkpoint.bytes.count);
-    MUST(shard_set_restore(set, &checkpoint, &error));
+    pieces = fopen("pieces", "r");
+    assert_non_null(pieces);
+    while (fread(&kind, sizeof kind, 1, pieces) == 1) {
+        uint8_t *bytes = malloc((size_t)1 << 20);
+        assert_int_equal(fread(&count, sizeof count, 1, pieces), 1);
+        assert_true(count < (size_t)1 << 20 && fread(bytes, 1, count, pieces) == count);
+        MUST(shard_set_load(set, kind, bytes, count, &error));
+        free(bytes);
+    }
+    fclose(pieces);
+    MUST(shard_set_restored(set, &error));
     return set;
 }
 

@@ -22,13 +22,13 @@ enum array { LENGTHS, POINTERS, DOCUMENTS };
 void megatron_writer_init(struct megatron_writer *writer, const char *folder)
 {
     writer->sequences = writer->documents = 0;
-    append_file_init(&writer->lengths, folder);
+    spill_init(&writer->lengths, folder);
 }
 
 void megatron_writer_free(struct megatron_writer *writer)
 {
     if (writer->lengths.folder)
-        append_file_free(&writer->lengths);
+        spill_free(&writer->lengths);
 }
 
 int megatron_writer_add(struct megatron_writer *writer, uint64_t tokens)
@@ -37,7 +37,7 @@ int megatron_writer_add(struct megatron_writer *writer, uint64_t tokens)
     uint32_t continues = 0;
     do {
         const uint32_t length = (uint32_t)min64(tokens, LENGTH_MOST), stored = length | continues;
-        system = append_file_add(&writer->lengths, &stored, sizeof stored);
+        system = spill_add(&writer->lengths, &stored, sizeof stored);
         tokens -= length;
         continues = CONTINUES;
         writer->sequences++;
@@ -77,8 +77,7 @@ static enum tokmap_status array_write(const struct megatron_writer *writer, enum
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t first = 0; first < writer->sequences && !status; first += LENGTHS_AT_ONCE) {
         const size_t count = (size_t)min64(LENGTHS_AT_ONCE, writer->sequences - first);
-        const int system =
-            append_file_read(&writer->lengths, first * sizeof lengths[0], lengths, count * sizeof lengths[0]);
+        const int system = spill_read(&writer->lengths, first * sizeof lengths[0], lengths, count * sizeof lengths[0]);
         if (system)
             return output_set_failed(set, part, system, error);
         const size_t bytes = array_fill(array, lengths, count, first, width, &at, out);

@@ -13,11 +13,11 @@
 #include "output_set.h"
 
 struct megatron_writer {
-    struct append_file lengths; /* u32 of each sequence; bit 31: it continues the document of the one before it */
+    struct spill lengths; /* u32 of each sequence; bit 31: the sequence continues the document of the one before it */
     uint64_t sequences, documents;
 };
 
-/* folder: see append_file.h. */
+/* folder: see spill_init(). */
 void megatron_writer_init(struct megatron_writer *writer, const char *folder);
 void megatron_writer_free(struct megatron_writer *writer); /* a zeroed writer is allowed */
 

@@ -185,10 +185,17 @@ static bool is_stopped(void *user)
     return os_signal_caught() != 0;
 }
 
-static enum tokmap_status skips_pass(void *user, struct checkpoint *checkpoint, struct tokmap_error *error)
+static int skips_save(void *user, const struct state_sink *sink)
 {
     struct packing *packing = user;
-    return skip_report_pass(&packing->skips, checkpoint, error);
+    return skip_report_save(&packing->skips, sink);
+}
+
+static enum tokmap_status skips_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
+                                     struct tokmap_error *error)
+{
+    struct packing *packing = user;
+    return skip_report_load(&packing->skips, kind, bytes, count, error);
 }
 
 /* ---- files of other projects ---- */
@@ -542,7 +549,8 @@ static int tokenizer_pack(struct packing *packing, const char **operands, size_t
                                    .stop = is_stopped,
                                    .before_commit = names_last ? before_commit : NULL,
                                    .also = packing->also.count ? &packing->also_work : NULL,
-                                   .state = skips_pass,
+                                   .state_save = skips_save,
+                                   .state_load = skips_load,
                                    .checkpoint_ns = packing->checkpoint_ns,
                                    .start_over = packing->start_over,
                                    .user = packing};

@@ -117,7 +117,6 @@ int skip_report_open(struct skip_report *skips, const struct cli_command *comman
     skips->progress = progress;
     skips->json = json;
     skips->list = -1;
-    append_file_init(&skips->item_file, NULL);
     skips->limit = (struct skip_limit){.text = ""};
     if (skips->limit_text && !skip_limit_parse(skips->limit_text, &skips->limit))
         return cli_misused(command,
@@ -143,7 +142,6 @@ void skip_report_close(struct skip_report *skips, bool failed)
         (void)os_unlink(skip_report_file(skips));
     free(skips->partial);
     skips->partial = NULL;
-    append_file_free(&skips->item_file);
     os_close(skips->list);
     skips->list = -1;
     free(skips->items);
@@ -152,12 +150,23 @@ void skip_report_close(struct skip_report *skips, bool failed)
 
 /* ---- saving ---- */
 
+enum { SAVED_NUMBERS, SAVED_ITEM };
 enum { NUMBER_COUNT, NUMBER_PRINTED, NUMBER_CHOSEN, NUMBER_OF_FILE, NUMBER_HASH, NUMBER_LISTED, NUMBER_BYTES, NUMBERS };
 
-static enum tokmap_status numbers_take(struct skip_report *skips, const uint64_t numbers[NUMBERS],
-                                       struct tokmap_error *error)
+int skip_report_save(struct skip_report *skips, const struct state_sink *sink)
 {
-    uint64_t size;
+    const uint64_t numbers[NUMBERS] = {skips->count,     skips->printed,   skips->chosen,    skips->of_file,
+                                       skips->file_hash, skips->list >= 0, skips->list_bytes};
+    int system = skips->list >= 0 ? os_sync(skips->list) : 0;
+    for (; skips->items_saved < skips->item_count && !system; skips->items_saved++)
+        system = sink->put(sink->user, SAVED_ITEM, &skips->items[skips->items_saved], sizeof *skips->items);
+    return system ? system : sink->put(sink->user, SAVED_NUMBERS, numbers, sizeof numbers);
+}
+
+static enum tokmap_status numbers_load(struct skip_report *skips, const uint8_t *bytes, struct tokmap_error *error)
+{
+    uint64_t numbers[NUMBERS], size;
+    memcpy(numbers, bytes, sizeof numbers);
     if (numbers[NUMBER_LISTED] != (skips->list >= 0))
         return error_set(error, TOKMAP_ERROR_MISMATCH, skips->list_path, TOKMAP_NO_OFFSET,
                          "the unfinished work was begun %s --skipped-list; repeat that command, or start over with "
@@ -183,46 +192,22 @@ static bool item_is_sound(const struct skip_item *item)
            memchr(item->why.message, '\0', sizeof item->why.message);
 }
 
-/* Takes the items that --json lists. */
-static int items_take(struct skip_report *skips)
-{
-    struct skip_item item;
-    const uint64_t bytes = append_file_bytes(&skips->item_file);
-    int system = bytes % sizeof item || bytes / sizeof item > ITEMS_MOST ? EINVAL : 0;
-    if (bytes && skips->json && !skips->items)
-        skips->items = malloc(ITEMS_MOST * sizeof *skips->items);
-    for (uint64_t at = 0; at < bytes && skips->items && !system; at += sizeof item) {
-        system = append_file_read(&skips->item_file, at, &item, sizeof item);
-        if (!system && item_is_sound(&item))
-            skips->items[skips->item_count++] = item;
-    }
-    skips->items_saved = skips->item_count;
-    return system;
-}
-
-enum tokmap_status skip_report_pass(struct skip_report *skips, struct checkpoint *checkpoint,
+enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error)
 {
-    uint64_t numbers[NUMBERS] = {skips->count,     skips->printed,   skips->chosen,    skips->of_file,
-                                 skips->file_hash, skips->list >= 0, skips->list_bytes};
-    int system = skips->list >= 0 && !checkpoint->takes ? os_sync(skips->list) : 0;
-    if (system)
-        return error_set_system(error, system, skips->list_path, TOKMAP_NO_OFFSET,
-                                "the file cannot be synced to storage");
-    system = checkpoint_pass(checkpoint, numbers, sizeof numbers);
-    const enum tokmap_status status = !system && checkpoint->takes ? numbers_take(skips, numbers, error) : TOKMAP_OK;
-    skips->item_file.folder = checkpoint->folder;
-    for (; !checkpoint->takes && skips->items_saved < skips->item_count && !system; skips->items_saved++)
-        system = append_file_add(&skips->item_file, &skips->items[skips->items_saved], sizeof *skips->items);
-    if (!system)
-        system = checkpoint_file(checkpoint, &skips->item_file, "skipped", "items");
-    if (!system && checkpoint->takes)
-        system = items_take(skips);
-    if (system && !status)
-        return error_set(error, system == EINVAL ? TOKMAP_ERROR_CORRUPT : TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "%s",
-                         system == EINVAL ? "the journal of the unfinished work is damaged; start over with --no-resume"
-                                          : "the list of what was left out cannot be saved");
-    return status;
+    struct skip_item item;
+    if (kind == SAVED_NUMBERS && count == NUMBERS * sizeof(uint64_t))
+        return numbers_load(skips, bytes, error);
+    if (kind != SAVED_ITEM || count != sizeof item)
+        return error_set(error, TOKMAP_ERROR_CORRUPT, NULL, TOKMAP_NO_OFFSET,
+                         "the journal of the unfinished work is damaged; start over with --no-resume");
+    memcpy(&item, bytes, sizeof item);
+    if (!skips->items && skips->json)
+        skips->items = malloc(ITEMS_MOST * sizeof *skips->items);
+    if (skips->items && skips->item_count < ITEMS_MOST && item_is_sound(&item))
+        skips->items[skips->item_count++] = item;
+    skips->items_saved = skips->item_count;
+    return TOKMAP_OK;
 }
 
 /* ---- items ---- */

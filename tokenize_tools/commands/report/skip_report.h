@@ -12,7 +12,7 @@
 
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
-#include "format/append_file.h"
+#include "format/index_writer.h"
 #include "pack/skip_limit.h"
 
 struct skip_report {
@@ -30,7 +30,7 @@ struct skip_report {
     char *partial;                 /* FILE.partial; NULL without a list, or if it has its name from the beginning */
     bool named;                    /* FILE.partial has become FILE */
     uint64_t list_bytes;           /* that were written to it */
-    bool resume;                   /* an old list is continued where skip_report_pass() says, or else replaced */
+    bool resume;                   /* an old list is continued where skip_report_load() says, or else replaced */
     bool force, joining, joined;   /* of skip_report_begin() and _end() */
     int list_failed;               /* errno of the first write that failed */
     uint64_t count, printed;       /* items, and how many of them are a line on standard error */
@@ -39,7 +39,6 @@ struct skip_report {
     uint64_t file_hash;
     struct skip_item *items;
     uint64_t item_count, items_saved;
-    struct append_file item_file; /* the first items_saved ones, if they must survive the process */
 };
 
 /* clang-format off */
@@ -58,9 +57,10 @@ struct skip_report {
 int skip_report_open(struct skip_report *skips, const struct cli_command *command,
                      const struct corpus_arguments *corpus, struct cli_progress *progress, bool json, bool force);
 
-/* Passes on what was added, or takes it in another process: see struct pack_options. The process that takes it has
- * opened the report with skips->resume. Statuses: OK, ERROR_IO, ERROR_MEMORY, ERROR_CORRUPT, ERROR_MISMATCH. */
-enum tokmap_status skip_report_pass(struct skip_report *skips, struct checkpoint *checkpoint,
+/* Pass on what was added since the last call, and take it in another process: see struct pack_options. The process that
+ * takes it has opened the report with skips->resume. */
+int skip_report_save(struct skip_report *skips, const struct state_sink *sink);
+enum tokmap_status skip_report_load(struct skip_report *skips, uint32_t kind, const uint8_t *bytes, size_t count,
                                     struct tokmap_error *error);
 
 /* An item was left out. By one thread at a time. */
