@@ -534,6 +534,7 @@ struct clearing {
     const char *folder;
     bool inside;  /* a folder of a unit */
     bool journal; /* there was a journal, so files of a shuffle and torn files of stages are ours */
+    bool left;    /* the journal is still there, so the note that all is named stays for the next process */
     bool refused; /* set if there was no memory to remove an entry */
 };
 
@@ -547,7 +548,8 @@ static bool is_ours(const struct clearing *clearing, const char *entry, bool *is
         named = named || (clearing->inside && !strcmp(entry, names[i]));
     if (clearing->inside)
         return named || shard_file_is_unit(entry) || shuffle_is_name(entry);
-    return unit_is_name(entry, is_folder) || task_status_is_name(entry) || set_note_is_named(clearing->folder, entry) ||
+    return unit_is_name(entry, is_folder) || task_status_is_name(entry) ||
+           (!clearing->left && set_note_is_named(clearing->folder, entry)) ||
            stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));
 }
 
@@ -586,6 +588,7 @@ void pack_unit_clear(const char *folder, uint64_t unit)
 enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_error *error)
 {
     struct clearing clearing = {.folder = folder};
+    struct os_stat found;
     char *journal = path_in(folder, "journal");
     if (!journal)
         return no_memory(error);
@@ -596,6 +599,7 @@ enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_
     clearing.journal = partial_file_begins(journal, SET_JOURNAL_HEAD);
     if (clearing.journal)
         (void)os_unlink(journal);
+    clearing.left = !os_lstat(journal, &found);
     int system = sync ? os_sync_folder(journal) : 0;
     system = system == ENOENT ? 0 : system; /* another process has removed the folder */
     free(journal);
