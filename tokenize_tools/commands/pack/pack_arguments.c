@@ -1,4 +1,4 @@
-/* pack_arguments.c - see content_arguments.h. */
+/* pack_arguments.c - see pack_arguments.h. */
 #include "pack_arguments.h"
 
 #include <assert.h>
