@@ -154,10 +154,12 @@ static char *line_take(char **at)
     return line;
 }
 
-/* Returns true if a path of the note stays below the folder. */
-static bool is_below(const char *path)
+/* Returns true if a path of the note is that of a file of NAME, or is below NAME.work: it begins as NAME does, and
+ * stays below the folder. So a note that somebody else has made removes no file of another name. */
+static bool is_ours(const struct naming *naming, const char *path)
 {
-    return !path_is_absolute(path) && strncmp(path, "../", 3) != 0 && !strstr(path, "/../");
+    const char *slash = strrchr(naming->name, '/'), *last = slash ? slash + 1 : naming->name;
+    return !strncmp(path, last, strlen(last)) && !path_is_absolute(path) && !strstr(path, "/../");
 }
 
 /* Finds the entries in the text. Returns false if it is not whole. */
@@ -168,7 +170,7 @@ static bool entries_find(struct naming *naming)
         return false;
     while (*at && strcmp(at, END) != 0) {
         const char *level = line_take(&at), *from = level ? line_take(&at) : NULL, *to = from ? line_take(&at) : NULL;
-        if (!to || !*to || !is_below(from) || !is_below(to) || level[1] || *level < '0' ||
+        if (!to || !*to || (*from && !is_ours(naming, from)) || !is_ours(naming, to) || level[1] || *level < '0' ||
             *level >= '0' + NAME_FILES_LEVELS)
             return false;
         naming->entries[naming->count++] = (struct entry){(unsigned)(*level - '0'), from, to};

@@ -115,6 +115,27 @@ static void lost(void **unused)
     assert_true(name_files_pending(NAME));
 }
 
+/* When the first file gets its name, nothing speaks for it any more: the old manifest and the old indexes are gone.
+ * What failed then can be completed. */
+static void in_order(void **unused)
+{
+    bool found;
+    (void)unused;
+    begin();
+    assert_int_equal(unlink(files[0].to), 0);
+    assert_int_equal(mkdir(files[0].to, 0755), 0); /* no file can get this name */
+    assert_int_equal(name_files_complete(NAME, true, false, &found, &error), TOKMAP_ERROR_IO);
+    assert_true(name_files_pending(NAME));
+    for (size_t i = 0; i < FILES; i++) {
+        assert_true(file_exists(files[i].from));
+        assert_true(i == 0 || !file_exists(files[i].to));
+    }
+    assert_false(file_exists(NAME "-00001.tmx"));
+    assert_int_equal(rmdir(files[0].to), 0);
+    assert_int_equal(name_files_complete(NAME, true, false, &found, &error), TOKMAP_OK);
+    check();
+}
+
 static void damaged(void **unused)
 {
     static const char *const notes[] = {"",
@@ -127,20 +148,25 @@ static void damaged(void **unused)
                                         NAME_FILES_HEAD "2\nweb.work/web.unit\n../web\nend\n",
                                         NAME_FILES_HEAD "2\nweb.work/../../web.unit\nweb\nend\n",
                                         NAME_FILES_HEAD "2\n\n/etc/web\nend\n",
+                                        NAME_FILES_HEAD "1\n\nother.bin\nend\n",
+                                        NAME_FILES_HEAD "0\nother.bin\nweb-00000.bin\nend\n",
                                         NAME_FILES_HEAD "2\nweb.work/web.unit\nweb\nend\nmore"};
     bool found;
     (void)unused;
     for (size_t i = 0; i < sizeof notes / sizeof notes[0]; i++) {
         begin();
+        file_write_text("out/other.bin", "of the user");
         file_write_text(WORK "/naming", notes[i]);
         assert_int_equal(name_files_complete(NAME, true, false, &found, &error), TOKMAP_ERROR_CORRUPT);
         assert_true(found && file_exists(files[0].from));
         file_holds(NAME, "old");
+        file_holds("out/other.bin", "of the user");
     }
 }
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(completed), cmocka_unit_test(lost), cmocka_unit_test(damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(completed), cmocka_unit_test(lost),
+                                       cmocka_unit_test(in_order), cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }
