@@ -96,9 +96,14 @@ int rename(const char *from, const char *into)
     return (int)syscall(SYS_renameat2, AT_WORKING_FOLDER, from, AT_WORKING_FOLDER, into, 0);
 }
 
+static bool ends_before_journal; /* a process that is killed when all is named, and the journal is still there */
+
 int unlink(const char *path)
 {
+    const size_t bytes = strlen(path), journal = strlen("/journal");
     step();
+    if (ends_before_journal && bytes > journal && !strcmp(path + bytes - journal, "/journal"))
+        (void)kill(getpid(), SIGKILL);
     return (int)syscall(SYS_unlinkat, AT_WORKING_FOLDER, path, 0);
 }
 
@@ -433,6 +438,44 @@ static void test_two_at_a_time(void **unused)
     }
 }
 
+static uint64_t others_killed;
+
+static void other_is_killed(void)
+{
+    int status;
+    const pid_t child = fork();
+    assert_true(child >= 0);
+    if (!child) {
+        ends_before_journal = beside = true;
+        (void)run(ALL, 1);
+        _exit(0);
+    }
+    assert_int_equal(waitpid(child, &status, 0), child);
+    others_killed += WIFSIGNALED(status);
+}
+
+/* While a task is at a step, another process names everything, and is killed before it removes the journal. The task
+ * ends well, and removes what is left. */
+static void test_named_by_a_killed_one(void **unused)
+{
+    (void)unused;
+    others_killed = 0;
+    kind = UNITS;
+    for (int64_t number = 1;; number++) {
+        state_take(COMPLETE);
+        steps = number;
+        at_step = other_is_killed;
+        const enum tokmap_status status = run(0, 1);
+        if (at_step)
+            break;
+        if (status)
+            fail_msg("step %d: status %d: %s: %s", (int)number, (int)status, error.path, error.message);
+        assert_true(outcome.finished);
+        whole("a killed one at step", number);
+    }
+    assert_true(others_killed > 3);
+}
+
 /* Work that replaces an output continues, whoever forgets to say that the output is to be replaced. */
 static void test_replaced(void **unused)
 {
@@ -506,8 +549,12 @@ static void test_missing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_twice),    cmocka_unit_test(test_killed),  cmocka_unit_test(test_two_at_a_time),
-        cmocka_unit_test(test_replaced), cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_twice),
+        cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_two_at_a_time),
+        cmocka_unit_test(test_named_by_a_killed_one),
+        cmocka_unit_test(test_replaced),
+        cmocka_unit_test(test_missing),
     };
     return cmocka_run_group_tests(tests, finish_setup, finish_teardown);
 }
