@@ -75,26 +75,6 @@ enum tokmap_status sealed_frame_find(const struct index *index, uint64_t number,
     return status ? status : sealed_frame_check(index, number, entries[0].end, &entries[1], frame, error);
 }
 
-enum tokmap_status sealed_place(const struct index *index, uint64_t at, uint64_t count, uint64_t *from, uint64_t *to,
-                                struct tokmap_error *error)
-{
-    struct sealed_frame first, last;
-    assert(count);
-    const uint64_t end = (at + count - 1) / FRAME_BYTES;
-    enum tokmap_status status = sealed_frame_find(index, at / FRAME_BYTES, &first, error);
-    last = first;
-    if (!status && end != first.number)
-        status = sealed_frame_find(index, end, &last, error);
-    if (status)
-        return status;
-    if (last.at < first.at)
-        return error_set(error, TOKMAP_ERROR_CORRUPT, index->path, index_frame_at(index, end),
-                         "the frames of the sealed tokens are out of order: the index is damaged; " REMEDY);
-    *from = first.at;
-    *to = last.at + last.stored;
-    return TOKMAP_OK;
-}
-
 enum tokmap_status sealed_load(const char *path, struct tokmap_error *error)
 {
     char reason[LIBRARY_REASON];

@@ -32,11 +32,6 @@ enum tokmap_status sealed_frame_check(const struct index *index, uint64_t number
 enum tokmap_status sealed_frame_find(const struct index *index, uint64_t number, struct sealed_frame *frame,
                                      struct tokmap_error *error);
 
-/* Finds the bytes of the file, [*from, *to), with the frames of tokens [at, at + count), count > 0. Any thread.
- * Statuses: as sealed_frame_find(). */
-enum tokmap_status sealed_place(const struct index *index, uint64_t at, uint64_t count, uint64_t *from, uint64_t *to,
-                                struct tokmap_error *error);
-
 /* Loads libzstd, without which sealed tokens are neither read nor written. Any thread. Statuses: OK, ERROR_UNSUPPORTED
  * (with `path` and what to install). */
 enum tokmap_status sealed_load(const char *path, struct tokmap_error *error);

@@ -177,11 +177,6 @@ const struct tokmap_dataset *target_dataset(const struct target *target, uint64_
     return tokmap_run_source(target->run, source, &info) == TOKMAP_OK ? info.dataset : NULL;
 }
 
-void target_json(const struct target *target, struct cli_json *json)
-{
-    cli_json_text(json, target->is_run_file ? "run" : "dataset", target->name);
-}
-
 const char *id_hex(const uint8_t id[16], char text[33])
 {
     static const uint8_t unknown[16];

@@ -58,9 +58,6 @@ void target_close(struct target *target);
 /* Returns the dataset of a target; of a run, that of source number `source`. It lives as long as the target. */
 const struct tokmap_dataset *target_dataset(const struct target *target, uint64_t source);
 
-/* Writes the member "dataset" or "run": the name as the user typed it. */
-void target_json(const struct target *target, struct cli_json *json);
-
 /* Writes the 32 hexadecimal digits of an id, or "unknown" if all its bytes are zero, and returns `text`. */
 const char *id_hex(const uint8_t id[16], char text[33]);
 
