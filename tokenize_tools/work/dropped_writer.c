@@ -23,6 +23,7 @@ struct dropped_writer {
     int fd;
     bool is_made; /* there is a list of this writer, partial or named */
     bool named;   /* the partial file has been renamed */
+    bool is_placed; /* the name of the partial file is on storage */
     bool is_left; /* the partial file is not removed in the end */
     bool sync;    /* the name is brought to storage, too */
     struct dropped_header header;
@@ -195,7 +196,10 @@ enum tokmap_status dropped_writer_save(struct dropped_writer *writer, struct dro
 
 enum tokmap_status dropped_writer_sync(struct dropped_writer *writer, struct tokmap_error *error)
 {
-    const int system = writer->fd < 0 ? 0 : os_sync(writer->fd);
+    int system = writer->fd < 0 ? 0 : os_sync(writer->fd);
+    if (!system && writer->fd >= 0 && !writer->is_placed) /* else a checkpoint counts on a file that has no name */
+        system = os_sync_folder(writer->partial);
+    writer->is_placed = !system;
     return system ? write_failed(writer, system, error) : TOKMAP_OK;
 }
 
