@@ -40,7 +40,7 @@ struct shuffle_key {
     uint32_t input, bytes; /* bytes: of the record */
     uint64_t tokens;
 };
-_Static_assert(sizeof(struct shuffle_key) == 32, "as in FORMAT.md");
+_Static_assert(sizeof(struct shuffle_key) == 32, "a key has no padding");
 
 /* The hash of the keys of a chunk up to here: `before` is that of the keys before these, 0 if there are none. So
  * whoever reads the keys, and continues in another process, has to save one number. */

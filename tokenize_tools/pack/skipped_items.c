@@ -1,5 +1,5 @@
 /*
- * skipped_items.c - see skipped_items.h. FORMAT.md specifies the file.
+ * skipped_items.c - see skipped_items.h.
  *
  *     head      64 bytes: magic, key, unit, bytes of all items, their count, 0, XXH3-64 of the bytes before
  *     items     struct item_head, the path, the message
@@ -31,7 +31,7 @@ struct head {
     uint64_t key, unit, bytes, count, zero;
     uint64_t hash;
 };
-_Static_assert(sizeof(struct head) == 64, "as in FORMAT.md");
+_Static_assert(sizeof(struct head) == 64, "as above");
 
 struct item_head {
     uint32_t path_bytes, message_bytes;
@@ -40,7 +40,7 @@ struct item_head {
     uint64_t offset, bytes;
     uint64_t hash;
 };
-_Static_assert(sizeof(struct item_head) == 48, "as in FORMAT.md");
+_Static_assert(sizeof(struct item_head) == 48, "as above");
 enum { IS_FILE = 1, ASKED = 2 };
 
 struct skipped_items {

@@ -42,7 +42,7 @@ struct header {
     uint64_t sections, file_bytes, part;
     uint64_t hash;
 };
-_Static_assert(sizeof(struct header) == 64, "as in FORMAT.md");
+_Static_assert(sizeof(struct header) == 64, "as above");
 
 struct section {
     uint64_t offset, bytes, hash, entry_hash;

@@ -22,7 +22,7 @@
 #include "vocabulary/vocabulary.h"
 
 #define DOCUMENTS 20000
-#define CHANGED 8700 /* a document that becomes another one; between the pieces that the facts compare (FORMAT.md) */
+#define CHANGED 8700 /* a document that becomes another one, between the pieces that are compared (work_folder.h) */
 #define CHECKPOINT_TYPE (WORK_TYPE_FIRST + 2)
 
 enum kind { PLAIN, EXACT, NEAR, NEAR_SHUFFLED };
