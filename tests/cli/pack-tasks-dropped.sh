@@ -163,7 +163,7 @@ cp scan d/out.work/scan-000001
 bytes=$(wc -c <d/out.work/drops-000000)
 cp d/out.work/drops-000000 drops
 printf 'x' | dd of=d/out.work/drops-000000 bs=1 seek=$((bytes - 5)) conv=notrunc 2>/dev/null
-rm -f d/out.work/unit-*.done
+rm -f d/out.work/packed-*
 exits 1 pack d --task 0/1 2>err
 holds err "drops-000000: this file of unfinished work is damaged"
 rm d/out.work/drops-000000 d/out.work/scan-000001

@@ -34,7 +34,7 @@ tokmap pack $options -o ref/d long.jsonl
 cat >one <<'END'
 pid=$$
 [ "$OMPI_COMM_WORLD_RANK" != 1 ] || while kill -0 $pid 2>/dev/null; do
-    [ ! -e d/d.work/unit-000002.done ] || [ ! -e d/d.work/unit-000003.work/unit-000003-00009.bin.unit ] ||
+    [ ! -e d/d.work/packed-000002 ] || [ ! -e d/d.work/unit-000003.work/unit-000003-00009.bin.unit ] ||
         kill -s KILL $pid
 done &
 exec tokmap "$@"
@@ -49,7 +49,7 @@ while [ -z "$killed" ]; do
     status=0
     mpirun -n 3 sh ./one pack $options --checkpoint-seconds 0.001 --task auto -o d/d long.jsonl </dev/null >out 2>err ||
         status=$?
-    [ ! -e d/d.work/unit-000002.done ] || [ -e d/d.work/unit-000003.done ] || killed=1
+    [ ! -e d/d.work/packed-000002 ] || [ -e d/d.work/packed-000003 ] || killed=1
 done
 [ $status -ne 0 ]
 holds err 'exited on signal 9'

@@ -52,7 +52,7 @@ mkdir ref
 tokmap pack --json $options -o ref/d $inputs >report
 tokmap pack -q $options --task 0/3 -o units $inputs
 tokmap pack --status units >out
-units=$(ls units.work | grep -c 'done$')
+units=$(ls units.work | grep -c 'packed-')
 rm -r units.work
 grep -q ' of 2[0-9] units' out || { cat out; exit 1; }
 [ $units -ge 6 ]

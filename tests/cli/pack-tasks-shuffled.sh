@@ -172,14 +172,14 @@ harm()
 }
 chunks=$work/unit-000000.work/chunks-0
 end=$(wc -c <$chunks)
-harm $work/sorted-000000 x 20
-harm $work/sorted-000001 x 200
-harm $work/sorted-000001 x 600
+harm $work/packed-000000 x 20
+harm $work/packed-000001 x 200
+harm $work/packed-000001 x 600
 harm $work/cuts-000000 x 3
 harm $work/cuts-000000 '\377' $(($(wc -c <$work/cuts-000000) - 380))
 harm $work/cuts-000000 '\377' 700
-harm $chunks '\377\377' 8 'the sorted documents of unit 0 are damaged; remove the files sorted-000000'
-harm $chunks '\377\377' 70 'the sorted documents of unit 0 are damaged; remove the files sorted-000000'
+harm $chunks '\377\377' 8 'the sorted documents of unit 0 are damaged; remove the files packed-000000'
+harm $chunks '\377\377' 70 'the sorted documents of unit 0 are damaged; remove the files packed-000000'
 cp $chunks kept
 : >$chunks
 exits 1 tokmap pack -q -o d/out $all --unit-bytes 40K --task 0/2 $inputs 2>err
@@ -194,7 +194,7 @@ harm $chunks '\377' $((end - 3)) 'the sorted documents of unit 0 are damaged'
 harm $chunks '\377' $((end - 32)) 'the sorted documents of unit 0 are damaged'
 # What a message says helps: the unit is sorted again, in other chunks, and shards that are merged are kept.
 printf x | dd of=$chunks bs=1 seek=70 conv=notrunc 2>/dev/null
-rm $work/sorted-000000
+rm $work/packed-000000
 ls $work >before
 options='--shuffle-memory 4096'
 part 2 0 d

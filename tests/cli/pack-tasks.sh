@@ -94,9 +94,9 @@ task r 0/3
 exits 1 tokmap pack $options --finish -o r/d in >out 2>err
 holds err 'units are missing: '
 holds err 'run again, of 3 tasks: 1, 2'
-ls r/d.work | grep done >before
+ls r/d.work | grep packed- >before
 task r 1/3
-rm r/d.work/unit-000001.done
+rm r/d.work/packed-000001
 exits 1 tokmap pack -q $options --finish -o r/d in 2>err
 holds err 'run again, of 3 tasks: 0, 2'
 tokmap pack $options --task 0/3 -o r/d in >out
@@ -217,11 +217,11 @@ same wanted got
 # A damaged record of a unit, and a shard of it that somebody has removed.
 mkdir y
 task y 0/2
-flip y/d.work/unit-000000.done 100
+flip y/d.work/packed-000000 100
 exits 1 task y 1/2 2>err
-holds err 'unit-000000.done: the record of this unit is damaged, or of work with other options'
+holds err 'packed-000000: this file of unfinished work is damaged, or of work with other options'
 exits 1 task y 0/2 2>err
-rm y/d.work/unit-000000.done
+rm y/d.work/packed-000000
 mv y/d.work/unit-000001.work/unit-000001-00000.bin.unit elsewhere
 exits 1 task y 0/2 2>err
 holds err 'unit-000001-00000.bin.unit'

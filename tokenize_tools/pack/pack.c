@@ -30,7 +30,6 @@
 #include "pack_stages.h"
 #include "shard_set.h"
 #include "shuffle.h"
-#include "sorted_units.h"
 #include "text/path.h"
 #include "work_folder.h"
 
@@ -85,7 +84,7 @@ struct pack {
     bool writes;           /* false for a dry run */
     bool sorts;            /* a unit of a shuffle: its documents are sorted, and shards are made later */
     struct shuffle_sorted sorted;
-    bool is_sorted;           /* the unit's file may have its name, also after an error */
+    bool is_recorded;         /* the record of the unit may have its name, also after an error */
     struct drop_filter *drop; /* NULL without options.drop */
     struct drop_stages stages;
     struct scan_inputs inputs; /* that the stages read */
@@ -675,10 +674,8 @@ static enum tokmap_status sets_commit(struct pack *pack, uint64_t *shards, struc
 static enum tokmap_status unit_commit(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_unit *unit = pack->options->unit;
-    enum tokmap_status status = unit->committed(unit->user, pack->result, error);
-    pack->is_sorted = !status && pack->sorts;
-    if (pack->is_sorted)
-        status = sorted_unit_write(unit->sorted, &pack->sorted, pack->result, pack->options->sync, error);
+    pack->is_recorded = true;
+    const enum tokmap_status status = unit->committed(unit->user, pack->result, &pack->sorted, error);
     if (status)
         return status;
     set_work_tidy(pack->work);
@@ -885,7 +882,7 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status && pack.writes && options->also)
         status = pack_also_write(options, pack_journal_kept_folder(pack.journal), pack.finished, result, error);
     output_close(&pack, status);
-    if (pack.sorts && pack.shuffle && status && !result->kept && !pack.is_sorted)
+    if (pack.sorts && pack.shuffle && status && !result->kept && !pack.is_recorded)
         shuffle_remove(pack.shuffle);
     if (pack.sorts)
         shuffle_free(pack.shuffle);

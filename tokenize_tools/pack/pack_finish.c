@@ -45,7 +45,7 @@ struct finish {
     const char *folder;
     const struct pack_found *found;
     struct set_work *work;
-    struct pack_result *record;       /* of the unit that was read last */
+    struct unit_result *record;       /* of the unit that was read last */
     uint64_t shards[SPLIT_SETS_MOST]; /* of each set, so far */
     struct hash_state *contents[SPLIT_SETS_MOST];
 };
@@ -145,28 +145,24 @@ static void result_add(struct pack_result *sum, const struct pack_result *more)
 }
 
 enum tokmap_status pack_units_sum(const struct pack_options *options, const struct pack_units *units,
-                                  const char *folder, struct pack_result *result, struct tokmap_error *error)
+                                  const char *folder, uint64_t key, struct pack_result *result,
+                                  struct tokmap_error *error)
 {
     struct histogram lengths = {0};
     struct cut_file file = {.counted = false};
-    struct pack_result *record = malloc(sizeof *record);
+    struct unit_result *record = malloc(sizeof *record);
     enum tokmap_status status = record && histogram_new(&lengths) ? TOKMAP_OK : no_memory(error);
     memset(result, 0, sizeof *result);
     for (uint64_t i = 0; i < units->count && !status; i++) {
+        const struct stage_id id = stage_packed_id(folder, key, i);
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
-                     : unit_record_read(options, folder, i, record, &lengths, error);
+                     : unit_record_read(&id, record, &lengths, error);
         if (!status)
-            result_add(result, record);
+            result_add(result, &record->pack);
         file = units->list[i].begin ? file : (struct cut_file){.counted = false};
         if (!status && units->list[i].end)
-            part_count(&result->counts, &units->list[i], &record->counts, &file);
-        if (status == TOKMAP_ERROR_NOT_FOUND && options->shuffle) /* the unit is sorted, and would not be made again */
-            status = error_set(error, TOKMAP_ERROR_CORRUPT, folder, TOKMAP_NO_OFFSET,
-                               "the record of unit %" PRIu64 ", unit-%06" PRIu64
-                               ".done, is missing; remove sorted-%06" PRIu64
-                               " and cuts-000000 in this folder, and run all tasks again",
-                               i, i, i);
+            part_count(&result->counts, &units->list[i], &record->pack.counts, &file);
     }
     if (!status)
         lengths_of(&lengths, &result->lengths);
@@ -230,8 +226,8 @@ static enum tokmap_status file_check(const struct finish *finish, const char *pa
                         finish->options->shuffle
                             ? "a finished shard cannot be found; remove the file merged- with its number, and run its "
                               "task again"
-                            : "a finished shard of a unit cannot be found; remove the unit's file that ends in .done, "
-                              "and run its task again")
+                            : "a finished shard of a unit cannot be found; remove the unit's record, the file packed- "
+                              "with its number, and run its task again")
                   : TOKMAP_OK;
 }
 
@@ -244,7 +240,7 @@ static enum tokmap_status content_read(struct finish *finish, uint32_t set, cons
     if (status)
         return status;
     hash_state_add(finish->contents[set], index.shard.content, sizeof index.shard.content);
-    memcpy(finish->record->sets[set].content, index.shard.content, sizeof index.shard.content);
+    memcpy(finish->record->pack.sets[set].content, index.shard.content, sizeof index.shard.content);
     index_close(&index);
     return TOKMAP_OK;
 }
@@ -312,19 +308,21 @@ static enum tokmap_status set_add(struct finish *finish, uint32_t set, bool empt
                                   struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
+    const struct pack_result *record = &finish->record->pack;
     uint64_t records = 0; /* of the open file, in the units before */
     for (uint64_t i = 0; i < finish->units->count && !status; i++) {
         const struct unit *unit = &finish->units->list[i];
         const bool wanted = empty && !finish->shards[set];
-        status = unit_record_read(finish->options, finish->folder, i, finish->record, NULL, error);
+        const struct stage_id id = stage_packed_id(finish->folder, finish->found->key, i);
+        status = unit_record_read(&id, finish->record, NULL, error);
         records = unit->begin ? records : 0;
-        const struct shard_set_result *found = &finish->record->sets[set];
+        const struct shard_set_result *found = &record->sets[set];
         const uint64_t shards = found->documents || wanted ? found->shards : 0;
         for (uint64_t k = 0; k < shards && !status; k++)
-            status = shard_add(finish, i, set, k, records, finish->record->has_mask, error);
+            status = shard_add(finish, i, set, k, records, record->has_mask, error);
         if (!status && shards)
             memcpy(result->sets[set].content, found->content, sizeof found->content);
-        records += status ? 0 : finish->record->counts.lines;
+        records += status ? 0 : record->counts.lines;
     }
     if (!status && finish->shards[set] != 1)
         hash128_store(hash_state_128(finish->contents[set]), result->sets[set].content);
@@ -350,7 +348,7 @@ static enum tokmap_status merged_add(struct finish *finish, uint32_t set, uint64
             status = stage_corrupt(&id, error);
         if (!status)
             status = shard_add(finish, 0, set, first + k, 0, result->has_mask, error);
-        if (!status && memcmp(finish->record->sets[set].content, shard.content, sizeof shard.content) != 0)
+        if (!status && memcmp(finish->record->pack.sets[set].content, shard.content, sizeof shard.content) != 0)
             status = stage_corrupt(&id, error);
         documents += shard.documents;
         tokens += shard.tokens;
@@ -431,11 +429,17 @@ static enum tokmap_status skipped_list(const struct pack_options *options, const
     uint64_t key;
     if (!unit_record_key(options, &key))
         return no_memory(error);
-    enum tokmap_status status = taker->begin(options->user, error);
-    for (uint64_t i = 0; i < units->count && !status; i++)
+    struct unit_result *record = malloc(sizeof *record);
+    enum tokmap_status status = record ? taker->begin(options->user, error) : no_memory(error);
+    for (uint64_t i = 0; i < units->count && !status; i++) {
+        const struct stage_id id = stage_packed_id(folder, key, i);
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
-                     : skipped_items_read(folder, key, i, taker, options->user, error);
+                     : unit_record_read(&id, record, NULL, error);
+        if (!status)
+            status = skipped_items_read(folder, key, i, &record->skipped, taker, options->user, error);
+    }
+    free(record);
     return status ? status : taker->end(options->user, error);
 }
 

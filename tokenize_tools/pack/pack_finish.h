@@ -19,9 +19,11 @@
 enum tokmap_status pack_names_check(const struct pack_options *options, enum set_note *note,
                                     struct tokmap_error *error);
 
-/* Adds up the records of all units, in *result. Statuses: OK, ERROR_INTERRUPTED, those of unit_record_read(). */
+/* Adds up the records of all units, whose files have the key, in *result. Statuses: OK, ERROR_INTERRUPTED, those of
+ * unit_record_read(). */
 enum tokmap_status pack_units_sum(const struct pack_options *options, const struct pack_units *units,
-                                  const char *folder, struct pack_result *result, struct tokmap_error *error);
+                                  const char *folder, uint64_t key, struct pack_result *result,
+                                  struct tokmap_error *error);
 
 /* Names the shards of all units, or the shuffled ones, which are finished, writes the list of dropped documents, passes
  * on what was left out, and removes the folder of unfinished work, unless options->also: then pack_finish_also() must

@@ -6,7 +6,6 @@
 
 #include "common/error.h"
 #include "near_resolve.h"
-#include "platform/os.h"
 #include "unit_record.h"
 
 /* A stage whose items are files of one kind (stage_file.h). */
@@ -23,7 +22,7 @@ static struct stage_id id_of(const struct pack_stages *stages, enum stage_kind k
     const struct pack_found *found = &stages->found;
     return kind == STAGE_SCAN     ? stage_scan_id(stages->folder, found->key, number)
            : kind == STAGE_DROPS  ? stage_drops_id(stages->folder, found->key, number, stages->inputs->count)
-           : kind == STAGE_SORTED ? stage_sorted_id(stages->folder, found->key, number)
+           : kind == STAGE_PACKED ? stage_packed_id(stages->folder, found->key, number)
            : kind == STAGE_CUTS   ? shuffle_cut_id(&found->units, found->key)
                                   : stage_merged_id(stages->folder, found->key, number);
 }
@@ -86,33 +85,12 @@ static enum tokmap_status drops_make(struct pack_stages *stages, const struct st
 
 /* ---- units ---- */
 
-static enum tokmap_status unit_find(void *self, const struct stage *stage, uint64_t unit, struct tokmap_error *error)
-{
-    struct os_stat found;
-    char *path = unit_path(((const struct pack_stages *)self)->folder, unit, ".done");
-    (void)stage;
-    const int system = path ? os_lstat(path, &found) : 0;
-    const enum tokmap_status status = !path    ? error_set_memory(error, "a path", 0)
-                                      : system ? error_set_system(error, system, path, TOKMAP_NO_OFFSET,
-                                                                  "the record of a unit cannot be found")
-                                               : TOKMAP_OK;
-    free(path);
-    return status;
-}
-
-static enum tokmap_status unit_make(void *self, const struct stage *stage, uint64_t unit, struct tokmap_error *error)
-{
-    const struct pack_stages *stages = self;
-    (void)stage;
-    return stages->unit(stages->user, unit, NULL, error);
-}
-
-/* ---- shuffle ---- */
-
-static enum tokmap_status sorted_make(struct pack_stages *stages, const struct stage_id *id, struct tokmap_error *error)
+static enum tokmap_status unit_make(struct pack_stages *stages, const struct stage_id *id, struct tokmap_error *error)
 {
     return stages->unit(stages->user, id->number, id, error);
 }
+
+/* ---- shuffle ---- */
 
 static enum tokmap_status cuts_count(void *self, uint64_t *count, struct tokmap_error *error)
 {
@@ -164,12 +142,13 @@ static const struct row scan = {
     {TASK_SCANS, false, units_count, files_list, file_find, file_make}, STAGE_SCAN, scan_make};
 static const struct row compare = {
     {TASK_COMPARES, true, portions_count, files_list, file_find, file_make}, STAGE_DROPS, drops_make};
+static const struct row packing = {
+    {TASK_PACKS, false, units_count, files_list, file_find, file_make}, STAGE_PACKED, unit_make};
 static const struct row sort = {
-    {TASK_SORTS, false, units_count, files_list, file_find, file_make}, STAGE_SORTED, sorted_make};
+    {TASK_SORTS, false, units_count, files_list, file_find, file_make}, STAGE_PACKED, unit_make};
 static const struct row cut = {{TASK_CUTS, true, cuts_count, files_list, file_find, file_make}, STAGE_CUTS, cuts_make};
 static const struct row merge = {
     {TASK_MERGES, false, shards_count, files_list, file_find, file_make}, STAGE_MERGED, merged_make};
-static const struct stage packing = {TASK_PACKS, false, units_count, NULL, unit_find, unit_make};
 
 size_t pack_stages_list(const struct pack_options *options, const struct stage *list[PACK_STAGES_MOST])
 {
@@ -179,7 +158,7 @@ size_t pack_stages_list(const struct pack_options *options, const struct stage *
         list[count++] = &compare.stage;
     }
     if (!options->shuffle) {
-        list[count++] = &packing;
+        list[count++] = &packing.stage;
         return count;
     }
     list[count++] = &sort.stage;

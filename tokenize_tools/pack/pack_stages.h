@@ -7,9 +7,9 @@
  *         scan      each unit      its keys and excluded documents    scan-000012         unit_scan.h
  *         compare   each portion   which documents are dropped        drops-000003        drop_resolve.h
  *     without a shuffle:
- *         pack      each unit      its shards                         unit-000012.done    unit_record.h
+ *         pack      each unit      its shards                         packed-000012       unit_record.h
  *     with a shuffle:
- *         sort      each unit      its documents in their order       sorted-000012       sorted_units.h
+ *         sort      each unit      its documents in their order       packed-000012       sorted_units.h
  *         cut       once           where shards begin                 cuts-000000         shuffle_cut.h
  *         merge     each shard     the shard                          merged-000007       shard_merge.h
  *
@@ -42,9 +42,9 @@ struct pack_stages {
     const struct pack_units *inputs;
     const char *folder;
     struct pack_found found;
-    /* Scans a unit; and packs it, or sorts it if `sorted` names a file. Statuses: any. */
+    /* Scans a unit; and packs it, or with a shuffle sorts it. `id` names the file. Statuses: any. */
     enum tokmap_status (*scan)(void *user, uint64_t unit, const struct stage_id *id, struct tokmap_error *error);
-    enum tokmap_status (*unit)(void *user, uint64_t unit, const struct stage_id *sorted, struct tokmap_error *error);
+    enum tokmap_status (*unit)(void *user, uint64_t unit, const struct stage_id *id, struct tokmap_error *error);
     /* Reports how much of a file is done. May be NULL. */
     void (*progress)(void *user, uint64_t done, uint64_t all);
     void *user;

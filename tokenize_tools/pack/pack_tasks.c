@@ -43,11 +43,10 @@ struct tasks {
     uint64_t unit;
     uint64_t scanned;              /* stored bytes of the units that this process has scanned */
     uint64_t scan_before;          /* of the open one, those that killed processes have scanned */
-    const struct stage_id *sorted; /* the file of the unit, with a shuffle */
-    struct pack_result *now;
+    const struct stage_id *record; /* of the unit */
+    struct unit_result *now;
     struct histogram lengths;
     struct skipped_items *skipped; /* of the unit, where a list of them is wanted */
-    uint64_t key;                  /* for it; of unit_record.h */
     bool named;                    /* the output had a name when this process began, */
     struct os_stat manifest;       /* and that was it */
     struct os_stat journal;        /* that was compared */
@@ -172,14 +171,15 @@ static void unit_progress(void *user, uint64_t stored_bytes)
     struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
     struct task_work work = tasks->work;
-    result_add(&work, tasks->now);
+    result_add(&work, &tasks->now->pack);
     work.bytes += min64(stored_bytes, tasks->options->units->list[tasks->unit].bytes);
     task_claim_report(tasks->claim, &work);
     if (pack->progress)
         pack->progress(pack->user, work.bytes);
 }
 
-static enum tokmap_status unit_committed(void *user, const struct pack_result *result, struct tokmap_error *error)
+static enum tokmap_status unit_committed(void *user, const struct pack_result *result,
+                                         const struct shuffle_sorted *sorted, struct tokmap_error *error)
 {
     struct tasks *tasks = user;
     const struct pack_tasks_options *options = tasks->options;
@@ -192,11 +192,12 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
         return error_set(error, TOKMAP_ERROR_INPUT, options->units->paths[unit->first], TOKMAP_NO_OFFSET,
                          "a part of this file cannot be read, and others of its parts are packed; run the task again, "
                          "or repair the file, or leave it out, and begin again in a new folder of unfinished work");
+    const bool sync = options->pack->sync;
+    tasks->now->skipped = (struct skipped_size){.bytes = 0};
     const enum tokmap_status status =
-        tasks->skipped ? skipped_items_end(tasks->skipped, options->pack->sync, error) : TOKMAP_OK;
-    return status ? status
-                  : unit_record_write(options->pack, tasks->folder, tasks->unit, result, &tasks->lengths,
-                                      options->pack->sync, error);
+        tasks->skipped ? skipped_items_end(tasks->skipped, sync, &tasks->now->skipped, error) : TOKMAP_OK;
+    assert(result == &tasks->now->pack);
+    return status ? status : unit_record_write(tasks->record, tasks->now, &tasks->lengths, sorted, sync, error);
 }
 
 /* ---- one unit ---- */
@@ -231,7 +232,6 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
                                       .places = scans->list ? &scans->list[tasks->unit].places : NULL};
     const struct pack_unit kind = {.lengths = &tasks->lengths,
                                    .drops = options->pack->drop ? &drops : NULL,
-                                   .sorted = tasks->sorted,
                                    .first_input = unit->first,
                                    .committed = unit_committed,
                                    .user = tasks};
@@ -243,9 +243,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     if (!status && unit->end && pack.corpus.range.begin == pack.corpus.range.end) { /* in the middle of a long line */
         const struct shuffle_sorted none = {.count = 0};
         memset(tasks->now, 0, sizeof *tasks->now);
-        status = unit_committed(tasks, tasks->now, error);
-        return status || !tasks->sorted ? status
-                                        : sorted_unit_write(tasks->sorted, &none, tasks->now, pack.sync, error);
+        return unit_committed(tasks, &tasks->now->pack, &none, error);
     }
     char *prefix = unit_path(tasks->folder, tasks->unit, "");
     if (!prefix)
@@ -265,13 +263,14 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     pack.state_load = tasks->skipped ? skipped_load : NULL;
     pack.user = tasks;
     if (!status)
-        status = pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, tasks->now, error);
+        status =
+            pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, &tasks->now->pack, error);
     if (status && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
     else if (status && unit->end && !unit->groups &&
-             tasks->now->counts.files_skipped) { /* the next attempt reads the part again */
+             tasks->now->pack.counts.files_skipped) { /* the next attempt reads the part again */
         pack_unit_clear(tasks->folder, tasks->unit);
-        tasks->now->kept = false;
+        tasks->now->pack.kept = false;
     }
     free(prefix);
     return status;
@@ -326,11 +325,11 @@ static enum tokmap_status stage_made(void *self, uint64_t item, struct tokmap_er
 {
     struct tasks *tasks = tasks_of(self);
     if (makes_units(tasks)) {
-        const enum tokmap_status status =
-            unit_record_read(tasks->options->pack, tasks->folder, item, tasks->now, NULL, error);
+        const struct stage_id id = stage_packed_id(tasks->folder, tasks->stages.found.key, item);
+        const enum tokmap_status status = unit_record_read(&id, tasks->now, NULL, error);
         if (status)
             return status;
-        result_add(&tasks->work, tasks->now);
+        result_add(&tasks->work, &tasks->now->pack);
         tasks->outcome->documents = tasks->work.documents;
         tasks->outcome->tokens = tasks->work.tokens;
     }
@@ -405,25 +404,26 @@ static void waits_report(void *self, bool waits)
 }
 
 /* Packs a unit, or sorts it. */
-static enum tokmap_status unit_make(void *user, uint64_t number, const struct stage_id *sorted,
+static enum tokmap_status unit_make(void *user, uint64_t number, const struct stage_id *record,
                                     struct tokmap_error *error)
 {
     struct tasks *tasks = user;
+    const struct pack_result *now = &tasks->now->pack;
     struct pack_tasks_outcome *outcome = tasks->outcome;
     enum tokmap_status status = TOKMAP_OK;
     tasks->unit = number;
-    tasks->sorted = sorted;
+    tasks->record = record;
     if (!histogram_new(&tasks->lengths))
         return no_memory(error);
     if (tasks->options->pack->skipped_taker)
-        status = skipped_items_open(&tasks->skipped, tasks->folder, tasks->key, tasks->unit, error);
+        status = skipped_items_open(&tasks->skipped, tasks->folder, record->key, number, error);
     if (!status)
         status = unit_pack(tasks, error);
     skipped_items_free(tasks->skipped);
     tasks->skipped = NULL;
     histogram_free(&tasks->lengths);
-    outcome->text_now += tasks->now->counts.text_bytes - tasks->now->text_before;
-    outcome->stream_now += tasks->now->counts.stream_bytes - tasks->now->stream_before;
+    outcome->text_now += now->counts.text_bytes - now->text_before;
+    outcome->stream_now += now->counts.stream_bytes - now->stream_before;
     return status;
 }
 
@@ -648,7 +648,8 @@ static enum tokmap_status names_give(struct tasks *tasks, struct pack_result *re
     const struct pack_tasks_options *options = tasks->options;
     const struct pack_options *pack = options->pack;
     enum set_note note;
-    enum tokmap_status status = pack_units_sum(pack, options->units, tasks->folder, result, error);
+    enum tokmap_status status =
+        pack_units_sum(pack, options->units, tasks->folder, tasks->stages.found.key, result, error);
     if (!status)
         status = pack_names_check(pack, &note, error);
     if (!status)
@@ -837,7 +838,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     tasks.folder = path_join("", 0, pack->prefix, strlen(pack->prefix), ".work");
     tasks.now = calloc(1, sizeof *tasks.now);
     enum tokmap_status status = TOKMAP_OK;
-    if (!tasks.folder || !tasks.now || (pack->skipped_taker && !unit_record_key(pack, &tasks.key)))
+    if (!tasks.folder || !tasks.now)
         status = no_memory(error);
     if (!status && pack->start_over)
         status = work_start_over(pack->prefix, tasks.folder, error);

@@ -24,17 +24,18 @@ struct pack_shuffle {
 };
 
 struct pack_result;
+struct shuffle_sorted;
 
 /* The work is one of several units of an output (pack_units.h). Its shards, or sorted documents, are finished and stay
  * in PREFIX.work, and the input may have no documents. */
 struct pack_unit {
     struct histogram *lengths;       /* of the documents, which are added to it */
     const struct drop_source *drops; /* which documents are dropped; NULL: none is */
-    /* With a shuffle, the unit has no shards: its documents are sorted, and sorted_units.h describes the files. */
-    const struct stage_id *sorted;
     uint64_t first_input; /* the number of its first input among those of all units */
-    /* Called when the shards are finished. A status other than OK is that of the work. */
-    enum tokmap_status (*committed)(void *user, const struct pack_result *result, struct tokmap_error *error);
+    /* Called when the shards are finished. With a shuffle, the unit has no shards, and *sorted says where its documents
+     * are; else it is zero. A status other than OK is that of the work. */
+    enum tokmap_status (*committed)(void *user, const struct pack_result *result, const struct shuffle_sorted *sorted,
+                                    struct tokmap_error *error);
     void *user;
 };
 

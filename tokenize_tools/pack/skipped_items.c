@@ -1,11 +1,7 @@
 /*
- * skipped_items.c - see skipped_items.h.
- *
- *     head      64 bytes: magic, key, unit, bytes of all items, their count, 0, XXH3-64 of the bytes before
- *     items     struct item_head, the path, the message
- *
- * Each item has a hash of its own, seeded with the key and its place, because a file that was continued by several
- * processes has none of them see all bytes. The head is written last.
+ * skipped_items.c - see skipped_items.h. An item is struct item_head, the path, and the message. It has a hash of its
+ * own, seeded with the key, the unit, and its place, because no process sees all bytes of a file that several of them
+ * have continued.
  */
 #include "skipped_items.h"
 
@@ -19,19 +15,10 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
-#include "unit_record.h"
 
-#define MAGIC "tokmap-skips 1\n"
 #define BUFFER ((size_t)64 << 10)
 #define ENDING ".skipped"
 #define SAVED 1 /* kind of the one piece */
-
-struct head {
-    char magic[16];
-    uint64_t key, unit, bytes, count, zero;
-    uint64_t hash;
-};
-_Static_assert(sizeof(struct head) == 64, "as above");
 
 struct item_head {
     uint32_t path_bytes, message_bytes;
@@ -40,15 +27,14 @@ struct item_head {
     uint64_t offset, bytes;
     uint64_t hash;
 };
-_Static_assert(sizeof(struct item_head) == 48, "as above");
 enum { IS_FILE = 1, ASKED = 2 };
 
 struct skipped_items {
     char *path;
-    uint64_t key, unit;
+    uint64_t seed;
     int fd;
     struct bytes_buffer buffer;
-    uint64_t stored, count; /* stored: bytes of items in the file */
+    struct skipped_size stored; /* bytes: those in the file */
     int failed;             /* errno */
 };
 
@@ -63,10 +49,16 @@ static enum tokmap_status write_failed(const struct skipped_items *items, int sy
                             "the list of what is left out of a unit cannot be written");
 }
 
-/* The hash of an item, whose head is followed by its texts. `at`: its place among the bytes of items. */
-static uint64_t item_hash(uint64_t key, uint64_t at, const struct item_head *head, const uint8_t *texts)
+/* The seed of the hashes of a unit's items. */
+static uint64_t seed_of(uint64_t key, uint64_t unit)
 {
-    const uint64_t first = hash64_seeded(head, offsetof(struct item_head, hash), key + at);
+    return hash64_seeded(&unit, sizeof unit, key);
+}
+
+/* The hash of an item, whose head is followed by its texts. `at`: its place in the file. */
+static uint64_t item_hash(uint64_t seed, uint64_t at, const struct item_head *head, const uint8_t *texts)
+{
+    const uint64_t first = hash64_seeded(head, offsetof(struct item_head, hash), seed + at);
     return hash64_seeded(texts, (size_t)head->path_bytes + head->message_bytes, first);
 }
 
@@ -78,8 +70,7 @@ enum tokmap_status skipped_items_open(struct skipped_items **items, const char *
     struct skipped_items *made = *items = calloc(1, sizeof *made);
     if (!made)
         return no_memory(error);
-    made->key = key;
-    made->unit = unit;
+    made->seed = seed_of(key, unit);
     made->fd = -1;
     made->path = unit_path(folder, unit, ENDING);
     if (!made->path)
@@ -92,8 +83,8 @@ static void buffer_write(struct skipped_items *items)
 {
     if (!items->failed && items->buffer.count)
         items->failed =
-            os_pwrite(items->fd, items->buffer.bytes, items->buffer.count, sizeof(struct head) + items->stored);
-    items->stored += items->buffer.count;
+            os_pwrite(items->fd, items->buffer.bytes, items->buffer.count, items->stored.bytes);
+    items->stored.bytes += items->buffer.count;
     items->buffer.count = 0;
 }
 
@@ -116,9 +107,9 @@ void skipped_items_add(struct skipped_items *items, const struct corpus_issue *i
         items->failed = ENOMEM;
         return;
     }
-    head.hash = item_hash(items->key, items->stored + at, &head, buffer->bytes + at + sizeof head);
+    head.hash = item_hash(items->seed, items->stored.bytes + at, &head, buffer->bytes + at + sizeof head);
     memcpy(buffer->bytes + at, &head, sizeof head);
-    items->count++;
+    items->stored.items++;
     if (buffer->count >= BUFFER)
         buffer_write(items);
 }
@@ -126,41 +117,34 @@ void skipped_items_add(struct skipped_items *items, const struct corpus_issue *i
 int skipped_items_save(struct skipped_items *items, const struct state_sink *sink)
 {
     buffer_write(items);
-    const uint64_t numbers[] = {items->stored, items->count};
     const int system = items->failed ? items->failed : os_sync(items->fd);
-    return system ? system : sink->put(sink->user, SAVED, numbers, sizeof numbers);
+    return system ? system : sink->put(sink->user, SAVED, &items->stored, sizeof items->stored);
 }
 
 enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,
                                       struct tokmap_error *error)
 {
-    uint64_t numbers[2], size;
-    const bool known = kind == SAVED && count == sizeof numbers;
+    struct skipped_size stored;
+    uint64_t size;
+    const bool known = kind == SAVED && count == sizeof stored;
     if (known)
-        memcpy(numbers, bytes, sizeof numbers);
-    if (!known || os_file_bytes(items->fd, &size) ||
-        (numbers[0] && (size < sizeof(struct head) || numbers[0] > size - sizeof(struct head))))
+        memcpy(&stored, bytes, sizeof stored);
+    if (!known || os_file_bytes(items->fd, &size) || stored.bytes > size)
         return error_set(error, TOKMAP_ERROR_CORRUPT, items->path, TOKMAP_NO_OFFSET,
                          "this list is shorter than it was when the unit was interrupted; remove the unit's folder, "
                          "which has the same name and ends in .work, and run its task again");
-    items->stored = numbers[0];
-    items->count = numbers[1];
+    items->stored = stored;
     return TOKMAP_OK;
 }
 
-enum tokmap_status skipped_items_end(struct skipped_items *items, bool sync, struct tokmap_error *error)
+enum tokmap_status skipped_items_end(struct skipped_items *items, bool sync, struct skipped_size *size,
+                                     struct tokmap_error *error)
 {
-    struct head head = {.key = items->key, .unit = items->unit};
     buffer_write(items);
-    memcpy(head.magic, MAGIC, sizeof MAGIC);
-    head.bytes = items->stored;
-    head.count = items->count;
-    head.hash = hash64(&head, offsetof(struct head, hash));
+    *size = items->stored;
     int system = items->failed;
-    if (!system)
-        system = os_pwrite(items->fd, &head, sizeof head, 0);
     if (!system) /* what a killed process has written after its last checkpoint */
-        system = os_truncate(items->fd, sizeof head + items->stored);
+        system = os_truncate(items->fd, items->stored.bytes);
     if (!system && sync)
         system = os_sync(items->fd);
     if (!system && sync)
@@ -183,17 +167,17 @@ void skipped_items_free(struct skipped_items *items)
 struct reading {
     char *path;
     int fd;
-    struct head head;
+    uint64_t seed, bytes; /* bytes: of the file */
     struct bytes_buffer buffer;
-    uint64_t loaded; /* bytes of items that were read from the file */
+    uint64_t loaded; /* bytes that were read */
     size_t at;       /* in the buffer */
 };
 
 static enum tokmap_status damaged(const struct reading *reading, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, reading->path, TOKMAP_NO_OFFSET,
-                     "the list of what was left out of a unit is damaged, missing, or of other work; remove the unit's "
-                     "file that ends in .done, and run its task again");
+                     "the list of what was left out of a unit is damaged, missing, or of other work; remove its "
+                     "record, the file packed- with its number, and run its task again");
 }
 
 static enum tokmap_status read_failed(const struct reading *reading, int system, struct tokmap_error *error)
@@ -203,26 +187,17 @@ static enum tokmap_status read_failed(const struct reading *reading, int system,
                                                "the list of what was left out of a unit cannot be read");
 }
 
-static enum tokmap_status head_read(struct reading *reading, uint64_t key, uint64_t unit, struct tokmap_error *error)
+static enum tokmap_status reading_open(struct reading *reading, struct tokmap_error *error)
 {
-    struct head *head = &reading->head;
-    struct os_stat found;
-    size_t got = 0;
+    struct os_stat found = {0};
     int system = os_open(reading->path, OS_READ_NOW, &reading->fd);
     if (system)
         reading->fd = -1;
-    if (!system)
+    else
         system = os_fstat(reading->fd, &found);
-    if (!system && found.kind != OS_KIND_FILE)
-        return damaged(reading, error);
-    if (!system)
-        system = os_pread(reading->fd, head, sizeof *head, 0, &got);
     if (system)
         return read_failed(reading, system, error);
-    const bool good = got == sizeof *head && !memcmp(head->magic, MAGIC, sizeof MAGIC) && head->key == key &&
-                      head->unit == unit && head->hash == hash64(head, offsetof(struct head, hash)) &&
-                      head->bytes == found.bytes - sizeof *head;
-    return good ? TOKMAP_OK : damaged(reading, error);
+    return found.kind == OS_KIND_FILE && found.bytes == reading->bytes ? TOKMAP_OK : damaged(reading, error);
 }
 
 /* Makes `count` bytes of items follow in the buffer, from its beginning. */
@@ -233,18 +208,18 @@ static enum tokmap_status bytes_need(struct reading *reading, size_t count, stru
     size_t got = 0;
     if (there >= count)
         return TOKMAP_OK;
-    if (count - there > reading->head.bytes - reading->loaded)
+    if (count - there > reading->bytes - reading->loaded)
         return damaged(reading, error);
     if (reading->at)
         memmove(buffer->bytes, buffer->bytes + reading->at, there);
     reading->at = 0;
     buffer->count = there;
-    const uint64_t rest = reading->head.bytes - reading->loaded;
+    const uint64_t rest = reading->bytes - reading->loaded;
     const size_t wanted = rest < BUFFER ? (size_t)rest : BUFFER;
     if (!bytes_reserve(buffer, wanted))
         return no_memory(error);
     const int system =
-        os_pread(reading->fd, buffer->bytes + there, wanted, sizeof(struct head) + reading->loaded, &got);
+        os_pread(reading->fd, buffer->bytes + there, wanted, reading->loaded, &got);
     if (system)
         return read_failed(reading, system, error);
     buffer->count += got;
@@ -268,7 +243,7 @@ static enum tokmap_status item_read(struct reading *reading, struct corpus_issue
         return status;
     const uint64_t place = reading->loaded - (reading->buffer.count - reading->at);
     const uint8_t *texts = reading->buffer.bytes + reading->at + sizeof head;
-    if (head.hash != item_hash(reading->head.key, place, &head, texts) || head.reason >= CORPUS_REASONS ||
+    if (head.hash != item_hash(reading->seed, place, &head, texts) || head.reason >= CORPUS_REASONS ||
         memchr(texts, '\0', head.path_bytes + head.message_bytes))
         return damaged(reading, error);
     *issue = (struct corpus_issue){.left_out = (enum corpus_reason)head.reason,
@@ -282,19 +257,20 @@ static enum tokmap_status item_read(struct reading *reading, struct corpus_issue
     return TOKMAP_OK;
 }
 
-enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t unit,
+enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t unit, const struct skipped_size *size,
                                       const struct skipped_taker *taker, void *user, struct tokmap_error *error)
 {
-    struct reading reading = {.path = unit_path(folder, unit, ENDING), .fd = -1};
-    enum tokmap_status status = reading.path ? head_read(&reading, key, unit, error) : no_memory(error);
-    for (uint64_t i = 0; !status && i < reading.head.count; i++) {
+    struct reading reading = {
+        .path = unit_path(folder, unit, ENDING), .fd = -1, .seed = seed_of(key, unit), .bytes = size->bytes};
+    enum tokmap_status status = reading.path ? reading_open(&reading, error) : no_memory(error);
+    for (uint64_t i = 0; !status && i < size->items; i++) {
         struct corpus_issue issue;
         struct tokmap_error why;
         status = item_read(&reading, &issue, &why, error);
         if (!status)
             status = taker->item(user, &issue, &why, error);
     }
-    if (!status && (reading.loaded != reading.head.bytes || reading.at != reading.buffer.count))
+    if (!status && (reading.loaded != reading.bytes || reading.at != reading.buffer.count))
         status = damaged(&reading, error);
     os_close(reading.fd);
     bytes_free(&reading.buffer);

@@ -9,7 +9,7 @@
 #define TOKMAP_PACK_SKIPPED_ITEMS_H
 
 #include "format/index_writer.h"
-#include "packing_options.h"
+#include "unit_record.h"
 
 struct skipped_items; /* for one thread at a time */
 
@@ -27,13 +27,14 @@ int skipped_items_save(struct skipped_items *items, const struct state_sink *sin
 enum tokmap_status skipped_items_load(struct skipped_items *items, uint32_t kind, const uint8_t *bytes, size_t count,
                                       struct tokmap_error *error);
 
-/* Completes the file, and syncs it and its name. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status skipped_items_end(struct skipped_items *items, bool sync, struct tokmap_error *error);
+/* Completes the file, syncs it and its name, and says what it has. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status skipped_items_end(struct skipped_items *items, bool sync, struct skipped_size *size,
+                                     struct tokmap_error *error);
 void skipped_items_free(struct skipped_items *items); /* leaves the file; accepts NULL */
 
-/* Reads the file of a unit that is finished. Statuses: OK, ERROR_CORRUPT (it is missing, or damaged), ERROR_IO,
- * ERROR_MEMORY, those of taker->item(). */
-enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t unit,
+/* Reads the file of a unit that is finished, which has this size. Statuses: OK, ERROR_CORRUPT (it is missing, or
+ * damaged), ERROR_IO, ERROR_MEMORY, those of taker->item(). */
+enum tokmap_status skipped_items_read(const char *folder, uint64_t key, uint64_t unit, const struct skipped_size *size,
                                       const struct skipped_taker *taker, void *user, struct tokmap_error *error);
 
 #endif

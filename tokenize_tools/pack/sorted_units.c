@@ -12,7 +12,6 @@
 #include "pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "unit_record.h"
 
 #define CHUNKS_MOST ((uint64_t)1 << 24) /* of a unit; a chunk of the least size has 4 KiB */
 #define OFFSET_MOST ((uint64_t)1 << 62)
@@ -28,7 +27,7 @@ static enum tokmap_status lost(const char *path, int system, uint64_t unit, stru
 {
     return error_set_system(error, system, path, TOKMAP_NO_OFFSET,
                             "the sorted documents of unit %" PRIu64
-                            " cannot be read; if they are lost, remove the files sorted-%06" PRIu64
+                            " cannot be read; if they are lost, remove the files packed-%06" PRIu64
                             " and cuts-000000 in the folder above this one's, and run all tasks again",
                             unit, unit);
 }
@@ -36,48 +35,10 @@ static enum tokmap_status lost(const char *path, int system, uint64_t unit, stru
 static enum tokmap_status damaged(const char *path, uint64_t offset, uint64_t unit, struct tokmap_error *error)
 {
     return error_set(error, TOKMAP_ERROR_CORRUPT, path, offset,
-                     "the sorted documents of unit %" PRIu64 " are damaged; remove the files sorted-%06" PRIu64
+                     "the sorted documents of unit %" PRIu64 " are damaged; remove the files packed-%06" PRIu64
                      " and cuts-000000 in the folder above this one's, and run all tasks again",
                      unit, unit);
 }
-
-/* ---- write ---- */
-
-enum tokmap_status sorted_unit_write(const struct stage_id *id, const struct shuffle_sorted *sorted,
-                                     const struct pack_result *result, bool sync, struct tokmap_error *error)
-{
-    struct sorted_totals totals = {.chunks = sorted->count,
-                                   .files = sorted->files,
-                                   .long_bytes = sorted->long_bytes,
-                                   .lines = result->counts.lines};
-    struct stage_writer *writer;
-    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {
-        totals.sets[i].documents = result->sets[i].documents;
-        totals.sets[i].tokens = result->sets[i].tokens;
-    }
-    enum tokmap_status status = stage_writer_open(&writer, id, error);
-    if (!status)
-        status = stage_writer_add(writer, &totals, sizeof totals, error);
-    if (!status)
-        status = stage_writer_next(writer, error);
-    for (uint64_t i = 0; i < sorted->count && !status; i++) {
-        const struct shuffle_chunk *chunk = &sorted->chunks[i];
-        const struct sorted_chunk kept = {.file = chunk->file,
-                                          .begin = chunk->begin,
-                                          .end = chunk->end,
-                                          .set = chunk->set,
-                                          .keys = chunk->keys,
-                                          .tokens = chunk->tokens,
-                                          .keys_hash = chunk->keys_hash};
-        status = stage_writer_add(writer, &kept, sizeof kept, error);
-    }
-    if (!status)
-        status = stage_writer_commit(writer, sync, error);
-    stage_writer_free(writer);
-    return status;
-}
-
-/* ---- read ---- */
 
 /* Reads the totals of a unit, and counts its chunks. */
 static enum tokmap_status totals_read(struct sorted_units *units, const struct stage_id *id, struct bytes_buffer *bytes,
@@ -234,7 +195,7 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
     if (!units->list)
         return no_memory(inputs->count * sizeof *units->list, error);
     for (uint64_t i = 0, records = 0; i < inputs->count && !status; i++) {
-        const struct stage_id id = stage_sorted_id(folder, key, i);
+        const struct stage_id id = stage_packed_id(folder, key, i);
         status = totals_read(units, &id, &bytes, error);
         records = inputs->list[i].begin ? records : 0;
         units->list[i].records_before = records;
@@ -244,7 +205,7 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
     }
     bytes_free(&bytes);
     for (uint64_t i = 0, capacity = 0; i < inputs->count && !status; i++) {
-        const struct stage_id id = stage_sorted_id(folder, key, i);
+        const struct stage_id id = stage_packed_id(folder, key, i);
         status = chunks_read(units, &id, &capacity, error);
     }
     return status ? status : sets_order(units, error);

@@ -2,11 +2,11 @@
  * sorted_units.h - the sorted documents of all units: what the first stage of a shuffle by tasks writes, and what the
  * later ones read.
  *
- *     sorted-000012                    a stage file (stage_file.h): the totals of unit 12, and a list of its chunks
+ *     packed-000012                    the record of unit 12 (unit_record.h): its totals, and a list of its chunks
  *     unit-000012.work/chunks-0 ...    the chunks, each with the keys of its documents after it (shuffle_chunks.h)
  *     unit-000012.work/long-0          the documents that are too long for a record
  *
- * The file sorted-000012 is written last, so a unit that has it is complete. Files of chunks are opened when they are
+ * The file packed-000012 is written last, so a unit that has it is complete. Files of chunks are opened when they are
  * read, and SORTED_OPEN of them stay open, whatever the number of units.
  *
  * Chunks, and so the bytes of these files, depend on when the work was saved; the order of the documents does not. So
@@ -16,31 +16,9 @@
 #define TOKMAP_PACK_SORTED_UNITS_H
 
 #include "pack_units.h"
-#include "packing_options.h"
-#include "shuffle.h"
-#include "stage_file.h"
+#include "unit_record.h"
 
 #define SORTED_OPEN 32
-
-/* What a unit has, as in its file. */
-struct sorted_totals {
-    uint64_t chunks, files, long_bytes;
-    uint64_t lines; /* of the part of a file that the unit has */
-    struct {
-        uint64_t documents, tokens;
-    } sets[SPLIT_SETS_MOST];
-};
-
-/* A chunk, as in the file; shuffle_chunk says what it means. */
-struct sorted_chunk {
-    uint64_t file, begin, end;
-    uint64_t set, keys, tokens, keys_hash;
-};
-
-/* Writes the file of a unit, which is then complete. result: what it has of each set, and its lines. Statuses: those of
- * stage_writer_open() and stage_writer_commit(). */
-enum tokmap_status sorted_unit_write(const struct stage_id *id, const struct shuffle_sorted *sorted,
-                                     const struct pack_result *result, bool sync, struct tokmap_error *error);
 
 struct sorted_unit {
     struct sorted_totals totals;

@@ -63,7 +63,7 @@ struct stage_writer {
     uint64_t token, kept_to; /* of stage_writer_keep(): its entries before that section need not be written again */
 };
 
-static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "sorted-", "cuts-", "merged-", "also-"};
+static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "packed-", "cuts-", "merged-", "also-"};
 
 struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit)
 {
@@ -76,10 +76,10 @@ struct stage_id stage_drops_id(const char *folder, uint64_t key, uint64_t portio
     return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_DROPS, .number = portion, .sections = units};
 }
 
-struct stage_id stage_sorted_id(const char *folder, uint64_t key, uint64_t unit)
+struct stage_id stage_packed_id(const char *folder, uint64_t key, uint64_t unit)
 {
     return (struct stage_id){
-        .folder = folder, .key = key, .kind = STAGE_SORTED, .number = unit, .sections = SORTED_SECTIONS};
+        .folder = folder, .key = key, .kind = STAGE_PACKED, .number = unit, .sections = UNIT_SECTIONS};
 }
 
 struct stage_id stage_cuts_id(const char *folder, uint64_t key)

@@ -4,7 +4,7 @@
  *
  *     scan-000012      what the scan of unit 12 has found
  *     drops-000003     what portion 3 of the comparison has found
- *     sorted-000012    where the sorted documents of unit 12 are (sorted_units.h)
+ *     packed-000012    unit 12 is packed (unit_record.h), and where its sorted documents are (sorted_units.h)
  *     cuts-000000      where the shuffled shards begin in them (shuffle_cut.h)
  *     merged-000007    shuffled shard 7 is finished (shard_merge.h)
  *     also-000000      files of other projects are written, and also-000001 which one is next (pack_also.h)
@@ -27,7 +27,7 @@
 #include "split.h"
 #include "tokmap/tokmap.h"
 
-enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_SORTED, STAGE_CUTS, STAGE_MERGED, STAGE_ALSO, STAGE_KINDS };
+enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_PACKED, STAGE_CUTS, STAGE_MERGED, STAGE_ALSO, STAGE_KINDS };
 
 /* Which file. */
 struct stage_id {
@@ -47,11 +47,14 @@ struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit);
 /* A portion has a section for each of `units`. */
 struct stage_id stage_drops_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units);
 
-/* Files of the shuffle: a sorted unit has SORTED_SECTIONS sections, the cuts CUTS_SECTIONS, a merged shard one. */
-enum { SORTED_TOTALS, SORTED_CHUNKS, SORTED_SECTIONS };
+/* The sections of a packed unit: unit_record.h says what the first two have, and sorted_units.h those of the sorted
+ * documents. */
+enum { UNIT_RESULT, UNIT_LENGTHS, SORTED_TOTALS, SORTED_CHUNKS, UNIT_SECTIONS };
+struct stage_id stage_packed_id(const char *folder, uint64_t key, uint64_t unit);
+
+/* Files of the shuffle: the cuts have CUTS_SECTIONS sections, a merged shard one. */
 #define CUTS_TOTALS SPLIT_SETS_MOST /* the sections before it are of the sets */
 #define CUTS_SECTIONS (SPLIT_SETS_MOST + 1)
-struct stage_id stage_sorted_id(const char *folder, uint64_t key, uint64_t unit);
 struct stage_id stage_cuts_id(const char *folder, uint64_t key);
 struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard);
 

@@ -1,33 +1,26 @@
 /* unit_record.c - see unit_record.h. */
 #include "unit_record.h"
 
-#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "common/bytes.h"
 #include "common/bytes_buffer.h"
 #include "common/error.h"
 #include "common/hash.h"
 #include "pack_facts.h"
-#include "platform/os.h"
 #include "text/path.h"
 
-#define MAGIC "tokmap-unit 1\n\0"
 #define PAIRS 4096
-#define RECORD_MOST ((uint64_t)16 << 20)
+#define LENGTHS_MOST ((uint64_t)16 << 20)
 #define NAME "unit-"
 #define MERGED "shard-"
 #define DIGITS 6
 
-struct head {
-    char magic[16];
-    uint64_t key, unit;
-    uint64_t count, largest, low, high; /* of the histogram */
-    uint64_t pairs;
-    struct pack_result result;
+/* What precedes the pairs of the histogram. */
+struct lengths_head {
+    uint64_t count, largest, low, high;
 };
 
 char *unit_path(const char *folder, uint64_t unit, const char *ending)
@@ -62,7 +55,7 @@ char *merged_shard_path(const char *folder, uint64_t number, const char *ending)
 
 bool unit_is_name(const char *entry, bool *is_folder)
 {
-    static const char *const ends[] = {".work", ".partial", ".done", ".done.partial", ".skipped"};
+    static const char *const ends[] = {".work", ".partial", ".skipped"};
     const bool is_merged = !strncmp(entry, MERGED, strlen(MERGED));
     if (!is_merged && strncmp(entry, NAME, strlen(NAME)) != 0)
         return false;
@@ -79,8 +72,7 @@ bool unit_is_name(const char *entry, bool *is_folder)
 
 uint64_t unit_record_layout(void)
 {
-    const uint64_t sizes[] = {7, sizeof(struct head), sizeof(struct pack_result), sizeof(struct corpus_counts),
-                              sizeof(struct corpus_place)};
+    const uint64_t sizes[] = {8, sizeof(struct unit_result), sizeof(struct corpus_counts), sizeof(struct corpus_place)};
     return hash64(sizes, sizeof sizes);
 }
 
@@ -104,69 +96,66 @@ bool unit_record_key(const struct pack_options *options, uint64_t *key)
     return made;
 }
 
-static enum tokmap_status record_make(struct bytes_buffer *text, const struct pack_options *options, uint64_t unit,
-                                      const struct pack_result *result, const struct histogram *lengths,
+static enum tokmap_status lengths_add(struct stage_writer *writer, const struct histogram *lengths,
                                       struct tokmap_error *error)
 {
-    uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0, hash;
-    struct head *head = calloc(1, sizeof *head);
-    bool good = pairs && head && unit_record_key(options, &head->key);
-    if (good) {
-        memcpy(head->magic, MAGIC, sizeof MAGIC);
-        head->unit = unit;
-        head->count = lengths->count;
-        head->largest = lengths->largest;
-        head->low = (uint64_t)lengths->sum;
-        head->high = (uint64_t)(lengths->sum >> 64);
-        head->result = *result;
-        good = bytes_append(text, head, sizeof *head);
-    }
-    for (size_t used; good && (used = histogram_save(lengths, &cell, pairs, PAIRS));) {
-        head->pairs += used;
-        good = bytes_append(text, pairs, used * sizeof *pairs);
-    }
-    if (good) {
-        memcpy(text->bytes, head, sizeof *head);
-        hash = hash64(text->bytes, text->count);
-        good = bytes_append(text, &hash, sizeof hash);
-    }
+    const struct lengths_head head = {lengths->count, lengths->largest, (uint64_t)lengths->sum,
+                                      (uint64_t)(lengths->sum >> 64)};
+    uint64_t(*pairs)[2] = malloc(PAIRS * sizeof *pairs), cell = 0;
+    enum tokmap_status status = pairs ? stage_writer_add(writer, &head, sizeof head, error) : no_memory(error);
+    for (size_t used; !status && (used = histogram_save(lengths, &cell, pairs, PAIRS));)
+        status = stage_writer_add(writer, pairs, used * sizeof *pairs, error);
     free(pairs);
-    free(head);
-    return good ? TOKMAP_OK : no_memory(error);
+    return status;
 }
 
-enum tokmap_status unit_record_write(const struct pack_options *options, const char *folder, uint64_t unit,
-                                     const struct pack_result *result, const struct histogram *lengths, bool sync,
+static enum tokmap_status sorted_add(struct stage_writer *writer, const struct shuffle_sorted *sorted,
+                                     const struct pack_result *result, struct tokmap_error *error)
+{
+    struct sorted_totals totals = {.chunks = sorted->count,
+                                   .files = sorted->files,
+                                   .long_bytes = sorted->long_bytes,
+                                   .lines = result->counts.lines};
+    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {
+        totals.sets[i].documents = result->sets[i].documents;
+        totals.sets[i].tokens = result->sets[i].tokens;
+    }
+    enum tokmap_status status = stage_writer_add(writer, &totals, sizeof totals, error);
+    if (!status)
+        status = stage_writer_next(writer, error);
+    for (uint64_t i = 0; i < sorted->count && !status; i++) {
+        const struct shuffle_chunk *chunk = &sorted->chunks[i];
+        const struct sorted_chunk kept = {.file = chunk->file,
+                                          .begin = chunk->begin,
+                                          .end = chunk->end,
+                                          .set = chunk->set,
+                                          .keys = chunk->keys,
+                                          .tokens = chunk->tokens,
+                                          .keys_hash = chunk->keys_hash};
+        status = stage_writer_add(writer, &kept, sizeof kept, error);
+    }
+    return status;
+}
+
+enum tokmap_status unit_record_write(const struct stage_id *id, const struct unit_result *result,
+                                     const struct histogram *lengths, const struct shuffle_sorted *sorted, bool sync,
                                      struct tokmap_error *error)
 {
-    struct bytes_buffer text = {0};
-    char *path = unit_path(folder, unit, ".done"), *partial = unit_path(folder, unit, ".done.partial");
-    enum tokmap_status status =
-        path && partial ? record_make(&text, options, unit, result, lengths, error) : no_memory(error);
-    int fd = -1, system = 0;
-    if (!status) {
-        (void)os_unlink(partial);
-        system = os_open(partial, OS_WRITE_NEW, &fd);
-        if (!system)
-            system = os_pwrite(fd, text.bytes, text.count, 0);
-        if (!system && sync)
-            system = os_sync(fd);
-        if (fd >= 0)
-            os_close(fd);
-        if (!system)
-            system = os_rename(partial, path);
-        if (!system && sync)
-            system = os_sync_folder(path);
-        if (system) { /* the caller removes the shards of the unit, which no record may outlive */
-            (void)os_unlink(path);
-            (void)os_unlink(partial);
-        }
-    }
-    if (system)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the end of a unit cannot be recorded");
-    bytes_free(&text);
-    free(path);
-    free(partial);
+    struct stage_writer *writer;
+    enum tokmap_status status = stage_writer_open(&writer, id, error);
+    if (!status)
+        status = stage_writer_add(writer, result, sizeof *result, error);
+    if (!status)
+        status = stage_writer_next(writer, error);
+    if (!status)
+        status = lengths_add(writer, lengths, error);
+    if (!status)
+        status = stage_writer_next(writer, error);
+    if (!status)
+        status = sorted_add(writer, sorted, &result->pack, error);
+    if (!status)
+        status = stage_writer_commit(writer, sync, error);
+    stage_writer_free(writer);
     return status;
 }
 
@@ -188,72 +177,45 @@ static bool result_is_good(const struct pack_result *result)
     return good;
 }
 
-/* Checks a record that was read, and takes it apart. Returns false if it is damaged. */
-static bool record_take(const struct bytes_buffer *text, uint64_t key, uint64_t unit, struct pack_result *result,
-                        struct histogram *lengths)
+/* Adds the lengths that a record has. Returns false if they are not those of a histogram. */
+static bool lengths_take(struct histogram *lengths, const struct bytes_buffer *bytes)
 {
     struct histogram own = {0};
-    struct head *head = malloc(sizeof *head);
-    bool good = head && text->count >= sizeof *head + sizeof(uint64_t);
-    if (good)
-        memcpy(head, text->bytes, sizeof *head);
-    const size_t end = text->count - sizeof(uint64_t);
-    good = good && !memcmp(head->magic, MAGIC, sizeof MAGIC) && head->key == key && head->unit == unit &&
-           head->pairs == (end - sizeof *head) / (2 * sizeof(uint64_t)) &&
-           (end - sizeof *head) % (2 * sizeof(uint64_t)) == 0 &&
-           hash64(text->bytes, end) == load64(text->bytes + end) && result_is_good(&head->result);
-    if (good)
-        *result = head->result;
-    if (good && lengths) {
-        good = histogram_new(&own);
-        for (uint64_t i = 0; i < head->pairs && good; i++) {
-            uint64_t pair[2];
-            memcpy(pair, text->bytes + sizeof *head + i * sizeof pair, sizeof pair);
-            good = histogram_load(&own, pair);
-        }
-        if (good) {
-            own.count = head->count;
-            own.largest = head->largest;
-            own.sum = (unsigned __int128)head->high << 64 | head->low;
-            histogram_merge(lengths, &own);
-        }
-        histogram_free(&own);
+    struct lengths_head head;
+    bool good = bytes->count >= sizeof head && histogram_new(&own);
+    for (size_t at = sizeof head; at < bytes->count && good; at += 2 * sizeof(uint64_t)) {
+        uint64_t pair[2];
+        good = bytes->count - at >= sizeof pair;
+        if (good)
+            memcpy(pair, bytes->bytes + at, sizeof pair);
+        good = good && histogram_load(&own, pair);
     }
-    free(head);
+    if (good) {
+        memcpy(&head, bytes->bytes, sizeof head);
+        own.count = head.count;
+        own.largest = head.largest;
+        own.sum = (unsigned __int128)head.high << 64 | head.low;
+        histogram_merge(lengths, &own);
+    }
+    histogram_free(&own);
     return good;
 }
 
-enum tokmap_status unit_record_read(const struct pack_options *options, const char *folder, uint64_t unit,
-                                    struct pack_result *result, struct histogram *lengths, struct tokmap_error *error)
+enum tokmap_status unit_record_read(const struct stage_id *id, struct unit_result *result, struct histogram *lengths,
+                                    struct tokmap_error *error)
 {
-    struct bytes_buffer text = {0};
-    struct os_stat found;
-    char *path = unit_path(folder, unit, ".done");
-    uint64_t key;
-    int fd = -1;
-    if (!path)
-        return no_memory(error);
-    enum tokmap_status status = TOKMAP_OK;
-    int system = os_open(path, OS_READ_NOW, &fd);
-    if (!system)
-        system = os_fstat(fd, &found);
-    if (system)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the record of a unit cannot be read");
-    else if (found.kind == OS_KIND_FILE && found.bytes <= RECORD_MOST && !bytes_reserve(&text, (size_t)found.bytes + 1))
-        status = no_memory(error);
-    else if (found.kind == OS_KIND_FILE && found.bytes <= RECORD_MOST)
-        system = os_pread(fd, text.bytes, (size_t)found.bytes, 0, &text.count);
-    if (!status && system)
-        status = error_set_system(error, system, path, TOKMAP_NO_OFFSET, "the record of a unit cannot be read");
-    if (!status && !unit_record_key(options, &key))
-        status = no_memory(error);
-    if (!status && !record_take(&text, key, unit, result, lengths))
-        status = error_set(error, TOKMAP_ERROR_CORRUPT, path, TOKMAP_NO_OFFSET,
-                           "the record of this unit is damaged, or of work with other options; remove it, and run its "
-                           "task again");
-    if (fd >= 0)
-        os_close(fd);
-    bytes_free(&text);
-    free(path);
+    struct bytes_buffer bytes = {0};
+    enum tokmap_status status = stage_section_load(&bytes, id, UNIT_RESULT, sizeof *result, error);
+    if (!status && bytes.count != sizeof *result)
+        status = stage_corrupt(id, error);
+    if (!status) {
+        memcpy(result, bytes.bytes, sizeof *result);
+        status = result_is_good(&result->pack) ? TOKMAP_OK : stage_corrupt(id, error);
+    }
+    if (!status && lengths)
+        status = stage_section_load(&bytes, id, UNIT_LENGTHS, LENGTHS_MOST, error);
+    if (!status && lengths && !lengths_take(lengths, &bytes))
+        status = stage_corrupt(id, error);
+    bytes_free(&bytes);
     return status;
 }

@@ -4,16 +4,22 @@
  *     unit-000012.work/     what pack_run() makes of it: its journal, and its finished shards, which end in .unit
  *     unit-000012.partial   the lock of the process that works on it
  *     unit-000012.skipped   what is left out of it, if a list of that is wanted (skipped_items.h)
- *     unit-000012.done      the record: the unit is finished, and this is what it has
+ *     packed-000012         the record, a stage file (stage_file.h): the unit is finished, and this is what it has
  *
- * A record is for the same version of tokmap and the same options (pack_facts.h), whose hash it has, so that units of
- * other work cannot get among these. It has the numbers of the closing report, and the lengths of documents as pairs of
- * a histogram.
+ * A record is for the same version of tokmap and the same options (pack_facts.h), whose hash is its key, so that units
+ * of other work cannot get among these:
+ *
+ *     section UNIT_RESULT      the numbers of the closing report
+ *     section UNIT_LENGTHS     of the lengths of documents: u64 count, largest, and sum (two), and pairs of a histogram
+ *     section SORTED_TOTALS    with a shuffle, how much the sorted documents have; else, all but the lines is zero
+ *     section SORTED_CHUNKS    the chunks that they are in
  */
 #ifndef TOKMAP_PACK_UNIT_RECORD_H
 #define TOKMAP_PACK_UNIT_RECORD_H
 
 #include "packing_options.h"
+#include "shuffle.h"
+#include "stage_file.h"
 
 /* The path of a unit's prefix, "FOLDER/unit-000012", with an ending. The caller frees it. NULL without memory. */
 char *unit_path(const char *folder, uint64_t unit, const char *ending);
@@ -34,14 +40,40 @@ bool unit_record_key(const struct pack_options *options, uint64_t *key);
 /* A number that changes with what a record consists of. */
 uint64_t unit_record_layout(void);
 
-/* Writes the record, syncs it, and gives it its name. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status unit_record_write(const struct pack_options *options, const char *folder, uint64_t unit,
-                                     const struct pack_result *result, const struct histogram *lengths, bool sync,
+/* The list of what is left out of a unit (skipped_items.h). */
+struct skipped_size {
+    uint64_t bytes, items;
+};
+
+/* What a unit has, section UNIT_RESULT. */
+struct unit_result {
+    struct pack_result pack;
+    struct skipped_size skipped;
+};
+
+/* Of the sorted documents of a unit, section SORTED_TOTALS. */
+struct sorted_totals {
+    uint64_t chunks, files, long_bytes;
+    uint64_t lines; /* of the part of a file that the unit has */
+    struct {
+        uint64_t documents, tokens;
+    } sets[SPLIT_SETS_MOST];
+};
+
+/* A chunk of them, in section SORTED_CHUNKS; shuffle_chunk says what it means. */
+struct sorted_chunk {
+    uint64_t file, begin, end;
+    uint64_t set, keys, tokens, keys_hash;
+};
+
+/* Writes the record and gives it its name. sorted: zeros without a shuffle. Statuses: those of stage_writer_open() and
+ * stage_writer_commit(). */
+enum tokmap_status unit_record_write(const struct stage_id *id, const struct unit_result *result,
+                                     const struct histogram *lengths, const struct shuffle_sorted *sorted, bool sync,
                                      struct tokmap_error *error);
 
-/* Reads a record, and adds its lengths to `lengths` unless that is NULL. Statuses: OK, ERROR_NOT_FOUND (the unit is not
- * finished), ERROR_CORRUPT (it is damaged, or of other options), ERROR_IO, ERROR_MEMORY. */
-enum tokmap_status unit_record_read(const struct pack_options *options, const char *folder, uint64_t unit,
-                                    struct pack_result *result, struct histogram *lengths, struct tokmap_error *error);
+/* Reads a record, and adds its lengths to `lengths` unless that is NULL. Statuses: those of stage_section_load(). */
+enum tokmap_status unit_record_read(const struct stage_id *id, struct unit_result *result, struct histogram *lengths,
+                                    struct tokmap_error *error);
 
 #endif

@@ -31,9 +31,9 @@
 #define WORK "w/out.work"
 #define CHUNKS WORK "/unit-000000.work/chunks-0"
 #define LONG WORK "/unit-000000.work/long-0"
-#define SORTED WORK "/sorted-000000"
+#define SORTED WORK "/packed-000000"
 #define CUTS WORK "/cuts-000000"
-#define RECORD WORK "/unit-000001.done"
+#define RECORD WORK "/packed-000001"
 #define MERGED WORK "/merged-000001"
 #define ALL UINT64_MAX /* in place of the number of a task: --finish */
 
@@ -246,7 +246,7 @@ static void status_check(const char *name, int round, enum tokmap_status status,
 static void stage_forge(uint8_t *file, size_t bytes, bool is_cuts, uint64_t *random)
 {
     for (uint64_t times = 1 + random_below(random, 3); times > 0; times--) {
-        const uint64_t number = hostile(random), sections = is_cuts ? 3 : min64(load64(file + 32), 2);
+        const uint64_t number = hostile(random), sections = is_cuts ? 3 : load64(file + 32);
         uint64_t section = random_below(random, sections);
         section = is_cuts && section == 2 ? CUTS_TOTALS : section;
         uint8_t *entry = entry_of(file, section);
@@ -471,7 +471,7 @@ static void test_sparse_list(void **unused)
     work_take(CUT);
     for (unsigned unit = 0; unit < units.count; unit++) {
         char name[60];
-        (void)snprintf(name, sizeof name, WORK "/sorted-%06u", unit);
+        (void)snprintf(name, sizeof name, WORK "/packed-%06u", unit);
         uint8_t *file = file_read(name, &bytes);
         store64(entry_of(file, SORTED_CHUNKS), bytes);
         store64(entry_of(file, SORTED_CHUNKS) + 8, hole);
@@ -483,7 +483,7 @@ static void test_sparse_list(void **unused)
         free(file);
     }
     assert_int_equal(run(0), TOKMAP_ERROR_CORRUPT);
-    assert_non_null(strstr(error.path, "sorted-000000"));
+    assert_non_null(strstr(error.path, "packed-000000"));
     pack_units_free(&units);
 }
 
@@ -536,15 +536,15 @@ static void test_sparse_document(void **unused)
 /* ---- records of units ---- */
 
 /* Where a number of the result is in the record of a unit. */
-#define RESULT_AT(field) (72 + offsetof(struct pack_result, field))
+#define RESULT_AT(field) (HEADER + UNIT_SECTIONS * ENTRY + offsetof(struct unit_result, pack.field))
 
 static enum tokmap_status record_forge(const uint8_t *whole, size_t bytes, uint64_t at, const void *value, size_t size)
 {
     uint8_t *forged = malloc(bytes);
-    assert_true(forged && at + size <= bytes - 8);
+    assert_true(forged && at + size <= bytes);
     memcpy(forged, whole, bytes);
     memcpy(forged + at, value, size);
-    store64(forged + bytes - 8, hash64(forged, bytes - 8));
+    hashes_make(forged, bytes, false);
     work_take(FINISH);
     file_replace(RECORD, forged, bytes);
     free(forged);
@@ -562,11 +562,12 @@ static void test_records(void **unused)
     uint8_t *whole = file_read(RECORD, &bytes);
     assert_true(load64(whole + RESULT_AT(tokens)) > 20 && load64(whole + RESULT_AT(tokens)) < 3000);
     assert_int_equal(record_forge(whole, bytes, RESULT_AT(sets[1].shards), &shards, 8), TOKMAP_ERROR_CORRUPT);
-    assert_non_null(strstr(error.message, "the record of this unit is damaged"));
+    assert_non_null(strstr(error.path, "packed-000001"));
     assert_int_equal(record_forge(whole, bytes, RESULT_AT(has_mask), &two, 1), TOKMAP_ERROR_CORRUPT);
     for (int i = 0; i < 40; i++) {
         const uint64_t size = 1ULL << random_below(&random, 4), number = hostile(&random);
-        const uint64_t at = 32 + random_below(&random, (bytes - 40) / size) * size;
+        const uint64_t begin = RESULT_AT(counts), end = load64(entry_of(whole, SORTED_TOTALS));
+        const uint64_t at = begin + random_below(&random, (end - begin) / size) * size;
         status_check(RECORD, i, record_forge(whole, bytes, at, &number, (size_t)size), &errors);
     }
     free(whole);

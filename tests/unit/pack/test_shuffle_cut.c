@@ -62,7 +62,8 @@ static void unit_make(uint64_t number, uint64_t count, uint64_t chunk_bytes, uin
     char into[64];
     struct shuffle *shuffle;
     struct shuffle_sorted sorted;
-    struct pack_result result = {.tokens = 0};
+    struct unit_result result = {.pack = {.tokens = 0}};
+    struct histogram lengths;
     const uint64_t nothing = 0;
     (void)snprintf(into, sizeof into, "unit-%06u.work", (unsigned)number);
     (void)mkdir(into, 0700);
@@ -96,11 +97,13 @@ static void unit_make(uint64_t number, uint64_t count, uint64_t chunk_bytes, uin
     }
     assert_int_equal(shuffle_sort(shuffle, false, &sorted, &error), TOKMAP_OK);
     for (uint64_t i = 0; i < sorted.count; i++) {
-        result.sets[sorted.chunks[i].set].documents += sorted.chunks[i].keys;
-        result.sets[sorted.chunks[i].set].tokens += sorted.chunks[i].tokens;
+        result.pack.sets[sorted.chunks[i].set].documents += sorted.chunks[i].keys;
+        result.pack.sets[sorted.chunks[i].set].tokens += sorted.chunks[i].tokens;
     }
-    const struct stage_id id = stage_sorted_id(".", KEY, number);
-    assert_int_equal(sorted_unit_write(&id, &sorted, &result, false, &error), TOKMAP_OK);
+    const struct stage_id id = stage_packed_id(".", KEY, number);
+    assert_true(histogram_new(&lengths));
+    assert_int_equal(unit_record_write(&id, &result, &lengths, &sorted, false, &error), TOKMAP_OK);
+    histogram_free(&lengths);
     shuffle_free(shuffle);
 }
 
@@ -222,7 +225,15 @@ static enum tokmap_status stages_read(bool cut)
 {
     struct sorted_units units;
     struct shuffle_cuts cuts;
+    struct unit_result record;
     enum tokmap_status status = sorted_units_read(&units, &pack, &inputs, ".", KEY, &error);
+    for (uint64_t i = 0; i < inputs.count && !status; i++) {
+        const struct stage_id id = stage_packed_id(".", KEY, i);
+        struct histogram lengths;
+        assert_true(histogram_new(&lengths));
+        status = unit_record_read(&id, &record, &lengths, &error);
+        histogram_free(&lengths);
+    }
     if (!status) {
         const struct stage_id id = shuffle_cut_id(&units, KEY);
         if (cut)
@@ -274,7 +285,7 @@ static void test_damage(void **state)
     struct shuffle_chunk last = {0};
     cut_check(3, 60, 2, 500, 4096, 9);
     assert_int_equal(stages_read(false), TOKMAP_OK);
-    file_harm("sorted-000001", 0, 3, false);
+    file_harm("packed-000001", 0, 3, false);
     file_harm("cuts-000000", 0, 11, false);
     assert_int_equal(sorted_units_read(&units, &pack, &inputs, ".", KEY, &error), TOKMAP_OK);
     for (uint64_t i = 0; i < units.chunk_count; i++)

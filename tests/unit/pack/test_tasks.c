@@ -302,7 +302,8 @@ static void test_watch(void **unused)
 static void test_record(void **unused)
 {
     (void)unused;
-    struct pack_result *result = calloc(1, sizeof *result), *read = calloc(1, sizeof *read);
+    struct unit_result *result = calloc(1, sizeof *result), *read = calloc(1, sizeof *read);
+    const struct shuffle_sorted none = {.count = 0};
     struct histogram lengths, sum;
     struct tokmap_error error = {0};
     struct pack_options made_by = {.vocabulary = 1000, .shard_tokens = 10, .unit_bytes = 100, .eod_id = 7};
@@ -314,33 +315,38 @@ static void test_record(void **unused)
     assert_true(histogram_new(&lengths) && histogram_new(&sum));
     for (uint64_t i = 0; i < 10000; i++)
         histogram_add(&lengths, i * i, i);
-    result->tokens = 12345;
-    result->sets[0].documents = 3;
-    assert_int_equal(unit_record_read(&made_by, ".", 12, read, &sum, &error), TOKMAP_ERROR_NOT_FOUND);
-    assert_int_equal(unit_record_write(&made_by, ".", 12, result, &lengths, false, &error), TOKMAP_OK);
-    assert_true(file_exists("unit-000012.done"));
+    result->pack.tokens = 12345;
+    result->pack.sets[0].documents = 3;
+    result->skipped.items = 7;
+    uint64_t key, other;
+    assert_true(unit_record_key(&made_by, &key));
+    made_by.shard_tokens = 11;
+    assert_true(unit_record_key(&made_by, &other) && other != key);
+    const struct stage_id id = stage_packed_id(".", key, 12), wrong = stage_packed_id(".", other, 12);
+    assert_int_equal(unit_record_read(&id, read, &sum, &error), TOKMAP_ERROR_NOT_FOUND);
+    assert_int_equal(unit_record_write(&id, result, &lengths, &none, false, &error), TOKMAP_OK);
+    assert_true(file_exists("packed-000012"));
     for (int i = 0; i < 2; i++) /* the lengths are added */
-        assert_int_equal(unit_record_read(&made_by, ".", 12, read, &sum, &error), TOKMAP_OK);
+        assert_int_equal(unit_record_read(&id, read, &sum, &error), TOKMAP_OK);
     assert_memory_equal(read, result, sizeof *read);
     assert_int_equal(sum.count, 2 * lengths.count);
     assert_int_equal(sum.largest, lengths.largest);
     assert_true(sum.sum == 2 * lengths.sum);
     assert_int_equal(histogram_percentile(&sum, 900), histogram_percentile(&lengths, 900));
-    made_by.shard_tokens = 11; /* other work */
-    assert_int_equal(unit_record_read(&made_by, ".", 12, read, &sum, &error), TOKMAP_ERROR_CORRUPT);
-    made_by.shard_tokens = 10;
-    assert_int_equal(rename("unit-000012.done", "unit-000013.done"), 0); /* of another unit */
-    assert_int_equal(unit_record_read(&made_by, ".", 13, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
+    assert_int_equal(unit_record_read(&wrong, read, &sum, &error), TOKMAP_ERROR_CORRUPT); /* other work */
+    const struct stage_id moved = stage_packed_id(".", key, 13), cut = stage_packed_id(".", key, 14);
+    assert_int_equal(rename("packed-000012", "packed-000013"), 0); /* of another unit */
+    assert_int_equal(unit_record_read(&moved, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
     struct stat found;
-    assert_int_equal(stat("unit-000013.done", &found), 0);
+    assert_int_equal(stat("packed-000013", &found), 0);
     for (off_t bytes = 0; bytes < found.st_size; bytes += found.st_size / 50 + 1) {
-        assert_int_equal(unit_record_write(&made_by, ".", 14, result, &lengths, false, &error), TOKMAP_OK);
-        assert_int_equal(truncate("unit-000014.done", bytes), 0);
-        assert_int_equal(unit_record_read(&made_by, ".", 14, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
+        assert_int_equal(unit_record_write(&cut, result, &lengths, &none, false, &error), TOKMAP_OK);
+        assert_int_equal(truncate("packed-000014", bytes), 0);
+        assert_int_equal(unit_record_read(&cut, read, &sum, &error), TOKMAP_ERROR_CORRUPT);
     }
     assert_true(unit_is_name("unit-000012.work", &is_folder) && is_folder);
-    assert_true(unit_is_name("unit-1000012.done", &is_folder) && !is_folder);
-    assert_false(unit_is_name("unit-12.done", &is_folder));
+    assert_true(unit_is_name("unit-1000012.skipped", &is_folder) && !is_folder);
+    assert_false(unit_is_name("unit-12.skipped", &is_folder));
     assert_false(unit_is_name("unit-000012.bin", &is_folder));
     histogram_free(&lengths);
     histogram_free(&sum);

@@ -161,7 +161,7 @@ static void start_over_refused(const char *message)
         fail_msg("%s", error.message);
     assert_false(result.kept); /* by this process */
     assert_true(file_exists(WORK "/journal"));
-    assert_true(file_exists(WORK "/unit-000000.done"));
+    assert_true(file_exists(WORK "/packed-000000"));
 }
 
 /* Whoever starts over does not remove what a process is at work on. */
