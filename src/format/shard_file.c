@@ -32,14 +32,14 @@ const char *shard_file_ending(enum shard_file file, enum shard_state state)
 
 char *shard_file_path(const char *prefix, enum shard_file file, enum shard_state state)
 {
-    return path_join("", 0, prefix, strlen(prefix), shard_file_ending(file, state));
+    return path_ended(prefix, shard_file_ending(file, state));
 }
 
 char *shard_file_numbered(const char *prefix, uint64_t number, enum shard_file file, enum shard_state state)
 {
     char ending[NUMBER_BYTES + sizeof ".dropped.unit.partial"];
     (void)snprintf(ending, sizeof ending, "-%05" PRIu64 "%s", number, shard_file_ending(file, state));
-    return path_join("", 0, prefix, strlen(prefix), ending);
+    return path_ended(prefix, ending);
 }
 
 char *shard_file_beside(const char *path, enum shard_file file, enum shard_state state)
@@ -54,7 +54,7 @@ char *shard_file_replaced(const char *path, uint64_t id)
 {
     char ending[SHARD_ID_DIGITS + 2];
     (void)snprintf(ending, sizeof ending, ".%016" PRIx64, id);
-    return path_join("", 0, path, strlen(path), ending);
+    return path_ended(path, ending);
 }
 
 /* Returns true if a name of `bytes` bytes has an ending, and something before it. */

@@ -90,7 +90,7 @@ static void next_print(const struct training_command *training)
     if (folder && !strcmp(training->prefix + folder, standard))
         path = strndup(training->prefix, folder);
     else
-        path = path_join("", 0, training->prefix, strlen(training->prefix), ".json");
+        path = path_ended(training->prefix, ".json");
     if (!path)
         cli_output_lost();
     char *quoted = path ? cli_shell_quote(path) : NULL;

@@ -95,7 +95,7 @@ static bool is_work(const char *output, const char *path)
 {
     static const char end[] = ".work";
     char *folder = path_name(path) != path ? path_folder(path) : NULL;
-    char *work = folder ? path_join("", 0, output, strlen(output), end) : NULL;
+    char *work = folder ? path_ended(output, end) : NULL;
     const bool is = work && !strcmp(folder + max64(strlen(folder), sizeof end - 1) - (sizeof end - 1), end) &&
                     is_same_folder(folder, work);
     free(folder);
@@ -243,7 +243,7 @@ enum tokmap_status output_names_exclude(const struct pack_options *options, stru
     const struct pack_also *also = options->shard_tokens || options->split ? NULL : options->also;
     enum tokmap_status status = TOKMAP_OK;
     for (size_t i = 0; also && i < also->ending_count && !status; i++) {
-        char *path = path_join("", 0, options->prefix, strlen(options->prefix), also->endings[i]);
+        char *path = path_ended(options->prefix, also->endings[i]);
         status = path ? corpus_exclude(corpus, path, error) : error_set_memory(error, "a path", 0);
         free(path);
     }

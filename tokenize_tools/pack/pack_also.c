@@ -31,7 +31,7 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 bool pack_also_begun(const char *prefix)
 {
     struct os_stat found;
-    char *folder = path_join("", 0, prefix, strlen(prefix), ".work");
+    char *folder = path_ended(prefix, ".work");
     const struct stage_id id = stage_also_id(folder ? folder : "", 0, BEGUN);
     char *path = folder ? stage_path(&id) : NULL;
     const bool begun = path && !os_lstat(path, &found);
@@ -185,7 +185,7 @@ static enum tokmap_status set_write(struct also_writing *writing, uint32_t set, 
         if (numbered)
             (void)snprintf(ending, sizeof ending, "%s%s-%05" PRIu64, options->split ? "." : "",
                            options->split ? options->split->sets[set].name : "", k);
-        char *prefix = path_join("", 0, options->prefix, strlen(options->prefix), ending);
+        char *prefix = path_ended(options->prefix, ending);
         status = prefix ? shard_write(writing, prefix, error) : no_memory(error);
         free(prefix);
     }

@@ -61,8 +61,8 @@ static enum tokmap_status no_memory(struct tokmap_error *error)
 static int exists(const char *prefix, const char *ending, const char *more)
 {
     struct os_stat found;
-    char *path = path_join("", 0, prefix, strlen(prefix), ending);
-    char *whole = path ? path_join("", 0, path, strlen(path), more) : NULL;
+    char *path = path_ended(prefix, ending);
+    char *whole = path ? path_ended(path, more) : NULL;
     const int there = whole ? !os_lstat(whole, &found) : -1;
     free(whole);
     free(path);
@@ -467,7 +467,7 @@ enum tokmap_status pack_finish_also(const struct pack_options *options, const st
                                     const char *folder, struct pack_result *result, struct tokmap_error *error)
 {
     int fd = -1;
-    char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
+    char *lock = path_ended(options->prefix, ".partial");
     enum tokmap_status status = lock ? lock_take(lock, &fd, error) : no_memory(error);
     const bool locked = !status;
     /* Another process may have gone on, or finished, before this one had the lock. */
@@ -623,7 +623,7 @@ void pack_work_settle(const struct pack_options *options, const char *folder)
 {
     int fd;
     char *note = path_in(folder, "named");
-    char *lock = path_join("", 0, options->prefix, strlen(options->prefix), ".partial");
+    char *lock = path_ended(options->prefix, ".partial");
     const bool over = lock && !work_folder_exists(options->prefix) && !pack_also_begun(options->prefix);
     if (over && !set_folder_is_link(folder) && !partial_file_open(lock, NULL, NULL, &fd)) {
         (void)pack_work_clear(folder, options->sync, NULL);

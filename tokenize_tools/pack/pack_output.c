@@ -41,7 +41,7 @@ char *pack_set_name(const struct pack_options *options, uint32_t set)
 {
     char ending[SPLIT_NAME_MOST + 2];
     pack_set_ending(options, set, ending);
-    return path_join("", 0, options->prefix, strlen(options->prefix), ending);
+    return path_ended(options->prefix, ending);
 }
 
 struct shard_writer_options pack_output_shard(const struct pack_options *options)

@@ -141,8 +141,8 @@ static bool also_is_there(const struct pack_options *options, const char *name)
     size_t there = 0;
     uint64_t bytes;
     for (size_t i = 0; also && i < also->ending_count; i++) {
-        char *shard = path_join("", 0, name, strlen(name), "-00000");
-        there += shard && exists(path_join("", 0, shard, strlen(shard), also->endings[i]), &bytes);
+        char *shard = path_ended(name, "-00000");
+        there += shard && exists(path_ended(shard, also->endings[i]), &bytes);
         free(shard);
     }
     return !also || there == also->ending_count - (document_is_masked(&options->corpus) ? 0 : also->mask_endings);

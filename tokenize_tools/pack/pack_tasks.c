@@ -502,7 +502,7 @@ static enum tokmap_status stage_missing(const struct tasks *tasks, struct tokmap
                                        [TASK_CUTS] = "cuts between shards",
                                        [TASK_MERGES] = "shards"};
     const struct schedule_left *left = &tasks->outcome->left;
-    const char *before = task_stage_is_last(left->stage)   ? ""
+    const char *before = task_stage_is_last(left->stage) ? ""
                          : tasks->options->pack->shuffle ? ", and no shard is made before"
                                                          : ", and no unit is packed before";
     return parts_missing(tasks, what[left->stage], left, before,
@@ -558,7 +558,7 @@ static bool manifest_find(const struct pack_options *pack, struct os_stat *found
 {
     char ending[SPLIT_NAME_MOST + 2];
     pack_set_ending(pack, pack_output_sets(pack) - 1, ending);
-    char *path = path_join("", 0, pack->prefix, strlen(pack->prefix), ending);
+    char *path = path_ended(pack->prefix, ending);
     const bool there = path && !os_lstat(path, found);
     free(path);
     return there;
@@ -723,8 +723,7 @@ static enum tokmap_status names_take(struct tasks *tasks, struct tokmap_error *e
         if (i)
             os_sleep_ns(BUSY_WAIT_NS);
         status = pack_names_check(pack, &note, error);
-        if (status || work_folder_exists(pack->prefix) ||
-            (note != SET_NOTE_NAMING && !work_is_locked(pack->prefix)))
+        if (status || work_folder_exists(pack->prefix) || (note != SET_NOTE_NAMING && !work_is_locked(pack->prefix)))
             return status;
         if (note == SET_NOTE_NAMING) {
             status = set_work_recover(pack->prefix, pack->sync, false, error);
@@ -835,7 +834,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     *outcome = (struct pack_tasks_outcome){.first = 0};
     if (!options->finish)
         schedule_share(options->units->count, options->task, options->tasks, &outcome->first, &outcome->end);
-    tasks.folder = path_join("", 0, pack->prefix, strlen(pack->prefix), ".work");
+    tasks.folder = path_ended(pack->prefix, ".work");
     tasks.now = calloc(1, sizeof *tasks.now);
     enum tokmap_status status = TOKMAP_OK;
     if (!tasks.folder || !tasks.now)

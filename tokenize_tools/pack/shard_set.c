@@ -537,8 +537,8 @@ bool shard_set_is_complete(const char *prefix, const char *ending, bool numbered
 {
     const uint64_t shards = state->shards + 1; /* the last one was open */
     struct hash_state *contents = hash_state_new();
-    char *point = path_join("", 0, prefix, strlen(prefix), numbered && *ending ? "." : "");
-    char *set = point ? path_join("", 0, point, strlen(point), numbered ? ending : "") : NULL;
+    char *point = path_ended(prefix, numbered && *ending ? "." : "");
+    char *set = point ? path_ended(point, numbered ? ending : "") : NULL;
     uint64_t tokens = 0, documents = 0;
     bool good = contents != NULL;
     for (uint64_t k = 0; k < shards && good; k++) {

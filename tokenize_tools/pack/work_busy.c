@@ -30,8 +30,7 @@ static bool is_locked(char *path)
 
 bool work_is_locked(const char *name)
 {
-    return is_locked(path_join("", 0, name, strlen(name), ".partial")) ||
-           is_locked(shard_file_path(name, SHARD_INDEX, SHARD_PARTIAL));
+    return is_locked(path_ended(name, ".partial")) || is_locked(shard_file_path(name, SHARD_INDEX, SHARD_PARTIAL));
 }
 
 enum tokmap_status work_locked_error(const char *name, struct tokmap_error *error)
@@ -74,7 +73,7 @@ enum tokmap_status work_start_over(const char *name, const char *folder, struct 
         return TOKMAP_OK;
     if (set_folder_is_link(folder))
         return set_folder_link_error(folder, error);
-    char *lock = path_join("", 0, name, strlen(name), ".partial");
+    char *lock = path_ended(name, ".partial");
     if (!lock)
         return error_set_memory(error, "a path", 0);
     /* Without the lock for another reason, such as a folder of this name, the work that follows says so, if it needs

@@ -84,7 +84,7 @@ bool work_folder_found(const struct work_folder *folder)
 
 bool work_folder_exists(const char *name)
 {
-    char *folder = path_join("", 0, name, strlen(name), ".work");
+    char *folder = path_ended(name, ".work");
     char *path = folder ? path_in(folder, JOURNAL) : NULL;
     struct os_stat found;
     const bool exists = path && !set_folder_is_link(folder) && !os_lstat(path, &found) && found.kind == OS_KIND_FILE;
@@ -574,7 +574,7 @@ static int fresh_check(void *user)
 void work_folder_sweep(const char *name, work_owns *owns)
 {
     int fd = -1;
-    struct work_folder folder = {.owns = owns, .swept = true, .path = path_join("", 0, name, strlen(name), ".work")};
+    struct work_folder folder = {.owns = owns, .swept = true, .path = path_ended(name, ".work")};
     char *fresh = folder.path ? path_in(folder.path, JOURNAL_NEW) : NULL;
     if (fresh && !set_folder_is_link(folder.path) && !work_folder_exists(name))
         (void)os_folder_list(folder.path, entry_look, &folder);
@@ -592,7 +592,7 @@ void work_folder_sweep(const char *name, work_owns *owns)
 void work_folder_settle(const char *name)
 {
     int fd = -1;
-    char *path = path_join("", 0, name, strlen(name), ".work");
+    char *path = path_ended(name, ".work");
     char *fresh = path ? path_in(path, JOURNAL_NEW) : NULL;
     if (fresh && !set_folder_is_link(path) && !work_folder_exists(name)) {
         /* As long as this is its name, no other process has it. */
@@ -696,7 +696,7 @@ enum tokmap_status work_folder_open(struct work_folder **folder, const struct wo
     made->options = options;
     made->owns = options->owns;
     made->fd = -1;
-    made->path = path_join("", 0, options->name, strlen(options->name), ".work");
+    made->path = path_ended(options->name, ".work");
     made->journal = made->path ? path_in(made->path, JOURNAL) : NULL;
     made->fresh = made->path ? path_in(made->path, JOURNAL_NEW) : NULL;
     made->probe = malloc(PROBES * PROBE_BYTES);

@@ -29,9 +29,8 @@ static bool names_make(struct aside_names *names, const char *name, uint64_t out
 {
     char ending[sizeof ".dropped." + ID_DIGITS];
     (void)snprintf(ending, sizeof ending, ".dropped.%016" PRIx64, output);
-    *names = (struct aside_names){path_join("", 0, name, strlen(name), ".dropped"),
-                                  path_join("", 0, name, strlen(name), ".dropped.partial"),
-                                  path_join("", 0, name, strlen(name), ending)};
+    *names = (struct aside_names){path_ended(name, ".dropped"), path_ended(name, ".dropped.partial"),
+                                  path_ended(name, ending)};
     return names->list && names->partial && names->aside;
 }
 

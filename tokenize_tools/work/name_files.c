@@ -45,7 +45,7 @@ static enum tokmap_status failed(int system, const char *path, const char *what,
 /* The path of the note, or of the one that is being written; NULL without memory. */
 static char *note_path(const char *name, bool partial)
 {
-    return path_join("", 0, name, strlen(name), partial ? ".work/naming.partial" : ".work/naming");
+    return path_ended(name, partial ? ".work/naming.partial" : ".work/naming");
 }
 
 /* ---- write ---- */
@@ -284,7 +284,7 @@ static enum tokmap_status level_do(const struct naming *naming, unsigned level,
 /* Leaves the note, which says from now on that all is named. */
 static enum tokmap_status note_keep(const struct naming *naming)
 {
-    char *named = path_join("", 0, naming->name, strlen(naming->name), ".work/" NAME_FILES_NAMED);
+    char *named = path_ended(naming->name, ".work/" NAME_FILES_NAMED);
     const int system = named ? os_rename(naming->note, named) : 0;
     free(named);
     return !named   ? no_memory(naming->error)

@@ -80,7 +80,7 @@ enum tokmap_status origin_shift(const char *from, const char *into, uint64_t rec
     enum tokmap_status status = index_open(&index, from, error);
     if (status)
         return status;
-    char *partial = path_join("", 0, into, strlen(into), ".partial");
+    char *partial = path_ended(into, ".partial");
     if (!partial)
         status = error_set_memory(error, "a path", 0);
     else

@@ -111,7 +111,7 @@ static enum tokmap_status paths_make(struct set_work *work, struct tokmap_error 
 {
     for (uint32_t i = 0; i < work->count; i++) {
         free(work->sets[i].path);
-        work->sets[i].path = path_join("", 0, work->name, strlen(work->name), work->sets[i].ending);
+        work->sets[i].path = path_ended(work->name, work->sets[i].ending);
         if (!work->sets[i].path)
             return no_memory(error);
     }
@@ -181,7 +181,7 @@ bool set_note_is_named(const char *folder, const char *entry)
 enum tokmap_status set_note_find(const char *name, enum set_note *note, struct tokmap_error *error)
 {
     struct os_stat found;
-    char *path = path_join("", 0, name, strlen(name), ".work/" NAME_FILES_NAMED);
+    char *path = path_ended(name, ".work/" NAME_FILES_NAMED);
     *note = SET_NOTE_NONE;
     if (!path)
         return no_memory(error);
@@ -439,8 +439,8 @@ static enum tokmap_status work_make(struct set_work *work, const char *name, con
     work->continues = options->continues;
     work->journaled = options->continues; /* while what a killed writer has left is completed */
     work->name = strdup(name);
-    work->lock = path_join("", 0, name, strlen(name), ".partial");
-    work->folder = path_join("", 0, name, strlen(name), ".work");
+    work->lock = path_ended(name, ".partial");
+    work->folder = path_ended(name, ".work");
     if (!work->name || !work->lock || !work->folder)
         return no_memory(error);
     work->group.name = work->name;

@@ -125,7 +125,7 @@ static enum tokmap_status sharing_find(const struct convert_arguments *given, co
 {
     struct tokmap_dataset_info info = {.size = sizeof info};
     struct os_stat found;
-    *tokens = path_join("", 0, given->prefix, strlen(given->prefix), ".bin");
+    *tokens = path_ended(given->prefix, ".bin");
     if (!*tokens)
         return error_set_memory(error, "a path", strlen(given->prefix));
     enum tokmap_status status = tokmap_dataset_info(dataset, &info);
@@ -155,7 +155,7 @@ static enum tokmap_status sharing_find(const struct convert_arguments *given, co
 static enum tokmap_status index_check(const struct convert_arguments *given, struct tokmap_error *error)
 {
     struct os_stat found;
-    char *path = path_join("", 0, given->prefix, strlen(given->prefix), ".idx");
+    char *path = path_ended(given->prefix, ".idx");
     if (!path)
         return error_set_memory(error, "a path", strlen(given->prefix));
     enum tokmap_status status = TOKMAP_OK;

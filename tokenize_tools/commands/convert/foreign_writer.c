@@ -121,9 +121,7 @@ char *foreign_writer_path(const struct foreign_writer_options *options, uint32_t
 {
     const char *endings[OUTPUT_SET_MOST];
     uint32_t parts[USE_NOTE + 1];
-    return n < endings_list(options, endings, parts)
-               ? path_join("", 0, options->prefix, strlen(options->prefix), endings[n])
-               : NULL;
+    return n < endings_list(options, endings, parts) ? path_ended(options->prefix, endings[n]) : NULL;
 }
 
 /* Refuses to write PREFIX.bin beside a PREFIX.tmx, which describes other tokens of that name. */
@@ -148,7 +146,7 @@ static enum tokmap_status absent_find(struct foreign_writer *writer, struct tokm
     const struct foreign_writer_options *options = &writer->options;
     if (!foreign_target_has_mask(options->target) || options->mask)
         return TOKMAP_OK;
-    writer->absent = path_join("", 0, options->prefix, strlen(options->prefix), ".ds.loss");
+    writer->absent = path_ended(options->prefix, ".ds.loss");
     return writer->absent ? TOKMAP_OK : error_set_memory(error, "a path", strlen(options->prefix));
 }
 

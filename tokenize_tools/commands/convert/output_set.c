@@ -75,7 +75,7 @@ enum tokmap_status output_set_open(struct output_set *set, const struct output_s
         struct output_part *part = &set->parts[i];
         part->fd = -1;
         part->path = path_join("", 0, options->prefix, bytes, options->endings[i]);
-        part->partial = part->path ? path_join("", 0, part->path, strlen(part->path), ".partial") : NULL;
+        part->partial = part->path ? path_ended(part->path, ".partial") : NULL;
         if (!part->partial && !status)
             status = error_set_memory(error, "a path", bytes);
     }

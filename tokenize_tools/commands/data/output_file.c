@@ -57,7 +57,7 @@ enum tokmap_status output_file_open(struct output_file *file, const char *path, 
 {
     *file = (struct output_file){.fd = -1, .replace = replace};
     file->path = strdup(path);
-    file->partial = path_join("", 0, path, strlen(path), ".partial");
+    file->partial = path_ended(path, ".partial");
     enum tokmap_status status = TOKMAP_OK;
     if (!file->path || !file->partial)
         status = error_set_memory(error, "the output's name", strlen(path) + 9);

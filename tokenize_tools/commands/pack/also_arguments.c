@@ -33,7 +33,7 @@ static const char *ending_of(enum foreign_target target, bool sealed)
 
 static char *prefix_of(enum foreign_target target, bool sealed, const char *prefix)
 {
-    return path_join("", 0, prefix, strlen(prefix), ending_of(target, sealed));
+    return path_ended(prefix, ending_of(target, sealed));
 }
 
 uint32_t also_copies(const struct also_arguments *also)
@@ -249,7 +249,7 @@ static enum tokmap_status set_visit(struct also_visit *visit, const char *prefix
 {
     char *folder = path_folder(prefix);
     const char *base = path_name(prefix);
-    char *name = path_join("", 0, base, strlen(base), ending);
+    char *name = path_ended(base, ending);
     visit->folder = folder;
     visit->name = name;
     if (!folder || !name)
@@ -267,7 +267,7 @@ static enum tokmap_status single_act(void *user, const char *own, const char *pa
 {
     struct also_visit *visit = user;
     (void)error;
-    char *partial = visit->removes ? path_join("", 0, path, strlen(path), ".partial") : NULL;
+    char *partial = visit->removes ? path_ended(path, ".partial") : NULL;
     if (partial)
         partial_remove(own, partial);
     free(partial);
@@ -315,7 +315,7 @@ static enum tokmap_status refuse_folder(struct also_visit *visit, const char *ow
 static enum tokmap_status refuse_long(struct also_visit *visit, const char *own, const char *path)
 {
     struct os_stat found;
-    char *partial = path_join("", 0, path, strlen(path), ".partial");
+    char *partial = path_ended(path, ".partial");
     const int system = partial ? os_lstat(partial, &found) : ENOMEM;
     (void)own;
     free(partial);
@@ -335,7 +335,7 @@ static enum tokmap_status lengths_check(const struct also_output *output, struct
         char set[SPLIT_NAME_MOST + 2], ending[sizeof set + 8];
         pack_set_ending(&names, i, set);
         (void)snprintf(ending, sizeof ending, "%s%s", set, output->numbered ? "-00000" : "");
-        char *shard = path_join("", 0, output->prefix, strlen(output->prefix), ending);
+        char *shard = path_ended(output->prefix, ending);
         visit->status = shard ? shard_visit(visit, shard, &(const struct file_taker){single_act, visit})
                               : error_set_memory(visit->error, "a path", strlen(output->prefix));
         free(shard);

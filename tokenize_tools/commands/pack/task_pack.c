@@ -54,7 +54,7 @@ static enum tokmap_status whole_pack(const struct pack_options *options, const c
     struct tokmap_error unused;
     size_t count = 0;
     const bool looks = !options->dry_run;
-    char *folder = looks ? path_join("", 0, options->prefix, strlen(options->prefix), ".work") : NULL;
+    char *folder = looks ? path_ended(options->prefix, ".work") : NULL;
     enum tokmap_status status = TOKMAP_OK;
     *result = (struct pack_result){.tokens = 0};
     if (looks && !folder)
@@ -444,11 +444,11 @@ static const enum task_stage *stages_of(bool drops, bool shuffles, size_t *count
 /* Says what is missing of a stage, and what to do next. */
 static void left_print(const struct task_end *end)
 {
-    static const char *const what[] = {
-        [TASK_SCANS] = "scans of units are missing, without which no unit can be",
-        [TASK_COMPARES] = "portions of the comparison are missing, without which no unit can be",
-        [TASK_SORTS] = "sorted units are missing, without which no shard can be made",
-        [TASK_CUTS] = "cuts are missing, without which no shard can be made"};
+    static const char *const what[] = {[TASK_SCANS] = "scans of units are missing, without which no unit can be",
+                                       [TASK_COMPARES] =
+                                           "portions of the comparison are missing, without which no unit can be",
+                                       [TASK_SORTS] = "sorted units are missing, without which no shard can be made",
+                                       [TASK_CUTS] = "cuts are missing, without which no shard can be made"};
     const struct schedule_left *left = &end->outcome->left;
     const uint64_t tasks = end->arguments->tasks;
     const char *rest = left->stage > TASK_PACKS ? "" : end->shuffles ? " sorted" : " packed";
@@ -471,7 +471,7 @@ static const char *share_name(const struct schedule_left *left)
 {
     return left->stage == TASK_SORTS  ? "sorting"
            : left->stage == TASK_CUTS ? "cutting into shards"
-                                           : "search for duplicates and excluded texts";
+                                      : "search for duplicates and excluded texts";
 }
 
 void task_end_print(const struct task_end *end)

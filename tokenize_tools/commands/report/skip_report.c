@@ -68,7 +68,7 @@ static enum tokmap_status list_open(struct skip_report *skips, struct tokmap_err
         return list_refuse(skips, EEXIST, error);
     if (skips->shared)
         return TOKMAP_OK;
-    skips->partial = path_join("", 0, skips->list_path, strlen(skips->list_path), ".partial");
+    skips->partial = path_ended(skips->list_path, ".partial");
     if (!skips->partial)
         return error_set_memory(error, "a path", 0);
     const enum tokmap_status status = cli_output_folder(skips->list_path, error);
