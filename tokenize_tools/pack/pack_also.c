@@ -50,31 +50,6 @@ static bool id_make(struct stage_id *id, const struct pack_options *options, con
     return made;
 }
 
-static enum tokmap_status section_write(const struct stage_id *id, const void *bytes, size_t count, bool sync,
-                                        struct tokmap_error *error)
-{
-    struct stage_writer *writer = NULL;
-    enum tokmap_status status = stage_writer_open(&writer, id, error);
-    if (!status)
-        status = stage_writer_add(writer, bytes, count, error);
-    if (!status)
-        status = stage_writer_commit(writer, sync, error);
-    stage_writer_free(writer);
-    return status;
-}
-
-static enum tokmap_status section_read(const struct stage_id *id, void *into, size_t count, struct tokmap_error *error)
-{
-    struct bytes_buffer bytes = {0};
-    enum tokmap_status status = stage_section_load(&bytes, id, 0, count, error);
-    if (!status && bytes.count != count)
-        status = stage_corrupt(id, error);
-    if (!status)
-        memcpy(into, bytes.bytes, count);
-    bytes_free(&bytes);
-    return status;
-}
-
 enum tokmap_status pack_also_begin(const struct pack_options *options, const char *folder,
                                    const struct pack_result *result, struct tokmap_error *error)
 {
@@ -82,14 +57,15 @@ enum tokmap_status pack_also_begin(const struct pack_options *options, const cha
     if (!id_make(&begun, options, folder, BEGUN) || !id_make(&next, options, folder, NEXT))
         return no_memory(error);
     stage_remove(&next);
-    return section_write(&begun, result, sizeof *result, options->sync, error);
+    return stage_write(&begun, result, sizeof *result, options->sync, error);
 }
 
 enum tokmap_status pack_also_read(const struct pack_options *options, const char *folder, struct pack_result *result,
                                   struct tokmap_error *error)
 {
     struct stage_id id;
-    return id_make(&id, options, folder, BEGUN) ? section_read(&id, result, sizeof *result, error) : no_memory(error);
+    return id_make(&id, options, folder, BEGUN) ? stage_section_read(&id, 0, result, sizeof *result, error)
+                                                : no_memory(error);
 }
 
 enum tokmap_status pack_also_end(const struct pack_options *options, const char *folder, struct tokmap_error *error)
@@ -139,13 +115,13 @@ static enum tokmap_status file_write(struct also_writing *writing, uint32_t form
                                                        : ALSO_REPLACE_NONE;
     enum tokmap_status status = TOKMAP_OK;
     if (writing->keeps && !writing->saved)
-        status = section_write(&writing->id, next, sizeof *next, options->sync, error);
+        status = stage_write(&writing->id, next, sizeof *next, options->sync, error);
     writing->saved = true;
     if (!status)
         status = options->also->write(options->user, format, prefix, replace, &written, error);
     if (status == TOKMAP_ERROR_EXISTS && writing->keeps && replace == ALSO_REPLACE_NONE) {
         next->refused = 1; /* if this cannot be kept, the next process may replace the file by an equal one */
-        (void)section_write(&writing->id, next, sizeof *next, options->sync, NULL);
+        (void)stage_write(&writing->id, next, sizeof *next, options->sync, NULL);
     }
     if (status)
         return status;
@@ -202,7 +178,7 @@ enum tokmap_status pack_also_write(const struct pack_options *options, const cha
     if (folder && !id_make(&writing.id, options, folder, NEXT))
         status = no_memory(error);
     if (!status && begun)
-        status = section_read(&writing.id, &writing.next, sizeof writing.next, error);
+        status = stage_section_read(&writing.id, 0, &writing.next, sizeof writing.next, error);
     writing.saved = begun && !status && !writing.next.refused;
     writing.replaces_next = writing.saved;
     writing.replaces_all = again && (!begun || status == TOKMAP_ERROR_NOT_FOUND || status == TOKMAP_ERROR_CORRUPT);

@@ -251,19 +251,6 @@ static enum tokmap_status output_commit(struct shard_merging *merging, struct to
     return TOKMAP_OK;
 }
 
-static enum tokmap_status file_write(const struct shard_merging *merging, const struct stage_id *id,
-                                     struct tokmap_error *error)
-{
-    struct stage_writer *writer;
-    enum tokmap_status status = stage_writer_open(&writer, id, error);
-    if (!status)
-        status = stage_writer_add(writer, &merging->made, sizeof merging->made, error);
-    if (!status)
-        status = stage_writer_commit(writer, merging->options->pack->sync, error);
-    stage_writer_free(writer);
-    return status;
-}
-
 enum tokmap_status shard_merge_run(const struct shard_merge_options *options, const struct stage_id *id,
                                    struct tokmap_error *error)
 {
@@ -292,7 +279,7 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
         status = output_commit(merging, error);
     const bool committed = !status; /* also if the file may have its name, and could not be synced */
     if (!status)
-        status = file_write(merging, id, error);
+        status = stage_write(id, &merging->made, sizeof merging->made, options->pack->sync, error);
     if (!status)
         set_work_tidy(merging->work);
     /* If anything is not what was written, the journal may say it. The next attempt reads everything again. */
@@ -312,12 +299,5 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
 
 enum tokmap_status merged_shard_read(struct merged_shard *shard, const struct stage_id *id, struct tokmap_error *error)
 {
-    struct bytes_buffer bytes = {0};
-    enum tokmap_status status = stage_section_load(&bytes, id, 0, sizeof *shard, error);
-    if (!status && bytes.count != sizeof *shard)
-        status = stage_corrupt(id, error);
-    if (!status)
-        memcpy(shard, bytes.bytes, sizeof *shard);
-    bytes_free(&bytes);
-    return status;
+    return stage_section_read(id, 0, shard, sizeof *shard, error);
 }

@@ -569,13 +569,7 @@ enum tokmap_status shuffle_cut_run(const struct shuffle_cut_options *options, co
 enum tokmap_status shuffle_cuts_read(struct shuffle_cuts *cuts, const struct sorted_units *units,
                                      const struct stage_id *id, struct tokmap_error *error)
 {
-    struct bytes_buffer bytes = {0};
-    enum tokmap_status status = stage_section_load(&bytes, id, CUTS_TOTALS, sizeof *cuts, error);
-    if (!status && bytes.count != sizeof *cuts)
-        status = stage_corrupt(id, error);
-    if (!status)
-        memcpy(cuts, bytes.bytes, sizeof *cuts);
-    bytes_free(&bytes);
+    enum tokmap_status status = stage_section_read(id, CUTS_TOTALS, cuts, sizeof *cuts, error);
     for (uint32_t set = 0; set < SPLIT_SETS_MOST && !status; set++) {
         const uint64_t row = row_bytes(units, set);
         uint64_t rows = 0;

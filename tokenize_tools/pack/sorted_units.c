@@ -41,19 +41,15 @@ static enum tokmap_status damaged(const char *path, uint64_t offset, uint64_t un
 }
 
 /* Reads the totals of a unit, and counts its chunks. */
-static enum tokmap_status totals_read(struct sorted_units *units, const struct stage_id *id, struct bytes_buffer *bytes,
-                                      struct tokmap_error *error)
+static enum tokmap_status totals_read(struct sorted_units *units, const struct stage_id *id, struct tokmap_error *error)
 {
     struct sorted_unit *unit = &units->list[id->number];
     uint64_t listed = 0;
-    enum tokmap_status status = stage_section_load(bytes, id, SORTED_TOTALS, sizeof unit->totals, error);
-    if (!status && bytes->count != sizeof unit->totals)
-        status = stage_corrupt(id, error);
+    enum tokmap_status status = stage_section_read(id, SORTED_TOTALS, &unit->totals, sizeof unit->totals, error);
     if (!status)
         status = stage_section_count(id, SORTED_CHUNKS, sizeof(struct sorted_chunk), &listed, error);
     if (status)
         return status;
-    memcpy(&unit->totals, bytes->bytes, sizeof unit->totals);
     const struct sorted_totals *totals = &unit->totals;
     if (totals->chunks != listed || listed > CHUNKS_MOST || totals->files > listed ||
         totals->long_bytes > OFFSET_MOST || totals->lines > OFFSET_MOST)
@@ -184,7 +180,6 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
                                      const struct pack_units *inputs, const char *folder, uint64_t key,
                                      struct tokmap_error *error)
 {
-    struct bytes_buffer bytes = {0};
     enum tokmap_status status = TOKMAP_OK;
     *units = (struct sorted_units){.folder = folder,
                                    .inputs = inputs,
@@ -196,14 +191,13 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
         return no_memory(inputs->count * sizeof *units->list, error);
     for (uint64_t i = 0, records = 0; i < inputs->count && !status; i++) {
         const struct stage_id id = stage_packed_id(folder, key, i);
-        status = totals_read(units, &id, &bytes, error);
+        status = totals_read(units, &id, error);
         records = inputs->list[i].begin ? records : 0;
         units->list[i].records_before = records;
         if (!status)
             status = long_check(units, &id, error);
         records += units->list[i].totals.lines;
     }
-    bytes_free(&bytes);
     for (uint64_t i = 0, capacity = 0; i < inputs->count && !status; i++) {
         const struct stage_id id = stage_packed_id(folder, key, i);
         status = chunks_read(units, &id, &capacity, error);

@@ -366,6 +366,19 @@ enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct st
     return status;
 }
 
+enum tokmap_status stage_section_read(const struct stage_id *id, uint64_t section, void *into, size_t bytes,
+                                      struct tokmap_error *error)
+{
+    struct bytes_buffer found = {0};
+    enum tokmap_status status = stage_section_load(&found, id, section, bytes, error);
+    if (!status && found.count != bytes)
+        status = stage_corrupt(id, error);
+    if (!status)
+        memcpy(into, found.bytes, bytes);
+    bytes_free(&found);
+    return status;
+}
+
 enum tokmap_status stage_section_copy(struct stage_writer *into, const struct stage_id *id, uint64_t section,
                                       struct tokmap_error *error)
 {
@@ -781,4 +794,17 @@ void stage_writer_free(struct stage_writer *writer)
     free(writer->path);
     free(writer->partial);
     free(writer);
+}
+
+enum tokmap_status stage_write(const struct stage_id *id, const void *bytes, size_t count, bool sync,
+                               struct tokmap_error *error)
+{
+    struct stage_writer *writer;
+    enum tokmap_status status = stage_writer_open(&writer, id, error);
+    if (!status)
+        status = stage_writer_add(writer, bytes, count, error);
+    if (!status)
+        status = stage_writer_commit(writer, sync, error);
+    stage_writer_free(writer);
+    return status;
 }

@@ -93,6 +93,9 @@ enum tokmap_status stage_writer_next(struct stage_writer *writer, struct tokmap_
 enum tokmap_status stage_writer_commit(struct stage_writer *writer, bool sync, struct tokmap_error *error);
 /* Removes an unfinished file, unless stage_writer_keep() has been called. Accepts NULL. */
 void stage_writer_free(struct stage_writer *writer);
+/* Writes a file with one section. Statuses: those of stage_writer_open() and stage_writer_commit(). */
+enum tokmap_status stage_write(const struct stage_id *id, const void *bytes, size_t count, bool sync,
+                               struct tokmap_error *error);
 
 /* The same as stage_writer_open(), but what a killed process has left is not removed. stage_writer_resume() follows,
  * and then stage_writer_add(). In between, no other process writes this file. */
@@ -136,6 +139,10 @@ void stage_reader_free(struct stage_reader *reader);
  * ERROR_MEMORY. */
 enum tokmap_status stage_section_load(struct bytes_buffer *into, const struct stage_id *id, uint64_t section,
                                       uint64_t most, struct tokmap_error *error);
+
+/* Reads a section that has exactly `bytes` bytes. Statuses: those of stage_section_load(). */
+enum tokmap_status stage_section_read(const struct stage_id *id, uint64_t section, void *into, size_t bytes,
+                                      struct tokmap_error *error);
 
 /* Appends a whole section to the open section of a writer. Statuses: those of stage_reader_next() and
  * stage_writer_add(). */

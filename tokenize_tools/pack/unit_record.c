@@ -205,13 +205,9 @@ enum tokmap_status unit_record_read(const struct stage_id *id, struct unit_resul
                                     struct tokmap_error *error)
 {
     struct bytes_buffer bytes = {0};
-    enum tokmap_status status = stage_section_load(&bytes, id, UNIT_RESULT, sizeof *result, error);
-    if (!status && bytes.count != sizeof *result)
+    enum tokmap_status status = stage_section_read(id, UNIT_RESULT, result, sizeof *result, error);
+    if (!status && !result_is_good(&result->pack))
         status = stage_corrupt(id, error);
-    if (!status) {
-        memcpy(result, bytes.bytes, sizeof *result);
-        status = result_is_good(&result->pack) ? TOKMAP_OK : stage_corrupt(id, error);
-    }
     if (!status && lengths)
         status = stage_section_load(&bytes, id, UNIT_LENGTHS, LENGTHS_MOST, error);
     if (!status && lengths && !lengths_take(lengths, &bytes))

@@ -346,12 +346,5 @@ enum tokmap_status unit_scan_run(const struct pack_options *options, const struc
 
 enum tokmap_status unit_scan_read(struct unit_scan *scan, const struct stage_id *id, struct tokmap_error *error)
 {
-    struct bytes_buffer bytes = {0};
-    enum tokmap_status status = stage_section_load(&bytes, id, SCAN_TOTALS, sizeof *scan, error);
-    if (!status && bytes.count != sizeof *scan)
-        status = stage_corrupt(id, error);
-    if (!status)
-        memcpy(scan, bytes.bytes, sizeof *scan);
-    bytes_free(&bytes);
-    return status;
+    return stage_section_read(id, SCAN_TOTALS, scan, sizeof *scan, error);
 }
