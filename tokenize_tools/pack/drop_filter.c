@@ -123,7 +123,7 @@ static enum tokmap_status known_begin(struct drop_filter *filter, const struct d
                                       struct tokmap_error *error)
 {
     struct drop_source source = *found;
-    const struct stage_id scan = stage_scan_id(source.folder, source.key, source.unit);
+    const struct stage_id scan = scan_file_id(source.folder, source.key, source.unit);
     filter->source = found;
     /* The documents before were dropped by what a killed process has found, which may be gone since then. */
     if (filter->compared.documents && is_changed(&filter->compared, source.places))

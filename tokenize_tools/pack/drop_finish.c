@@ -93,7 +93,7 @@ static enum tokmap_status inputs_list(struct finish *finish, uint64_t unit, uint
             finish->path_at += sizeof bytes;
         }
         if (!bytes || bytes > paths->count - finish->path_at || memchr(paths->bytes + finish->path_at, '\0', bytes)) {
-            const struct stage_id id = stage_scan_id(finish->scans->folder, finish->scans->key, unit);
+            const struct stage_id id = scan_file_id(finish->scans->folder, finish->scans->key, unit);
             return stage_corrupt(&id, error);
         }
         path = strndup((const char *)paths->bytes + finish->path_at, bytes);
@@ -159,7 +159,7 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
 {
     const struct pack_options *options = finish->options;
     const struct all_scans *scans = finish->scans;
-    const struct stage_id id = stage_scan_id(scans->folder, scans->key, unit);
+    const struct stage_id id = scan_file_id(scans->folder, scans->key, unit);
     const struct drop_source source = {
         .folder = scans->folder, .key = scans->key, .unit = unit, .units = scans->units, .portions = scans->portions};
     const struct stage_record *record = NULL;

@@ -4,6 +4,7 @@
 #define TOKMAP_PACK_DROP_FINISH_H
 
 #include "drop_resolve.h"
+#include "pack_units.h"
 #include "work/dropped_writer.h"
 
 /* Writes the list, complete and without its name. dropped_writer_free() frees *list, also after a failure. Statuses:

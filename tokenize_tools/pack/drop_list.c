@@ -17,6 +17,11 @@ struct drop_list {
     bool skips;    /* documents that are not asked about */
 };
 
+struct stage_id drops_file_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units)
+{
+    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_DROPS, .number = portion, .sections = units};
+}
+
 enum tokmap_status drop_list_open(struct drop_list **list, const struct drop_source *source, struct tokmap_error *error)
 {
     struct drop_list *made = *list = calloc(1, sizeof *made);
@@ -24,12 +29,12 @@ enum tokmap_status drop_list_open(struct drop_list **list, const struct drop_sou
         return error_set_memory(error, "the list of dropped documents", sizeof *made);
     made->source = *source;
     made->skips = source->continues;
-    const struct stage_id scan = stage_scan_id(source->folder, source->key, source->unit);
+    const struct stage_id scan = scan_file_id(source->folder, source->key, source->unit);
     enum tokmap_status status = stage_merge_new(&made->merge, source->portions + 1, READ_BYTES, error);
     if (!status)
         status = stage_merge_add(made->merge, &scan, SCAN_EXCLUDED, error);
     for (uint64_t i = 0; i < source->portions && !status; i++) {
-        const struct stage_id drops = stage_drops_id(source->folder, source->key, i, source->units);
+        const struct stage_id drops = drops_file_id(source->folder, source->key, i, source->units);
         status = stage_merge_add(made->merge, &drops, source->unit, error);
     }
     if (!status)

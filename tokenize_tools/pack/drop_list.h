@@ -5,7 +5,7 @@
 #ifndef TOKMAP_PACK_DROP_LIST_H
 #define TOKMAP_PACK_DROP_LIST_H
 
-#include "document_key.h"
+#include "scan_file.h"
 #include "stage_merge.h"
 
 /* Of which unit. */
@@ -15,6 +15,9 @@ struct drop_source {
     const struct place_counter *places; /* that the scan of the unit has found */
     bool continues; /* the documents before the first one that is asked about were packed by a killed process */
 };
+
+/* The file of a portion of the comparison (drop_resolve.h), which has a section for each of `units`. */
+struct stage_id drops_file_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units);
 
 struct drop_list; /* for one thread at a time */
 

@@ -44,8 +44,8 @@ enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_opt
     if (!scans->list || !scans->inputs)
         return error_set_memory(error, "the scans of all units", units * sizeof *scans->list);
     for (uint64_t i = 0; i < units; i++) {
-        const struct stage_id id = stage_scan_id(folder, key, i);
-        const enum tokmap_status status = unit_scan_read(&scans->list[i], &id, error);
+        const struct stage_id id = scan_file_id(folder, key, i);
+        const enum tokmap_status status = scan_file_read(&scans->list[i], &id, error);
         if (status)
             return status;
         const struct place_counter *places = &scans->list[i].places;
@@ -119,7 +119,7 @@ static enum tokmap_status document_compare(struct portion *portion, uint64_t uni
 static enum tokmap_status unit_compare(struct portion *portion, uint64_t unit, struct tokmap_error *error)
 {
     const struct all_scans *scans = portion->scans;
-    const struct stage_id id = stage_scan_id(scans->folder, scans->key, unit);
+    const struct stage_id id = scan_file_id(scans->folder, scans->key, unit);
     const uint64_t each = max64(SCAN_PARTITIONS / scans->portions, 1); /* partitions of a portion */
     const uint64_t first = portion->number * SCAN_PARTITIONS / scans->portions;
     const struct stage_record *record = NULL;
@@ -147,7 +147,7 @@ static enum tokmap_status unit_compare(struct portion *portion, uint64_t unit, s
 enum tokmap_status drop_portion_run(const struct all_scans *scans, const struct pack_options *options, uint64_t portion,
                                     struct tokmap_error *error)
 {
-    const struct stage_id id = stage_drops_id(scans->folder, scans->key, portion, scans->units);
+    const struct stage_id id = drops_file_id(scans->folder, scans->key, portion, scans->units);
     struct portion work = {.scans = scans, .options = options, .number = portion};
     assert(portion < scans->portions);
     key_table_init(&work.table, max64(options->drop->memory, TABLE_LEAST));

@@ -11,7 +11,8 @@
 #ifndef TOKMAP_PACK_DROP_RESOLVE_H
 #define TOKMAP_PACK_DROP_RESOLVE_H
 
-#include "unit_scan.h"
+#include "drop_list.h"
+#include "packing_options.h"
 
 /* All units, after their scans. */
 struct all_scans {
@@ -27,7 +28,7 @@ struct all_scans {
 };
 
 /* Reads the totals of all scans, which are complete. all_scans_free() frees them, also after a failure. Statuses: those
- * of unit_scan_read(), ERROR_LIMIT (2^32 inputs). */
+ * of scan_file_read(), ERROR_LIMIT (2^32 inputs). */
 enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_options *options, const char *folder,
                                   uint64_t key, uint64_t units, struct tokmap_error *error);
 void all_scans_free(struct all_scans *scans); /* accepts zeros */

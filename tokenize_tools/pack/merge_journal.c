@@ -47,7 +47,7 @@ static enum tokmap_status folder_open(struct merge_journal *journal, bool start_
     const struct work_folder_options work = {.name = journal->options.prefix,
                                              .facts = &fact,
                                              .fact_count = 1,
-                                             .select = &none,
+                                             .inputs = {.select = &none},
                                              .start_over = start_over,
                                              .create = create};
     return work_folder_open(&journal->folder, &work, error);

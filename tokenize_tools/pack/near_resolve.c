@@ -175,7 +175,7 @@ static enum tokmap_status unit_join(struct joining *joining, uint64_t unit, uint
                                     uint64_t passes, bool *full, struct tokmap_error *error)
 {
     const struct all_scans *scans = joining->scans;
-    const struct stage_id id = stage_scan_id(scans->folder, scans->key, unit);
+    const struct stage_id id = scan_file_id(scans->folder, scans->key, unit);
     struct stage_reader reader;
     struct document_place found;
     const void *next = NULL;
@@ -267,7 +267,7 @@ static enum tokmap_status document_write(const struct joining *joining, const st
         else
             high = middle;
     }
-    const struct stage_id id = stage_scan_id(scans->folder, scans->key, low);
+    const struct stage_id id = scan_file_id(scans->folder, scans->key, low);
     const enum tokmap_status status =
         stage_record_read(&id, SCAN_PLACES, kept - joining->documents[low], &of_kept, sizeof of_kept, error);
     const struct stage_record dropped = {.record = place->record,
@@ -296,7 +296,7 @@ static enum tokmap_status unit_write(struct joining *joining, uint64_t unit, con
                                      struct tokmap_error *error)
 {
     const struct all_scans *scans = joining->scans;
-    const struct stage_id id = stage_scan_id(scans->folder, scans->key, unit);
+    const struct stage_id id = scan_file_id(scans->folder, scans->key, unit);
     struct stage_reader reader;
     const void *next = NULL;
     uint64_t number = 0;
@@ -357,7 +357,7 @@ static enum tokmap_status file_write(struct joining *joining, struct tokmap_erro
 static enum tokmap_status places_check(struct joining *joining, uint64_t unit, struct tokmap_error *error)
 {
     const struct all_scans *scans = joining->scans;
-    const struct stage_id id = stage_scan_id(scans->folder, scans->key, unit);
+    const struct stage_id id = scan_file_id(scans->folder, scans->key, unit);
     struct stage_reader reader;
     struct scan_place last = {0}, place;
     const void *next = NULL;
@@ -415,7 +415,7 @@ enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct 
                                     struct tokmap_error *error)
 {
     struct joining joining = {
-        .scans = scans, .options = options, .id = stage_drops_id(scans->folder, scans->key, 0, scans->units)};
+        .scans = scans, .options = options, .id = drops_file_id(scans->folder, scans->key, 0, scans->units)};
     if (scans->documents >= UINT32_MAX - 1)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "there are more than 2^32 documents; search fewer for near-duplicates at once");

@@ -227,6 +227,12 @@ bool output_names_older(const char *output, const char *path)
     return false;
 }
 
+bool output_names_either(const void *output, const char *path)
+{
+    const struct output_names *names = output;
+    return output_names_have(names, path) || output_names_older(names->name, path);
+}
+
 static enum excluded_kind kind_of(const void *user, const char *path)
 {
     const struct pack_options *options = user;

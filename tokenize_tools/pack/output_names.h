@@ -25,6 +25,9 @@ bool output_names_also(const struct output_names *names, const char *path);
  * that alone: see output_names.c. */
 bool output_names_older(const char *output, const char *path);
 
+/* Whether it is a file that either of the two says. output: struct output_names; for work_folder.h. */
+bool output_names_either(const void *output, const char *path);
+
 /* Excludes from the inputs what output_names_have() and output_names_older() say. Statuses: those of corpus_exclude(),
  * ERROR_MEMORY. */
 enum tokmap_status output_names_exclude(const struct pack_options *options, struct corpus *corpus,

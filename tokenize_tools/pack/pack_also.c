@@ -32,7 +32,7 @@ bool pack_also_begun(const char *prefix)
 {
     struct os_stat found;
     char *folder = path_ended(prefix, ".work");
-    const struct stage_id id = stage_also_id(folder ? folder : "", 0, BEGUN);
+    const struct stage_id id = {.folder = folder ? folder : "", .kind = STAGE_ALSO, .number = BEGUN, .sections = 1};
     char *path = folder ? stage_path(&id) : NULL;
     const bool begun = path && !os_lstat(path, &found);
     free(path);
@@ -46,7 +46,8 @@ static bool id_make(struct stage_id *id, const struct pack_options *options, con
 {
     uint64_t key;
     const bool made = unit_record_key(options, &key);
-    *id = stage_also_id(folder, made ? key : 0, number);
+    *id =
+        (struct stage_id){.folder = folder, .key = made ? key : 0, .kind = STAGE_ALSO, .number = number, .sections = 1};
     return made;
 }
 

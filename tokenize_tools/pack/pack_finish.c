@@ -27,17 +27,15 @@
 #include "format/partial_file.h"
 #include "format/shard_file.h"
 #include "pack_also.h"
+#include "pack_clear.h"
 #include "pack_output.h"
 #include "platform/os.h"
-#include "shuffle.h"
 #include "skipped_items.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work/name_files.h"
 #include "work/origin_shift.h"
 #include "work/set_commit.h"
-#include "work/task_status.h"
-#include "work_folder.h"
 
 struct finish {
     const struct pack_options *options;
@@ -154,7 +152,7 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
     enum tokmap_status status = record && histogram_new(&lengths) ? TOKMAP_OK : no_memory(error);
     memset(result, 0, sizeof *result);
     for (uint64_t i = 0; i < units->count && !status; i++) {
-        const struct stage_id id = stage_packed_id(folder, key, i);
+        const struct stage_id id = unit_record_id(folder, key, i);
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
                      : unit_record_read(&id, record, &lengths, error);
@@ -313,7 +311,7 @@ static enum tokmap_status set_add(struct finish *finish, uint32_t set, bool empt
     for (uint64_t i = 0; i < finish->units->count && !status; i++) {
         const struct unit *unit = &finish->units->list[i];
         const bool wanted = empty && !finish->shards[set];
-        const struct stage_id id = stage_packed_id(finish->folder, finish->found->key, i);
+        const struct stage_id id = unit_record_id(finish->folder, finish->found->key, i);
         status = unit_record_read(&id, finish->record, NULL, error);
         records = unit->begin ? records : 0;
         const struct shard_set_result *found = &record->sets[set];
@@ -342,7 +340,7 @@ static enum tokmap_status merged_add(struct finish *finish, uint32_t set, uint64
     uint64_t documents = 0, tokens = 0;
     enum tokmap_status status = TOKMAP_OK;
     for (uint64_t k = 0; k < shards && !status; k++) {
-        const struct stage_id id = stage_merged_id(finish->folder, found->key, first + k);
+        const struct stage_id id = merged_shard_id(finish->folder, found->key, first + k);
         status = merged_shard_read(&shard, &id, error);
         if (!status && (shard.set != set || shard.shard != k))
             status = stage_corrupt(&id, error);
@@ -432,7 +430,7 @@ static enum tokmap_status skipped_list(const struct pack_options *options, const
     struct unit_result *record = malloc(sizeof *record);
     enum tokmap_status status = record ? taker->begin(options->user, error) : no_memory(error);
     for (uint64_t i = 0; i < units->count && !status; i++) {
-        const struct stage_id id = stage_packed_id(folder, key, i);
+        const struct stage_id id = unit_record_id(folder, key, i);
         status = options->stop && options->stop(options->user)
                      ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
                      : unit_record_read(&id, record, NULL, error);
@@ -482,7 +480,7 @@ enum tokmap_status pack_finish_also(const struct pack_options *options, const st
     if (!status)
         status = pack_also_end(options, folder, error);
     if (!status)
-        status = pack_work_clear(folder, options->sync, error);
+        status = pack_clear_work(folder, options->sync, error);
     if (locked) {
         (void)os_unlink(lock);
         os_close(fd);
@@ -529,109 +527,5 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)
         hash_state_free(finish.contents[i]);
     free(finish.record);
-    return status || options->also ? status : pack_work_clear(folder, options->sync, error);
-}
-
-/* ---- remove ---- */
-
-struct clearing {
-    const char *folder;
-    bool inside;  /* a folder of a unit */
-    bool journal; /* there was a journal, so files of a shuffle and torn files of stages are ours */
-    bool left;    /* the journal is still there, so the note that all is named stays for the next process */
-    bool refused; /* set if there was no memory to remove an entry */
-};
-
-/* Whether units and tasks have made an entry, and not the user. */
-static bool is_ours(const struct clearing *clearing, const char *entry, bool *is_folder)
-{
-    static const char *const names[] = {"journal", "journal.new", "naming", "naming.partial"};
-    bool named = false;
-    *is_folder = false;
-    for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
-        named = named || (clearing->inside && !strcmp(entry, names[i]));
-    if (clearing->inside)
-        return named || shard_file_is_unit(entry) || shuffle_is_name(entry);
-    return unit_is_name(entry, is_folder) || task_status_is_name(entry) ||
-           (!clearing->left && set_note_is_named(clearing->folder, entry)) ||
-           stage_is_ours(clearing->folder, entry, clearing->journal) || (clearing->journal && shuffle_is_name(entry));
-}
-
-static int entry_remove(void *user, const char *entry)
-{
-    struct clearing *clearing = user;
-    bool is_folder;
-    if (!is_ours(clearing, entry, &is_folder))
-        return 0;
-    char *path = path_in(clearing->folder, entry);
-    if (path && is_folder) {
-        struct clearing below = {.folder = path, .inside = true};
-        const int system = os_folder_list(path, entry_remove, &below);
-        (void)os_remove_folder(path);
-        clearing->refused = clearing->refused || below.refused || system == ENOMEM;
-    } else if (path) {
-        (void)os_unlink(path);
-    }
-    clearing->refused = clearing->refused || !path;
-    free(path);
-    return 0;
-}
-
-void pack_unit_clear(const char *folder, uint64_t unit)
-{
-    char *path = unit_path(folder, unit, ".work");
-    struct clearing below = {.folder = path, .inside = true};
-    if (path) {
-        (void)os_folder_list(path, entry_remove, &below);
-        (void)os_remove_folder(path);
-    }
-    free(path);
-}
-
-/* The journal goes first: files without one are no work, whatever a process that is killed here leaves of them. */
-enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_error *error)
-{
-    struct clearing clearing = {.folder = folder};
-    struct os_stat found;
-    char *journal = path_in(folder, "journal");
-    if (!journal)
-        return no_memory(error);
-    if (set_folder_is_link(folder)) {
-        free(journal);
-        return set_folder_link_error(folder, error);
-    }
-    clearing.journal = partial_file_begins(journal, SET_JOURNAL_HEAD);
-    if (clearing.journal)
-        (void)os_unlink(journal);
-    clearing.left = !os_lstat(journal, &found);
-    int system = sync ? os_sync_folder(journal) : 0;
-    system = system == ENOENT ? 0 : system; /* another process has removed the folder */
-    free(journal);
-    if (system)
-        return error_set_system(error, system, folder, TOKMAP_NO_OFFSET, "the folder cannot be synced");
-    /* Twice, since memory may have been refused. What else is left is of the user. */
-    for (int i = 0; i < 2; i++) {
-        clearing.refused = false;
-        clearing.refused = os_folder_list(folder, entry_remove, &clearing) == ENOMEM || clearing.refused;
-        if (!os_remove_folder(folder))
-            return TOKMAP_OK;
-    }
-    return clearing.refused ? error_set_memory(error, "removing the unfinished work, which is over", 0) : TOKMAP_OK;
-}
-
-void pack_work_settle(const struct pack_options *options, const char *folder)
-{
-    int fd;
-    char *note = path_in(folder, "named");
-    char *lock = path_ended(options->prefix, ".partial");
-    const bool over = lock && !work_folder_exists(options->prefix) && !pack_also_begun(options->prefix);
-    if (over && !set_folder_is_link(folder) && !partial_file_open(lock, NULL, NULL, &fd)) {
-        (void)pack_work_clear(folder, options->sync, NULL);
-        if (options->sync && note) /* or a power cut could bring it back, beside the journal of other work */
-            (void)os_sync_folder(note);
-        (void)os_unlink(lock);
-        os_close(fd);
-    }
-    free(note);
-    free(lock);
+    return status || options->also ? status : pack_clear_work(folder, options->sync, error);
 }

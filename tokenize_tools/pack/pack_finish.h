@@ -40,16 +40,4 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
 enum tokmap_status pack_finish_also(const struct pack_options *options, const struct pack_units *units,
                                     const char *folder, struct pack_result *result, struct tokmap_error *error);
 
-/* Removes the unfinished work of a unit, so that it begins again. */
-void pack_unit_clear(const char *folder, uint64_t unit);
-
-/* Removes all that units and tasks have left in a folder of unfinished work, and the folder. Files that cannot be
- * removed stay. sync: for work that is over, whose journal must not come back after a power cut. Statuses: OK, ERROR_IO
- * (with sync), ERROR_MEMORY. */
-enum tokmap_status pack_work_clear(const char *folder, bool sync, struct tokmap_error *error);
-
-/* The output exists. If a process was killed before it had removed the folder of its work, whose journal goes first,
- * and the lock, removes the rest. */
-void pack_work_settle(const struct pack_options *options, const char *folder);
-
 #endif

@@ -12,6 +12,7 @@
 #include "format/index_reader.h"
 #include "format/shard_file.h"
 #include "inputs/corpus_resume.h"
+#include "output_names.h"
 #include "pack_facts.h"
 #include "pack_output.h"
 #include "platform/os.h"
@@ -118,15 +119,15 @@ static bool is_work(uint32_t type, const char *entry)
 static enum tokmap_status folder_open(struct pack_journal *journal, bool create, struct tokmap_error *error)
 {
     const struct pack_options *options = journal->options;
+    const struct output_names names = {options->prefix, options->split, options->shard_tokens != 0, options->also};
     const struct work_folder_options work = {.name = options->prefix,
                                              .facts = journal->facts.list,
                                              .fact_count = journal->facts.count,
-                                             .operands = journal->operands,
-                                             .operand_count = journal->operand_count,
-                                             .select = &options->corpus.select,
-                                             .split = options->split,
-                                             .numbered = options->shard_tokens != 0,
-                                             .also = options->also,
+                                             .inputs = {.operands = journal->operands,
+                                                        .count = journal->operand_count,
+                                                        .select = &options->corpus.select,
+                                                        .is_output = output_names_either,
+                                                        .output = &names},
                                              .owns = options->unit ? NULL : pack_journal_owns,
                                              .is_work = is_work,
                                              .start_over = options->start_over,

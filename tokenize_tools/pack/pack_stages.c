@@ -20,11 +20,11 @@ struct row {
 static struct stage_id id_of(const struct pack_stages *stages, enum stage_kind kind, uint64_t number)
 {
     const struct pack_found *found = &stages->found;
-    return kind == STAGE_SCAN     ? stage_scan_id(stages->folder, found->key, number)
-           : kind == STAGE_DROPS  ? stage_drops_id(stages->folder, found->key, number, stages->inputs->count)
-           : kind == STAGE_PACKED ? stage_packed_id(stages->folder, found->key, number)
+    return kind == STAGE_SCAN     ? scan_file_id(stages->folder, found->key, number)
+           : kind == STAGE_DROPS  ? drops_file_id(stages->folder, found->key, number, stages->inputs->count)
+           : kind == STAGE_PACKED ? unit_record_id(stages->folder, found->key, number)
            : kind == STAGE_CUTS   ? shuffle_cut_id(&found->units, found->key)
-                                  : stage_merged_id(stages->folder, found->key, number);
+                                  : merged_shard_id(stages->folder, found->key, number);
 }
 
 static const struct row *row_of(const struct stage *stage)
@@ -208,7 +208,7 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
     const struct stage *list[PACK_STAGES_MOST];
     const struct schedule schedule = {
         .stages = list, .count = PACK_STAGES_DROP, .self = &stages->work, .folder = folder, .tasks = 1};
-    if (!drop.minhash)   /* the packing looks for them, whether or not there are stages */
+    if (!drop.minhash) /* the packing looks for them, whether or not there are stages */
         drop.ngrams = NULL;
     pack.drop = &drop;
     (void)pack_stages_list(&pack, list);
@@ -222,7 +222,7 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
         return status;
     const struct all_scans *scans = &stages->work.found.scans;
     if (left.missing) { /* work in units waits for the process that compares */
-        const struct stage_id drops = stage_drops_id(folder, scans->key, left.list[0], all.count);
+        const struct stage_id drops = drops_file_id(folder, scans->key, left.list[0], all.count);
         return stage_busy(&drops, error);
     }
     stages->source = (struct drop_source){.folder = folder,

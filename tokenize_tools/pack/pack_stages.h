@@ -26,6 +26,7 @@
 #include "drop_resolve.h"
 #include "pack_journal.h"
 #include "shard_merge.h"
+#include "unit_scan.h"
 #include "work/stage_schedule.h"
 
 /* What complete stages have found. Begins as zero bytes. */

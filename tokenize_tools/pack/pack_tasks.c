@@ -10,8 +10,10 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "inputs/corpus_range.h"
+#include "output_names.h"
 #include "pack.h"
 #include "pack_also.h"
+#include "pack_clear.h"
 #include "pack_facts.h"
 #include "pack_finish.h"
 #include "pack_output.h"
@@ -79,16 +81,16 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
     struct work_fact list[PACK_FACTS_MOST + 2] = {{"kind of work", "units"},
                                                   {"options.other_output", pack->skipped_taker ? "FILE" : ""}};
     struct pack_facts facts;
+    const struct output_names names = {pack->prefix, pack->split, true, pack->also};
     struct work_folder_options work = {.name = pack->prefix,
                                        .facts = list,
-                                       .operands = tasks->options->operands,
-                                       .operand_count = tasks->options->operand_count,
-                                       .select = &pack->corpus.select,
-                                       .cuts = units->cuts,
-                                       .cut_count = units->file_count,
-                                       .split = pack->split,
-                                       .numbered = true,
-                                       .also = pack->also,
+                                       .inputs = {.operands = tasks->options->operands,
+                                                  .count = tasks->options->operand_count,
+                                                  .select = &pack->corpus.select,
+                                                  .is_output = output_names_either,
+                                                  .output = &names,
+                                                  .cuts = units->cuts,
+                                                  .cut_count = units->file_count},
                                        .owns = is_work,
                                        .shared = true,
                                        .create = create,
@@ -96,8 +98,8 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
                                        .user = pack->user};
     if (share->first < share->end) {
         const struct unit *last = &units->list[share->end - 1];
-        work.compare_first = units->list[share->first].first;
-        work.compare_end = last->first + last->count;
+        work.inputs.compare_first = units->list[share->first].first;
+        work.inputs.compare_end = last->first + last->count;
     }
     const bool made = pack_facts_make(&facts, pack, unit_record_layout());
     enum tokmap_status status = made ? TOKMAP_OK : no_memory(error);
@@ -269,7 +271,7 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
         status = task_claim_lost_error(tasks->claim, error);
     else if (status && unit->end && !unit->groups &&
              tasks->now->pack.counts.files_skipped) { /* the next attempt reads the part again */
-        pack_unit_clear(tasks->folder, tasks->unit);
+        pack_clear_unit(tasks->folder, tasks->unit);
         tasks->now->pack.kept = false;
     }
     free(prefix);
@@ -325,7 +327,7 @@ static enum tokmap_status stage_made(void *self, uint64_t item, struct tokmap_er
 {
     struct tasks *tasks = tasks_of(self);
     if (makes_units(tasks)) {
-        const struct stage_id id = stage_packed_id(tasks->folder, tasks->stages.found.key, item);
+        const struct stage_id id = unit_record_id(tasks->folder, tasks->stages.found.key, item);
         const enum tokmap_status status = unit_record_read(&id, tasks->now, NULL, error);
         if (status)
             return status;
@@ -625,9 +627,9 @@ static enum tokmap_status over_finish(struct tasks *tasks, struct pack_result *r
     if (note == SET_NOTE_NAMED)
         pack_output_settle(pack);
     if (note == SET_NOTE_NAMED || tasks->made || !work_folder_exists(pack->prefix))
-        status = pack_work_clear(tasks->folder, pack->sync, error);
+        status = pack_clear_work(tasks->folder, pack->sync, error);
     if (!status)
-        pack_work_settle(pack, tasks->folder);
+        pack_clear_settle(pack, tasks->folder);
     outcome->finished = !status;
     return status;
 }
@@ -749,12 +751,12 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
         if (found)
             return note == SET_NOTE_NAMED ? over_finish(tasks, result, error) : naming_complete(tasks, result, error);
         if (!status && note == SET_NOTE_NAMED)
-            pack_work_settle(options->pack, tasks->folder);
+            pack_clear_settle(options->pack, tasks->folder);
     }
     if (!status)
         status = names_take(tasks, error);
     if (status == TOKMAP_ERROR_EXISTS)
-        pack_work_settle(options->pack, tasks->folder);
+        pack_clear_settle(options->pack, tasks->folder);
     /* A task that is run again after all were done has nothing to do. */
     if (status == TOKMAP_ERROR_EXISTS && options->repeats && pack_output_is_same(options->pack, options->units)) {
         tasks->outcome->finished = tasks->outcome->by_other = true;
@@ -773,7 +775,7 @@ static enum tokmap_status work_do(struct tasks *tasks, struct pack_result *resul
         (void)journal_find(tasks, &tasks->journal);
     tasks->made = false;
     if (!status && absent)
-        pack_work_settle(options->pack, tasks->folder);
+        pack_clear_settle(options->pack, tasks->folder);
     if (!status && absent)
         return error_set(error, TOKMAP_ERROR_NOT_FOUND, tasks->folder, TOKMAP_NO_OFFSET,
                          "there is no unfinished work of this output; run its tasks first");
@@ -840,7 +842,7 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     if (!tasks.folder || !tasks.now)
         status = no_memory(error);
     if (!status && pack->start_over)
-        status = work_start_over(pack->prefix, tasks.folder, error);
+        status = pack_clear_start(pack->prefix, tasks.folder, error);
     const bool others = status != TOKMAP_OK; /* what is in the folder is not the work of this process */
     if (!status)
         status = work_do(&tasks, result, error);

@@ -38,6 +38,11 @@ static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
     return error_set_memory(error, "a shard of sorted documents", bytes);
 }
 
+struct stage_id merged_shard_id(const char *folder, uint64_t key, uint64_t number)
+{
+    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_MERGED, .number = number, .sections = 1};
+}
+
 uint64_t shard_merge_count(const struct shuffle_cuts *cuts)
 {
     uint64_t count = 0;

@@ -23,6 +23,9 @@ struct merged_shard {
     uint8_t content[16];
 };
 
+/* The file of shard `number` of all sets. */
+struct stage_id merged_shard_id(const char *folder, uint64_t key, uint64_t number);
+
 struct shard_merge_options {
     const struct pack_options *pack; /* its stop() and user are used */
     struct sorted_units *units;

@@ -83,7 +83,8 @@ static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
 
 struct stage_id shuffle_cut_id(const struct sorted_units *units, uint64_t key)
 {
-    return stage_cuts_id(units->folder, key ^ units->digest);
+    return (struct stage_id){
+        .folder = units->folder, .key = key ^ units->digest, .kind = STAGE_CUTS, .sections = CUTS_SECTIONS};
 }
 
 static uint64_t chunks_of(const struct sorted_units *units, uint32_t set)

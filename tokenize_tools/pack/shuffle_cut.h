@@ -39,6 +39,9 @@
 
 #include "sorted_units.h"
 
+#define CUTS_TOTALS SPLIT_SETS_MOST /* the sections before it are of the sets */
+#define CUTS_SECTIONS (CUTS_TOTALS + 1)
+
 /* What the cut has found. */
 struct shuffle_cuts {
     struct {

@@ -190,7 +190,7 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
     if (!units->list)
         return no_memory(inputs->count * sizeof *units->list, error);
     for (uint64_t i = 0, records = 0; i < inputs->count && !status; i++) {
-        const struct stage_id id = stage_packed_id(folder, key, i);
+        const struct stage_id id = unit_record_id(folder, key, i);
         status = totals_read(units, &id, error);
         records = inputs->list[i].begin ? records : 0;
         units->list[i].records_before = records;
@@ -199,7 +199,7 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
         records += units->list[i].totals.lines;
     }
     for (uint64_t i = 0, capacity = 0; i < inputs->count && !status; i++) {
-        const struct stage_id id = stage_packed_id(folder, key, i);
+        const struct stage_id id = unit_record_id(folder, key, i);
         status = chunks_read(units, &id, &capacity, error);
     }
     return status ? status : sets_order(units, error);

@@ -65,38 +65,6 @@ struct stage_writer {
 
 static const char *const names[STAGE_KINDS] = {"scan-", "drops-", "packed-", "cuts-", "merged-", "also-"};
 
-struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit)
-{
-    return (struct stage_id){
-        .folder = folder, .key = key, .kind = STAGE_SCAN, .number = unit, .sections = SCAN_SECTIONS};
-}
-
-struct stage_id stage_drops_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units)
-{
-    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_DROPS, .number = portion, .sections = units};
-}
-
-struct stage_id stage_packed_id(const char *folder, uint64_t key, uint64_t unit)
-{
-    return (struct stage_id){
-        .folder = folder, .key = key, .kind = STAGE_PACKED, .number = unit, .sections = UNIT_SECTIONS};
-}
-
-struct stage_id stage_cuts_id(const char *folder, uint64_t key)
-{
-    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_CUTS, .number = 0, .sections = CUTS_SECTIONS};
-}
-
-struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard)
-{
-    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_MERGED, .number = shard, .sections = 1};
-}
-
-struct stage_id stage_also_id(const char *folder, uint64_t key, uint64_t number)
-{
-    return (struct stage_id){.folder = folder, .key = key, .kind = STAGE_ALSO, .number = number, .sections = 1};
-}
-
 /* Where a prefix and a number end that an entry begins with, or NULL. */
 static const char *number_end(const char *entry, const char *prefix)
 {

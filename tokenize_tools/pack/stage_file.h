@@ -2,8 +2,8 @@
  * stage_file.h - files in the folder NAME.work that pass what one stage of the work has found to the next stage, which
  * may run in other processes (pack_stages.h). WORK.md lists all of the folder.
  *
- *     scan-000012      what the scan of unit 12 has found
- *     drops-000003     what portion 3 of the comparison has found
+ *     scan-000012      what the scan of unit 12 has found (scan_file.h)
+ *     drops-000003     what portion 3 of the comparison has found (drop_list.h)
  *     packed-000012    unit 12 is packed (unit_record.h), and where its sorted documents are (sorted_units.h)
  *     cuts-000000      where the shuffled shards begin in them (shuffle_cut.h)
  *     merged-000007    shuffled shard 7 is finished (shard_merge.h)
@@ -24,12 +24,11 @@
 #include <stdint.h>
 
 #include "common/bytes_buffer.h"
-#include "split.h"
 #include "tokmap/tokmap.h"
 
 enum stage_kind { STAGE_SCAN, STAGE_DROPS, STAGE_PACKED, STAGE_CUTS, STAGE_MERGED, STAGE_ALSO, STAGE_KINDS };
 
-/* Which file. */
+/* Which file. The header that describes what a kind of file has makes the id of one, too. */
 struct stage_id {
     const char *folder;
     uint64_t key;
@@ -38,28 +37,6 @@ struct stage_id {
     uint64_t sections; /* that it must have */
     uint64_t part;     /* 0: the file; else 1 + the number of its part */
 };
-
-/* The sections of a scan; unit_scan.h says what they have. */
-#define SCAN_PARTITIONS 256
-enum { SCAN_TOTALS, SCAN_PATHS, SCAN_EXCLUDED, SCAN_PLACES, SCAN_FIRST, SCAN_SECTIONS = SCAN_FIRST + SCAN_PARTITIONS };
-
-struct stage_id stage_scan_id(const char *folder, uint64_t key, uint64_t unit);
-/* A portion has a section for each of `units`. */
-struct stage_id stage_drops_id(const char *folder, uint64_t key, uint64_t portion, uint64_t units);
-
-/* The sections of a packed unit: unit_record.h says what the first two have, and sorted_units.h those of the sorted
- * documents. */
-enum { UNIT_RESULT, UNIT_LENGTHS, SORTED_TOTALS, SORTED_CHUNKS, UNIT_SECTIONS };
-struct stage_id stage_packed_id(const char *folder, uint64_t key, uint64_t unit);
-
-/* Files of the shuffle: the cuts have CUTS_SECTIONS sections, a merged shard one. */
-#define CUTS_TOTALS SPLIT_SETS_MOST /* the sections before it are of the sets */
-#define CUTS_SECTIONS (SPLIT_SETS_MOST + 1)
-struct stage_id stage_cuts_id(const char *folder, uint64_t key);
-struct stage_id stage_merged_id(const char *folder, uint64_t key, uint64_t shard);
-
-/* They have one section. */
-struct stage_id stage_also_id(const char *folder, uint64_t key, uint64_t number);
 
 /* Whether an entry of the folder is the name of such a file, or of one that is being written. */
 bool stage_is_name(const char *entry);

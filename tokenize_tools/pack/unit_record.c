@@ -70,6 +70,12 @@ bool unit_is_name(const char *entry, bool *is_folder)
     return false;
 }
 
+struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit)
+{
+    return (struct stage_id){
+        .folder = folder, .key = key, .kind = STAGE_PACKED, .number = unit, .sections = UNIT_SECTIONS};
+}
+
 uint64_t unit_record_layout(void)
 {
     const uint64_t sizes[] = {8, sizeof(struct unit_result), sizeof(struct corpus_counts), sizeof(struct corpus_place)};

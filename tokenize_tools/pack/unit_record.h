@@ -21,6 +21,10 @@
 #include "shuffle.h"
 #include "stage_file.h"
 
+/* The sections of a record. */
+enum { UNIT_RESULT, UNIT_LENGTHS, SORTED_TOTALS, SORTED_CHUNKS, UNIT_SECTIONS };
+struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit);
+
 /* The path of a unit's prefix, "FOLDER/unit-000012", with an ending. The caller frees it. NULL without memory. */
 char *unit_path(const char *folder, uint64_t unit, const char *ending);
 /* The prefix of one of its finished shards: set_ending is that of the shard set ("", ".train"). */

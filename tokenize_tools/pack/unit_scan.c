@@ -343,8 +343,3 @@ enum tokmap_status unit_scan_run(const struct pack_options *options, const struc
     free(scan);
     return status;
 }
-
-enum tokmap_status unit_scan_read(struct unit_scan *scan, const struct stage_id *id, struct tokmap_error *error)
-{
-    return stage_section_read(id, SCAN_TOTALS, scan, sizeof *scan, error);
-}

@@ -7,12 +7,9 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "format/partial_file.h"
 #include "format/shard_file.h"
-#include "pack_finish.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "work/set_commit.h"
 #include "work/task_status.h"
 
 /* Whether a process has locked a file. The path is freed. A shared lock is tried: it does not keep other processes from
@@ -63,29 +60,4 @@ enum tokmap_status work_idle_check(const char *name, const char *folder, struct 
     if (!status && (is_locked(path_in(folder, "journal")) || is_locked(path_in(folder, "journal.new"))))
         status = work_locked_error(name, error);
     return status ? status : tasks_check(folder, false, error); /* of tasks that began while others were watched */
-}
-
-enum tokmap_status work_start_over(const char *name, const char *folder, struct tokmap_error *error)
-{
-    struct os_stat found;
-    int fd = -1;
-    if (os_lstat(folder, &found) == ENOENT)
-        return TOKMAP_OK;
-    if (set_folder_is_link(folder))
-        return set_folder_link_error(folder, error);
-    char *lock = path_ended(name, ".partial");
-    if (!lock)
-        return error_set_memory(error, "a path", 0);
-    /* Without the lock for another reason, such as a folder of this name, the work that follows says so, if it needs
-     * it. */
-    const int system = partial_file_open(lock, NULL, NULL, &fd);
-    enum tokmap_status status =
-        system == EWOULDBLOCK ? work_locked_error(name, error) : work_idle_check(name, folder, error);
-    if (!status)
-        status = pack_work_clear(folder, false, error);
-    if (!system)
-        (void)os_unlink(lock);
-    os_close(fd);
-    free(lock);
-    return status;
 }

@@ -24,8 +24,4 @@ enum tokmap_status work_locked_error(const char *name, struct tokmap_error *erro
  * ERROR_MEMORY. */
 enum tokmap_status work_idle_check(const char *name, const char *folder, struct tokmap_error *error);
 
-/* Removes all that units and tasks have left in the folder, to start over. Removes nothing while a process is at work
- * on the output, and no process begins to write it meanwhile. Statuses: those of work_idle_check(). */
-enum tokmap_status work_start_over(const char *name, const char *folder, struct tokmap_error *error);
-
 #endif

@@ -22,7 +22,6 @@
 #include "common/hash.h"
 #include "format/partial_file.h"
 #include "inputs/stream.h"
-#include "output_names.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
 #include "text/path.h"
@@ -258,7 +257,7 @@ static enum tokmap_status fact_take(struct work_folder *folder, const struct wor
 /* bytes: ABSENT if it cannot be opened. hash: of an object in a list, that of its ETag; of another URL, 0. */
 struct input_fact {
     uint64_t bytes, hash;
-    uint64_t cut; /* of work_folder_options.cuts */
+    uint64_t cut; /* of work_inputs.cuts */
 };
 
 /* The size of a file, without reading it. */
@@ -383,15 +382,20 @@ static enum tokmap_status input_take(struct work_folder *folder, const char *sho
     return TOKMAP_OK;
 }
 
+static bool is_output(const struct work_inputs *given, const char *path)
+{
+    return given->is_output && given->is_output(given->output, path);
+}
+
 static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs *inputs, struct tokmap_error *error)
 {
     const struct work_folder_options *options = folder->options;
-    const struct output_names names = {options->name, options->split, options->numbered, options->also};
+    const struct work_inputs *given = &options->inputs;
     for (uint64_t number = 0;;) { /* as pack_units.h counts them */
         const bool content =
-            !folder->found || !options->shared || (number >= options->compare_first && number < options->compare_end);
+            !folder->found || !options->shared || (number >= given->compare_first && number < given->compare_end);
         const char *path;
-        struct input_fact fact = {ABSENT, 0, number < options->cut_count ? options->cuts[number] : 0};
+        struct input_fact fact = {ABSENT, 0, number < given->cut_count ? given->cuts[number] : 0};
         enum tokmap_status status = inputs_next(inputs, &path, error);
         if (status == TOKMAP_END)
             return TOKMAP_OK;
@@ -406,7 +410,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
         } else if (remote_kind(path)) {
             fact.bytes = inputs_bytes(inputs);
             fact.hash = inputs_tag(inputs);
-        } else if (output_names_have(&names, path) || output_names_older(options->name, path)) {
+        } else if (is_output(given, path)) {
             continue; /* it changes while the work is done, and is never read */
         } else if (!content) {
             file_examine(path, &fact);
@@ -436,8 +440,8 @@ static enum tokmap_status facts_take(struct work_folder *folder, struct tokmap_e
         folder->akin = folder->akin || !status;
     }
     if (!status)
-        status = inputs_new(&inputs, options->operands, options->operand_count, options->select, options->stop,
-                            options->user, error);
+        status = inputs_new(&inputs, options->inputs.operands, options->inputs.count, options->inputs.select,
+                            options->stop, options->user, error);
     if (!status)
         status = inputs_take(folder, inputs, error);
     inputs_free(inputs);

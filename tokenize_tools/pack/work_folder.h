@@ -39,17 +39,28 @@ struct work_fact {
  * without one, it may be a folder of the user, whose files may have any name. */
 typedef bool work_owns(const char *folder, const char *entry, bool journal);
 
+/* The inputs of the command, which are compared. */
+struct work_inputs {
+    const char *const *operands; /* of inputs.h */
+    size_t count;
+    const struct inputs_selection *select;
+    /* Whether a file belongs to the output, or to an older one, so that it comes and goes while the work is done: it is
+     * no input. NULL: none does. */
+    bool (*is_output)(const void *output, const char *path);
+    const void *output;
+    const uint64_t *cuts; /* of inputs [0, cut_count): a hash of where they are cut, which is compared of all; or 0 */
+    uint64_t cut_count;
+    /* With `shared`: of the inputs only those with the numbers [compare_first, compare_end) are read to compare their
+     * contents; of the others, names and sizes are compared. */
+    uint64_t compare_first, compare_end;
+};
+
+/* Everything here must stay valid until work_folder_open() returns. */
 struct work_folder_options {
     const char *name; /* of the output: the folder is NAME.work */
     const struct work_fact *facts;
     size_t fact_count;
-    const char *const *operands; /* of inputs.h, as everything here valid until work_folder_open() returns */
-    size_t operand_count;
-    const struct inputs_selection *select;
-    /* What the names of the output's files depend on beside `name`, as in output_names.h: they are no inputs. */
-    const struct split *split;
-    bool numbered;
-    const struct pack_also *also;
+    struct work_inputs inputs;
     /* Which files of the folder the caller has made, beside the journal. They are removed where work begins. NULL:
      * none. */
     work_owns *owns;
@@ -57,13 +68,7 @@ struct work_folder_options {
      * continued. Earlier work with other facts is refused if it has any, or if its first fact differs, and is removed
      * otherwise. NULL: it is always refused. */
     bool (*is_work)(uint32_t type, const char *entry);
-    /* Several processes use the folder at a time. None of them locks it, none appends records, and of the inputs only
-     * those with the numbers [compare_first, compare_end) are read to compare their contents; of the others, names and
-     * sizes are compared. */
-    bool shared;
-    uint64_t compare_first, compare_end;
-    const uint64_t *cuts; /* pack_units.h: of inputs [0, cut_count), which are compared of all inputs */
-    uint64_t cut_count;
+    bool shared;              /* several processes use the folder at a time: none locks it, and none appends records */
     bool start_over;          /* what a killed command has left is removed; otherwise it is continued */
     bool create;              /* make the folder if there is none; otherwise *folder is then NULL, with status OK */
     bool (*stop)(void *user); /* true ends the reading of the inputs with ERROR_INTERRUPTED; may be NULL */

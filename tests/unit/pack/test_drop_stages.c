@@ -76,8 +76,8 @@ static enum tokmap_status stages_do(struct drop_stages *stages)
 
 static void files_remove(const struct drop_stages *stages)
 {
-    const struct stage_id scan = stage_scan_id(folder, stages->source.key, 0);
-    const struct stage_id drops = stage_drops_id(folder, stages->source.key, 0, 1);
+    const struct stage_id scan = scan_file_id(folder, stages->source.key, 0);
+    const struct stage_id drops = drops_file_id(folder, stages->source.key, 0, 1);
     stage_remove(&scan);
     stage_remove(&drops);
 }
@@ -213,7 +213,7 @@ static void test_stale_drops(void **unused)
     char path[600];
     documents_make(5);
     MUST(stages_do(&stages));
-    const struct stage_id scan = stage_scan_id(folder, stages.source.key, 0);
+    const struct stage_id scan = scan_file_id(folder, stages.source.key, 0);
     stage_remove(&scan);
     drop_stages_free(&stages);
     for (size_t i = 0; i < 2; i++) {
@@ -239,7 +239,7 @@ static void test_busy(void **unused)
     struct stage_writer *other;
     documents_make(7);
     MUST(stages_do(&stages));
-    const struct stage_id drops = stage_drops_id(folder, stages.source.key, 0, 1);
+    const struct stage_id drops = drops_file_id(folder, stages.source.key, 0, 1);
     stage_remove(&drops);
     drop_stages_free(&stages);
     MUST(stage_writer_open(&other, &drops, &error));

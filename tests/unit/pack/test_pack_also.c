@@ -74,7 +74,7 @@ static enum tokmap_status continued(uint64_t next, uint64_t replaces, uint64_t b
     result->sets[0] = (struct shard_set_result){.shards = 3, .tokens = 250};
     assert_int_equal(pack_also_begin(&options, WORK, result, &error), TOKMAP_OK);
     assert_true(unit_record_key(&options, &key));
-    const struct stage_id id = stage_also_id(WORK, key, 1);
+    const struct stage_id id = {.folder = WORK, .key = key, .kind = STAGE_ALSO, .number = 1, .sections = 1};
     assert_int_equal(stage_writer_open(&writer, &id, &error), TOKMAP_OK);
     assert_int_equal(stage_writer_add(writer, record, bytes, &error), TOKMAP_OK);
     assert_int_equal(stage_writer_commit(writer, false, &error), TOKMAP_OK);

@@ -100,7 +100,7 @@ static void unit_make(uint64_t number, uint64_t count, uint64_t chunk_bytes, uin
         result.pack.sets[sorted.chunks[i].set].documents += sorted.chunks[i].keys;
         result.pack.sets[sorted.chunks[i].set].tokens += sorted.chunks[i].tokens;
     }
-    const struct stage_id id = stage_packed_id(".", KEY, number);
+    const struct stage_id id = unit_record_id(".", KEY, number);
     assert_true(histogram_new(&lengths));
     assert_int_equal(unit_record_write(&id, &result, &lengths, &sorted, false, &error), TOKMAP_OK);
     histogram_free(&lengths);
@@ -228,7 +228,7 @@ static enum tokmap_status stages_read(bool cut)
     struct unit_result record;
     enum tokmap_status status = sorted_units_read(&units, &pack, &inputs, ".", KEY, &error);
     for (uint64_t i = 0; i < inputs.count && !status; i++) {
-        const struct stage_id id = stage_packed_id(".", KEY, i);
+        const struct stage_id id = unit_record_id(".", KEY, i);
         struct histogram lengths;
         assert_true(histogram_new(&lengths));
         status = unit_record_read(&id, &record, &lengths, &error);

@@ -17,6 +17,7 @@
 #include "common/hash.h"
 #include "pack/near_resolve.h"
 #include "pack/ngram_set.h"
+#include "pack/unit_scan.h"
 #include "pack/stage_parts.h"
 #include "support/scratch_folder.h"
 
@@ -41,7 +42,7 @@ static uint64_t cut_at;                         /* after so many batches a part 
 
 static struct stage_id scan_id(uint64_t unit)
 {
-    return stage_scan_id(".", KEY, unit);
+    return scan_file_id(".", KEY, unit);
 }
 
 static void batch_count(void *unused, uint64_t stored_bytes)
@@ -419,7 +420,7 @@ static void test_is_ours(void **unused)
     static const char *const others[] = {"scan-000007", "scan-000007.part-000001", "scan-000007.partial", "journal"};
     struct tokmap_error error;
     struct stage_writer *writer;
-    const struct stage_id id = stage_merged_id(".", KEY, 7);
+    const struct stage_id id = {.folder = ".", .key = KEY, .kind = STAGE_MERGED, .number = 7, .sections = 1};
     for (size_t i = 0; i < 4; i++) {
         file_write_text(others[i], "the user's");
         assert_false(stage_is_ours(".", others[i], false) || stage_is_ours(".", others[i], true));
@@ -444,7 +445,7 @@ static void test_hostile_near(void **unused)
     (void)unused;
     struct tokmap_error error;
     struct stage_writer *other;
-    const struct stage_id id = stage_drops_id(".", KEY, 0, UNITS);
+    const struct stage_id id = drops_file_id(".", KEY, 0, UNITS);
     options_set(true, 0);
     all_scan();
     pack.checkpoint_ns = 1;

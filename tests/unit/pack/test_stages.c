@@ -40,7 +40,7 @@ static struct ngram_set *ngrams;
 
 static struct stage_id scan_id(uint64_t unit)
 {
-    return stage_scan_id(".", KEY, unit);
+    return scan_file_id(".", KEY, unit);
 }
 
 /* Makes the units and scans them. */
@@ -403,7 +403,7 @@ static enum tokmap_status sort_begins(void *self, enum task_stage stage, uint64_
     assert_int_equal(end - first, UNITS);
     for (uint64_t i = 0; i < UNITS; i++)
         assert_false(there[i]);
-    const struct stage_id id = stage_packed_id(".", sorting->key, 1);
+    const struct stage_id id = unit_record_id(".", sorting->key, 1);
     return sorted_write(&id, error);
 }
 
@@ -413,7 +413,7 @@ static enum tokmap_status sort_one(void *user, uint64_t unit, const struct stage
     sorting->sorted[sorting->sorts++] = unit;
     enum tokmap_status status = sorted_write(id, error);
     if (!status && !unit) { /* it takes a while, in which another task sorts the last unit */
-        const struct stage_id last = stage_packed_id(".", sorting->key, UNITS - 1);
+        const struct stage_id last = unit_record_id(".", sorting->key, UNITS - 1);
         status = sorted_write(&last, error);
     }
     return status;

@@ -243,7 +243,7 @@ static const uint64_t numbers[2] = {11, 22};
 /* Continues the file, and finishes it. Returns how many bytes it has found. */
 static uint64_t stage_make(bool killed)
 {
-    const struct stage_id id = stage_merged_id(".", KEY, 0);
+    const struct stage_id id = {.folder = ".", .key = KEY, .kind = STAGE_MERGED, .number = 0, .sections = 1};
     struct stage_writer *writer;
     uint64_t section, bytes;
     assert_int_equal(stage_writer_reopen(&writer, &id, &error), TOKMAP_OK);
@@ -265,7 +265,7 @@ static void stage_finish(void)
 static void test_stage(void **unused)
 {
     (void)unused;
-    const struct stage_id id = stage_merged_id(".", KEY, 0);
+    const struct stage_id id = {.folder = ".", .key = KEY, .kind = STAGE_MERGED, .number = 0, .sections = 1};
     struct stage_writer *writer;
     struct stat before, after;
     (void)stage_make(true);

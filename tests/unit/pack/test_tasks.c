@@ -322,7 +322,7 @@ static void test_record(void **unused)
     assert_true(unit_record_key(&made_by, &key));
     made_by.shard_tokens = 11;
     assert_true(unit_record_key(&made_by, &other) && other != key);
-    const struct stage_id id = stage_packed_id(".", key, 12), wrong = stage_packed_id(".", other, 12);
+    const struct stage_id id = unit_record_id(".", key, 12), wrong = unit_record_id(".", other, 12);
     assert_int_equal(unit_record_read(&id, read, &sum, &error), TOKMAP_ERROR_NOT_FOUND);
     assert_int_equal(unit_record_write(&id, result, &lengths, &none, false, &error), TOKMAP_OK);
     assert_true(file_exists("packed-000012"));
@@ -334,7 +334,7 @@ static void test_record(void **unused)
     assert_true(sum.sum == 2 * lengths.sum);
     assert_int_equal(histogram_percentile(&sum, 900), histogram_percentile(&lengths, 900));
     assert_int_equal(unit_record_read(&wrong, read, &sum, &error), TOKMAP_ERROR_CORRUPT); /* other work */
-    const struct stage_id moved = stage_packed_id(".", key, 13), cut = stage_packed_id(".", key, 14);
+    const struct stage_id moved = unit_record_id(".", key, 13), cut = unit_record_id(".", key, 14);
     assert_int_equal(rename("packed-000012", "packed-000013"), 0); /* of another unit */
     assert_int_equal(unit_record_read(&moved, read, NULL, &error), TOKMAP_ERROR_CORRUPT);
     struct stat found;

@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pack/packing_options.h"
+#include "pack/output_names.h"
 #include "pack/work_folder.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
@@ -35,9 +35,7 @@ static struct work_folder_options options_of(void)
     return (struct work_folder_options){.name = "out",
                                         .facts = facts,
                                         .fact_count = 3,
-                                        .operands = operands,
-                                        .operand_count = 2,
-                                        .select = &all,
+                                        .inputs = {.operands = operands, .count = 2, .select = &all},
                                         .owns = owns,
                                         .create = true};
 }
@@ -178,17 +176,17 @@ static void test_list_of_inputs(void **unused)
     struct work_folder *work = NULL;
     make_three();
     struct work_folder_options options = options_of();
-    options.operand_count = 1;
+    options.inputs.count = 1;
     assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
     assert_non_null(strstr(error.message, "it had b.txt, and this one has no more"));
     const char *three[] = {"a.txt", "b.txt", "b.txt"};
-    options.operands = three;
-    options.operand_count = 3;
+    options.inputs.operands = three;
+    options.inputs.count = 3;
     assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
     assert_non_null(strstr(error.message, "it had no more, and this one has b.txt"));
     const char *standard[] = {"-"};
-    options.operands = standard;
-    options.operand_count = 1;
+    options.inputs.operands = standard;
+    options.inputs.count = 1;
     assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_ERROR_MISMATCH);
     assert_non_null(strstr(error.message, "can be read only once, so the unfinished work in 'out.work' is that of a "
                                           "command with other inputs; repeat that command"));
@@ -253,8 +251,8 @@ static void test_cuts(void **unused)
     uint64_t cuts[] = {0, 77};
     begin();
     options.shared = true;
-    options.cuts = cuts;
-    options.cut_count = 2;
+    options.inputs.cuts = cuts;
+    options.inputs.cut_count = 2;
     assert_int_equal(work_folder_open(&work, &options, &error), TOKMAP_OK);
     work_folder_close(work);
     file_write_text("b.txt", "second_text"); /* not compared, since it is not among compare_first and so on */
@@ -520,12 +518,14 @@ static void test_output_among_inputs(void **unused)
     struct work_folder_options options = options_of();
     const char *in[] = {"."};
     options.name = ".//out";
-    options.operands = in;
-    options.operand_count = 1;
-    options.also = &also;
+    options.inputs.operands = in;
+    options.inputs.count = 1;
+    struct output_names names = {.name = options.name, .also = &also};
+    options.inputs.is_output = output_names_either;
+    options.inputs.output = &names;
     for (size_t i = 0; i < sizeof cases / sizeof cases[0]; i++) {
-        options.numbered = cases[i].numbered;
-        options.split = cases[i].split ? &split : NULL;
+        names.numbered = cases[i].numbered;
+        names.split = cases[i].split ? &split : NULL;
         begin();
         assert_true(!mkdir("in", 0777) && !chdir("in") && !mkdir("other", 0777));
         file_write_text("a.txt", "an input");

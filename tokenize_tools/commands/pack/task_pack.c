@@ -9,6 +9,7 @@
 #include "commands/options/field_options.h"
 #include "common/error.h"
 #include "pack/pack.h"
+#include "pack/pack_clear.h"
 #include "pack/split.h"
 #include "pack/work_busy.h"
 #include "pack/work_folder.h"
@@ -67,7 +68,7 @@ static enum tokmap_status whole_pack(const struct pack_options *options, const c
                                "here is the unfinished work of tasks, and this command packs in one piece: repeat "
                                "the tasks' command, or start over with options.start_over");
     } else if (there) {
-        status = work_start_over(options->prefix, folder, error);
+        status = pack_clear_start(options->prefix, folder, error);
     }
     free(list);
     free(folder);
