@@ -6,7 +6,7 @@
 #define TOKMAP_PACK_DROP_LIST_H
 
 #include "scan_file.h"
-#include "stage_merge.h"
+#include "work/stage_merge.h"
 
 /* Of which unit. */
 struct drop_source {

@@ -11,7 +11,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
-#include "work_folder.h"
+#include "work/work_folder.h"
 
 enum { PIECE = WORK_TYPE_FIRST, CURSORS, CHECKPOINT };
 

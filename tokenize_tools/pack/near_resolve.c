@@ -33,7 +33,7 @@
 #include "common/error.h"
 #include "document_bands.h"
 #include "platform/os.h"
-#include "stage_parts.h"
+#include "work/stage_parts.h"
 
 #define TABLE_MOST ((uint64_t)256 << 20) /* with more of it, a pass would last longer than what may be lost */
 #define TABLE_LEAST ((uint64_t)1 << 20)

@@ -31,7 +31,7 @@
 #include "shard_set.h"
 #include "shuffle.h"
 #include "text/path.h"
-#include "work_folder.h"
+#include "work/work_folder.h"
 
 /* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
  * writing; less with many threads, so that the batches of all workers together have about 8 MiB. */

@@ -10,9 +10,9 @@
 #include "common/error.h"
 #include "pack_output.h"
 #include "platform/os.h"
-#include "stage_file.h"
 #include "text/path.h"
 #include "unit_record.h"
+#include "work/stage_file.h"
 
 enum { BEGUN, NEXT }; /* numbers of the files: also-000000 has a pack_result, also-000001 this: */
 

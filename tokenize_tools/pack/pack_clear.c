@@ -11,13 +11,13 @@
 #include "pack_also.h"
 #include "platform/os.h"
 #include "shuffle.h"
-#include "stage_file.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work/set_commit.h"
+#include "work/stage_file.h"
 #include "work/task_status.h"
-#include "work_busy.h"
-#include "work_folder.h"
+#include "work/work_busy.h"
+#include "work/work_folder.h"
 
 struct clearing {
     const char *folder;

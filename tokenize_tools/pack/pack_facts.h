@@ -8,7 +8,7 @@
 #define TOKMAP_PACK_PACK_FACTS_H
 
 #include "packing_options.h"
-#include "work_folder.h"
+#include "work/work_folder.h"
 
 #define PACK_FACTS_MOST 40
 

@@ -16,12 +16,12 @@
 #include "pack_facts.h"
 #include "pack_output.h"
 #include "platform/os.h"
-#include "stage_file.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work/set_commit.h"
+#include "work/stage_file.h"
 #include "work/task_status.h"
-#include "work_folder.h"
+#include "work/work_folder.h"
 
 /* CHECKPOINT_SHORT: of work that ended before it had one; another command need not care about it. */
 enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT_SHORT };

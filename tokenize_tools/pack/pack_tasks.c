@@ -24,8 +24,8 @@
 #include "unit_record.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
-#include "work_busy.h"
-#include "work_folder.h"
+#include "work/work_busy.h"
+#include "work/work_folder.h"
 
 #define BUSY_WAIT_NS ((uint64_t)50000000) /* between two tries, while another process makes the journal */
 #define BUSY_TRIES 36000                  /* half an hour: it reads a part of each input */

@@ -16,7 +16,7 @@
 #include "remote/remote_list.h"
 #include "remote/remote_url.h"
 #include "text/path.h"
-#include "work_folder.h"
+#include "work/work_folder.h"
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {

@@ -15,7 +15,7 @@
 #define TOKMAP_PACK_SCAN_FILE_H
 
 #include "document_key.h"
-#include "stage_file.h"
+#include "work/stage_file.h"
 
 #define SCAN_PARTITIONS 256
 enum { SCAN_TOTALS, SCAN_PATHS, SCAN_EXCLUDED, SCAN_PLACES, SCAN_FIRST, SCAN_SECTIONS = SCAN_FIRST + SCAN_PARTITIONS };

@@ -17,7 +17,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
-#include "stage_parts.h"
+#include "work/stage_parts.h"
 
 #define KEYS_LEAST ((uint64_t)64) /* in the buffer of a chunk */
 #define KEYS_MOST ((uint64_t)32768)

@@ -19,7 +19,7 @@
 
 #include "packing_options.h"
 #include "shuffle.h"
-#include "stage_file.h"
+#include "work/stage_file.h"
 
 /* The sections of a record. */
 enum { UNIT_RESULT, UNIT_LENGTHS, SORTED_TOTALS, SORTED_CHUNKS, UNIT_SECTIONS };

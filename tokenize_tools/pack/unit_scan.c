@@ -21,7 +21,7 @@
 #include "inputs/corpus_resume.h"
 #include "ordered_workers.h"
 #include "platform/os.h"
-#include "stage_parts.h"
+#include "work/stage_parts.h"
 
 #define BATCH_MOST ((uint64_t)256 << 10)
 #define BATCH_LEAST ((uint64_t)32 << 10)

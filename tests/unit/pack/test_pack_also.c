@@ -12,10 +12,10 @@
 #include <unistd.h>
 
 #include "pack/pack_also.h"
-#include "pack/stage_file.h"
 #include "pack/unit_record.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
+#include "work/stage_file.h"
 
 #define WORK "out.work"
 

@@ -17,10 +17,10 @@
 #include "common/bytes.h"
 #include "common/hash.h"
 #include "pack/pack.h"
-#include "pack/work_folder.h"
 #include "support/awkward_text.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
+#include "work/work_folder.h"
 
 #define HEAD_BYTES 16 /* of a journal; see work_folder.h */
 #define RECORDS_MOST 4096

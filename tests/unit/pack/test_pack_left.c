@@ -17,9 +17,9 @@
 
 #include "common/bytes.h"
 #include "pack/pack.h"
-#include "pack/work_folder.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
+#include "work/work_folder.h"
 
 #define DOCUMENTS 20000
 #define CHANGED 8700 /* a document that becomes another one, between the pieces that are compared (work_folder.h) */

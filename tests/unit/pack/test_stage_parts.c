@@ -18,8 +18,8 @@
 #include "pack/near_resolve.h"
 #include "pack/ngram_set.h"
 #include "pack/unit_scan.h"
-#include "pack/stage_parts.h"
 #include "support/scratch_folder.h"
+#include "work/stage_parts.h"
 
 #define KEY UINT64_C(0x1234567890abcdef)
 #define UNITS 2

@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "format/partial_file.h"
-#include "pack/stage_file.h"
-#include "pack/work_folder.h"
 #include "support/scratch_folder.h"
+#include "work/stage_file.h"
+#include "work/work_folder.h"
 
 #define NAME "name"
 #define PARTIAL NAME ".partial"

@@ -2,27 +2,27 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "also_arguments.h"
 #include "cli/cli.h"
 #include "commands/commands.h"
+#include "commands/data/output_file.h"
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/field_options.h"
-#include "commands/data/output_file.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "also_arguments.h"
-#include "pack_arguments.h"
-#include "pack_report.h"
-#include "task_pack.h"
 #include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"
 #include "pack/document_encode.h"
 #include "pack/pack.h"
 #include "pack/pack_finish.h"
 #include "pack/pack_output.h"
-#include "pack/work_folder.h"
+#include "pack_arguments.h"
+#include "pack_report.h"
 #include "platform/os.h"
 #include "platform/process.h"
+#include "task_pack.h"
 #include "text/decimal.h"
 #include "text/path.h"
+#include "work/work_folder.h"
 
 static const char program[] = "tokmap pack";
 

@@ -11,11 +11,11 @@
 #include "pack/pack.h"
 #include "pack/pack_clear.h"
 #include "pack/split.h"
-#include "pack/work_busy.h"
-#include "pack/work_folder.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "work/task_status.h"
+#include "work/work_busy.h"
+#include "work/work_folder.h"
 
 /* Packs in units, which are listed. */
 static enum tokmap_status units_pack(struct task_pack *tasks, const struct pack_units *units,

@@ -9,8 +9,8 @@
 #include "common/error.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
+#include "task_status.h"
 #include "text/path.h"
-#include "work/task_status.h"
 
 /* Whether a process has locked a file. The path is freed. A shared lock is tried: it does not keep other processes from
  * looking at the same time. Without memory nothing is said to be locked; what follows fails for the same reason. */

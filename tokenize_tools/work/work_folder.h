@@ -17,8 +17,8 @@
  * Only one process uses a folder: the journal is locked as long as it is open. But a folder that is shared has a
  * journal of facts alone, which one process makes under a lock, and all of them only read.
  */
-#ifndef TOKMAP_PACK_WORK_FOLDER_H
-#define TOKMAP_PACK_WORK_FOLDER_H
+#ifndef TOKMAP_WORK_WORK_FOLDER_H
+#define TOKMAP_WORK_WORK_FOLDER_H
 
 #include <stdbool.h>
 

@@ -13,8 +13,8 @@
  * Where parts end depends on time, so nothing that is made of them may depend on that. Whoever makes parts has opened
  * the file with stage_writer_reopen(), which keeps other processes away.
  */
-#ifndef TOKMAP_PACK_STAGE_PARTS_H
-#define TOKMAP_PACK_STAGE_PARTS_H
+#ifndef TOKMAP_WORK_STAGE_PARTS_H
+#define TOKMAP_WORK_STAGE_PARTS_H
 
 #include "stage_file.h"
 

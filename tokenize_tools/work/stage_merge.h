@@ -6,8 +6,8 @@
  * input, among those of the unit that have documents, and by the number of its record in that input, or in the part of
  * it that the unit has.
  */
-#ifndef TOKMAP_PACK_STAGE_MERGE_H
-#define TOKMAP_PACK_STAGE_MERGE_H
+#ifndef TOKMAP_WORK_STAGE_MERGE_H
+#define TOKMAP_WORK_STAGE_MERGE_H
 
 #include "stage_file.h"
 

@@ -24,8 +24,8 @@
 #include "inputs/stream.h"
 #include "platform/os.h"
 #include "remote/remote_url.h"
+#include "set_commit.h"
 #include "text/path.h"
-#include "work/set_commit.h"
 
 #define HEAD SET_JOURNAL_HEAD "2"
 #define HEAD_BYTES (sizeof HEAD - 1)

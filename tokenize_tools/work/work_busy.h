@@ -6,8 +6,8 @@
  * that names the shards that of NAME.partial. Where a lock says nothing, the counter in the status does
  * (task_status.h).
  */
-#ifndef TOKMAP_PACK_WORK_BUSY_H
-#define TOKMAP_PACK_WORK_BUSY_H
+#ifndef TOKMAP_WORK_WORK_BUSY_H
+#define TOKMAP_WORK_WORK_BUSY_H
 
 #include <stdbool.h>
 

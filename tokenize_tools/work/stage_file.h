@@ -17,8 +17,8 @@
  *
  *     scan-000012.part-000003     what the scan of unit 12 has found between two moments
  */
-#ifndef TOKMAP_PACK_STAGE_FILE_H
-#define TOKMAP_PACK_STAGE_FILE_H
+#ifndef TOKMAP_WORK_STAGE_FILE_H
+#define TOKMAP_WORK_STAGE_FILE_H
 
 #include <stdbool.h>
 #include <stdint.h>

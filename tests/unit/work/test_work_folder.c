@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "pack/output_names.h"
-#include "pack/work_folder.h"
 #include "platform/os.h"
 #include "support/scratch_folder.h"
 #include "work/name_files.h"
 #include "work/set_commit.h"
+#include "work/work_folder.h"
 
 static const char *operands[] = {"a.txt", "b.txt"};
 static const struct inputs_selection all;
