@@ -87,10 +87,11 @@ tokenize_tools/parquet tokenize_tools/codec+
 tokenize_tools/inputs tokenize_tools/parquet/parquet.h tokenize_tools/codec+ src/remote+
 tokenize_tools/chat tokenize_tools/inputs tokenize_tools/tokenizer+
 tokenize_tools/work tokenize_tools/inputs+ src/format+
-tokenize_tools/pack tokenize_tools/work+ tokenize_tools/chat+ tokenize_tools/inputs+ src/format+ src/cli+ src/order
+tokenize_tools/encode tokenize_tools/work+ tokenize_tools/chat+
+tokenize_tools/pack tokenize_tools/encode+ src/cli+ src/order
 tokenize_tools/plan src/format+
-tokenize_tools/train tokenize_tools/pack+ tokenize_tools/bpe+
-tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/train+ tokenize_tools/plan src/run
+tokenize_tools/train tokenize_tools/encode+ tokenize_tools/bpe+
+tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/pack+ tokenize_tools/train tokenize_tools/plan src/run
 tokenize_tools tokenize_tools/commands+
 bench/harness src/cli+ src/cuda+ src/format+ tokenize_tools/vocabulary+
 bench/peers bench/harness+

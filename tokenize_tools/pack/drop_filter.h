@@ -16,10 +16,10 @@
 #define TOKMAP_PACK_DROP_FILTER_H
 
 #include "drop_list.h"
+#include "encode/ordered_workers.h"
 #include "format/index_writer.h"
 #include "minhash.h"
 #include "ngram_set.h"
-#include "ordered_workers.h"
 #include "work/dropped_writer.h"
 
 struct drop_options {

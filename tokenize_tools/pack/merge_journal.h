@@ -16,7 +16,7 @@
 #ifndef TOKMAP_PACK_MERGE_JOURNAL_H
 #define TOKMAP_PACK_MERGE_JOURNAL_H
 
-#include "shard_set.h"
+#include "encode/shard_set.h"
 #include "shuffle_merge.h"
 
 struct merge_journal; /* for one thread at a time */

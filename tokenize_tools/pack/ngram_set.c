@@ -18,7 +18,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "ordered_workers.h"
+#include "encode/ordered_workers.h"
 #include "platform/table_key.h"
 
 #define CHUNK ((uint64_t)16 << 10)    /* bytes of text that are normalized at once */

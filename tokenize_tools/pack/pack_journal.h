@@ -17,8 +17,8 @@
 #ifndef TOKMAP_PACK_PACK_JOURNAL_H
 #define TOKMAP_PACK_PACK_JOURNAL_H
 
-#include "histogram.h"
-#include "ordered_workers.h"
+#include "encode/histogram.h"
+#include "encode/ordered_workers.h"
 #include "packing_options.h"
 #include "shuffle.h"
 

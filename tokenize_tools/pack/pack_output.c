@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "document_encode.h"
+#include "encode/document_encode.h"
 #include "format/shard_file.h"
 #include "platform/os.h"
 #include "shard_about.h"

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "common/bytes.h"
-#include "document_encode.h"
+#include "encode/document_encode.h"
 #include "format/index_documents.h"
 #include "format/index_reader.h"
 #include "format/shard_file.h"

@@ -6,12 +6,12 @@
 
 #include "chat/chat.h"
 #include "drop_filter.h"
-#include "histogram.h"
+#include "encode/histogram.h"
+#include "encode/shard_set.h"
+#include "encode/skip_limit.h"
+#include "encode/split.h"
 #include "inputs/corpus.h"
 #include "inputs/record_values.h"
-#include "shard_set.h"
-#include "skip_limit.h"
-#include "split.h"
 #include "tokenizer/tokenizer.h"
 
 #define PACK_UNIT_BYTES ((uint64_t)16 << 30)

@@ -10,12 +10,12 @@
 #define TOKMAP_PACK_SHARD_ABOUT_H
 
 #include "cli/cli.h"
+#include "encode/shard_set.h"
+#include "encode/split.h"
 #include "inputs/corpus.h"
 #include "minhash.h"
 #include "ngram_set.h"
 #include "packing_options.h"
-#include "shard_set.h"
-#include "split.h"
 #include "tokenizer/tokenizer.h"
 
 struct shard_about {

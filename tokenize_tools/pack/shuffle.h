@@ -21,7 +21,7 @@
 
 #include <stdbool.h>
 
-#include "shard_set.h"
+#include "encode/shard_set.h"
 #include "shuffle_chunks.h"
 
 #define SHUFFLE_CHUNK_BYTES ((uint64_t)96 << 20)

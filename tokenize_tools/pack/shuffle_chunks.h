@@ -18,8 +18,8 @@
 
 #include <stdbool.h>
 
+#include "encode/split.h"
 #include "shuffle_record.h"
-#include "split.h"
 #include "tokmap/tokmap.h"
 
 #define SHUFFLE_RECORD_MOST ((uint64_t)1 << 20) /* bytes of a record */

@@ -6,7 +6,7 @@
 #ifndef TOKMAP_PACK_SHUFFLE_HAND_H
 #define TOKMAP_PACK_SHUFFLE_HAND_H
 
-#include "shard_set.h"
+#include "encode/shard_set.h"
 #include "shuffle_record.h"
 
 /* Whose records they are. */

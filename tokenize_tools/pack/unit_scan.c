@@ -17,9 +17,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "document_bands.h"
+#include "encode/ordered_workers.h"
 #include "inputs/corpus_range.h"
 #include "inputs/corpus_resume.h"
-#include "ordered_workers.h"
 #include "platform/os.h"
 #include "work/stage_parts.h"
 

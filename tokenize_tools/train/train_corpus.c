@@ -1,6 +1,6 @@
 /*
  * train_corpus.c - see train_corpus.h. Workers count the pieces of batches in any order, because sums do not depend on
- * it. Only issues and errors are reported in the order of the input (pack/ordered_workers.h).
+ * it. Only issues and errors are reported in the order of the input (encode/ordered_workers.h).
  */
 #include "train_corpus.h"
 
@@ -10,8 +10,8 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
+#include "encode/ordered_workers.h"
 #include "platform/os.h"
-#include "pack/ordered_workers.h"
 
 #define BATCH_BYTES ((uint64_t)256 << 10)
 

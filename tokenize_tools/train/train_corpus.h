@@ -1,13 +1,13 @@
 /*
  * train_corpus.h - trains a vocabulary on a corpus and writes its files. Batches are read one after the other, their
  * pieces are counted in parallel, and issues are reported in the order of the input, as in packing
- * (pack/ordered_workers.h). Then the pieces are merged (train_merges.h) and the files are written (train_write.h).
+ * (encode/ordered_workers.h). Then the pieces are merged (train_merges.h) and the files are written (train_write.h).
  */
 #ifndef TOKMAP_TRAIN_TRAIN_CORPUS_H
 #define TOKMAP_TRAIN_TRAIN_CORPUS_H
 
+#include "encode/skip_limit.h"
 #include "inputs/corpus.h"
-#include "pack/skip_limit.h"
 #include "train_write.h"
 
 enum train_stage { TRAIN_READING, TRAIN_MERGING };

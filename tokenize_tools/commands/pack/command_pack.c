@@ -11,7 +11,7 @@
 #include "commands/options/tokenizer_arguments.h"
 #include "commands/report/input_warnings.h"
 #include "commands/report/skip_report.h"
-#include "pack/document_encode.h"
+#include "encode/document_encode.h"
 #include "pack/pack.h"
 #include "pack/pack_finish.h"
 #include "pack/pack_output.h"

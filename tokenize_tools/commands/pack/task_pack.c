@@ -8,9 +8,9 @@
 
 #include "commands/options/field_options.h"
 #include "common/error.h"
+#include "encode/split.h"
 #include "pack/pack.h"
 #include "pack/pack_clear.h"
-#include "pack/split.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "work/task_status.h"

@@ -6,7 +6,7 @@
 #include <stdint.h>
 
 #include "cli/cli.h"
-#include "pack/histogram.h"
+#include "encode/histogram.h"
 #include "platform/table_key.h"
 #include "tokmap/tokmap.h"
 

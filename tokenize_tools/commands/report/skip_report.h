@@ -12,8 +12,8 @@
 
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
+#include "encode/skip_limit.h"
 #include "format/index_writer.h"
-#include "pack/skip_limit.h"
 
 struct skip_report {
     const char *limit_text, *list_path; /* of the options, or NULL */

@@ -14,7 +14,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "pack/shard_set.h"
+#include "encode/shard_set.h"
 #include "support/scratch_folder.h"
 #include "support/shard_help.h"
 

@@ -4,8 +4,8 @@
  * A limit is a number of files and records, or a share of all of them. What is left out is counted in the order of the
  * input, so that the result does not depend on the number of threads.
  */
-#ifndef TOKMAP_PACK_SKIP_LIMIT_H
-#define TOKMAP_PACK_SKIP_LIMIT_H
+#ifndef TOKMAP_ENCODE_SKIP_LIMIT_H
+#define TOKMAP_ENCODE_SKIP_LIMIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * the input. The first error in the order of the input ends the work. So neither the result nor the reported error
  * depends on the number of threads.
  */
-#ifndef TOKMAP_PACK_ORDERED_WORKERS_H
-#define TOKMAP_PACK_ORDERED_WORKERS_H
+#ifndef TOKMAP_ENCODE_ORDERED_WORKERS_H
+#define TOKMAP_ENCODE_ORDERED_WORKERS_H
 
 #include <stdbool.h>
 

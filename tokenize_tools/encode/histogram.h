@@ -5,8 +5,8 @@
  * is exact up to there and at most 0.2% too large beyond. Count, sum, and the largest number are exact. A histogram
  * has 720 KiB.
  */
-#ifndef TOKMAP_PACK_HISTOGRAM_H
-#define TOKMAP_PACK_HISTOGRAM_H
+#ifndef TOKMAP_ENCODE_HISTOGRAM_H
+#define TOKMAP_ENCODE_HISTOGRAM_H
 
 #include <stdbool.h>
 #include <stddef.h>

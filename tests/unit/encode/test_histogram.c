@@ -7,7 +7,7 @@
 
 #include <stdlib.h>
 
-#include "pack/histogram.h"
+#include "encode/histogram.h"
 
 #define NUMBERS 4000
 

@@ -11,8 +11,8 @@
  *
  * Where the shards are cut depends only on the documents and on shard_tokens, not on how many documents a call adds.
  */
-#ifndef TOKMAP_PACK_SHARD_SET_H
-#define TOKMAP_PACK_SHARD_SET_H
+#ifndef TOKMAP_ENCODE_SHARD_SET_H
+#define TOKMAP_ENCODE_SHARD_SET_H
 
 #include <stdbool.h>
 

@@ -8,8 +8,8 @@
  *
  * Example: with train=0.75,val=0.25 a text is in `train` if v is below 0xc000000000000000.
  */
-#ifndef TOKMAP_PACK_SPLIT_H
-#define TOKMAP_PACK_SPLIT_H
+#ifndef TOKMAP_ENCODE_SPLIT_H
+#define TOKMAP_ENCODE_SPLIT_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -9,8 +9,8 @@
  * those of the completion; of a conversation, what the assistant says, with the token that ends its turn. An EOD that
  * is added counts, except after a conversation; a BOS that is added does not.
  */
-#ifndef TOKMAP_PACK_DOCUMENT_ENCODE_H
-#define TOKMAP_PACK_DOCUMENT_ENCODE_H
+#ifndef TOKMAP_ENCODE_DOCUMENT_ENCODE_H
+#define TOKMAP_ENCODE_DOCUMENT_ENCODE_H
 
 #include "chat/chat.h"
 #include "histogram.h"
