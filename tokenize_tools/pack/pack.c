@@ -29,7 +29,7 @@
 #include "pack_journal.h"
 #include "pack_output.h"
 #include "pack_stages.h"
-#include "shuffle.h"
+#include "shuffle/shuffle.h"
 #include "text/path.h"
 #include "work/work_folder.h"
 

@@ -10,7 +10,7 @@
 #include "format/shard_file.h"
 #include "pack_also.h"
 #include "platform/os.h"
-#include "shuffle.h"
+#include "shuffle/shuffle.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work/set_commit.h"

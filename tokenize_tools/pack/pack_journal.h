@@ -20,7 +20,7 @@
 #include "encode/histogram.h"
 #include "encode/ordered_workers.h"
 #include "packing_options.h"
-#include "shuffle.h"
+#include "shuffle/shuffle.h"
 
 struct pack_journal; /* for one thread at a time */
 

@@ -7,10 +7,10 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "merge_journal.h"
 #include "pack_output.h"
-#include "shuffle_hand.h"
-#include "shuffle_merge.h"
+#include "shuffle/merge_journal.h"
+#include "shuffle/shuffle_hand.h"
+#include "shuffle/shuffle_merge.h"
 #include "unit_record.h"
 
 #define RECORD_MOST ((uint64_t)1 << 48)

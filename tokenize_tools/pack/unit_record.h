@@ -18,7 +18,7 @@
 #define TOKMAP_PACK_UNIT_RECORD_H
 
 #include "packing_options.h"
-#include "shuffle.h"
+#include "shuffle/shuffle.h"
 #include "work/stage_file.h"
 
 /* The sections of a record. */

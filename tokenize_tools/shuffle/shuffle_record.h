@@ -13,8 +13,8 @@
  *
  * All functions are pure.
  */
-#ifndef TOKMAP_PACK_SHUFFLE_RECORD_H
-#define TOKMAP_PACK_SHUFFLE_RECORD_H
+#ifndef TOKMAP_SHUFFLE_SHUFFLE_RECORD_H
+#define TOKMAP_SHUFFLE_SHUFFLE_RECORD_H
 
 #include <stdbool.h>
 #include <stdint.h>

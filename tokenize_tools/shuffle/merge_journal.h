@@ -13,8 +13,8 @@
  * As in pack_journal.h, pieces and cursors are appended, the files of the shard are synced, and then the checkpoint is
  * appended and the journal synced. A journal that is damaged, or of another cut, is removed: the merge begins again.
  */
-#ifndef TOKMAP_PACK_MERGE_JOURNAL_H
-#define TOKMAP_PACK_MERGE_JOURNAL_H
+#ifndef TOKMAP_SHUFFLE_MERGE_JOURNAL_H
+#define TOKMAP_SHUFFLE_MERGE_JOURNAL_H
 
 #include "encode/shard_set.h"
 #include "shuffle_merge.h"

@@ -8,8 +8,8 @@
  * Each record is checked by its hash, and its place must follow that of the record before it, so what a disk returns
  * wrong, or twice, is an error and never a token.
  */
-#ifndef TOKMAP_PACK_SHUFFLE_MERGE_H
-#define TOKMAP_PACK_SHUFFLE_MERGE_H
+#ifndef TOKMAP_SHUFFLE_SHUFFLE_MERGE_H
+#define TOKMAP_SHUFFLE_SHUFFLE_MERGE_H
 
 #include "shuffle_chunks.h"
 

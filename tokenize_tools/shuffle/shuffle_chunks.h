@@ -13,8 +13,8 @@
  * each set of the split, without documents of the other sets; and the keys of its documents follow each chunk, so that
  * the order can be looked through without the records.
  */
-#ifndef TOKMAP_PACK_SHUFFLE_CHUNKS_H
-#define TOKMAP_PACK_SHUFFLE_CHUNKS_H
+#ifndef TOKMAP_SHUFFLE_SHUFFLE_CHUNKS_H
+#define TOKMAP_SHUFFLE_SHUFFLE_CHUNKS_H
 
 #include <stdbool.h>
 

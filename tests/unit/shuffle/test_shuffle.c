@@ -21,9 +21,9 @@
 
 #include "common/bytes.h"
 #include "pack/pack.h"
-#include "pack/shuffle_chunks.h"
-#include "pack/shuffle_merge.h"
 #include "platform/os.h"
+#include "shuffle/shuffle_chunks.h"
+#include "shuffle/shuffle_merge.h"
 #include "support/sanitized.h"
 #include "support/scratch.h"
 #include "vocabulary/vocabulary.h"

@@ -3,8 +3,8 @@
  * in the order in which the records come. The payload of a long document is copied from its file in pieces, unless it
  * has a mask.
  */
-#ifndef TOKMAP_PACK_SHUFFLE_HAND_H
-#define TOKMAP_PACK_SHUFFLE_HAND_H
+#ifndef TOKMAP_SHUFFLE_SHUFFLE_HAND_H
+#define TOKMAP_SHUFFLE_SHUFFLE_HAND_H
 
 #include "encode/shard_set.h"
 #include "shuffle_record.h"

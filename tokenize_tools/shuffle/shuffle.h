@@ -16,8 +16,8 @@
  * chunk. They have no names, and disappear however the program ends. Where the work can be continued (options.place),
  * they have names, and shuffle_save() states what another process needs to go on, in either pass.
  */
-#ifndef TOKMAP_PACK_SHUFFLE_H
-#define TOKMAP_PACK_SHUFFLE_H
+#ifndef TOKMAP_SHUFFLE_SHUFFLE_H
+#define TOKMAP_SHUFFLE_SHUFFLE_H
 
 #include <stdbool.h>
 
