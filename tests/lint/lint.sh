@@ -89,7 +89,8 @@ tokenize_tools/chat tokenize_tools/inputs tokenize_tools/tokenizer+
 tokenize_tools/work tokenize_tools/inputs+ src/format+
 tokenize_tools/encode tokenize_tools/work+ tokenize_tools/chat+
 tokenize_tools/shuffle tokenize_tools/encode+ src/order
-tokenize_tools/pack tokenize_tools/shuffle+ src/cli+
+tokenize_tools/dedup tokenize_tools/encode+
+tokenize_tools/pack tokenize_tools/shuffle+ tokenize_tools/dedup+ src/cli+
 tokenize_tools/plan src/format+
 tokenize_tools/train tokenize_tools/encode+ tokenize_tools/bpe+
 tokenize_tools/commands tokenize_tools/vocabulary+ tokenize_tools/pack+ tokenize_tools/train tokenize_tools/plan src/run

@@ -11,7 +11,7 @@
 #ifndef TOKMAP_PACK_DROP_RESOLVE_H
 #define TOKMAP_PACK_DROP_RESOLVE_H
 
-#include "drop_list.h"
+#include "dedup/drop_list.h"
 #include "packing_options.h"
 
 /* All units, after their scans. */

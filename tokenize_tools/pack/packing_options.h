@@ -5,7 +5,7 @@
 #include <stdbool.h>
 
 #include "chat/chat.h"
-#include "drop_filter.h"
+#include "dedup/drop_filter.h"
 #include "encode/histogram.h"
 #include "encode/shard_set.h"
 #include "encode/skip_limit.h"

@@ -10,11 +10,11 @@
 #define TOKMAP_PACK_SHARD_ABOUT_H
 
 #include "cli/cli.h"
+#include "dedup/minhash.h"
+#include "dedup/ngram_set.h"
 #include "encode/shard_set.h"
 #include "encode/split.h"
 #include "inputs/corpus.h"
-#include "minhash.h"
-#include "ngram_set.h"
 #include "packing_options.h"
 #include "tokenizer/tokenizer.h"
 

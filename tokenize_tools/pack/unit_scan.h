@@ -5,9 +5,9 @@
 #ifndef TOKMAP_PACK_UNIT_SCAN_H
 #define TOKMAP_PACK_UNIT_SCAN_H
 
+#include "dedup/scan_file.h"
 #include "pack_units.h"
 #include "packing_options.h"
-#include "scan_file.h"
 
 /* What is read. */
 struct scan_inputs {

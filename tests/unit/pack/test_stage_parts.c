@@ -15,8 +15,8 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "dedup/ngram_set.h"
 #include "pack/near_resolve.h"
-#include "pack/ngram_set.h"
 #include "pack/unit_scan.h"
 #include "support/scratch_folder.h"
 #include "work/stage_parts.h"

@@ -8,9 +8,9 @@
 #include "cli/cli.h"
 #include "commands/options/corpus_arguments.h"
 #include "commands/options/tokenizer_arguments.h"
-#include "inputs/record_values.h"
+#include "dedup/drop_filter.h"
 #include "format/shard_writer.h"
-#include "pack/drop_filter.h"
+#include "inputs/record_values.h"
 #include "pack/pack_tasks.h"
 
 /* ---- records ---- */

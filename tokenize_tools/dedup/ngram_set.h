@@ -13,8 +13,8 @@
  * proportional to the text, because the sum moves from word to word, and the hash of a word depends on a random key, so
  * that no text can be made whose sums are often those of other n-grams.
  */
-#ifndef TOKMAP_PACK_NGRAM_SET_H
-#define TOKMAP_PACK_NGRAM_SET_H
+#ifndef TOKMAP_DEDUP_NGRAM_SET_H
+#define TOKMAP_DEDUP_NGRAM_SET_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -7,8 +7,8 @@
  * that the border between the two counts. Among 10^9 different documents, two have the same key with a chance of
  * 10^-21.
  */
-#ifndef TOKMAP_PACK_DOCUMENT_KEY_H
-#define TOKMAP_PACK_DOCUMENT_KEY_H
+#ifndef TOKMAP_DEDUP_DOCUMENT_KEY_H
+#define TOKMAP_DEDUP_DOCUMENT_KEY_H
 
 #include <stdbool.h>
 

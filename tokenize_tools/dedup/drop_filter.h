@@ -12,8 +12,8 @@
  * dropped for that, and so are all its duplicates; it takes no part in the search for near-duplicates. Documents are
  * compared whole, so the corpus must not cut them. What was dropped is listed in NAME.dropped (work/dropped_file.h).
  */
-#ifndef TOKMAP_PACK_DROP_FILTER_H
-#define TOKMAP_PACK_DROP_FILTER_H
+#ifndef TOKMAP_DEDUP_DROP_FILTER_H
+#define TOKMAP_DEDUP_DROP_FILTER_H
 
 #include "drop_list.h"
 #include "encode/ordered_workers.h"

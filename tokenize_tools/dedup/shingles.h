@@ -19,8 +19,8 @@
  * rare scripts that came with Unicode 10 and later, and it sorts other marks than Mn, such as two
  * musical ones in a row.
  */
-#ifndef TOKMAP_PACK_SHINGLES_H
-#define TOKMAP_PACK_SHINGLES_H
+#ifndef TOKMAP_DEDUP_SHINGLES_H
+#define TOKMAP_DEDUP_SHINGLES_H
 
 #include <stdbool.h>
 #include <stdint.h>

@@ -11,8 +11,8 @@
  * All are in the order of the input. A scan that takes long has parts (stage_parts.h), which have the sections from the
  * second one on.
  */
-#ifndef TOKMAP_PACK_SCAN_FILE_H
-#define TOKMAP_PACK_SCAN_FILE_H
+#ifndef TOKMAP_DEDUP_SCAN_FILE_H
+#define TOKMAP_DEDUP_SCAN_FILE_H
 
 #include "document_key.h"
 #include "work/stage_file.h"

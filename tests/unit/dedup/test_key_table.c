@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "pack/key_table.h"
+#include "dedup/key_table.h"
 #include "support/shard_help.h"
 
 /* The table of equal keys, of a limit, and its memory for each key. */

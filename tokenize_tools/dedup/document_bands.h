@@ -1,7 +1,7 @@
 /* document_bands.h - the bands of documents (minhash.h), by which near-duplicates are found (unit_scan.h,
  * near_resolve.h). */
-#ifndef TOKMAP_PACK_DOCUMENT_BANDS_H
-#define TOKMAP_PACK_DOCUMENT_BANDS_H
+#ifndef TOKMAP_DEDUP_DOCUMENT_BANDS_H
+#define TOKMAP_DEDUP_DOCUMENT_BANDS_H
 
 #include <stdbool.h>
 

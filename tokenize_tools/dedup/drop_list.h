@@ -2,8 +2,8 @@
  * drop_list.h - which documents of a unit are dropped, and why, in the order of the input: what the stages before have
  * found (unit_scan.h, drop_resolve.h), merged.
  */
-#ifndef TOKMAP_PACK_DROP_LIST_H
-#define TOKMAP_PACK_DROP_LIST_H
+#ifndef TOKMAP_DEDUP_DROP_LIST_H
+#define TOKMAP_DEDUP_DROP_LIST_H
 
 #include "scan_file.h"
 #include "work/stage_merge.h"

@@ -11,8 +11,8 @@
  * 1 - (1 - s^rows)^bands: with 14 bands of 8 rows 0.9 % at s = 0.4, 5 % at 0.5, 56 % at 0.7, 92 % at 0.8, and 99.96 %
  * at 0.9.
  */
-#ifndef TOKMAP_PACK_MINHASH_H
-#define TOKMAP_PACK_MINHASH_H
+#ifndef TOKMAP_DEDUP_MINHASH_H
+#define TOKMAP_DEDUP_MINHASH_H
 
 #include <stdint.h>
 

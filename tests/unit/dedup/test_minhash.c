@@ -12,8 +12,8 @@
 
 #include "common/cpu.h"
 #include "common/hash.h"
-#include "pack/minhash.h"
-#include "pack/shingles.h"
+#include "dedup/minhash.h"
+#include "dedup/shingles.h"
 #include "support/sanitized.h"
 #include "support/scratch.h"
 

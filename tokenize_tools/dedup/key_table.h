@@ -5,8 +5,8 @@
  * the old and the new copy of only 1/256 of the entries are in memory at the same time. An entry has 28 bytes, and a
  * table is 68 to 85 % full: at most 42 bytes for each key, once there are many.
  */
-#ifndef TOKMAP_PACK_KEY_TABLE_H
-#define TOKMAP_PACK_KEY_TABLE_H
+#ifndef TOKMAP_DEDUP_KEY_TABLE_H
+#define TOKMAP_DEDUP_KEY_TABLE_H
 
 #include "common/hash.h"
 #include "platform/table_key.h"
