@@ -16,18 +16,10 @@
 #define TOKMAP_DEDUP_DROP_FILTER_H
 
 #include "drop_list.h"
+#include "drop_options.h"
 #include "encode/ordered_workers.h"
 #include "format/index_writer.h"
-#include "minhash.h"
-#include "ngram_set.h"
 #include "work/dropped_writer.h"
-
-struct drop_options {
-    bool duplicates;
-    const struct minhash_form *minhash; /* near-duplicates are dropped; NULL: they are kept */
-    uint64_t memory;                    /* for their keys */
-    const struct ngram_set *ngrams;     /* NULL: none are excluded */
-};
 
 /* What was dropped so far. */
 struct drop_counts {

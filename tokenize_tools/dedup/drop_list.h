@@ -6,7 +6,6 @@
 #define TOKMAP_DEDUP_DROP_LIST_H
 
 #include "scan_file.h"
-#include "work/stage_merge.h"
 
 /* Of which unit. */
 struct drop_source {

@@ -15,7 +15,7 @@
 #define TOKMAP_DEDUP_SCAN_FILE_H
 
 #include "document_key.h"
-#include "work/stage_file.h"
+#include "work/stage_merge.h"
 
 #define SCAN_PARTITIONS 256
 enum { SCAN_TOTALS, SCAN_PATHS, SCAN_EXCLUDED, SCAN_PLACES, SCAN_FIRST, SCAN_SECTIONS = SCAN_FIRST + SCAN_PARTITIONS };

@@ -25,7 +25,7 @@ struct unit_place {
 };
 
 struct finish {
-    const struct pack_options *options;
+    const struct drop_stage *stage;
     const struct pack_units *units;
     const struct all_scans *scans;
     struct dropped_writer *list;
@@ -113,7 +113,7 @@ static enum tokmap_status excluded_list(struct finish *finish, const struct unit
     struct ngram_origin origin;
     enum tokmap_status status = TOKMAP_OK;
     if (!finish->listed[record->first]) {
-        ngram_set_origin(finish->options->drop->ngrams, record->first, &origin);
+        ngram_set_origin(finish->stage->drop->ngrams, record->first, &origin);
         status = dropped_writer_ngram(finish->list, origin.text, origin.bytes, origin.path, origin.record, error);
         finish->listed[record->first] = ++finish->ngrams_listed;
     }
@@ -139,7 +139,7 @@ static enum tokmap_status document_list(struct finish *finish, uint64_t unit, co
     if (excluded)
         return excluded_list(finish, place, record, error);
     const uint64_t kept = unit_of(scans, record->second);
-    return dropped_writer_duplicate(finish->list, finish->options->drop->minhash != NULL,
+    return dropped_writer_duplicate(finish->list, finish->stage->drop->minhash != NULL,
                                     (uint32_t)(place->first + record->input), record->record + place->records,
                                     (uint32_t)(finish->places[kept].first + record->second - scans->inputs[kept]),
                                     record->first + finish->places[kept].records, error);
@@ -157,7 +157,7 @@ static uint64_t paths_most(const struct finish *finish, uint64_t unit)
 
 static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool open, struct tokmap_error *error)
 {
-    const struct pack_options *options = finish->options;
+    const struct drop_stage *stage = finish->stage;
     const struct all_scans *scans = finish->scans;
     const struct stage_id id = scan_file_id(scans->folder, scans->key, unit);
     const struct drop_source source = {
@@ -173,7 +173,7 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
         status = drop_list_next(drops, &record, error);
         if (status || !record)
             break;
-        if (i % 65536 == 0 && options->stop && options->stop(options->user))
+        if (i % 65536 == 0 && stage->stop && stage->stop(stage->user))
             status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         if (!status)
             status = inputs_list(finish, unit, min64((uint64_t)record->input + 1, scans->list[unit].places.inputs),
@@ -189,18 +189,18 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
     return status;
 }
 
-enum tokmap_status drop_finish(struct dropped_writer **list, const struct pack_options *options,
+enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, const struct drop_stage *stage,
                                const struct pack_units *units, const struct all_scans *scans,
                                struct tokmap_error *error)
 {
-    struct finish finish = {.options = options, .units = units, .scans = scans};
+    struct finish finish = {.stage = stage, .units = units, .scans = scans};
     struct ngram_counts counts = {0};
     bool open = false;
-    if (options->drop->ngrams)
-        ngram_set_counts(options->drop->ngrams, &counts);
+    if (stage->drop->ngrams)
+        ngram_set_counts(stage->drop->ngrams, &counts);
     finish.ngrams = counts.listed;
     finish.listed = calloc((size_t)max64(counts.listed, 1), sizeof *finish.listed);
-    enum tokmap_status status = dropped_writer_open(list, options->prefix, error);
+    enum tokmap_status status = dropped_writer_open(list, name, error);
     finish.list = *list;
     if (!status && !finish.listed)
         status = error_set_memory(error, "the excluded n-grams", counts.listed * sizeof *finish.listed);
@@ -212,7 +212,7 @@ enum tokmap_status drop_finish(struct dropped_writer **list, const struct pack_o
         open |= scans->list[i].places.inputs != 0;
     }
     if (!status)
-        status = dropped_writer_finish(finish.list, scans->documents, options->sync, error);
+        status = dropped_writer_finish(finish.list, scans->documents, stage->sync, error);
     free(finish.listed);
     free(finish.places);
     bytes_free(&finish.paths);

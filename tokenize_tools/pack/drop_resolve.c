@@ -28,14 +28,14 @@
 
 struct portion {
     const struct all_scans *scans;
-    const struct pack_options *options;
+    const struct drop_stage *stage;
     uint64_t number;
     struct key_table table;
     struct stage_writer *writer;
     uint64_t done;
 };
 
-enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_options *options, const char *folder,
+enum tokmap_status all_scans_read(struct all_scans *scans, const struct drop_stage *stage, const char *folder,
                                   uint64_t key, uint64_t units, struct tokmap_error *error)
 {
     *scans = (struct all_scans){.folder = folder, .key = key, .units = units};
@@ -57,18 +57,18 @@ enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_opt
     if (scans->inputs[units] >= UINT32_MAX)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "there are more than 2^32 inputs; pack fewer at once");
-    const uint64_t most = options->unit_bytes ? PORTION_DOCUMENTS : PIECE_DOCUMENTS;
-    if (options->drop->duplicates)
+    const uint64_t most = stage->in_units ? PORTION_DOCUMENTS : PIECE_DOCUMENTS;
+    if (stage->drop->duplicates)
         for (scans->portions = 1; scans->portions < PORTIONS_MOST && scans->documents / scans->portions >= most;)
             scans->portions *= 2;
-    if (options->drop->minhash) /* near_resolve.h */
+    if (stage->drop->minhash) /* near_resolve.h */
         scans->portions = 1;
     return TOKMAP_OK;
 }
 
-uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct pack_options *options)
+uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct drop_stage *stage)
 {
-    const struct minhash_form *form = options->drop->minhash;
+    const struct minhash_form *form = stage->drop->minhash;
     const uint64_t each = form ? form->bands * sizeof(struct band_record) : sizeof(struct stage_record);
     return scans->portions ? scans->documents / scans->portions * each : 0;
 }
@@ -91,12 +91,12 @@ static enum tokmap_status document_compare(struct portion *portion, uint64_t uni
                                            struct tokmap_error *error)
 {
     const struct all_scans *scans = portion->scans;
-    const struct pack_options *options = portion->options;
+    const struct drop_stage *stage = portion->stage;
     const struct hash128 key = {record->first, record->second};
     const struct document_place place = {.record = record->record,
                                          .input = (uint32_t)(scans->inputs[unit] + record->input)};
     struct document_place kept;
-    if (++portion->done % 65536 == 0 && options->stop && options->stop(options->user))
+    if (++portion->done % 65536 == 0 && stage->stop && stage->stop(stage->user))
         return error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
     switch (key_table_find(&portion->table, key, &place, &kept)) {
     case KEY_FOUND:
@@ -144,13 +144,13 @@ static enum tokmap_status unit_compare(struct portion *portion, uint64_t unit, s
     return status;
 }
 
-enum tokmap_status drop_portion_run(const struct all_scans *scans, const struct pack_options *options, uint64_t portion,
+enum tokmap_status drop_portion_run(const struct all_scans *scans, const struct drop_stage *stage, uint64_t portion,
                                     struct tokmap_error *error)
 {
     const struct stage_id id = drops_file_id(scans->folder, scans->key, portion, scans->units);
-    struct portion work = {.scans = scans, .options = options, .number = portion};
+    struct portion work = {.scans = scans, .stage = stage, .number = portion};
     assert(portion < scans->portions);
-    key_table_init(&work.table, max64(options->drop->memory, TABLE_LEAST));
+    key_table_init(&work.table, max64(stage->drop->memory, TABLE_LEAST));
     enum tokmap_status status = stage_writer_open(&work.writer, &id, error);
     for (uint64_t i = 0; i < scans->units && !status; i++) {
         if (i)
@@ -161,7 +161,7 @@ enum tokmap_status drop_portion_run(const struct all_scans *scans, const struct 
             scans->progress(scans->user, i + 1, scans->units);
     }
     if (!status)
-        status = stage_writer_commit(work.writer, options->sync, error);
+        status = stage_writer_commit(work.writer, stage->sync, error);
     stage_writer_free(work.writer);
     key_table_free(&work.table);
     return status;

@@ -12,7 +12,7 @@
 #define TOKMAP_PACK_DROP_RESOLVE_H
 
 #include "dedup/drop_list.h"
-#include "packing_options.h"
+#include "dedup/drop_options.h"
 
 /* All units, after their scans. */
 struct all_scans {
@@ -29,16 +29,16 @@ struct all_scans {
 
 /* Reads the totals of all scans, which are complete. all_scans_free() frees them, also after a failure. Statuses: those
  * of scan_file_read(), ERROR_LIMIT (2^32 inputs). */
-enum tokmap_status all_scans_read(struct all_scans *scans, const struct pack_options *options, const char *folder,
+enum tokmap_status all_scans_read(struct all_scans *scans, const struct drop_stage *stage, const char *folder,
                                   uint64_t key, uint64_t units, struct tokmap_error *error);
 void all_scans_free(struct all_scans *scans); /* accepts zeros */
 
 /* About how many bytes of keys a portion has. */
-uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct pack_options *options);
+uint64_t all_scans_portion_bytes(const struct all_scans *scans, const struct drop_stage *stage);
 
 /* Compares the keys of a portion. Statuses: those of stage files, ERROR_LIMIT (the keys do not fit in the memory),
  * ERROR_INTERRUPTED, ERROR_MEMORY. */
-enum tokmap_status drop_portion_run(const struct all_scans *scans, const struct pack_options *options, uint64_t portion,
+enum tokmap_status drop_portion_run(const struct all_scans *scans, const struct drop_stage *stage, uint64_t portion,
                                     struct tokmap_error *error);
 
 #endif

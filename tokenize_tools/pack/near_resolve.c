@@ -59,7 +59,7 @@ struct join_state {
 
 struct joining {
     const struct all_scans *scans;
-    const struct pack_options *options;
+    const struct drop_stage *stage;
     uint64_t *documents; /* of each unit: the documents of the units before; one more has all of them */
     uint32_t *first;
     struct key_table table;
@@ -76,8 +76,8 @@ struct joining {
 
 static enum tokmap_status stop_check(struct joining *joining, struct tokmap_error *error)
 {
-    const struct pack_options *options = joining->options;
-    return ++joining->done % STOP_STEPS == 0 && options->stop && options->stop(options->user)
+    const struct drop_stage *stage = joining->stage;
+    return ++joining->done % STOP_STEPS == 0 && stage->stop && stage->stop(stage->user)
                ? error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted")
                : TOKMAP_OK;
 }
@@ -107,7 +107,7 @@ static enum tokmap_status part_cut(struct joining *joining, struct tokmap_error 
     struct stage_writer *part = joining->part;
     joining->part = NULL;
     status = stage_part_commit(&joining->parts, part, true, &joining->state, sizeof joining->state,
-                               joining->options->sync, error);
+                               joining->stage->sync, error);
     joining->saved = joining->state.partition == SCAN_PARTITIONS;
     joining->cut_ns = os_clock_ns();
     return status;
@@ -117,7 +117,7 @@ static enum tokmap_status part_cut(struct joining *joining, struct tokmap_error 
 static enum tokmap_status documents_join(struct joining *joining, uint32_t a, uint32_t b, struct tokmap_error *error)
 {
     const struct join join = {a, b};
-    if (!clusters_join(joining->first, a, b) || !joining->options->checkpoint_ns)
+    if (!clusters_join(joining->first, a, b) || !joining->stage->checkpoint_ns)
         return TOKMAP_OK;
     if (!bytes_append(&joining->joins, &join, sizeof join))
         return error_set_memory(error, "the clusters of documents", joining->joins.count);
@@ -243,7 +243,7 @@ static enum tokmap_status partition_join(struct joining *joining, struct tokmap_
             *state = (struct join_state){state->partition, 2 * state->passes, 0};
         else if (!status && state->pass == state->passes)
             *state = (struct join_state){state->partition + 1, 1, 0};
-        if (!status && is_due(joining, (joining->options->checkpoint_ns + 3) / 4))
+        if (!status && is_due(joining, (joining->stage->checkpoint_ns + 3) / 4))
             status = part_cut(joining, error);
         if (!full && !state->pass)
             break;
@@ -281,12 +281,12 @@ static enum tokmap_status document_write(const struct joining *joining, const st
 static enum tokmap_status file_keep(struct joining *joining, struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
-    if (!is_due(joining, joining->options->checkpoint_ns))
+    if (!is_due(joining, joining->stage->checkpoint_ns))
         return TOKMAP_OK;
     if (!joining->saved)
         status = part_cut(joining, error);
     if (!status)
-        status = stage_writer_keep(joining->file, joining->parts.token, joining->options->sync, error);
+        status = stage_writer_keep(joining->file, joining->parts.token, joining->stage->sync, error);
     joining->cut_ns = os_clock_ns();
     return status;
 }
@@ -346,7 +346,7 @@ static enum tokmap_status file_write(struct joining *joining, struct tokmap_erro
             status = unit_write(joining, i, i == unit && bytes ? &last : NULL, error);
     }
     if (!status)
-        status = stage_writer_commit(joining->file, joining->options->sync, error);
+        status = stage_writer_commit(joining->file, joining->stage->sync, error);
     if (!status)
         stage_parts_remove(&joining->parts);
     return status;
@@ -401,7 +401,7 @@ static enum tokmap_status all_join(struct joining *joining, struct tokmap_error 
 {
     const struct all_scans *scans = joining->scans;
     enum tokmap_status status = parts_take(joining, error);
-    key_table_init(&joining->table, max64(min64(joining->options->drop->memory, TABLE_MOST), TABLE_LEAST));
+    key_table_init(&joining->table, max64(min64(joining->stage->drop->memory, TABLE_MOST), TABLE_LEAST));
     while (joining->state.partition < SCAN_PARTITIONS && !status) {
         status = partition_join(joining, error);
         if (!status && scans->progress)
@@ -411,11 +411,11 @@ static enum tokmap_status all_join(struct joining *joining, struct tokmap_error 
     return status;
 }
 
-enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct pack_options *options,
+enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct drop_stage *stage,
                                     struct tokmap_error *error)
 {
     struct joining joining = {
-        .scans = scans, .options = options, .id = drops_file_id(scans->folder, scans->key, 0, scans->units)};
+        .scans = scans, .stage = stage, .id = drops_file_id(scans->folder, scans->key, 0, scans->units)};
     if (scans->documents >= UINT32_MAX - 1)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
                          "there are more than 2^32 documents; search fewer for near-duplicates at once");

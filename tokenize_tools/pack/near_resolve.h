@@ -12,9 +12,9 @@
 
 #include "drop_resolve.h"
 
-/* options->drop, stop, user, sync, and checkpoint_ns are used. Statuses: those of stage files, ERROR_LIMIT (2^32 - 1
+/* Statuses: those of stage files, ERROR_LIMIT (2^32 - 1
  * documents), ERROR_INTERRUPTED, ERROR_MEMORY. */
-enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct pack_options *options,
+enum tokmap_status near_resolve_run(const struct all_scans *scans, const struct drop_stage *stage,
                                     struct tokmap_error *error);
 
 #endif

@@ -496,6 +496,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
 {
     struct dropped_writer *dropped = NULL;
     struct drop_names names = {.aside = false};
+    const struct drop_stage stage = pack_drop_stage(options);
     struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
     enum tokmap_status status = sum_check(&finish, result, error);
     finish.record = malloc(sizeof *finish.record);
@@ -510,7 +511,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     if (!status)
         status = sets_finish(&finish, result, error);
     if (!status && options->drop)
-        status = drop_finish(&dropped, options, units, &found->scans, error);
+        status = drop_finish(&dropped, options->prefix, &stage, units, &found->scans, error);
     if (!status && options->also)
         status = pack_also_begin(options, folder, result, error);
     if (!status) /* or another process has the lock, and has put its list aside */

@@ -6,6 +6,7 @@
 
 #include "common/error.h"
 #include "near_resolve.h"
+#include "pack_output.h"
 #include "unit_record.h"
 
 /* A stage whose items are files of one kind (stage_file.h). */
@@ -59,6 +60,29 @@ static enum tokmap_status units_count(void *self, uint64_t *count, struct tokmap
     return TOKMAP_OK;
 }
 
+struct drop_stage pack_drop_stage(const struct pack_options *options)
+{
+    return (struct drop_stage){.drop = options->drop,
+                               .in_units = options->unit_bytes != 0,
+                               .sync = options->sync,
+                               .checkpoint_ns = options->checkpoint_ns,
+                               .stop = options->stop,
+                               .user = options->user};
+}
+
+struct unit_scan_options pack_scan_options(const struct pack_options *options)
+{
+    struct tokenizer_info info;
+    struct unit_scan_options scanning = {.stage = pack_drop_stage(options),
+                                         .corpus = options->corpus,
+                                         .other_output = options->other_output,
+                                         .threads = options->threads,
+                                         .compared = options->compared};
+    pack_output_tokenizer(options, &info);
+    scanning.corpus.vocabulary = info.vocabulary;
+    return scanning;
+}
+
 static enum tokmap_status scan_make(struct pack_stages *stages, const struct stage_id *id, struct tokmap_error *error)
 {
     return stages->scan(stages->user, id->number, id, error);
@@ -68,8 +92,9 @@ static enum tokmap_status portions_count(void *self, uint64_t *count, struct tok
 {
     struct pack_stages *stages = self;
     struct all_scans *scans = &stages->found.scans;
+    const struct drop_stage stage = pack_drop_stage(stages->pack);
     const enum tokmap_status status =
-        all_scans_read(scans, stages->pack, stages->folder, stages->found.key, stages->inputs->count, error);
+        all_scans_read(scans, &stage, stages->folder, stages->found.key, stages->inputs->count, error);
     scans->progress = stages->progress;
     scans->user = stages->user;
     *count = scans->portions;
@@ -78,9 +103,9 @@ static enum tokmap_status portions_count(void *self, uint64_t *count, struct tok
 
 static enum tokmap_status drops_make(struct pack_stages *stages, const struct stage_id *id, struct tokmap_error *error)
 {
-    const struct pack_options *pack = stages->pack;
-    return pack->drop->minhash ? near_resolve_run(&stages->found.scans, pack, error)
-                               : drop_portion_run(&stages->found.scans, pack, id->number, error);
+    const struct drop_stage stage = pack_drop_stage(stages->pack);
+    return stage.drop->minhash ? near_resolve_run(&stages->found.scans, &stage, error)
+                               : drop_portion_run(&stages->found.scans, &stage, id->number, error);
 }
 
 /* ---- units ---- */
@@ -191,10 +216,11 @@ struct stages_work {
 static enum tokmap_status inputs_scan(void *user, uint64_t unit, const struct stage_id *id, struct tokmap_error *error)
 {
     const struct stages_work *work = user;
+    const struct unit_scan_options scanning = pack_scan_options(work->options);
     uint64_t before;
     (void)unit;
     const enum tokmap_status status = stage_kind_remove(id->folder, STAGE_DROPS, error);
-    return status ? status : unit_scan_run(work->options, work->inputs, id, &before, error);
+    return status ? status : unit_scan_run(&scanning, work->inputs, id, &before, error);
 }
 
 enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack_options *options,

@@ -54,6 +54,10 @@ struct pack_stages {
 #define PACK_STAGES_MOST 5
 #define PACK_STAGES_DROP 2 /* the first ones with options->drop, which find the documents that are left out */
 
+/* How the stages work that find which documents are left out; and how units are scanned, but for their range. */
+struct drop_stage pack_drop_stage(const struct pack_options *options);
+struct unit_scan_options pack_scan_options(const struct pack_options *options);
+
 /* Lists the stages of packing with these options. Returns how many. */
 size_t pack_stages_list(const struct pack_options *options, const struct stage *list[PACK_STAGES_MOST]);
 

@@ -305,8 +305,10 @@ static uint64_t item_bytes(const struct tasks *tasks, uint64_t item)
     const struct pack_options *pack = tasks->options->pack;
     const struct pack_found *found = &tasks->stages.found;
     uint64_t documents = 0;
-    if (tasks->work.stage == TASK_COMPARES)
-        return all_scans_portion_bytes(&found->scans, pack);
+    if (tasks->work.stage == TASK_COMPARES) {
+        const struct drop_stage stage = pack_drop_stage(pack);
+        return all_scans_portion_bytes(&found->scans, &stage);
+    }
     if (tasks->work.stage == TASK_MERGES)
         return shard_merge_tokens(&found->cuts) * pack_output_shard(pack).width;
     if (tasks->work.stage != TASK_CUTS)
@@ -379,21 +381,22 @@ static enum tokmap_status unit_scan(void *user, uint64_t number, const struct st
     struct tasks *tasks = user;
     const struct pack_units *units = tasks->options->units;
     const struct unit *unit = &units->list[number];
-    struct pack_options pack = *tasks->options->pack;
+    struct unit_scan_options scanning = pack_scan_options(tasks->options->pack);
+    struct corpus_range *range = &scanning.corpus.range;
     enum tokmap_status status = TOKMAP_OK;
     tasks->unit = number;
-    pack.corpus.range = (struct corpus_range){.end = 0};
+    *range = (struct corpus_range){.end = 0};
     if (unit->end)
-        status = range_find(tasks, &pack.corpus.range, error);
-    const bool none = unit->end && pack.corpus.range.begin == pack.corpus.range.end;
+        status = range_find(tasks, range, error);
+    const bool none = unit->end && range->begin == range->end;
     const struct scan_inputs inputs = {.operands = (const char *const *)(units->paths + unit->first),
                                        .count = none ? 0 : unit->count};
-    pack.corpus.select = inputs_selection_watching(&tasks->options->pack->corpus.select);
-    pack.compared = scan_progress;
-    pack.stop = unit_stop;
-    pack.user = tasks;
+    scanning.corpus.select = inputs_selection_watching(&tasks->options->pack->corpus.select);
+    scanning.compared = scan_progress;
+    scanning.stage.stop = unit_stop;
+    scanning.stage.user = tasks;
     if (!status)
-        status = unit_scan_run(&pack, &inputs, id, &tasks->scan_before, error);
+        status = unit_scan_run(&scanning, &inputs, id, &tasks->scan_before, error);
     tasks->scanned += unit->bytes;
     tasks->work.bytes_before += min64(tasks->scan_before, unit->bytes);
     tasks->scan_before = 0;

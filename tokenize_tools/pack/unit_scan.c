@@ -54,7 +54,7 @@ struct scan_state {
 };
 
 struct scan {
-    const struct pack_options *options;
+    const struct unit_scan_options *options;
     struct scan_item *items;
     struct corpus_counts counts; /* the lines of all processes are used */
     struct scan_state state;
@@ -75,7 +75,7 @@ static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
 static enum tokmap_status scan_process(void *self, struct work_item *item, struct tokmap_error *error)
 {
     const struct scan *scan = self;
-    const struct ngram_set *ngrams = scan->options->drop->ngrams;
+    const struct ngram_set *ngrams = scan->options->stage.drop->ngrams;
     struct scan_item *own = &scan->items[item->index];
     enum tokmap_status status = TOKMAP_OK;
     own->judged.count = own->found.count = 0;
@@ -88,7 +88,7 @@ static enum tokmap_status scan_process(void *self, struct work_item *item, struc
                                     document->second_bytes, &judged.ngram, error);
         if (!status && !bytes_append(&own->judged, &judged, sizeof judged))
             status = no_memory(own->judged.count, error);
-        if (!status && scan->options->drop->minhash)
+        if (!status && scan->options->stage.drop->minhash)
             status = document_bands_add(&scan->signer, &own->bands, document, judged.ngram != NGRAM_NONE, &own->found,
                                         error);
     }
@@ -142,7 +142,7 @@ static enum tokmap_status document_add(struct scan *scan, const struct corpus_pa
         place_counter_next(&scan->state.found.places, part, document->record, judged->key, &place, &is_new, error);
     if (!status && is_new)
         status = path_add(scan, part->path, error);
-    if (!status && scan->options->drop->minhash)
+    if (!status && scan->options->stage.drop->minhash)
         status = bands_add(scan, &place, at, error);
     struct stage_record record = {.record = place.record, .input = place.input};
     if (!status && judged->ngram != NGRAM_NONE) {
@@ -150,7 +150,7 @@ static enum tokmap_status document_add(struct scan *scan, const struct corpus_pa
         record.second = STAGE_EXCLUDED;
         return list_add(scan, SCAN_EXCLUDED, &record, sizeof record, error);
     }
-    if (status || !scan->options->drop->duplicates)
+    if (status || !scan->options->stage.drop->duplicates)
         return status;
     record.first = judged->key.low;
     record.second = judged->key.high;
@@ -189,8 +189,8 @@ static enum tokmap_status part_write(struct scan *scan, bool stays, struct tokma
     if (status)
         stage_writer_free(writer);
     else
-        status = stage_part_commit(&scan->parts, writer, stays, &scan->state, sizeof scan->state, scan->options->sync,
-                                   error);
+        status = stage_part_commit(&scan->parts, writer, stays, &scan->state, sizeof scan->state,
+                                   scan->options->stage.sync, error);
     scan->list_bytes = 0;
     scan->cut_ns = os_clock_ns();
     return status;
@@ -199,7 +199,7 @@ static enum tokmap_status part_write(struct scan *scan, bool stays, struct tokma
 static enum tokmap_status scan_committed(void *self, struct work_item *item, struct tokmap_error *error)
 {
     struct scan *scan = self;
-    const uint64_t every = scan->options->checkpoint_ns;
+    const uint64_t every = scan->options->stage.checkpoint_ns;
     const bool fit = !item->batch.place.unfit;
     const bool due = fit && every && os_clock_ns() - scan->cut_ns >= every;
     scan->state.place = item->batch.place;
@@ -219,9 +219,8 @@ static enum tokmap_status reading_begin(struct scan *scan, struct corpus *corpus
 
 static enum tokmap_status inputs_read(struct scan *scan, const struct scan_inputs *inputs, struct tokmap_error *error)
 {
-    const struct pack_options *options = scan->options;
+    const struct unit_scan_options *options = scan->options;
     struct ordered_workers *workers = NULL;
-    struct tokenizer_info info = {.vocabulary = options->vocabulary};
     struct ordered_workers_options reading = {.name = "tokmap-scan",
                                               .threads = options->threads,
                                               .corpus = options->corpus,
@@ -232,11 +231,8 @@ static enum tokmap_status inputs_read(struct scan *scan, const struct scan_input
                                               .committed = scan_committed,
                                               .self = scan,
                                               .progress = options->compared,
-                                              .stop = options->stop,
-                                              .user = options->user};
-    if (options->tokenizer)
-        tokenizer_info(options->tokenizer, &info);
-    reading.corpus.vocabulary = info.vocabulary;
+                                              .stop = options->stage.stop,
+                                              .user = options->stage.user};
     reading.corpus.column_count = 0;
     reading.corpus.cut_anywhere = false;
     reading.corpus.cut = NULL;
@@ -268,7 +264,7 @@ static enum tokmap_status inputs_read(struct scan *scan, const struct scan_input
 static enum tokmap_status sections_write(struct scan *scan, struct stage_writer *writer, uint64_t section,
                                          struct tokmap_error *error)
 {
-    const uint64_t every = scan->options->checkpoint_ns;
+    const uint64_t every = scan->options->stage.checkpoint_ns;
     struct unit_scan totals = scan->state.found;
     uint64_t kept_ns = os_clock_ns();
     enum tokmap_status status = TOKMAP_OK;
@@ -278,10 +274,10 @@ static enum tokmap_status sections_write(struct scan *scan, struct stage_writer 
         if (i > section)
             status = stage_writer_next(writer, error);
         if (!status && scan->parts.count && every && os_clock_ns() - kept_ns >= every) {
-            status = stage_writer_keep(writer, scan->parts.token, scan->options->sync, error);
+            status = stage_writer_keep(writer, scan->parts.token, scan->options->stage.sync, error);
             kept_ns = os_clock_ns();
         }
-        if (!status && scan->options->stop && scan->options->stop(scan->options->user))
+        if (!status && scan->options->stage.stop && scan->options->stage.stop(scan->options->stage.user))
             status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         if (status)
             break;
@@ -308,13 +304,13 @@ static enum tokmap_status file_write(struct scan *scan, struct stage_writer *wri
     if (!status)
         status = sections_write(scan, writer, section, error);
     if (!status)
-        status = stage_writer_commit(writer, scan->options->sync, error);
+        status = stage_writer_commit(writer, scan->options->stage.sync, error);
     if (!status)
         stage_parts_remove(&scan->parts);
     return status;
 }
 
-enum tokmap_status unit_scan_run(const struct pack_options *options, const struct scan_inputs *inputs,
+enum tokmap_status unit_scan_run(const struct unit_scan_options *options, const struct scan_inputs *inputs,
                                  const struct stage_id *id, uint64_t *before, struct tokmap_error *error)
 {
     struct stage_writer *writer = NULL;
@@ -325,7 +321,7 @@ enum tokmap_status unit_scan_run(const struct pack_options *options, const struc
     scan->options = options;
     scan->cut_ns = os_clock_ns();
     enum tokmap_status status =
-        options->drop->minhash ? band_signer_make(&scan->signer, options->drop->minhash, error) : TOKMAP_OK;
+        options->stage.drop->minhash ? band_signer_make(&scan->signer, options->stage.drop->minhash, error) : TOKMAP_OK;
     if (!status)
         status = stage_writer_reopen(&writer, id, error);
     if (!status)

@@ -6,8 +6,8 @@
 #define TOKMAP_PACK_UNIT_SCAN_H
 
 #include "dedup/scan_file.h"
-#include "pack_units.h"
-#include "packing_options.h"
+#include "dedup/drop_options.h"
+#include "inputs/corpus.h"
 
 /* What is read. */
 struct scan_inputs {
@@ -18,12 +18,19 @@ struct scan_inputs {
     void *self;
 };
 
-/* Scans a unit, or continues the scan of a killed process. options->corpus has the range of the unit, and how its
- * inputs are read. options->other_output, stop, user, threads, compared, and checkpoint_ns are used: every so often a
- * part is committed, so that no more is lost; 0: only when the memory needs it. *before is set first: how many stored
- * bytes killed processes have scanned. Statuses: those of ordered_workers_run(), inputs->prepare(), corpus_resume(),
- * and stage_writer_commit(), ERROR_BUSY. */
-enum tokmap_status unit_scan_run(const struct pack_options *options, const struct scan_inputs *inputs,
+struct unit_scan_options {
+    struct drop_stage stage;      /* with checkpoint_ns 0, parts are committed only when the memory needs it */
+    struct corpus_options corpus; /* the range of the unit, and how its inputs are read */
+    const char *other_output;     /* a file that the caller writes at the same time and that is not an input, or NULL */
+    uint32_t threads;
+    /* Called with stage.user: the stored bytes of the inputs that are scanned so far. May be NULL. */
+    void (*compared)(void *user, uint64_t stored_bytes);
+};
+
+/* Scans a unit, or continues the scan of a killed process. *before is set first: how many stored bytes killed processes
+ * have scanned. Statuses: those of ordered_workers_run(), inputs->prepare(), corpus_resume(), and
+ * stage_writer_commit(), ERROR_BUSY. */
+enum tokmap_status unit_scan_run(const struct unit_scan_options *options, const struct scan_inputs *inputs,
                                  const struct stage_id *id, uint64_t *before, struct tokmap_error *error);
 
 #endif

@@ -17,6 +17,7 @@
 #include "common/hash.h"
 #include "dedup/ngram_set.h"
 #include "pack/near_resolve.h"
+#include "pack/pack_stages.h"
 #include "pack/unit_scan.h"
 #include "support/scratch_folder.h"
 #include "work/stage_parts.h"
@@ -77,7 +78,8 @@ static enum tokmap_status scan(uint64_t unit, uint64_t most, uint64_t *before, s
     batches = 0;
     batches_most = most;
     const struct scan_inputs of = {.operands = inputs[unit], .count = input_counts[unit]};
-    const enum tokmap_status status = unit_scan_run(&pack, &of, &id, before, error);
+    const struct unit_scan_options scanning = pack_scan_options(&pack);
+    const enum tokmap_status status = unit_scan_run(&scanning, &of, &id, before, error);
     batches_most = UINT64_MAX;
     return status;
 }
@@ -134,9 +136,10 @@ static void same(const char *name, const uint8_t *wanted, size_t wanted_bytes)
 static enum tokmap_status compare(struct tokmap_error *error)
 {
     struct all_scans scans;
-    enum tokmap_status status = all_scans_read(&scans, &pack, ".", KEY, UNITS, error);
+    const struct drop_stage stage = pack_drop_stage(&pack);
+    enum tokmap_status status = all_scans_read(&scans, &stage, ".", KEY, UNITS, error);
     if (!status)
-        status = near_resolve_run(&scans, &pack, error);
+        status = near_resolve_run(&scans, &stage, error);
     all_scans_free(&scans);
     return status;
 }

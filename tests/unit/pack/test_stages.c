@@ -68,19 +68,22 @@ static void all_scan(bool near)
         }
         const struct scan_inputs inputs = {.operands = (const char *const *)(units.paths + unit->first),
                                            .count = unit->count};
-        assert_int_equal(unit_scan_run(&own, &inputs, &id, &before, &error), TOKMAP_OK);
+        const struct unit_scan_options scanning = pack_scan_options(&own);
+        assert_int_equal(unit_scan_run(&scanning, &inputs, &id, &before, &error), TOKMAP_OK);
     }
 }
 
 static enum tokmap_status compare(const struct all_scans *scans, struct tokmap_error *error)
 {
-    return drop.minhash ? near_resolve_run(scans, &pack, error) : drop_portion_run(scans, &pack, 0, error);
+    const struct drop_stage stage = pack_drop_stage(&pack);
+    return drop.minhash ? near_resolve_run(scans, &stage, error) : drop_portion_run(scans, &stage, 0, error);
 }
 
 static enum tokmap_status list_write(const struct all_scans *scans, struct tokmap_error *error)
 {
     struct dropped_writer *list = NULL;
-    const enum tokmap_status status = drop_finish(&list, &pack, &units, scans, error);
+    const struct drop_stage stage = pack_drop_stage(&pack);
+    const enum tokmap_status status = drop_finish(&list, pack.prefix, &stage, &units, scans, error);
     dropped_writer_free(list);
     return status;
 }
@@ -107,7 +110,8 @@ static enum tokmap_status unit_ask(const struct all_scans *scans, uint64_t unit,
 static enum tokmap_status stages_do(bool compares, struct tokmap_error *error)
 {
     struct all_scans scans;
-    enum tokmap_status status = all_scans_read(&scans, &pack, ".", KEY, UNITS, error);
+    const struct drop_stage stage = pack_drop_stage(&pack);
+    enum tokmap_status status = all_scans_read(&scans, &stage, ".", KEY, UNITS, error);
     if (!status && compares)
         status = compare(&scans, error);
     for (uint64_t i = 0; i < UNITS && !status; i++)
@@ -334,7 +338,8 @@ static void test_drops(void **unused)
     bool is_dropped;
     all_scan(false);
     assert_int_equal(stages_do(true, &error), TOKMAP_OK);
-    assert_int_equal(all_scans_read(&scans, &pack, ".", KEY, UNITS, &error), TOKMAP_OK);
+    const struct drop_stage stage = pack_drop_stage(&pack);
+    assert_int_equal(all_scans_read(&scans, &stage, ".", KEY, UNITS, &error), TOKMAP_OK);
     /* Documents 0 to 39, without the one at `skip`, after a killed process that has packed those before `begin`. */
     static const struct {
         uint64_t begin, skip;
@@ -440,8 +445,7 @@ static void test_made_by_another(void **unused)
     all_scan(false);
     pack.drop = NULL;
     pack.shuffle = &shuffle;
-    struct pack_stages stages = {
-        .pack = &pack, .inputs = &units, .folder = ".", .unit = sort_one, .user = &sorting};
+    struct pack_stages stages = {.pack = &pack, .inputs = &units, .folder = ".", .unit = sort_one, .user = &sorting};
     const struct schedule schedule = {.stages = list,
                                       .count = pack_stages_list(&pack, list),
                                       .self = &stages,

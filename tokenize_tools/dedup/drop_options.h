@@ -1,0 +1,26 @@
+/* drop_options.h - which documents are left out (drop_filter.h), and how the stages work that find them
+ * (pack_stages.h). */
+#ifndef TOKMAP_DEDUP_DROP_OPTIONS_H
+#define TOKMAP_DEDUP_DROP_OPTIONS_H
+
+#include "minhash.h"
+#include "ngram_set.h"
+
+struct drop_options {
+    bool duplicates;
+    const struct minhash_form *minhash; /* near-duplicates are dropped; NULL: they are kept */
+    uint64_t memory;                    /* for their keys */
+    const struct ngram_set *ngrams;     /* NULL: none are excluded */
+};
+
+struct drop_stage {
+    const struct drop_options *drop;
+    bool in_units;          /* True for work in units, whose stages several processes share */
+    bool sync;              /* as in shard_writer.h */
+    uint64_t checkpoint_ns; /* how much may be lost: every so often a part is committed; 0: none is */
+    /* Called often: true ends the work with ERROR_INTERRUPTED. May be NULL. */
+    bool (*stop)(void *user);
+    void *user;
+};
+
+#endif
