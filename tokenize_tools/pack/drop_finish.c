@@ -26,7 +26,7 @@ struct unit_place {
 
 struct finish {
     const struct drop_stage *stage;
-    const struct pack_units *units;
+    const struct work_units *units;
     const struct all_scans *scans;
     struct dropped_writer *list;
     struct unit_place *places;
@@ -190,7 +190,7 @@ static enum tokmap_status unit_list(struct finish *finish, uint64_t unit, bool o
 }
 
 enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, const struct drop_stage *stage,
-                               const struct pack_units *units, const struct all_scans *scans,
+                               const struct work_units *units, const struct all_scans *scans,
                                struct tokmap_error *error)
 {
     struct finish finish = {.stage = stage, .units = units, .scans = scans};

@@ -4,13 +4,13 @@
 #define TOKMAP_PACK_DROP_FINISH_H
 
 #include "drop_resolve.h"
-#include "pack_units.h"
 #include "work/dropped_writer.h"
+#include "work/work_units.h"
 
 /* Writes the list of the output `name`, complete and without its name. dropped_writer_free() frees *list, also after a
  * failure. Statuses: those of dropped_writer_open() and drop_list_next(), ERROR_INTERRUPTED. */
 enum tokmap_status drop_finish(struct dropped_writer **list, const char *name, const struct drop_stage *stage,
-                               const struct pack_units *units, const struct all_scans *scans,
+                               const struct work_units *units, const struct all_scans *scans,
                                struct tokmap_error *error);
 
 #endif

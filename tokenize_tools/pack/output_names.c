@@ -253,7 +253,7 @@ enum tokmap_status output_names_exclude(const struct pack_options *options, stru
         status = path ? corpus_exclude(corpus, path, error) : error_set_memory(error, "a path", 0);
         free(path);
     }
-    if (!options->unit) /* else it was listed before (pack_units.h), and the name is one in NAME.work */
+    if (!options->unit) /* else it was listed before (work_units.h), and the name is one in NAME.work */
         corpus_exclude_kinds(corpus, kind_of, options);
     return status;
 }

@@ -12,10 +12,10 @@
 #include "platform/os.h"
 #include "shuffle/shuffle.h"
 #include "text/path.h"
-#include "unit_record.h"
 #include "work/set_commit.h"
 #include "work/stage_file.h"
 #include "work/task_status.h"
+#include "work/unit_names.h"
 #include "work/work_busy.h"
 #include "work/work_folder.h"
 

@@ -26,20 +26,24 @@
 #include "format/index_reader.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
+#include "output_names.h"
 #include "pack_also.h"
 #include "pack_clear.h"
 #include "pack_output.h"
 #include "platform/os.h"
+#include "remote/remote_url.h"
 #include "skipped_items.h"
 #include "text/path.h"
 #include "unit_record.h"
 #include "work/name_files.h"
 #include "work/origin_shift.h"
 #include "work/set_commit.h"
+#include "work/unit_names.h"
+#include "work/work_folder.h"
 
 struct finish {
     const struct pack_options *options;
-    const struct pack_units *units;
+    const struct work_units *units;
     const char *folder;
     const struct pack_found *found;
     struct set_work *work;
@@ -88,6 +92,30 @@ enum tokmap_status pack_names_check(const struct pack_options *options, enum set
         }
     }
     return TOKMAP_OK;
+}
+
+/* Whether a path is in the folder NAME.work. Both are compared as text. */
+static bool is_work(const char *path, const char *output)
+{
+    static const char work[] = ".work/";
+    const size_t bytes = strlen(output);
+    while (!strncmp(path, "./", 2))
+        path += 2;
+    while (!strncmp(output, "./", 2))
+        output += 2;
+    return !strncmp(path, output, strlen(output)) && bytes && !strncmp(path + strlen(output), work, strlen(work));
+}
+
+enum tokmap_status pack_input_check(const void *output, const char *path, bool *skips, struct tokmap_error *error)
+{
+    const struct output_names *names = output;
+    const bool also = output_names_also(names, path);
+    const bool older = !also && !remote_kind(path) && output_names_older(names->name, path);
+    /* The process that is continued would have refused older ones. */
+    *skips = (also && pack_also_begun(names->name)) || (older && work_folder_exists(names->name));
+    if (*skips || !(also || older || is_work(path, names->name)))
+        return TOKMAP_OK;
+    return excluded_kind_error(older ? EXCLUDED_OLDER : EXCLUDED_OUTPUT, path, error);
 }
 
 /* ---- sums ---- */
@@ -142,7 +170,7 @@ static void result_add(struct pack_result *sum, const struct pack_result *more)
     }
 }
 
-enum tokmap_status pack_units_sum(const struct pack_options *options, const struct pack_units *units,
+enum tokmap_status pack_units_sum(const struct pack_options *options, const struct work_units *units,
                                   const char *folder, uint64_t key, struct pack_result *result,
                                   struct tokmap_error *error)
 {
@@ -420,7 +448,7 @@ static enum tokmap_status sets_finish(struct finish *finish, struct pack_result 
 }
 
 /* Passes on what was left out of all units. */
-static enum tokmap_status skipped_list(const struct pack_options *options, const struct pack_units *units,
+static enum tokmap_status skipped_list(const struct pack_options *options, const struct work_units *units,
                                        const char *folder, struct tokmap_error *error)
 {
     const struct skipped_taker *taker = options->skipped_taker;
@@ -461,7 +489,7 @@ static enum tokmap_status lock_take(const char *lock, int *fd, struct tokmap_err
     return system ? error_set_system(error, system, lock, TOKMAP_NO_OFFSET, "the output cannot be locked") : TOKMAP_OK;
 }
 
-enum tokmap_status pack_finish_also(const struct pack_options *options, const struct pack_units *units,
+enum tokmap_status pack_finish_also(const struct pack_options *options, const struct work_units *units,
                                     const char *folder, struct pack_result *result, struct tokmap_error *error)
 {
     int fd = -1;
@@ -491,7 +519,7 @@ enum tokmap_status pack_finish_also(const struct pack_options *options, const st
 
 /* ---- the end ---- */
 
-enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
+enum tokmap_status pack_finish(const struct pack_options *options, const struct work_units *units, const char *folder,
                                const struct pack_found *found, struct pack_result *result, struct tokmap_error *error)
 {
     struct dropped_writer *dropped = NULL;

@@ -9,19 +9,24 @@
 #ifndef TOKMAP_PACK_PACK_FINISH_H
 #define TOKMAP_PACK_PACK_FINISH_H
 
-#include "work/set_commit.h"
 #include "pack_stages.h"
-#include "pack_units.h"
 #include "packing_options.h"
+#include "work/set_commit.h"
+#include "work/work_units.h"
 
 /* Checks, before anything is packed, that no output of these names exists, unless options->replace, or *note says that
  * a process gives the shards their names, or was killed meanwhile. Statuses: OK, ERROR_EXISTS, ERROR_MEMORY. */
 enum tokmap_status pack_names_check(const struct pack_options *options, enum set_note *note,
                                     struct tokmap_error *error);
 
+/* For the inputs of work in units (work_units.h): refuses a file of this output, or of an older one. *skips: the
+ * process that is continued has made it, after it had read its inputs. output: struct output_names. Statuses: OK,
+ * ERROR_ARGUMENT. */
+enum tokmap_status pack_input_check(const void *output, const char *path, bool *skips, struct tokmap_error *error);
+
 /* Adds up the records of all units, whose files have the key, in *result. Statuses: OK, ERROR_INTERRUPTED, those of
  * unit_record_read(). */
-enum tokmap_status pack_units_sum(const struct pack_options *options, const struct pack_units *units,
+enum tokmap_status pack_units_sum(const struct pack_options *options, const struct work_units *units,
                                   const char *folder, uint64_t key, struct pack_result *result,
                                   struct tokmap_error *error);
 
@@ -31,13 +36,13 @@ enum tokmap_status pack_units_sum(const struct pack_options *options, const stru
  * content ids are set. Statuses: OK, those of set_work_open() and set_work_commit(), ERROR_INPUT (there are no
  * documents), ERROR_LIMIT (too much was left out, or too many shards), ERROR_CORRUPT (a file of a unit is missing),
  * ERROR_EXISTS also if another process has just given them their names. */
-enum tokmap_status pack_finish(const struct pack_options *options, const struct pack_units *units, const char *folder,
+enum tokmap_status pack_finish(const struct pack_options *options, const struct work_units *units, const char *folder,
                                const struct pack_found *found, struct pack_result *result, struct tokmap_error *error);
 
 /* Writes the files of other projects, and removes the folder of unfinished work. units: NULL if what was left out of
  * them has been passed on by this process. *result is set to that of pack_finish(). Statuses: OK, those of
  * pack_also_write(), ERROR_BUSY (another process writes them), ERROR_NOT_FOUND (another process has written them). */
-enum tokmap_status pack_finish_also(const struct pack_options *options, const struct pack_units *units,
+enum tokmap_status pack_finish_also(const struct pack_options *options, const struct work_units *units,
                                     const char *folder, struct pack_result *result, struct tokmap_error *error);
 
 #endif

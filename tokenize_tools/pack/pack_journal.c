@@ -17,10 +17,10 @@
 #include "pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"
-#include "unit_record.h"
 #include "work/set_commit.h"
 #include "work/stage_file.h"
 #include "work/task_status.h"
+#include "work/unit_names.h"
 #include "work/work_folder.h"
 
 /* CHECKPOINT_SHORT: of work that ended before it had one; another command need not care about it. */

@@ -48,7 +48,7 @@ static int name_compare(const void *key, const void *element)
 }
 
 /* Takes the names of the inputs, none of which may have changed since the output got its name. */
-static bool inputs_take(struct inputs_found *found, const struct pack_units *units, uint64_t named_ns)
+static bool inputs_take(struct inputs_found *found, const struct work_units *units, uint64_t named_ns)
 {
     struct os_stat stat;
     found->list = calloc((size_t)units->file_count + 1, sizeof *found->list);
@@ -166,7 +166,7 @@ static bool set_is_same(const struct pack_options *options, uint32_t set, const 
     return good && also_is_there(options, name);
 }
 
-bool pack_output_is_same(const struct pack_options *options, const struct pack_units *units)
+bool pack_output_is_same(const struct pack_options *options, const struct work_units *units)
 {
     struct inputs_found found = {.count = 0};
     struct os_stat manifest;

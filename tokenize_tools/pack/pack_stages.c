@@ -229,7 +229,7 @@ enum tokmap_status drop_stages_run(struct drop_stages *stages, const struct pack
     struct pack_options pack = *options;
     struct drop_options drop = *options->drop;
     struct stages_work work = {.options = &pack, .inputs = inputs};
-    const struct pack_units all = {.count = 1};
+    const struct work_units all = {.count = 1};
     struct schedule_left left;
     const struct stage *list[PACK_STAGES_MOST];
     const struct schedule schedule = {

@@ -40,7 +40,7 @@ struct pack_found {
 /* The work whose stages these are: `self` of a schedule. */
 struct pack_stages {
     const struct pack_options *pack; /* its stop() and user are used */
-    const struct pack_units *inputs;
+    const struct work_units *inputs;
     const char *folder;
     struct pack_found found;
     /* Scans a unit; and packs it, or with a shuffle sorts it. `id` names the file. Statuses: any. */

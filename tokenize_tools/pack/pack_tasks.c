@@ -24,6 +24,7 @@
 #include "unit_record.h"
 #include "work/set_commit.h"
 #include "work/task_status.h"
+#include "work/unit_names.h"
 #include "work/work_busy.h"
 #include "work/work_folder.h"
 
@@ -76,7 +77,7 @@ static enum tokmap_status work_compare(struct tasks *tasks, bool create, bool *a
                                        struct tokmap_error *error)
 {
     const struct pack_options *pack = tasks->options->pack;
-    const struct pack_units *units = tasks->options->units;
+    const struct work_units *units = tasks->options->units;
     const struct pack_tasks_outcome *share = tasks->outcome;
     struct work_fact list[PACK_FACTS_MOST + 2] = {{"kind of work", "units"},
                                                   {"options.other_output", pack->skipped_taker ? "FILE" : ""}};
@@ -223,7 +224,7 @@ static enum tokmap_status range_find(const struct tasks *tasks, struct corpus_ra
 static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *error)
 {
     const struct pack_tasks_options *options = tasks->options;
-    const struct pack_units *units = options->units;
+    const struct work_units *units = options->units;
     const struct unit *unit = &units->list[tasks->unit];
     const struct all_scans *scans = &tasks->stages.found.scans;
     const struct drop_source drops = {.folder = tasks->folder,
@@ -379,7 +380,7 @@ static void stage_progress(void *user, uint64_t done, uint64_t all)
 static enum tokmap_status unit_scan(void *user, uint64_t number, const struct stage_id *id, struct tokmap_error *error)
 {
     struct tasks *tasks = user;
-    const struct pack_units *units = tasks->options->units;
+    const struct work_units *units = tasks->options->units;
     const struct unit *unit = &units->list[number];
     struct unit_scan_options scanning = pack_scan_options(tasks->options->pack);
     struct corpus_range *range = &scanning.corpus.range;

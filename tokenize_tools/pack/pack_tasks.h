@@ -1,7 +1,7 @@
 /*
  * pack_tasks.h - one of several processes that make one output together, and that share only a file system.
  *
- * The inputs are cut into units (pack_units.h), each of which pack_run() makes by itself, in the folder NAME.work. Task
+ * The inputs are cut into units (work_units.h), each of which pack_run() makes by itself, in the folder NAME.work. Task
  * i of n does those of its share that have no record yet. The process that finds all units finished names the shards
  * (pack_finish.h), which is the last one, or one that is started for this. The bytes are a function of inputs and
  * options alone: which process makes a unit, when, and how often it was killed does not matter.
@@ -16,14 +16,14 @@
 #define TOKMAP_PACK_PACK_TASKS_H
 
 #include "pack_stages.h"
-#include "pack_units.h"
 #include "packing_options.h"
+#include "work/work_units.h"
 
 struct pack_tasks_options {
     const struct pack_options *pack; /* with shard_tokens and unit_bytes, without dry_run */
     const char *const *operands;     /* of inputs.h */
     size_t operand_count;
-    const struct pack_units *units; /* those of the operands */
+    const struct work_units *units; /* those of the operands */
     uint64_t task, tasks;           /* 0 of 1: one process does everything */
     bool finish;                    /* makes no unit: only names the shards */
     bool repeats;                   /* succeeds if the output is there and is this one (pack_same.h) */

@@ -26,7 +26,7 @@ struct pack_shuffle {
 struct pack_result;
 struct shuffle_sorted;
 
-/* The work is one of several units of an output (pack_units.h). Its shards, or sorted documents, are finished and stay
+/* The work is one of several units of an output (work_units.h). Its shards, or sorted documents, are finished and stay
  * in PREFIX.work, and the input may have no documents. */
 struct pack_unit {
     struct histogram *lengths;       /* of the documents, which are added to it */

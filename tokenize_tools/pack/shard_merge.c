@@ -11,7 +11,7 @@
 #include "shuffle/merge_journal.h"
 #include "shuffle/shuffle_hand.h"
 #include "shuffle/shuffle_merge.h"
-#include "unit_record.h"
+#include "work/unit_names.h"
 
 #define RECORD_MOST ((uint64_t)1 << 48)
 /* By how much the ids, mask, and values of a document can be larger than the record that they are from: control

@@ -15,6 +15,7 @@
 #include "common/error.h"
 #include "common/hash.h"
 #include "platform/os.h"
+#include "work/unit_names.h"
 
 #define BUFFER ((size_t)64 << 10)
 #define ENDING ".skipped"

@@ -12,6 +12,7 @@
 #include "pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"
+#include "work/unit_names.h"
 
 #define CHUNKS_MOST ((uint64_t)1 << 24) /* of a unit; a chunk of the least size has 4 KiB */
 #define OFFSET_MOST ((uint64_t)1 << 62)
@@ -177,7 +178,7 @@ static enum tokmap_status sets_order(struct sorted_units *units, struct tokmap_e
 }
 
 enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pack_options *options,
-                                     const struct pack_units *inputs, const char *folder, uint64_t key,
+                                     const struct work_units *inputs, const char *folder, uint64_t key,
                                      struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;

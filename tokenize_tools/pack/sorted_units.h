@@ -15,8 +15,8 @@
 #ifndef TOKMAP_PACK_SORTED_UNITS_H
 #define TOKMAP_PACK_SORTED_UNITS_H
 
-#include "pack_units.h"
 #include "unit_record.h"
+#include "work/work_units.h"
 
 #define SORTED_OPEN 32
 
@@ -30,7 +30,7 @@ struct sorted_unit {
 /* All units. For one thread at a time. */
 struct sorted_units {
     const char *folder;
-    const struct pack_units *inputs;
+    const struct work_units *inputs;
     uint64_t seed, count;
     uint32_t sets; /* of the output */
     struct sorted_unit *list;
@@ -50,7 +50,7 @@ struct sorted_units {
 /* Reads the files of all units. sorted_units_free() frees the result in any case. The folder and the inputs must stay
  * valid. Statuses: those of stage_section_load(). */
 enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pack_options *options,
-                                     const struct pack_units *inputs, const char *folder, uint64_t key,
+                                     const struct work_units *inputs, const char *folder, uint64_t key,
                                      struct tokmap_error *error);
 void sorted_units_free(struct sorted_units *units); /* accepts zeros */
 

@@ -1,10 +1,6 @@
 /*
- * unit_record.h - the files of one unit of work (pack_units.h) in the folder NAME.work of unfinished work:
- *
- *     unit-000012.work/     what pack_run() makes of it: its journal, and its finished shards, which end in .unit
- *     unit-000012.partial   the lock of the process that works on it
- *     unit-000012.skipped   what is left out of it, if a list of that is wanted (skipped_items.h)
- *     packed-000012         the record, a stage file (stage_file.h): the unit is finished, and this is what it has
+ * unit_record.h - packed-000012, a stage file (work/stage_file.h): unit 12 of the work (work_units.h) is finished, and
+ * this is what it has.
  *
  * A record is for the same version of tokmap and the same options (pack_facts.h), whose hash is its key, so that units
  * of other work cannot get among these:
@@ -24,18 +20,6 @@
 /* The sections of a record. */
 enum { UNIT_RESULT, UNIT_LENGTHS, SORTED_TOTALS, SORTED_CHUNKS, UNIT_SECTIONS };
 struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit);
-
-/* The path of a unit's prefix, "FOLDER/unit-000012", with an ending. The caller frees it. NULL without memory. */
-char *unit_path(const char *folder, uint64_t unit, const char *ending);
-/* The prefix of one of its finished shards: set_ending is that of the shard set ("", ".train"). */
-char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending, uint64_t shard, const char *ending);
-/* The same of a shard that is merged from the sorted documents of all units (shard_merge.h), "FOLDER/shard-000007", and
- * of its files. */
-char *merged_path(const char *folder, uint64_t number, const char *ending);
-char *merged_shard_path(const char *folder, uint64_t number, const char *ending);
-/* Whether a name in the folder is that of a unit's or of a merged shard's record, list, lock, or folder; *is_folder
- * says which of the two. */
-bool unit_is_name(const char *entry, bool *is_folder);
 
 /* The hash of all that the bytes of a unit depend on beside its inputs, and of what a record consists of. Returns false
  * without memory. */

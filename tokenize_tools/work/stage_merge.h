@@ -2,7 +2,7 @@
  * stage_merge.h - merges sections of stage files (stage_file.h), each of which is in the order of the documents that
  * its records are about.
  *
- * All records have the layout of struct stage_record. A document of a unit (pack_units.h) is known by the number of its
+ * All records have the layout of struct stage_record. A document of a unit (work_units.h) is known by the number of its
  * input, among those of the unit that have documents, and by the number of its record in that input, or in the part of
  * it that the unit has.
  */

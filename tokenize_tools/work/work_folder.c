@@ -391,7 +391,7 @@ static enum tokmap_status inputs_take(struct work_folder *folder, struct inputs 
 {
     const struct work_folder_options *options = folder->options;
     const struct work_inputs *given = &options->inputs;
-    for (uint64_t number = 0;;) { /* as pack_units.h counts them */
+    for (uint64_t number = 0;;) { /* as work_units.h counts them */
         const bool content =
             !folder->found || !options->shared || (number >= given->compare_first && number < given->compare_end);
         const char *path;

@@ -35,7 +35,7 @@ static const struct split split = {.seed = 1, .count = 2, .sets = {{"a", "0.75",
 static struct pack_shuffle shuffle = {.seed = 5, .memory = 65536};
 static struct drop_options drop = {.duplicates = true};
 static struct tokenizer *tokenizer;
-static struct pack_units units;
+static struct work_units units;
 static struct tokmap_error error;
 static struct pack_tasks_outcome outcome;
 static bool replaces;
@@ -275,13 +275,13 @@ static void complete_make(void)
 static int finish_setup(void **state)
 {
     const struct corpus_options corpus = {.field = "text", .record_limit = 1 << 20, .document_limit = 1 << 20};
-    const struct pack_units_options list = {
-        .operands = operands, .operand_count = 2, .corpus = &corpus, .unit_bytes = 700, .output = "d/out"};
+    const struct work_units_options list = {
+        .operands = operands, .operand_count = 2, .corpus = &corpus, .unit_bytes = 700};
     if (setup(state) || chdir(folder) || vocabulary_open(&tokenizer, "bytes", NULL, NULL))
         return -1;
     input_make("a.jsonl", 40, 0);
     input_make("b.jsonl", 15, 30);
-    if (pack_units_list(&units, &list, &error))
+    if (work_units_list(&units, &list, &error))
         return -1;
     for (kind = UNITS; kind <= DROPPED; kind++) {
         scratch_remove("d");
@@ -303,7 +303,7 @@ static int finish_setup(void **state)
 
 static int finish_teardown(void **state)
 {
-    pack_units_free(&units);
+    work_units_free(&units);
     tokenizer_close(tokenizer);
     return chdir("/") || teardown(state);
 }
@@ -549,12 +549,9 @@ static void test_missing(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_twice),
-        cmocka_unit_test(test_killed),
-        cmocka_unit_test(test_two_at_a_time),
-        cmocka_unit_test(test_named_by_a_killed_one),
-        cmocka_unit_test(test_replaced),
-        cmocka_unit_test(test_missing),
+        cmocka_unit_test(test_twice),         cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_two_at_a_time), cmocka_unit_test(test_named_by_a_killed_one),
+        cmocka_unit_test(test_replaced),      cmocka_unit_test(test_missing),
     };
     return cmocka_run_group_tests(tests, finish_setup, finish_teardown);
 }

@@ -41,7 +41,7 @@ static const char *const columns[] = {"n"};
 static const struct split split = {.seed = 1, .count = 2, .sets = {{"a", "0.75", 0}, {"b", "0.25", (uint64_t)3 << 62}}};
 static struct pack_shuffle shuffle = {.seed = 5, .memory = 4096}; /* records of at most 512 bytes */
 static struct tokenizer *tokenizer;
-static struct pack_units units;
+static struct work_units units;
 static struct pack_options pack;
 static struct tokmap_error error;
 static uint64_t looks;
@@ -141,12 +141,12 @@ static void work_make(bool ids)
     pack.corpus.column_count = !ids;
     pack.corpus.record_limit = pack.corpus.document_limit = 1 << 20;
     static const char *const operand[] = {"a.jsonl"};
-    const struct pack_units_options list = {
-        .operands = operand, .operand_count = 1, .corpus = &pack.corpus, .unit_bytes = 2500, .output = "w/out"};
+    const struct work_units_options list = {
+        .operands = operand, .operand_count = 1, .corpus = &pack.corpus, .unit_bytes = 2500};
     scratch_remove("w");
     assert_int_equal(mkdir("w", 0777), 0);
     input_make(ids);
-    assert_int_equal(pack_units_list(&units, &list, &error), TOKMAP_OK);
+    assert_int_equal(work_units_list(&units, &list, &error), TOKMAP_OK);
     assert_true(units.count > 2);
     assert_int_equal(mkdir("w/out.partial", 0777), 0);
     const enum tokmap_status status = run(0);
@@ -309,7 +309,7 @@ static void test_stages(void **unused)
     stage_rounds(CUTS, MERGE, 45, &errors);
     stage_rounds(MERGED, FINISH, 20, &errors);
     assert_true(errors > 60);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* ---- sorted documents ---- */
@@ -405,7 +405,7 @@ static void test_documents(void **unused)
         work_make(ids);
         documents_rounds(50, &errors);
         assert_true(errors > 12);
-        pack_units_free(&units);
+        work_units_free(&units);
     }
 }
 
@@ -456,7 +456,7 @@ static void test_numbers(void **unused)
         number_forge(MERGED, FINISH, 0, offsetof(struct merged_shard, tokens), added[i]);
         number_forge(MERGED, FINISH, 0, offsetof(struct merged_shard, content), added[i]);
     }
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* ---- holes ---- */
@@ -484,7 +484,7 @@ static void test_sparse_list(void **unused)
     }
     assert_int_equal(run(0), TOKMAP_ERROR_CORRUPT);
     assert_non_null(strstr(error.path, "packed-000000"));
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* Where the record of a long document is. */
@@ -529,7 +529,7 @@ static void test_sparse_document(void **unused)
         free(chunks);
         free(sorted);
         free(payload);
-        pack_units_free(&units);
+        work_units_free(&units);
     }
 }
 
@@ -571,7 +571,7 @@ static void test_records(void **unused)
         status_check(RECORD, i, record_forge(whole, bytes, at, &number, (size_t)size), &errors);
     }
     free(whole);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 static int forged_setup(void **state)

@@ -33,7 +33,7 @@ struct model {
 static struct model documents[20000];
 static uint64_t document_count;
 static struct unit list[FILES_MANY];
-static struct pack_units inputs = {.list = list};
+static struct work_units inputs = {.list = list};
 static struct split split;
 static struct pack_shuffle shuffled;
 static struct pack_options pack = {.shuffle = &shuffled};

@@ -33,7 +33,7 @@
 static const struct minhash_form form = {.words = 2, .bands = 2, .rows = 4};
 static struct drop_options drop;
 static struct pack_options pack;
-static struct pack_units units;
+static struct work_units units;
 static struct ngram_set *ngrams;
 
 /* ---- make ---- */
@@ -52,9 +52,9 @@ static void all_scan(bool near)
     pack = (struct pack_options){.prefix = "new", .threads = 1, .vocabulary = 256, .drop = &drop};
     pack.corpus.field = "text";
     pack.corpus.record_limit = pack.corpus.document_limit = 1 << 20;
-    const struct pack_units_options options = {
-        .operands = operands, .operand_count = 3, .corpus = &pack.corpus, .unit_bytes = 1000, .output = "./new"};
-    assert_int_equal(pack_units_list(&units, &options, &error), TOKMAP_OK);
+    const struct work_units_options options = {
+        .operands = operands, .operand_count = 3, .corpus = &pack.corpus, .unit_bytes = 1000};
+    assert_int_equal(work_units_list(&units, &options, &error), TOKMAP_OK);
     assert_int_equal(units.count, UNITS);
     for (uint64_t i = 0; i < UNITS; i++) {
         const struct unit *unit = &units.list[i];
@@ -217,7 +217,7 @@ static void test_hostile(void **unused)
         files_forge("scan-000001", false, 100, &errors);
         assert_int_equal(stages_do(false, &error), TOKMAP_OK);
         assert_true(errors > 100);
-        pack_units_free(&units);
+        work_units_free(&units);
     }
 }
 
@@ -257,7 +257,7 @@ static void test_documents(void **unused)
     assert_non_null(strstr(error.path, "scan-000001"));
     assert_int_equal(number_forge("scan-000001", SCAN_TOTALS, at, UINT64_MAX, &error), TOKMAP_ERROR_CORRUPT);
     assert_int_equal(number_forge("scan-000001", SCAN_TOTALS, at, 1, &error), TOKMAP_ERROR_CORRUPT);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 static void test_paths(void **unused)
@@ -270,7 +270,7 @@ static void test_paths(void **unused)
     assert_int_equal(
         number_forge("scan-000003", SCAN_TOTALS, offsetof(struct unit_scan, places.inputs), UINT32_MAX - 9, &error),
         TOKMAP_ERROR_CORRUPT);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* A section of nearly 4 GiB that takes no space, as its file has a hole: what is read is bounded by the names of the
@@ -295,7 +295,7 @@ static void test_sparse(void **unused)
     file_write("scan-000003", whole, bytes);
     free(file);
     free(whole);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* The same of the places of documents: the memory for clusters is bounded by the places that are there, which are in
@@ -324,7 +324,7 @@ static void test_sparse_places(void **unused)
     file_write("scan-000003", whole, bytes);
     free(file);
     free(whole);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* A list of the dropped documents of a unit has a document that the unit does not have. */
@@ -374,7 +374,7 @@ static void test_drops(void **unused)
     assert_int_equal(number_forge("drops-000000", 3, second, 3, &error), TOKMAP_ERROR_CORRUPT);
     assert_int_equal(number_forge("drops-000000", 3, second, STAGE_EXCLUDED, &error), TOKMAP_OK);
     assert_int_equal(number_forge("drops-000000", 0, first, 1000, &error), TOKMAP_ERROR_CORRUPT);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* ---- another task ---- */
@@ -463,7 +463,7 @@ static void test_made_by_another(void **unused)
     assert_int_equal(sorting.sorts, 2);
     assert_int_equal(sorting.sorted[0], 0);
     assert_int_equal(sorting.sorted[1], 2);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* Three files: a is cut into two units; of c, most are duplicates of a and b. */

@@ -13,20 +13,28 @@
 
 #include "common/hash.h"
 #include "inputs/corpus_range.h"
-#include "pack/pack_units.h"
-#include "work/stage_schedule.h"
+#include "pack/output_names.h"
+#include "pack/pack_finish.h"
 #include "pack/unit_record.h"
 #include "support/scratch_folder.h"
+#include "work/stage_schedule.h"
+#include "work/unit_names.h"
+#include "work/work_units.h"
 
 static struct corpus_options corpus;
 
-static void list(struct pack_units *units, const char *const *operands, size_t count, uint64_t unit_bytes,
+static void list(struct work_units *units, const char *const *operands, size_t count, uint64_t unit_bytes,
                  enum tokmap_status wanted)
 {
     struct tokmap_error error = {0};
-    const struct pack_units_options options = {
-        .operands = operands, .operand_count = count, .corpus = &corpus, .unit_bytes = unit_bytes, .output = "./out"};
-    const enum tokmap_status status = pack_units_list(units, &options, &error);
+    const struct output_names names = {.name = "./out", .numbered = true};
+    const struct work_units_options options = {.operands = operands,
+                                               .operand_count = count,
+                                               .corpus = &corpus,
+                                               .unit_bytes = unit_bytes,
+                                               .examine = pack_input_check,
+                                               .output = &names};
+    const enum tokmap_status status = work_units_list(units, &options, &error);
     if (status != wanted)
         fail_msg("status %d: %s", (int)status, error.message);
 }
@@ -43,7 +51,7 @@ static void file_make(const char *name, size_t bytes)
     free(text);
 }
 
-/* The example of pack_units.h. */
+/* The example of work_units.h. */
 static void test_units(void **unused)
 {
     (void)unused;
@@ -52,7 +60,7 @@ static void test_units(void **unused)
     static const struct unit wanted[] = {{0, 2, 0, 0, 90, 0},      {2, 1, 0, 0, 30, 0},     {3, 1, 0, 100, 100, 0},
                                          {3, 1, 100, 200, 100, 0}, {3, 1, 200, 250, 50, 0}, {4, 1, 0, 0, 10, 0},
                                          {5, 1, 0, 0, 300, 0},     {6, 1, 0, 0, 0, 0}};
-    struct pack_units units;
+    struct work_units units;
     assert_int_equal(chdir(folder), 0);
     for (size_t i = 0; i < 6; i++)
         file_make(operands[i], sizes[i]);
@@ -68,22 +76,22 @@ static void test_units(void **unused)
         assert_int_equal(units.list[i].bytes, wanted[i].bytes);
         assert_int_equal(units.list[i].groups, 0);
     }
-    pack_units_free(&units);
+    work_units_free(&units);
     list(&units, operands, 7, 1000, TOKMAP_OK);
     assert_int_equal(units.count, 1);
-    pack_units_free(&units);
+    work_units_free(&units);
     file_make("out.workx", 10);
     assert_true(mkdir("out.work", 0777) == 0);
     file_make("out.work/journal", 10);
     static const char *const outputs[] = {"out.workx", "./out.work/journal"};
     list(&units, outputs, 1, 100, TOKMAP_OK);
-    pack_units_free(&units);
+    work_units_free(&units);
     list(&units, outputs, 2, 100, TOKMAP_ERROR_ARGUMENT);
-    pack_units_free(&units);
+    work_units_free(&units);
     static const char *const input[] = {"-"};
     list(&units, input, 1, 100, TOKMAP_OK);
     assert_non_null(units.indivisible);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* Every unit belongs to exactly one task, which schedule_task_of() names. */

@@ -33,7 +33,7 @@ static const struct split split = {.seed = 1, .count = 2, .sets = {{"a", "0.75",
 static const struct shard_writer_seal seal = {.level = 1, .threads = 1};
 static struct pack_shuffle shuffle = {.seed = 5, .memory = 64 << 10};
 static struct tokenizer *tokenizer;
-static struct pack_units units;
+static struct work_units units;
 static struct pack_options pack;
 static struct tokmap_error error;
 static uint64_t tells, tells_most = UINT64_MAX; /* how often the merge has said where it is */
@@ -109,13 +109,13 @@ static void work_make(bool sealed, bool longer)
     pack.corpus.columns = columns;
     pack.corpus.column_count = 1;
     pack.corpus.record_limit = pack.corpus.document_limit = 1 << 20;
-    const struct pack_units_options list = {
-        .operands = operand, .operand_count = 1, .corpus = &pack.corpus, .unit_bytes = 150000, .output = "w/out"};
+    const struct work_units_options list = {
+        .operands = operand, .operand_count = 1, .corpus = &pack.corpus, .unit_bytes = 150000};
     scratch_remove("w");
     scratch_remove("kept");
     scratch_remove("ref");
     assert_int_equal(mkdir("w", 0777), 0);
-    assert_int_equal(pack_units_list(&units, &list, &error), TOKMAP_OK);
+    assert_int_equal(work_units_list(&units, &list, &error), TOKMAP_OK);
     assert_true(units.count > 1);
     assert_int_equal(run(1), TOKMAP_ERROR_INTERRUPTED); /* in the first shard */
     scratch_remove(SHARD);
@@ -220,7 +220,7 @@ static void test_ends(void **state)
             fail_msg("status %d after %d ends: %s", (int)status, ends, error.message);
         assert_true(ends > 4);
         same();
-        pack_units_free(&units);
+        work_units_free(&units);
     }
 }
 
@@ -245,7 +245,7 @@ static void test_continues(void **state)
     assert_false(file_exists(JOURNAL));
     assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
     same();
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* How many records of a type the journal has. */
@@ -268,7 +268,7 @@ static void test_long_documents(void **state)
     begun_take();
     assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
     same();
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* A shard that is complete, and whose file cannot be written, is not merged again. */
@@ -285,7 +285,7 @@ static void test_unrecorded(void **state)
         if (status)
             fail_msg("status %d: %s", (int)status, error.message);
         same();
-        pack_units_free(&units);
+        work_units_free(&units);
     }
 }
 
@@ -301,7 +301,7 @@ static void test_another_cut(void **state)
     assert_int_equal(unlink(WORK "/cuts-000000"), 0);
     assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
     same();
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* A journal, or files of the shard, that are damaged, missing, or of another shard: the merge begins again. */
@@ -344,7 +344,7 @@ static void test_damage(void **state)
     file_copy(JOURNAL, WORK "/shard-000001.work/journal");
     assert_int_equal(run(UINT64_MAX), TOKMAP_OK);
     same();
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* Writes another number into a record of a type, and the right hash. Returns false if there are not so many of them, or
@@ -403,7 +403,7 @@ static void test_forged(void **state)
             for (size_t which = 0; !which || more; which++, tries += more)
                 more = record_try(type, which, numbers[i], &failures);
     assert_true(tries > 100 && failures > 5);
-    pack_units_free(&units);
+    work_units_free(&units);
 }
 
 /* No file here is large, whatever a forged journal says. */

@@ -107,7 +107,7 @@ static bool stop(void *unused)
 
 static enum tokmap_status packed(uint64_t task, uint64_t tasks, bool start_over, bool replace)
 {
-    struct pack_units list;
+    struct work_units list;
     struct pack_options options = {.prefix = NAME,
                                    .threads = 1,
                                    .tokenizer = tokenizer,
@@ -122,18 +122,17 @@ static enum tokmap_status packed(uint64_t task, uint64_t tasks, bool start_over,
     options.corpus.record_limit = options.corpus.document_limit = 1 << 20;
     memset(&error, 0, sizeof error);
     looks = 0;
-    const struct pack_units_options listing = {.operands = operands,
+    const struct work_units_options listing = {.operands = operands,
                                                .operand_count = 1,
                                                .corpus = &options.corpus,
-                                               .unit_bytes = options.unit_bytes,
-                                               .output = options.prefix};
-    assert_int_equal(pack_units_list(&list, &listing, &error), TOKMAP_OK);
+                                               .unit_bytes = options.unit_bytes};
+    assert_int_equal(work_units_list(&list, &listing, &error), TOKMAP_OK);
     units = list.count;
     assert_true(units > 2);
     const struct pack_tasks_options work = {
         .pack = &options, .operands = operands, .operand_count = 1, .units = &list, .task = task, .tasks = tasks};
     const enum tokmap_status status = pack_tasks_run(&work, &result, &outcome, &error);
-    pack_units_free(&list);
+    work_units_free(&list);
     return status;
 }
 

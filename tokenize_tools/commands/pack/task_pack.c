@@ -9,8 +9,10 @@
 #include "commands/options/field_options.h"
 #include "common/error.h"
 #include "encode/split.h"
+#include "pack/output_names.h"
 #include "pack/pack.h"
 #include "pack/pack_clear.h"
+#include "pack/pack_finish.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "work/task_status.h"
@@ -18,7 +20,7 @@
 #include "work/work_folder.h"
 
 /* Packs in units, which are listed. */
-static enum tokmap_status units_pack(struct task_pack *tasks, const struct pack_units *units,
+static enum tokmap_status units_pack(struct task_pack *tasks, const struct work_units *units,
                                      const struct pack_options *options, const char *const *operands,
                                      size_t operand_count, struct pack_result *result, struct tokmap_error *error)
 {
@@ -79,20 +81,20 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                                  const char *const *operands, size_t operand_count, struct pack_result *result,
                                  struct tokmap_error *error)
 {
-    struct pack_units units;
+    struct work_units units;
     if (!options->unit_bytes || options->dry_run)
         return whole_pack(options, operands, operand_count, result, error);
-    const struct pack_units_options list = {.operands = operands,
+    const struct output_names names = {options->prefix, options->split, true, options->also};
+    const struct work_units_options list = {.operands = operands,
                                             .operand_count = operand_count,
                                             .corpus = &options->corpus,
                                             .unit_bytes = options->unit_bytes,
-                                            .output = options->prefix,
-                                            .split = options->split,
-                                            .also = options->also,
+                                            .examine = pack_input_check,
+                                            .output = &names,
                                             .stop = options->stop,
                                             .user = options->user};
     *result = (struct pack_result){.tokens = 0};
-    enum tokmap_status status = pack_units_list(&units, &list, error);
+    enum tokmap_status status = work_units_list(&units, &list, error);
     /* Alone, a process reads what nobody can divide, and leaves out, where it is asked to, what cannot be listed. */
     const bool skips = status && status != TOKMAP_ERROR_INTERRUPTED && options->corpus.skip;
     const bool whole = skips || (!status && (units.indivisible || units.count < 2));
@@ -103,7 +105,7 @@ enum tokmap_status task_pack_run(struct task_pack *tasks, const struct pack_opti
                            "this input cannot be divided among tasks: %s", units.indivisible);
     else if (!status)
         status = units_pack(tasks, &units, options, operands, operand_count, result, error);
-    pack_units_free(&units);
+    work_units_free(&units);
     return status;
 }
 

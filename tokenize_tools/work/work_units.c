@@ -1,5 +1,5 @@
-/* pack_units.c - see pack_units.h. */
-#include "pack_units.h"
+/* work_units.c - see work_units.h. */
+#include "work_units.h"
 
 #include <assert.h>
 #include <errno.h>
@@ -10,20 +10,16 @@
 #include "common/error.h"
 #include "inputs/corpus_range.h"
 #include "inputs/stream.h"
-#include "output_names.h"
-#include "pack_also.h"
 #include "platform/os.h"
 #include "remote/remote_list.h"
 #include "remote/remote_url.h"
-#include "text/path.h"
-#include "work/work_folder.h"
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
 {
     return error_set_memory(error, "the list of inputs", 0);
 }
 
-static enum tokmap_status unit_add(struct pack_units *units, const struct unit *unit, struct tokmap_error *error)
+static enum tokmap_status unit_add(struct work_units *units, const struct unit *unit, struct tokmap_error *error)
 {
     if (units->count == UNITS_MOST)
         return error_set(error, TOKMAP_ERROR_LIMIT, NULL, TOKMAP_NO_OFFSET,
@@ -42,7 +38,7 @@ static enum tokmap_status unit_add(struct pack_units *units, const struct unit *
     return TOKMAP_OK;
 }
 
-static enum tokmap_status path_add(struct pack_units *units, const char *path, struct tokmap_error *error)
+static enum tokmap_status path_add(struct work_units *units, const char *path, struct tokmap_error *error)
 {
     if (units->file_count == units->file_capacity) {
         const uint64_t capacity = units->file_capacity ? 2 * units->file_capacity : 64;
@@ -61,7 +57,7 @@ static enum tokmap_status path_add(struct pack_units *units, const char *path, s
     return units->paths[units->file_count++] ? TOKMAP_OK : no_memory(error);
 }
 
-static enum tokmap_status indivisible(struct pack_units *units, const char *path, const char *why,
+static enum tokmap_status indivisible(struct work_units *units, const char *path, const char *why,
                                       struct tokmap_error *error)
 {
     if (units->indivisible)
@@ -72,7 +68,7 @@ static enum tokmap_status indivisible(struct pack_units *units, const char *path
 }
 
 /* Finds the size of an input. */
-static enum tokmap_status size_find(struct pack_units *units, const struct inputs *inputs, const char *path,
+static enum tokmap_status size_find(struct work_units *units, const struct inputs *inputs, const char *path,
                                     uint64_t *bytes, struct tokmap_error *error)
 {
     struct os_stat found = {.kind = OS_KIND_FILE};
@@ -99,20 +95,8 @@ static enum tokmap_status size_find(struct pack_units *units, const struct input
     return TOKMAP_OK;
 }
 
-/* Whether a path is in the folder NAME.work. Both are compared as text. */
-static bool is_output(const char *path, const char *output)
-{
-    static const char work[] = ".work/";
-    const size_t bytes = strlen(output);
-    while (!strncmp(path, "./", 2))
-        path += 2;
-    while (!strncmp(output, "./", 2))
-        output += 2;
-    return !strncmp(path, output, strlen(output)) && bytes && !strncmp(path + strlen(output), work, strlen(work));
-}
-
 /* Adds the parts of a Parquet file, if there are several. *cut: there are. */
-static enum tokmap_status groups_add(struct pack_units *units, const struct pack_units_options *options, bool *cut,
+static enum tokmap_status groups_add(struct work_units *units, const struct work_units_options *options, bool *cut,
                                      struct tokmap_error *error)
 {
     const uint64_t file = units->file_count - 1;
@@ -136,7 +120,7 @@ static enum tokmap_status groups_add(struct pack_units *units, const struct pack
 }
 
 /* Adds a file that is larger than a unit. */
-static enum tokmap_status large_add(struct pack_units *units, const struct pack_units_options *options, uint64_t bytes,
+static enum tokmap_status large_add(struct work_units *units, const struct work_units_options *options, uint64_t bytes,
                                     struct tokmap_error *error)
 {
     enum corpus_cut where;
@@ -158,20 +142,16 @@ static enum tokmap_status large_add(struct pack_units *units, const struct pack_
 }
 
 /* Adds the next input; `group` is the unit that is open, with count 0 if there is none. */
-static enum tokmap_status file_take(struct pack_units *units, const struct pack_units_options *options,
+static enum tokmap_status file_take(struct work_units *units, const struct work_units_options *options,
                                     const struct inputs *inputs, const char *path, struct unit *group,
                                     struct tokmap_error *error)
 {
     uint64_t bytes;
-    const struct output_names names = {options->output, options->split, true, options->also};
-    const bool also = output_names_also(&names, path);
-    const bool older = !also && !remote_kind(path) && output_names_older(options->output, path);
-    /* By the process that is continued, after it had read its inputs: it would have refused older ones. */
-    if ((also && pack_also_begun(options->output)) || (older && work_folder_exists(options->output)))
-        return TOKMAP_OK;
-    if (also || older || is_output(path, options->output))
-        return excluded_kind_error(older ? EXCLUDED_OLDER : EXCLUDED_OUTPUT, path, error);
-    enum tokmap_status status = size_find(units, inputs, path, &bytes, error);
+    bool skips = false;
+    enum tokmap_status status = options->examine ? options->examine(options->output, path, &skips, error) : TOKMAP_OK;
+    if (status || skips)
+        return status;
+    status = size_find(units, inputs, path, &bytes, error);
     if (!status)
         status = path_add(units, path, error);
     if (status)
@@ -191,7 +171,7 @@ static enum tokmap_status file_take(struct pack_units *units, const struct pack_
 }
 
 /* A list of paths that comes from a pipe can be read only once, so it is not read here. */
-static enum tokmap_status lists_check(struct pack_units *units, const struct inputs_selection *select,
+static enum tokmap_status lists_check(struct work_units *units, const struct inputs_selection *select,
                                       struct tokmap_error *error)
 {
     enum tokmap_status status = TOKMAP_OK;
@@ -208,14 +188,14 @@ static enum tokmap_status lists_check(struct pack_units *units, const struct inp
     return status;
 }
 
-enum tokmap_status pack_units_list(struct pack_units *units, const struct pack_units_options *options,
+enum tokmap_status work_units_list(struct work_units *units, const struct work_units_options *options,
                                    struct tokmap_error *error)
 {
     struct inputs *inputs;
     struct unit group = {.count = 0};
     const char *path;
     assert(options->unit_bytes);
-    *units = (struct pack_units){.count = 0};
+    *units = (struct work_units){.count = 0};
     enum tokmap_status status = lists_check(units, &options->corpus->select, error);
     if (status || units->indivisible)
         return status;
@@ -238,7 +218,7 @@ enum tokmap_status pack_units_list(struct pack_units *units, const struct pack_u
     return status;
 }
 
-void pack_units_free(struct pack_units *units)
+void work_units_free(struct work_units *units)
 {
     for (uint64_t i = 0; i < units->file_count; i++)
         free(units->paths[i]);
@@ -246,5 +226,5 @@ void pack_units_free(struct pack_units *units)
     free(units->cuts);
     free(units->list);
     free(units->indivisible_path);
-    *units = (struct pack_units){.count = 0};
+    *units = (struct work_units){.count = 0};
 }

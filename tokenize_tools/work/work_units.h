@@ -1,5 +1,5 @@
 /*
- * pack_units.h - cuts the inputs of a pack into units of work, which do not depend on who does them.
+ * work_units.h - cuts inputs into units of work, which do not depend on who does them.
  *
  * Inputs are taken in order. A unit has consecutive whole files of at most unit_bytes together, or one file that is
  * larger. A larger one that can be cut (corpus_range.h) becomes several units, and no other file is in them: at lines,
@@ -9,8 +9,8 @@
  * Example, with unit_bytes 100: files of 40, 50, 30, 250 (which can be cut), 10, and 300 bytes (which cannot) are the
  * units {40, 50}, {30}, {100 of 250}, {100 of 250}, {50 of 250}, {10}, {300}.
  */
-#ifndef TOKMAP_PACK_PACK_UNITS_H
-#define TOKMAP_PACK_PACK_UNITS_H
+#ifndef TOKMAP_WORK_WORK_UNITS_H
+#define TOKMAP_WORK_WORK_UNITS_H
 
 #include "inputs/corpus.h"
 
@@ -23,7 +23,7 @@ struct unit {
     uint64_t groups; /* not 0: [begin, end) are row groups, and this is their struct corpus_range */
 };
 
-struct pack_units {
+struct work_units {
     char **paths;   /* of the files, as inputs.h names them */
     uint64_t *cuts; /* of each file: if it is cut at row groups, the hash of these; or 0 */
     uint64_t file_count, file_capacity;
@@ -37,23 +37,23 @@ struct pack_units {
     char *indivisible_path;
 };
 
-struct pack_units_options {
+struct work_units_options {
     const char *const *operands; /* of inputs.h */
     size_t operand_count;
     const struct corpus_options *corpus; /* with `select`, and what decides the format */
     uint64_t unit_bytes;                 /* at least 1 */
-    const char *output;                  /* files in the folder of this name and ".work" are no inputs, */
-    const struct split *split;           /* and neither are the files that its sets get by `also`; both may be NULL */
-    const struct pack_also *also;
+    /* Called for each input. *skips is set if it belongs to the output, and another process has made it, whose work
+     * this one continues. NULL: all are inputs. Statuses: any. */
+    enum tokmap_status (*examine)(const void *output, const char *path, bool *skips, struct tokmap_error *error);
+    const void *output;
     bool (*stop)(void *user); /* may be NULL */
     void *user;
 };
 
-/* Lists the inputs and cuts them. pack_units_free() frees the result, also after a failure. Statuses: OK, those of
- * inputs_next(), ERROR_LIMIT (too many units), ERROR_ARGUMENT (an input is in the output's folder of unfinished work,
- * or a file of the output), ERROR_INTERRUPTED. */
-enum tokmap_status pack_units_list(struct pack_units *units, const struct pack_units_options *options,
+/* Lists the inputs and cuts them. work_units_free() frees the result, also after a failure. Statuses: OK, those of
+ * inputs_next(), ERROR_LIMIT (too many units), those of options->examine(), ERROR_INTERRUPTED. */
+enum tokmap_status work_units_list(struct work_units *units, const struct work_units_options *options,
                                    struct tokmap_error *error);
-void pack_units_free(struct pack_units *units); /* accepts zeros */
+void work_units_free(struct work_units *units); /* accepts zeros */
 
 #endif
