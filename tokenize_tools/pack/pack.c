@@ -16,7 +16,6 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "drop_names.h"
 #include "encode/document_encode.h"
 #include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
@@ -576,6 +575,7 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
                                              .prefix = options->prefix,
                                              .shard_tokens = options->shard_tokens ? options->shard_tokens : UINT64_MAX,
                                              .about = about_make};
+    const struct drop_output dropping = pack_output_drop(options);
     for (uint32_t i = 0; i < pack->set_count && !status; i++) {
         struct shard_set_options set = common;
         pack->set_of[i] = (struct set_of){pack, i};
@@ -585,7 +585,7 @@ static enum tokmap_status output_open(struct pack *pack, struct tokmap_error *er
                                : shard_set_open(&pack->sets[i], &set, error);
     }
     if (!status && !options->unit)
-        status = drop_names_settle(options, resumes(pack) && options->drop, error);
+        status = drop_names_settle(&dropping, resumes(pack) && options->drop, error);
     if (!status && options->shuffle)
         status = shuffle_make(pack, error);
     return status ? status : outputs_exclude(pack, ordered_workers_corpus(pack->workers), error);
@@ -691,6 +691,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     struct pack_result *result = pack->result;
     uint64_t shards[SPLIT_SETS_MOST];
     const uint64_t index = pack->work ? 0 : pack_index_inode(options, true);
+    const struct drop_output dropping = pack_output_drop(options);
     struct drop_names names = {.aside = false};
     bool visible = false;
     enum tokmap_status status = pack->work ? sets_commit(pack, shards, error) : shard_set_finish(pack->sets[0], error);
@@ -699,7 +700,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     if (!status && !pack->work && pack->journal)
         status = pack_journal_ready(pack->journal, error);
     if (!status)
-        status = drop_names_begin(&names, options, pack->drop ? drop_filter_list(pack->drop) : NULL,
+        status = drop_names_begin(&names, &dropping, pack->drop ? drop_filter_list(pack->drop) : NULL,
                                   pack->work ? set_work_group(pack->work) : NULL, error);
     if (!status && pack->work) {
         struct set_work *work = pack->work;
@@ -709,7 +710,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
         status = sets_commit(pack, shards, error);
         visible = !status || (index && pack_index_inode(options, false) == index);
     }
-    drop_names_end(&names, options, visible);
+    drop_names_end(&names, &dropping, visible);
     if (!options->split)
         memcpy(result->content, result->sets[0].content, sizeof result->content);
     return status;

@@ -21,8 +21,7 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "drop_finish.h"
-#include "drop_names.h"
+#include "dedup/drop_finish.h"
 #include "format/index_reader.h"
 #include "format/partial_file.h"
 #include "format/shard_file.h"
@@ -523,6 +522,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
                                const struct pack_found *found, struct pack_result *result, struct tokmap_error *error)
 {
     struct dropped_writer *dropped = NULL;
+    const struct drop_output dropping = pack_output_drop(options);
     struct drop_names names = {.aside = false};
     const struct drop_stage stage = pack_drop_stage(options);
     struct finish finish = {.options = options, .units = units, .folder = folder, .found = found};
@@ -533,7 +533,7 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     if (!status)
         status = work_open(&finish, error);
     if (!status)
-        status = drop_names_settle(options, false, error);
+        status = drop_names_settle(&dropping, false, error);
     if (!status && options->skipped_taker)
         status = skipped_list(options, units, folder, error);
     if (!status)
@@ -543,14 +543,14 @@ enum tokmap_status pack_finish(const struct pack_options *options, const struct 
     if (!status && options->also)
         status = pack_also_begin(options, folder, result, error);
     if (!status) /* or another process has the lock, and has put its list aside */
-        status = drop_names_begin(&names, options, dropped, set_work_group(finish.work), error);
+        status = drop_names_begin(&names, &dropping, dropped, set_work_group(finish.work), error);
     bool ready = false;
     if (!status) {
         struct set_work *work = finish.work;
         finish.work = NULL;
         status = set_work_commit(work, finish.shards, result->has_mask, &ready, error);
     }
-    drop_names_end(&names, options, ready);
+    drop_names_end(&names, &dropping, ready);
     dropped_writer_free(dropped);
     set_work_leave(finish.work);
     for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++)

@@ -67,6 +67,15 @@ struct shard_writer_options pack_output_shard(const struct pack_options *options
     return shard;
 }
 
+struct drop_output pack_output_drop(const struct pack_options *options)
+{
+    return (struct drop_output){.name = options->prefix,
+                                .numbered = options->shard_tokens || options->split,
+                                .listed = options->drop != NULL,
+                                .replace = options->replace,
+                                .sync = options->sync};
+}
+
 char *pack_output_about(const struct pack_options *options, const struct pack_result *result, uint32_t set,
                         const struct shard_totals *shard, uint64_t *bytes)
 {

@@ -5,6 +5,7 @@
 #ifndef TOKMAP_PACK_PACK_OUTPUT_H
 #define TOKMAP_PACK_PACK_OUTPUT_H
 
+#include "dedup/drop_names.h"
 #include "packing_options.h"
 
 /* Bytes of an id in a shard without a tokenizer. */
@@ -24,6 +25,9 @@ char *pack_set_name(const struct pack_options *options, uint32_t set);
 
 /* How its shards are written. The result points into the options. */
 struct shard_writer_options pack_output_shard(const struct pack_options *options);
+
+/* How its list of dropped documents is named. */
+struct drop_output pack_output_drop(const struct pack_options *options);
 
 /* Makes the about section of a shard, which the caller frees; NULL without memory. shard: what a shard of a set has;
  * NULL for a single shard, whose totals are those of the result. */

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "common/error.h"
-#include "near_resolve.h"
+#include "dedup/near_resolve.h"
 #include "pack_output.h"
 #include "unit_record.h"
 

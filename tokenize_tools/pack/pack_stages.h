@@ -23,10 +23,10 @@
 #ifndef TOKMAP_PACK_PACK_STAGES_H
 #define TOKMAP_PACK_PACK_STAGES_H
 
-#include "drop_resolve.h"
+#include "dedup/drop_resolve.h"
+#include "dedup/unit_scan.h"
 #include "pack_journal.h"
 #include "shard_merge.h"
-#include "unit_scan.h"
 #include "work/stage_schedule.h"
 
 /* What complete stages have found. Begins as zero bytes. */

@@ -15,10 +15,10 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
+#include "dedup/near_resolve.h"
 #include "dedup/ngram_set.h"
-#include "pack/near_resolve.h"
+#include "dedup/unit_scan.h"
 #include "pack/pack_stages.h"
-#include "pack/unit_scan.h"
 #include "support/scratch_folder.h"
 #include "work/stage_parts.h"
 

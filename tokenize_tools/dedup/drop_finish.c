@@ -14,7 +14,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dedup/drop_list.h"
+#include "drop_list.h"
 
 #define PATH_SPARE 64
 

@@ -31,7 +31,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dedup/document_bands.h"
+#include "document_bands.h"
 #include "platform/os.h"
 #include "work/stage_parts.h"
 

@@ -1,7 +1,7 @@
 /* drop_finish.h - the list NAME.dropped (work/dropped_file.h) of work that was done in units, from what the stages
  * have found (pack_stages.h). It is byte for byte the list of the same work in one piece. */
-#ifndef TOKMAP_PACK_DROP_FINISH_H
-#define TOKMAP_PACK_DROP_FINISH_H
+#ifndef TOKMAP_DEDUP_DROP_FINISH_H
+#define TOKMAP_DEDUP_DROP_FINISH_H
 
 #include "drop_resolve.h"
 #include "work/dropped_writer.h"

@@ -2,12 +2,12 @@
  * unit_scan.h - the first stage of packing in units with documents left out: reads a unit, and writes what must be
  * known of its documents before those of any unit are packed, to NAME.work/scan-000012 (scan_file.h).
  */
-#ifndef TOKMAP_PACK_UNIT_SCAN_H
-#define TOKMAP_PACK_UNIT_SCAN_H
+#ifndef TOKMAP_DEDUP_UNIT_SCAN_H
+#define TOKMAP_DEDUP_UNIT_SCAN_H
 
-#include "dedup/scan_file.h"
-#include "dedup/drop_options.h"
+#include "drop_options.h"
 #include "inputs/corpus.h"
+#include "scan_file.h"
 
 /* What is read. */
 struct scan_inputs {

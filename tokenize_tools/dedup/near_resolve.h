@@ -7,8 +7,8 @@
  *
  * If it is killed, the next process continues where it was some seconds before.
  */
-#ifndef TOKMAP_PACK_NEAR_RESOLVE_H
-#define TOKMAP_PACK_NEAR_RESOLVE_H
+#ifndef TOKMAP_DEDUP_NEAR_RESOLVE_H
+#define TOKMAP_DEDUP_NEAR_RESOLVE_H
 
 #include "drop_resolve.h"
 

@@ -8,11 +8,11 @@
  * A portion has one section for each unit: struct stage_record of each document of it that is dropped, in the order of
  * the input. The input of the kept document is counted over the inputs with documents of all units.
  */
-#ifndef TOKMAP_PACK_DROP_RESOLVE_H
-#define TOKMAP_PACK_DROP_RESOLVE_H
+#ifndef TOKMAP_DEDUP_DROP_RESOLVE_H
+#define TOKMAP_DEDUP_DROP_RESOLVE_H
 
-#include "dedup/drop_list.h"
-#include "dedup/drop_options.h"
+#include "drop_list.h"
+#include "drop_options.h"
 
 /* All units, after their scans. */
 struct all_scans {

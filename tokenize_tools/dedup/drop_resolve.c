@@ -18,7 +18,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dedup/document_bands.h"
+#include "document_bands.h"
 
 #define PORTION_DOCUMENTS ((uint64_t)1 << 22)
 #define PIECE_DOCUMENTS ((uint64_t)1 << 18)

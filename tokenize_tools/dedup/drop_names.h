@@ -1,11 +1,17 @@
 /* drop_names.h - at the end of a pack, which list of dropped documents has the name NAME.dropped: that of the output
  * that there is, whatever process fails or is killed (work/dropped_aside.h). */
-#ifndef TOKMAP_PACK_DROP_NAMES_H
-#define TOKMAP_PACK_DROP_NAMES_H
+#ifndef TOKMAP_DEDUP_DROP_NAMES_H
+#define TOKMAP_DEDUP_DROP_NAMES_H
 
-#include "packing_options.h"
 #include "work/dropped_writer.h"
 #include "work/name_files.h"
+
+struct drop_output {
+    const char *name;
+    bool numbered;      /* it is sets of shards, which are named as a group */
+    bool listed;        /* documents are left out, so it gets a list */
+    bool replace, sync; /* as in shard_writer.h */
+};
 
 struct drop_names {
     struct dropped_writer *list; /* that has its name, or gets it in the group; NULL: none */
@@ -17,15 +23,15 @@ struct drop_names {
 /* When the output has its lock, and what a killed process has left of its names is completed: the list becomes that of
  * the output. keeps: the list of that process will be continued. Statuses: those of dropped_settle(), and of opening
  * the index of the output. */
-enum tokmap_status drop_names_settle(const struct pack_options *options, bool keeps, struct tokmap_error *error);
+enum tokmap_status drop_names_settle(const struct drop_output *output, bool keeps, struct tokmap_error *error);
 
 /* Just before the output gets its names. group: of set_work_group(), to which the list is added; NULL: puts the old
  * list aside, and gives the new one its name. list: complete; NULL: there is none. Statuses: OK, ERROR_EXISTS,
  * ERROR_IO, ERROR_MEMORY, those of opening the index of the old output. */
-enum tokmap_status drop_names_begin(struct drop_names *names, const struct pack_options *options,
+enum tokmap_status drop_names_begin(struct drop_names *names, const struct drop_output *output,
                                     struct dropped_writer *list, struct name_files *group, struct tokmap_error *error);
 
 /* After it, and also if it was not called with this zeroed struct. visible: the output is the new one. */
-void drop_names_end(const struct drop_names *names, const struct pack_options *options, bool visible);
+void drop_names_end(const struct drop_names *names, const struct drop_output *output, bool visible);
 
 #endif

@@ -16,7 +16,7 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "dedup/document_bands.h"
+#include "document_bands.h"
 #include "encode/ordered_workers.h"
 #include "inputs/corpus_range.h"
 #include "inputs/corpus_resume.h"
