@@ -120,9 +120,10 @@ static enum tokmap_status unit_make(struct pack_stages *stages, const struct sta
 static enum tokmap_status cuts_count(void *self, uint64_t *count, struct tokmap_error *error)
 {
     struct pack_stages *stages = self;
+    const struct stage_id record = id_of(stages, STAGE_PACKED, 0);
     *count = 1;
-    return sorted_units_read(&stages->found.units, stages->pack, stages->inputs, stages->folder, stages->found.key,
-                             error);
+    return sorted_units_read(&stages->found.units, stages->inputs, stages->pack->shuffle->seed,
+                             pack_output_sets(stages->pack), &record, error);
 }
 
 static enum tokmap_status cuts_make(struct pack_stages *stages, const struct stage_id *id, struct tokmap_error *error)
@@ -150,12 +151,27 @@ static enum tokmap_status shards_count(void *self, uint64_t *count, struct tokma
     return status;
 }
 
+static char *merged_about(const void *options, uint32_t set, const struct shard_totals *shard, uint64_t *bytes)
+{
+    static const struct pack_result nothing; /* a shard of a set has its own totals */
+    return pack_output_about(options, &nothing, set, shard, bytes);
+}
+
 static enum tokmap_status merged_make(struct pack_stages *stages, const struct stage_id *id, struct tokmap_error *error)
 {
-    const struct shard_merge_options merge = {.pack = stages->pack,
-                                              .units = &stages->found.units,
+    const struct pack_options *pack = stages->pack;
+    const struct shard_merge_options merge = {.units = &stages->found.units,
                                               .cuts = &stages->found.cuts,
                                               .cut = id_of(stages, STAGE_CUTS, 0),
+                                              .shard = pack_output_shard(pack),
+                                              .shard_tokens = pack->shard_tokens,
+                                              .record_limit = pack->corpus.record_limit,
+                                              .memory = pack->shuffle->memory,
+                                              .checkpoint_ns = pack->checkpoint_ns,
+                                              .about = merged_about,
+                                              .owner = pack,
+                                              .stop = pack->stop,
+                                              .stop_user = pack->user,
                                               .progress = stages->progress,
                                               .user = stages->user};
     return shard_merge_run(&merge, id, error);

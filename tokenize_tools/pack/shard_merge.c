@@ -7,7 +7,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "pack_output.h"
 #include "shuffle/merge_journal.h"
 #include "shuffle/shuffle_hand.h"
 #include "shuffle/shuffle_merge.h"
@@ -30,7 +29,6 @@ struct shard_merging {
     struct merge_journal *journal;
     struct set_work *work;
     struct shard_set *set;
-    struct pack_result nothing; /* a shard of a set has its own totals */
 };
 
 static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
@@ -62,7 +60,7 @@ uint64_t shard_merge_tokens(const struct shuffle_cuts *cuts)
 static char *about_make(void *self, const struct shard_totals *shard, uint64_t *bytes)
 {
     const struct shard_merging *merging = self;
-    return pack_output_about(merging->options->pack, &merging->nothing, (uint32_t)merging->made.set, shard, bytes);
+    return merging->options->about(merging->options->owner, (uint32_t)merging->made.set, shard, bytes);
 }
 
 /* Lists the parts of chunks that belong to the shard. */
@@ -72,11 +70,10 @@ static enum tokmap_status chunks_list(struct shard_merging *merging, struct tokm
     struct sorted_units *units = options->units;
     const uint64_t first = units->set_begins[merging->made.set];
     const uint64_t count = units->set_begins[merging->made.set + 1] - first;
-    const uint64_t memory = options->pack->shuffle->memory;
     struct shuffle_chunks *chunks = &merging->chunks;
     *chunks = (struct shuffle_chunks){.seed = units->seed,
                                       .folder = units->folder,
-                                      .chunk_bytes = memory ? memory : SHUFFLE_CHUNK_BYTES,
+                                      .chunk_bytes = options->memory ? options->memory : SHUFFLE_CHUNK_BYTES,
                                       .fd = -1,
                                       .self = units,
                                       .reopen = sorted_units_open,
@@ -112,7 +109,7 @@ static enum tokmap_status journal_open(struct shard_merging *merging, uint64_t n
     merging->prefix = merged_path(merging->options->units->folder, number, "");
     const struct merge_journal_options journal = {.prefix = merging->prefix,
                                                   .shard_key = shard_key(merging, number),
-                                                  .checkpoint_ns = merging->options->pack->checkpoint_ns};
+                                                  .checkpoint_ns = merging->options->checkpoint_ns};
     return merging->prefix ? merge_journal_open(&merging->journal, &journal, error) : no_memory(0, error);
 }
 
@@ -120,18 +117,18 @@ static enum tokmap_status journal_open(struct shard_merging *merging, uint64_t n
 static enum tokmap_status output_open(struct shard_merging *merging, struct tokmap_error *error)
 {
     static const char *const endings[] = {""};
-    const struct pack_options *pack = merging->options->pack;
+    const struct shard_merge_options *options = merging->options;
     const struct shard_set_state *found = merge_journal_found(merging->journal);
     const struct set_work_options work = {.endings = endings,
                                           .sets = 1,
-                                          .sealed = pack->seal != NULL,
-                                          .sync = pack->sync,
+                                          .sealed = options->shard.seal != NULL,
+                                          .sync = options->shard.sync,
                                           .keep = found != NULL,
                                           .journaled = true};
     enum tokmap_status status = set_work_open(&merging->work, merging->prefix, &work, error);
-    struct shard_set_options set = {.shard = pack_output_shard(pack),
+    struct shard_set_options set = {.shard = options->shard,
                                     .work = merging->work,
-                                    .shard_tokens = pack->shard_tokens,
+                                    .shard_tokens = options->shard_tokens,
                                     .about = about_make,
                                     .user = merging};
     set.shard.replace = false;
@@ -171,8 +168,8 @@ static enum tokmap_status output_begin(struct shard_merging *merging, struct tok
 
 static bool stop_ask(void *user)
 {
-    const struct pack_options *pack = ((const struct shard_merge_options *)user)->pack;
-    return pack->stop && pack->stop(pack->user);
+    const struct shard_merge_options *options = user;
+    return options->stop && options->stop(options->stop_user);
 }
 
 static void progress_tell(void *user, uint64_t tokens, uint64_t all)
@@ -185,14 +182,14 @@ static void progress_tell(void *user, uint64_t tokens, uint64_t all)
 static enum tokmap_status hand_open(struct shard_merging *merging, struct tokmap_error *error)
 {
     const struct shard_merge_options *options = merging->options;
-    const struct shard_writer_options shard = pack_output_shard(options->pack);
-    const uint64_t record = min64(options->pack->corpus.record_limit, RECORD_MOST);
-    const struct shuffle_hand_options hand = {.width = shard.width,
-                                              .columns = shard.column_count,
-                                              .mask = shard.mask,
+    const struct shard_writer_options *shard = &options->shard;
+    const uint64_t record = min64(options->record_limit, RECORD_MOST);
+    const struct shuffle_hand_options hand = {.width = shard->width,
+                                              .columns = shard->column_count,
+                                              .mask = shard->mask,
                                               .folder = options->units->folder,
                                               .whole_most =
-                                                  SPARE_BYTES + (shard.column_count + 1) * record * RECORD_GROWS,
+                                                  SPARE_BYTES + (shard->column_count + 1) * record * RECORD_GROWS,
                                               .tokens = merging->cut.tokens,
                                               .stop = stop_ask,
                                               .progress = progress_tell,
@@ -284,7 +281,7 @@ enum tokmap_status shard_merge_run(const struct shard_merge_options *options, co
         status = output_commit(merging, error);
     const bool committed = !status; /* also if the file may have its name, and could not be synced */
     if (!status)
-        status = stage_write(id, &merging->made, sizeof merging->made, options->pack->sync, error);
+        status = stage_write(id, &merging->made, sizeof merging->made, options->shard.sync, error);
     if (!status)
         set_work_tidy(merging->work);
     /* If anything is not what was written, the journal may say it. The next attempt reads everything again. */

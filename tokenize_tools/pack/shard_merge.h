@@ -27,10 +27,20 @@ struct merged_shard {
 struct stage_id merged_shard_id(const char *folder, uint64_t key, uint64_t number);
 
 struct shard_merge_options {
-    const struct pack_options *pack; /* its stop() and user are used */
     struct sorted_units *units;
     const struct shuffle_cuts *cuts;
-    struct stage_id cut; /* the file of the cuts */
+    struct stage_id cut;               /* the file of the cuts */
+    struct shard_writer_options shard; /* how it is written */
+    uint64_t shard_tokens;
+    uint64_t record_limit;  /* bytes of a record of the inputs */
+    uint64_t memory;        /* 0: SHUFFLE_CHUNK_BYTES */
+    uint64_t checkpoint_ns; /* 0: nothing is saved */
+    /* Makes the about section of a shard of a set, as in shard_set.h. */
+    char *(*about)(const void *owner, uint32_t set, const struct shard_totals *shard, uint64_t *bytes);
+    const void *owner;
+    /* Called often: true ends the work with ERROR_INTERRUPTED. May be NULL. */
+    bool (*stop)(void *user);
+    void *stop_user;
     /* How many tokens of the shard are written. May be NULL. */
     void (*progress)(void *user, uint64_t tokens, uint64_t all);
     void *user;

@@ -9,7 +9,6 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "pack_output.h"
 #include "platform/os.h"
 #include "text/path.h"
 #include "work/unit_names.h"
@@ -39,6 +38,32 @@ static enum tokmap_status damaged(const char *path, uint64_t offset, uint64_t un
                      "the sorted documents of unit %" PRIu64 " are damaged; remove the files packed-%06" PRIu64
                      " and cuts-000000 in the folder above this one's, and run all tasks again",
                      unit, unit);
+}
+
+enum tokmap_status sorted_unit_add(struct stage_writer *writer, const struct shuffle_sorted *sorted,
+                                   const struct shard_set_result *sets, uint64_t lines, struct tokmap_error *error)
+{
+    struct sorted_totals totals = {
+        .chunks = sorted->count, .files = sorted->files, .long_bytes = sorted->long_bytes, .lines = lines};
+    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {
+        totals.sets[i].documents = sets[i].documents;
+        totals.sets[i].tokens = sets[i].tokens;
+    }
+    enum tokmap_status status = stage_writer_add(writer, &totals, sizeof totals, error);
+    if (!status)
+        status = stage_writer_next(writer, error);
+    for (uint64_t i = 0; i < sorted->count && !status; i++) {
+        const struct shuffle_chunk *chunk = &sorted->chunks[i];
+        const struct sorted_chunk kept = {.file = chunk->file,
+                                          .begin = chunk->begin,
+                                          .end = chunk->end,
+                                          .set = chunk->set,
+                                          .keys = chunk->keys,
+                                          .tokens = chunk->tokens,
+                                          .keys_hash = chunk->keys_hash};
+        status = stage_writer_add(writer, &kept, sizeof kept, error);
+    }
+    return status;
 }
 
 /* Reads the totals of a unit, and counts its chunks. */
@@ -177,21 +202,18 @@ static enum tokmap_status sets_order(struct sorted_units *units, struct tokmap_e
     return TOKMAP_OK;
 }
 
-enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pack_options *options,
-                                     const struct work_units *inputs, const char *folder, uint64_t key,
-                                     struct tokmap_error *error)
+enum tokmap_status sorted_units_read(struct sorted_units *units, const struct work_units *inputs, uint64_t seed,
+                                     uint32_t sets, const struct stage_id *record, struct tokmap_error *error)
 {
+    struct stage_id id = *record;
     enum tokmap_status status = TOKMAP_OK;
-    *units = (struct sorted_units){.folder = folder,
-                                   .inputs = inputs,
-                                   .seed = options->shuffle->seed,
-                                   .count = inputs->count,
-                                   .sets = pack_output_sets(options)};
+    *units = (struct sorted_units){
+        .folder = record->folder, .inputs = inputs, .seed = seed, .count = inputs->count, .sets = sets};
     units->list = calloc((size_t)inputs->count + 1, sizeof *units->list);
     if (!units->list)
         return no_memory(inputs->count * sizeof *units->list, error);
     for (uint64_t i = 0, records = 0; i < inputs->count && !status; i++) {
-        const struct stage_id id = unit_record_id(folder, key, i);
+        id.number = i;
         status = totals_read(units, &id, error);
         records = inputs->list[i].begin ? records : 0;
         units->list[i].records_before = records;
@@ -200,7 +222,7 @@ enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pa
         records += units->list[i].totals.lines;
     }
     for (uint64_t i = 0, capacity = 0; i < inputs->count && !status; i++) {
-        const struct stage_id id = unit_record_id(folder, key, i);
+        id.number = i;
         status = chunks_read(units, &id, &capacity, error);
     }
     return status ? status : sets_order(units, error);

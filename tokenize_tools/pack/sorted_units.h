@@ -2,9 +2,9 @@
  * sorted_units.h - the sorted documents of all units: what the first stage of a shuffle by tasks writes, and what the
  * later ones read.
  *
- *     packed-000012                    the record of unit 12 (unit_record.h): its totals, and a list of its chunks
- *     unit-000012.work/chunks-0 ...    the chunks, each with the keys of its documents after it (shuffle_chunks.h)
- *     unit-000012.work/long-0          the documents that are too long for a record
+ *     packed-000012                    the record of unit 12, a stage file (stage_file.h): its totals, and a list of
+ * its chunks unit-000012.work/chunks-0 ...    the chunks, each with the keys of its documents after it
+ * (shuffle_chunks.h) unit-000012.work/long-0          the documents that are too long for a record
  *
  * The file packed-000012 is written last, so a unit that has it is complete. Files of chunks are opened when they are
  * read, and SORTED_OPEN of them stay open, whatever the number of units.
@@ -15,10 +15,34 @@
 #ifndef TOKMAP_PACK_SORTED_UNITS_H
 #define TOKMAP_PACK_SORTED_UNITS_H
 
-#include "unit_record.h"
+#include "shuffle/shuffle.h"
+#include "work/stage_file.h"
 #include "work/work_units.h"
 
 #define SORTED_OPEN 32
+
+/* Sections of the record of a unit; those before them are of whoever packs. */
+enum { SORTED_TOTALS = 2, SORTED_CHUNKS, SORTED_END };
+
+/* Section SORTED_TOTALS. Without a shuffle, all but the lines is zero. */
+struct sorted_totals {
+    uint64_t chunks, files, long_bytes;
+    uint64_t lines; /* of the part of a file that the unit has */
+    struct {
+        uint64_t documents, tokens;
+    } sets[SPLIT_SETS_MOST];
+};
+
+/* A chunk of them, in section SORTED_CHUNKS; struct shuffle_chunk says what it means. */
+struct sorted_chunk {
+    uint64_t file, begin, end;
+    uint64_t set, keys, tokens, keys_hash;
+};
+
+/* Writes both sections, beginning in the open one. sorted: zeros without a shuffle. sets: SPLIT_SETS_MOST. lines: of
+ * the part of a file that the unit has. Statuses: OK, ERROR_IO. */
+enum tokmap_status sorted_unit_add(struct stage_writer *writer, const struct shuffle_sorted *sorted,
+                                   const struct shard_set_result *sets, uint64_t lines, struct tokmap_error *error);
 
 struct sorted_unit {
     struct sorted_totals totals;
@@ -47,11 +71,10 @@ struct sorted_units {
     } files[SORTED_OPEN];
 };
 
-/* Reads the files of all units. sorted_units_free() frees the result in any case. The folder and the inputs must stay
- * valid. Statuses: those of stage_section_load(). */
-enum tokmap_status sorted_units_read(struct sorted_units *units, const struct pack_options *options,
-                                     const struct work_units *inputs, const char *folder, uint64_t key,
-                                     struct tokmap_error *error);
+/* Reads the records of all units. record: which file that of unit 0 is. sorted_units_free() frees the result in any
+ * case. The folder and the inputs must stay valid. Statuses: those of stage_section_load(). */
+enum tokmap_status sorted_units_read(struct sorted_units *units, const struct work_units *inputs, uint64_t seed,
+                                     uint32_t sets, const struct stage_id *record, struct tokmap_error *error);
 void sorted_units_free(struct sorted_units *units); /* accepts zeros */
 
 /* For struct shuffle_chunks: gives a file until the next call; and the error of one that is not what was written. self:

@@ -65,34 +65,6 @@ static enum tokmap_status lengths_add(struct stage_writer *writer, const struct 
     return status;
 }
 
-static enum tokmap_status sorted_add(struct stage_writer *writer, const struct shuffle_sorted *sorted,
-                                     const struct pack_result *result, struct tokmap_error *error)
-{
-    struct sorted_totals totals = {.chunks = sorted->count,
-                                   .files = sorted->files,
-                                   .long_bytes = sorted->long_bytes,
-                                   .lines = result->counts.lines};
-    for (uint32_t i = 0; i < SPLIT_SETS_MOST; i++) {
-        totals.sets[i].documents = result->sets[i].documents;
-        totals.sets[i].tokens = result->sets[i].tokens;
-    }
-    enum tokmap_status status = stage_writer_add(writer, &totals, sizeof totals, error);
-    if (!status)
-        status = stage_writer_next(writer, error);
-    for (uint64_t i = 0; i < sorted->count && !status; i++) {
-        const struct shuffle_chunk *chunk = &sorted->chunks[i];
-        const struct sorted_chunk kept = {.file = chunk->file,
-                                          .begin = chunk->begin,
-                                          .end = chunk->end,
-                                          .set = chunk->set,
-                                          .keys = chunk->keys,
-                                          .tokens = chunk->tokens,
-                                          .keys_hash = chunk->keys_hash};
-        status = stage_writer_add(writer, &kept, sizeof kept, error);
-    }
-    return status;
-}
-
 enum tokmap_status unit_record_write(const struct stage_id *id, const struct unit_result *result,
                                      const struct histogram *lengths, const struct shuffle_sorted *sorted, bool sync,
                                      struct tokmap_error *error)
@@ -108,7 +80,7 @@ enum tokmap_status unit_record_write(const struct stage_id *id, const struct uni
     if (!status)
         status = stage_writer_next(writer, error);
     if (!status)
-        status = sorted_add(writer, sorted, &result->pack, error);
+        status = sorted_unit_add(writer, sorted, result->pack.sets, result->pack.counts.lines, error);
     if (!status)
         status = stage_writer_commit(writer, sync, error);
     stage_writer_free(writer);

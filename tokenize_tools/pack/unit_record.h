@@ -7,18 +7,19 @@
  *
  *     section UNIT_RESULT      the numbers of the closing report
  *     section UNIT_LENGTHS     of the lengths of documents: u64 count, largest, and sum (two), and pairs of a histogram
- *     section SORTED_TOTALS    with a shuffle, how much the sorted documents have; else, all but the lines is zero
- *     section SORTED_CHUNKS    the chunks that they are in
+ *     section SORTED_TOTALS    (sorted_units.h) with a shuffle, how much the sorted documents have; else, all but the
+ * lines is zero section SORTED_CHUNKS    the chunks that they are in
  */
 #ifndef TOKMAP_PACK_UNIT_RECORD_H
 #define TOKMAP_PACK_UNIT_RECORD_H
 
 #include "packing_options.h"
-#include "shuffle/shuffle.h"
+#include "sorted_units.h"
 #include "work/stage_file.h"
 
 /* The sections of a record. */
-enum { UNIT_RESULT, UNIT_LENGTHS, SORTED_TOTALS, SORTED_CHUNKS, UNIT_SECTIONS };
+enum { UNIT_RESULT, UNIT_LENGTHS, UNIT_SECTIONS = SORTED_END };
+_Static_assert(UNIT_LENGTHS + 1 == SORTED_TOTALS, "sorted_units.h has the other sections");
 struct stage_id unit_record_id(const char *folder, uint64_t key, uint64_t unit);
 
 /* The hash of all that the bytes of a unit depend on beside its inputs, and of what a record consists of. Returns false
@@ -37,21 +38,6 @@ struct skipped_size {
 struct unit_result {
     struct pack_result pack;
     struct skipped_size skipped;
-};
-
-/* Of the sorted documents of a unit, section SORTED_TOTALS. */
-struct sorted_totals {
-    uint64_t chunks, files, long_bytes;
-    uint64_t lines; /* of the part of a file that the unit has */
-    struct {
-        uint64_t documents, tokens;
-    } sets[SPLIT_SETS_MOST];
-};
-
-/* A chunk of them, in section SORTED_CHUNKS; shuffle_chunk says what it means. */
-struct sorted_chunk {
-    uint64_t file, begin, end;
-    uint64_t set, keys, tokens, keys_hash;
 };
 
 /* Writes the record and gives it its name. sorted: zeros without a shuffle. Statuses: those of stage_writer_open() and

@@ -107,6 +107,12 @@ static void unit_make(uint64_t number, uint64_t count, uint64_t chunk_bytes, uin
     shuffle_free(shuffle);
 }
 
+static enum tokmap_status units_read(struct sorted_units *units)
+{
+    const struct stage_id first = unit_record_id(".", KEY, 0);
+    return sorted_units_read(units, &inputs, shuffled.seed, pack.split ? split.count : 1, &first, &error);
+}
+
 static int model_compare(const void *a, const void *b)
 {
     const struct model *first = a, *second = b;
@@ -162,7 +168,7 @@ static void cut_check(uint64_t count, uint64_t each, uint32_t sets, uint64_t sha
         unit_make(i, random_below(&random, each + 1), memory, &random);
     }
     qsort(documents, document_count, sizeof *documents, model_compare);
-    assert_int_equal(sorted_units_read(&units, &pack, &inputs, ".", KEY, &error), TOKMAP_OK);
+    assert_int_equal(units_read(&units), TOKMAP_OK);
     const struct stage_id id = shuffle_cut_id(&units, KEY);
     const struct shuffle_cut_options options = {.units = &units, .shard_tokens = shard_tokens, .memory = memory};
     assert_int_equal(shuffle_cut_run(&options, &id, &error), TOKMAP_OK);
@@ -226,7 +232,7 @@ static enum tokmap_status stages_read(bool cut)
     struct sorted_units units;
     struct shuffle_cuts cuts;
     struct unit_result record;
-    enum tokmap_status status = sorted_units_read(&units, &pack, &inputs, ".", KEY, &error);
+    enum tokmap_status status = units_read(&units);
     for (uint64_t i = 0; i < inputs.count && !status; i++) {
         const struct stage_id id = unit_record_id(".", KEY, i);
         struct histogram lengths;
@@ -287,7 +293,7 @@ static void test_damage(void **state)
     assert_int_equal(stages_read(false), TOKMAP_OK);
     file_harm("packed-000001", 0, 3, false);
     file_harm("cuts-000000", 0, 11, false);
-    assert_int_equal(sorted_units_read(&units, &pack, &inputs, ".", KEY, &error), TOKMAP_OK);
+    assert_int_equal(units_read(&units), TOKMAP_OK);
     for (uint64_t i = 0; i < units.chunk_count; i++)
         if (sorted_units_of(&units, units.chunks[i].file) == 1 && units.chunks[i].end > last.end)
             last = units.chunks[i];
@@ -406,7 +412,7 @@ static void sorted_make(uint64_t count, uint64_t each, uint32_t sets, uint64_t s
         list[i] = (struct unit){.first = i * INPUTS_EACH, .count = INPUTS_EACH};
         unit_make(i, each, chunk_bytes, &random);
     }
-    assert_int_equal(sorted_units_read(&sorted, &pack, &inputs, ".", KEY, &error), TOKMAP_OK);
+    assert_int_equal(units_read(&sorted), TOKMAP_OK);
     cutting = (struct shuffle_cut_options){
         .units = &sorted, .shard_tokens = shard_tokens, .memory = 4096, .stop = stop, .progress = progress};
     assert_int_equal(cut_run(UINT64_MAX), TOKMAP_OK);
@@ -629,7 +635,7 @@ static void test_useless_parts(void **state)
     uint64_t random = 3;
     document_count -= 1500;
     unit_make(2, 1500, 1 << 20, &random);
-    assert_int_equal(sorted_units_read(&sorted, &pack, &inputs, ".", KEY, &error), TOKMAP_OK);
+    assert_int_equal(units_read(&sorted), TOKMAP_OK);
     assert_int_equal(cut_run(UINT64_MAX), TOKMAP_OK);
     assert_int_equal(first_done, 0);
     assert_int_equal(unlink(CUTS), 0);
