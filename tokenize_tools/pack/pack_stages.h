@@ -26,7 +26,7 @@
 #include "dedup/drop_resolve.h"
 #include "dedup/unit_scan.h"
 #include "pack_journal.h"
-#include "shard_merge.h"
+#include "shuffle/shard_merge.h"
 #include "work/stage_schedule.h"
 
 /* What complete stages have found. Begins as zero bytes. */

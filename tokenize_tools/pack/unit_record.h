@@ -14,7 +14,7 @@
 #define TOKMAP_PACK_UNIT_RECORD_H
 
 #include "packing_options.h"
-#include "sorted_units.h"
+#include "shuffle/sorted_units.h"
 #include "work/stage_file.h"
 
 /* The sections of a record. */

@@ -22,6 +22,7 @@
 #include "common/hash.h"
 #include "pack/pack_finish.h"
 #include "pack/pack_tasks.h"
+#include "pack/unit_record.h"
 #include "support/scratch_folder.h"
 #include "vocabulary/vocabulary.h"
 

@@ -37,6 +37,7 @@ static struct drop_options drop;
 static struct pack_options pack;
 static uint64_t batches, batches_most;
 static uint64_t stops, stops_most = UINT64_MAX; /* questions whether to stop */
+static struct unit_scan_options scanning;
 static uint64_t cut_at;                         /* after so many batches a part ends */
 
 /* ---- help ---- */
@@ -51,7 +52,7 @@ static void batch_count(void *unused, uint64_t stored_bytes)
     (void)unused;
     (void)stored_bytes;
     if (++batches == cut_at)
-        pack.checkpoint_ns = 1;
+        scanning.stage.checkpoint_ns = 1;
 }
 
 static bool batches_stop(void *unused)
@@ -78,7 +79,7 @@ static enum tokmap_status scan(uint64_t unit, uint64_t most, uint64_t *before, s
     batches = 0;
     batches_most = most;
     const struct scan_inputs of = {.operands = inputs[unit], .count = input_counts[unit]};
-    const struct unit_scan_options scanning = pack_scan_options(&pack);
+    scanning = pack_scan_options(&pack);
     const enum tokmap_status status = unit_scan_run(&scanning, &of, &id, before, error);
     batches_most = UINT64_MAX;
     return status;

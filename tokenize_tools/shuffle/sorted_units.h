@@ -12,10 +12,10 @@
  * Chunks, and so the bytes of these files, depend on when the work was saved; the order of the documents does not. So
  * the digest of all lists says whether two processes mean the same bytes.
  */
-#ifndef TOKMAP_PACK_SORTED_UNITS_H
-#define TOKMAP_PACK_SORTED_UNITS_H
+#ifndef TOKMAP_SHUFFLE_SORTED_UNITS_H
+#define TOKMAP_SHUFFLE_SORTED_UNITS_H
 
-#include "shuffle/shuffle.h"
+#include "shuffle.h"
 #include "work/stage_file.h"
 #include "work/work_units.h"
 

@@ -7,9 +7,9 @@
 #include "common/bytes.h"
 #include "common/error.h"
 #include "common/hash.h"
-#include "shuffle/merge_journal.h"
-#include "shuffle/shuffle_hand.h"
-#include "shuffle/shuffle_merge.h"
+#include "merge_journal.h"
+#include "shuffle_hand.h"
+#include "shuffle_merge.h"
 #include "work/unit_names.h"
 
 #define RECORD_MOST ((uint64_t)1 << 48)

@@ -11,8 +11,8 @@
  *
  * Memory: that of the shuffle, but at least 4 KiB for each chunk with records of the shard. Few files are open.
  */
-#ifndef TOKMAP_PACK_SHARD_MERGE_H
-#define TOKMAP_PACK_SHARD_MERGE_H
+#ifndef TOKMAP_SHUFFLE_SHARD_MERGE_H
+#define TOKMAP_SHUFFLE_SHARD_MERGE_H
 
 #include "shuffle_cut.h"
 

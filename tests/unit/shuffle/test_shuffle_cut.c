@@ -16,7 +16,8 @@
 
 #include "common/bytes.h"
 #include "common/hash.h"
-#include "pack/shuffle_cut.h"
+#include "pack/unit_record.h"
+#include "shuffle/shuffle_cut.h"
 #include "support/scratch_folder.h"
 
 #define KEY UINT64_C(0x1234567890abcdef)

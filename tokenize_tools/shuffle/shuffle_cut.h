@@ -34,8 +34,8 @@
  * Parts that are damaged, of other work, or do not agree with each other and with the chunks, are removed, and the cut
  * begins again. So it does if what follows is not as the list of chunks says, since a part may be the reason.
  */
-#ifndef TOKMAP_PACK_SHUFFLE_CUT_H
-#define TOKMAP_PACK_SHUFFLE_CUT_H
+#ifndef TOKMAP_SHUFFLE_SHUFFLE_CUT_H
+#define TOKMAP_SHUFFLE_SHUFFLE_CUT_H
 
 #include "sorted_units.h"
 
