@@ -34,6 +34,45 @@ def copy_of_the_tree():
     return tree
 
 
+# Compiles the files that `chosen` lists. Of the others it reads all that they include, and takes what was compiled of them.
+COMPILER = """#!/bin/sh
+object= source= before=
+for word; do
+    case $before in -o) object=$word ;; -c) source=$word ;; esac
+    before=$word
+done
+done='{objects}'/$source.o
+case $object in */linked/*) done='{objects}'/linked/$source.o ;; esac
+if [ -z "$source" ] || [ ! -e "$done" ] || grep -qxF "$source" '{chosen}'; then exec {compiler} "$@"; fi
+{compiler} "$@" -E && exec cp "$done" "$object"
+"""
+
+
+def compiled_objects():
+    """The folder with what was compiled of this tree."""
+    with open(os.path.join(BUILD_DIR, "linked_from")) as file:
+        return os.path.join(BUILD_DIR, "obj", os.path.basename(file.readline().split()[0]))
+
+
+def compiler_of_a_share(tree):
+    """A compiler that compiles every eighth file of a tree. The commit chooses which ones, so that eight commits may
+    compile all of them; FAULT_COMMIT=NUMBER replaces it, and with FAULT_ALL=1 the compiler compiles all files."""
+    usual, folder = os.environ.get("CC") or "cc", tempfile.mkdtemp(prefix="compiler-")
+    if os.environ.get("FAULT_ALL") or re.search(r"[\s']", folder):  # make cannot handle a blank
+        return usual
+    said = subprocess.run(["git", "-C", TOP, "rev-parse", "--short=7", "HEAD"], capture_output=True, text=True).stdout
+    commit = int(os.environ.get("FAULT_COMMIT") or int(said.strip() or "0", 16))
+    sources = sorted(os.path.relpath(path, tree) for path in glob.glob(glob.escape(tree) + "/**/*.c", recursive=True))
+    with open(os.path.join(folder, "chosen"), "w") as file:
+        file.writelines(f"{source}\n" for source in sources[commit % 8::8])
+    path = os.path.join(folder, "compiler")
+    with open(path, "w") as file:
+        file.write(COMPILER.format(objects=compiled_objects(), chosen=os.path.join(folder, "chosen"),
+                                   compiler=usual))
+    os.chmod(path, 0o755)
+    return path
+
+
 def everything(tree):
     """The files below a folder, with the times at which they were changed, and the folders."""
     return sorted((path, os.stat(path).st_mtime_ns if path != folder else 0) for folder, folders, names in os.walk(tree)
@@ -53,14 +92,23 @@ def needed(library):
 
 @unittest.skipIf(importable("ensurepip"), "this Python cannot make an environment with pip (apt-get install python3-venv)")
 class Install(WithData):
+    @classmethod
+    def setUpClass(cls):
+        """Makes one environment with pip, which the tests lend to their own: to install pip takes long."""
+        super().setUpClass()
+        folder = os.path.join(new_folder(), "pip")
+        venv.create(folder, with_pip=True)
+        cls.modules = glob.glob(os.path.join(glob.escape(folder), "lib", "python3*", "site-packages"))[0]
+
     def environment(self):
         folder = os.path.join(new_folder(), "venv")
-        venv.create(folder, with_pip=True)
+        venv.create(folder)
         return os.path.join(folder, "bin", "python")
 
     def pip(self, python, *arguments, **variables):
         environment = {name: value for name, value in clean().items()
                        if name not in ("BUILD", "PYTHONDONTWRITEBYTECODE")}
+        environment["PYTHONPATH"] = self.modules
         ran = subprocess.run([python, "-m", "pip", "install", "--no-index", "--quiet", *arguments], cwd=TOP,
                              env={**environment, **variables}, capture_output=True, text=True)
         self.assertEqual(ran.returncode, 0, f"{ran.stdout}\n{ran.stderr}")
@@ -100,16 +148,17 @@ class Install(WithData):
     def test_from_the_tree(self):
         """The tree is a copy that nothing may be written into, in a folder whose name has a blank.
 
-        Everything is compiled here, without optimization, because that takes half the time. The other tests install
-        what the caller's flags make.
+        It is compiled here, without optimization, as compiler_of_a_share() says. The other tests install what the
+        caller's flags make.
         """
         tree = copy_of_the_tree()
         files = everything(tree)
         if os.getuid():
             subprocess.run(["chmod", "-R", "a-w", tree], check=True)
+        compiler = compiler_of_a_share(tree)
         try:
             python = self.environment()
-            self.pip(python, os.path.join(tree, "src", "python"), CFLAGS="-O0")
+            self.pip(python, os.path.join(tree, "src", "python"), CFLAGS="-O0", CC=compiler)
             self.assertEqual(everything(tree), files)
         finally:
             subprocess.run(["chmod", "-R", "u+w", tree], check=True)
@@ -147,11 +196,10 @@ class Install(WithData):
         shutil.rmtree(tree)
         python = self.environment()
         build = os.path.join(BUILD_DIR, "from_source_distribution")
-        with open(os.path.join(BUILD_DIR, "linked_from")) as file:
-            flags = os.path.basename(file.readline().split()[0])
+        objects = compiled_objects()
         shutil.rmtree(build, ignore_errors=True)
         self.addCleanup(shutil.rmtree, build)
-        shutil.copytree(os.path.join(BUILD_DIR, "obj", flags), os.path.join(build, "obj", flags))
+        shutil.copytree(objects, os.path.join(build, "obj", os.path.basename(objects)))
         self.pip(python, os.path.join(into, ran.stdout.strip()), BUILD=build)
         self.assertIn("site-packages", self.try_it(python))
         self.try_commands(python)
