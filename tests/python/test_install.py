@@ -34,7 +34,7 @@ def copy_of_the_tree():
     return tree
 
 
-# Compiles the files that `chosen` lists. Of the others it reads all that they include, and takes what was compiled of them.
+# Compiles the files that `chosen` lists. Of another one it reads all that is included, and takes an older object.
 COMPILER = """#!/bin/sh
 object= source= before=
 for word; do
