@@ -30,8 +30,6 @@ enum { PIECE = WORK_TYPE_FIRST, LENGTHS, CHECKPOINT, COMPLETE, READY, CHECKPOINT
 #define DROP_SET (UINT32_MAX - 1) /* of those of the drop filter */
 #define SHUFFLE_SET (UINT32_MAX - 2)
 #define PAIRS 4096 /* of lengths in a record */
-#define PIECE_MOST ((size_t)256 << 10)
-#define PIECE_BODY (PIECE_MOST - 64) /* bytes that a piece can hold: whole entries of a list, of up to 64 bytes */
 
 /* What precedes the bytes of a piece. */
 struct piece_head {
@@ -69,7 +67,6 @@ struct pack_journal {
     /* While a checkpoint is made: where the pieces come from. */
     uint32_t set;
     uint64_t shard;
-    uint8_t *piece; /* PIECE_MOST */
     struct tokmap_error failure;
     enum tokmap_status failed;
 };
@@ -192,10 +189,9 @@ enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct
     made->operands = operands;
     made->operand_count = count;
     made->off = !options->checkpoint_ns;
-    made->piece = malloc(PIECE_MOST);
     enum tokmap_status status = TOKMAP_OK;
-    if (!pack_facts_make(&made->facts, options, layout()) || !made->piece)
-        status = error_set_memory(error, "the journal", PIECE_MOST);
+    if (!pack_facts_make(&made->facts, options, layout()))
+        status = error_set_memory(error, "the journal", sizeof *made);
     if (!status)
         status = folder_open(made, false, error);
     if (!status && made->folder)
@@ -299,7 +295,6 @@ void pack_journal_close(struct pack_journal *journal, bool done)
     else
         work_folder_close(journal->folder);
     pack_facts_free(&journal->facts);
-    free(journal->piece);
     free(journal);
 }
 
@@ -414,17 +409,9 @@ static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
 {
     struct pack_journal *journal = user;
     const struct piece_head head = {journal->set, kind, journal->shard};
-    for (size_t done = 0; (done < count || !done) && !journal->failed;) {
-        const size_t part = (size_t)min64(count - done, PIECE_BODY);
-        memcpy(journal->piece, &head, sizeof head);
-        if (part)
-            memcpy(journal->piece + sizeof head, (const uint8_t *)bytes + done, part);
-        journal->failed = work_folder_append(journal->folder, PIECE, journal->piece, (uint32_t)(sizeof head + part),
-                                             &journal->failure);
-        done += part;
-        if (!part)
-            break;
-    }
+    if (!journal->failed)
+        journal->failed =
+            work_folder_pieces(journal->folder, PIECE, &head, sizeof head, bytes, count, &journal->failure);
     return journal->failed ? EIO : 0;
 }
 

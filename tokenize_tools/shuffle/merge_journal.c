@@ -13,15 +13,9 @@
 #include "platform/os.h"
 #include "work/work_folder.h"
 
-enum { PIECE = WORK_TYPE_FIRST, CURSORS, CHECKPOINT };
+enum { PIECE = WORK_TYPE_FIRST, CHECKPOINT };
 
-#define CURSORS_MOST 4096 /* in a record */
-#define PIECE_MOST ((size_t)256 << 10)
-
-struct checkpoint {
-    uint64_t chunks;
-    struct shard_set_state set;
-};
+#define PLACES UINT32_MAX /* kind of the pieces of the merge */
 
 struct merge_journal {
     struct merge_journal_options options;
@@ -29,8 +23,7 @@ struct merge_journal {
     char fact[2 * 16 + 1];
     bool found, saved;
     uint64_t next_ns, checkpoint_end;
-    struct checkpoint last; /* that was read or made */
-    uint64_t *record;       /* PIECE_MOST */
+    struct shard_set_state last; /* of the last checkpoint, read or made */
 
     /* What a piece could not be written for. */
     struct tokmap_error failure;
@@ -77,12 +70,10 @@ enum tokmap_status merge_journal_open(struct merge_journal **journal, const stru
     if (!made)
         return error_set_memory(error, "the journal", sizeof *made);
     made->options = *options;
-    made->record = malloc(PIECE_MOST);
     /* The second number changes if the bytes of a checkpoint mean something else. */
     (void)snprintf(made->fact, sizeof made->fact, "%016" PRIx64 "%016" PRIx64, options->shard_key,
-                   (uint64_t)sizeof(struct checkpoint));
-    enum tokmap_status status =
-        made->record ? folder_open(made, false, false, error) : error_set_memory(error, "the journal", PIECE_MOST);
+                   (uint64_t)sizeof(struct shard_set_state));
+    enum tokmap_status status = folder_open(made, false, false, error);
     if (!status && made->folder)
         status = checkpoint_find(made, error);
     if (status == TOKMAP_ERROR_MISMATCH || status == TOKMAP_ERROR_CORRUPT || status == TOKMAP_ERROR_UNSUPPORTED) {
@@ -102,7 +93,7 @@ enum tokmap_status merge_journal_open(struct merge_journal **journal, const stru
 
 const struct shard_set_state *merge_journal_found(const struct merge_journal *journal)
 {
-    return journal->found ? &journal->last.set : NULL;
+    return journal->found ? &journal->last : NULL;
 }
 
 void merge_journal_drop(struct merge_journal *journal)
@@ -125,70 +116,47 @@ void merge_journal_close(struct merge_journal *journal, bool done)
         work_folder_remove(journal->folder);
     else
         work_folder_close(journal->folder);
-    free(journal->record);
     free(journal);
 }
 
 /* ---- restore ---- */
 
-/* Moves the beginnings of chunks. A checkpoint has cursors of all chunks, so those of earlier ones are replaced. */
-static bool cursors_load(struct shuffle_chunks *chunks, uint64_t *begins, const struct work_record *record)
+static enum tokmap_status record_load(struct merge_journal *journal, struct shard_set *set, struct bytes_buffer *places,
+                                      const struct work_record *record, struct tokmap_error *error)
 {
-    const uint64_t count = record->bytes / 8;
-    if (count < 2 || record->bytes % 8)
-        return false;
-    const uint64_t first = load64(record->payload);
-    if (first > chunks->chunk_count || count - 1 > chunks->chunk_count - first)
-        return false;
-    for (uint64_t i = 0; i < count - 1; i++) {
-        const struct shuffle_chunk *chunk = &chunks->chunks[first + i];
-        const uint64_t begin = load64(record->payload + 8 * (i + 1));
-        if (begin < chunk->begin || begin > chunk->end)
-            return false;
-        begins[first + i] = begin;
-    }
-    return true;
-}
-
-static enum tokmap_status record_load(struct merge_journal *journal, struct shard_set *set,
-                                      struct shuffle_chunks *chunks, uint64_t *begins, const struct work_record *record,
-                                      struct tokmap_error *error)
-{
-    if (record->type == CURSORS)
-        return cursors_load(chunks, begins, record) ? TOKMAP_OK : work_folder_damaged(journal->folder, error);
     if (record->type == CHECKPOINT)
         return TOKMAP_OK;
     if (record->type != PIECE || record->bytes < 8)
         return work_folder_damaged(journal->folder, error);
-    return shard_set_load(set, (uint32_t)load64(record->payload), record->payload + 8, record->bytes - 8, error);
+    const uint32_t kind = (uint32_t)load64(record->payload);
+    if (kind != PLACES)
+        return shard_set_load(set, kind, record->payload + 8, record->bytes - 8, error);
+    const int failed = shuffle_places_load(places, record->payload + 8, record->bytes - 8);
+    return !failed            ? TOKMAP_OK
+           : failed == ENOMEM ? error_set_memory(error, "the journal", places->count)
+                              : work_folder_damaged(journal->folder, error);
 }
 
 enum tokmap_status merge_journal_restore(struct merge_journal *journal, struct shard_set *set,
                                          struct shuffle_chunks *chunks, struct tokmap_error *error)
 {
     struct work_record record = {.end = 0};
-    uint64_t *begins = malloc((size_t)(chunks->chunk_count + 1) * sizeof *begins);
+    struct bytes_buffer places = {0};
     enum tokmap_status status = TOKMAP_OK;
-    if (!begins)
-        return error_set_memory(error, "the journal", chunks->chunk_count * sizeof *begins);
-    for (uint64_t i = 0; i < chunks->chunk_count; i++)
-        begins[i] = chunks->chunks[i].begin;
-    if (journal->last.chunks != chunks->chunk_count)
-        status = work_folder_damaged(journal->folder, error);
     work_folder_rewind(journal->folder);
     while (!status && record.end < journal->checkpoint_end) {
         status = work_folder_next(journal->folder, &record, error);
         status = status == TOKMAP_END ? work_folder_damaged(journal->folder, error) : status;
         if (!status)
-            status = record_load(journal, set, chunks, begins, &record, error);
+            status = record_load(journal, set, &places, &record, error);
     }
     if (!status)
         status = shard_set_restored(set, error);
+    if (!status && !shuffle_places_restore(&places, chunks))
+        status = work_folder_damaged(journal->folder, error);
     if (!status)
         status = work_folder_cut(journal->folder, journal->checkpoint_end, error);
-    for (uint64_t i = 0; i < chunks->chunk_count && !status; i++)
-        chunks->chunks[i].begin = begins[i];
-    free(begins);
+    bytes_free(&places);
     journal->next_ns = os_clock_ns() + journal->options.checkpoint_ns;
     return status;
 }
@@ -198,50 +166,28 @@ enum tokmap_status merge_journal_restore(struct merge_journal *journal, struct s
 static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
 {
     struct merge_journal *journal = user;
-    size_t done = 0;
-    journal->record[0] = kind;
-    do {
-        const size_t part = (size_t)min64(count - done, PIECE_MOST - 8);
-        if (part)
-            memcpy(journal->record + 1, (const uint8_t *)bytes + done, part);
+    const uint64_t head = kind;
+    if (!journal->failed)
         journal->failed =
-            work_folder_append(journal->folder, PIECE, journal->record, (uint32_t)(8 + part), &journal->failure);
-        done += part;
-    } while (done < count && !journal->failed);
+            work_folder_pieces(journal->folder, PIECE, &head, sizeof head, bytes, count, &journal->failure);
     return journal->failed ? EIO : 0;
 }
 
-static enum tokmap_status cursors_save(struct merge_journal *journal, const struct shuffle_merge *merge,
-                                       uint64_t chunks, struct tokmap_error *error)
-{
-    enum tokmap_status status = TOKMAP_OK;
-    for (uint64_t i = 0; i < chunks && !status; i += CURSORS_MOST) {
-        const uint64_t count = min64(CURSORS_MOST, chunks - i);
-        journal->record[0] = i;
-        for (uint64_t k = 0; k < count; k++)
-            journal->record[k + 1] = shuffle_merge_at(merge, i + k);
-        status = work_folder_append(journal->folder, CURSORS, journal->record, (uint32_t)(8 * (count + 1)), error);
-    }
-    return status;
-}
-
 static enum tokmap_status checkpoint_make(struct merge_journal *journal, struct shard_set *set,
-                                          const struct shuffle_merge *merge, uint64_t chunks,
-                                          struct tokmap_error *error)
+                                          const struct shuffle_merge *merge, struct tokmap_error *error)
 {
     const struct state_sink sink = {piece_put, journal};
-    struct checkpoint *last = &journal->last;
+    struct shard_set_state *last = &journal->last;
     memset(last, 0, sizeof *last);
-    last->chunks = chunks;
     journal->failed = TOKMAP_OK;
-    enum tokmap_status status = shard_set_save(set, &last->set, &sink, error);
+    enum tokmap_status status = shard_set_save(set, last, &sink, error);
+    if (!status)
+        (void)shuffle_merge_save(merge, PLACES, &sink);
     if (journal->failed) { /* what the set says of it has no cause */
         if (error)
             *error = journal->failure;
         status = journal->failed;
     }
-    if (!status)
-        status = cursors_save(journal, merge, chunks, error);
     if (!status)
         status = shard_set_sync(set, error);
     if (!status)
@@ -254,15 +200,14 @@ static enum tokmap_status checkpoint_make(struct merge_journal *journal, struct 
 }
 
 enum tokmap_status merge_journal_save(struct merge_journal *journal, struct shard_set *set,
-                                      const struct shuffle_merge *merge, const struct shuffle_chunks *chunks,
-                                      struct tokmap_error *error)
+                                      const struct shuffle_merge *merge, struct tokmap_error *error)
 {
     const uint64_t every = journal->options.checkpoint_ns;
     if (!every || os_clock_ns() < journal->next_ns || !shard_set_can_save(set))
         return TOKMAP_OK;
     enum tokmap_status status = journal->folder ? TOKMAP_OK : folder_open(journal, true, true, error);
     if (!status)
-        status = checkpoint_make(journal, set, merge, chunks->chunk_count, error);
+        status = checkpoint_make(journal, set, merge, error);
     journal->saved = journal->saved || !status;
     journal->next_ns = os_clock_ns() + every;
     return status;

@@ -6,11 +6,11 @@
  *
  * After the fact follow, for each checkpoint:
  *
- *     piece        u64 kind, and bytes that the shard has added since the last checkpoint (shard_set_save())
- *     cursors      u64 number of a chunk, and u64 of it and of each that follows: where its next record begins
- *     checkpoint   struct checkpoint; valid with all pieces before it, and with the cursors right before it
+ *     piece        u64 kind, and bytes that the shard has added since the last checkpoint (shard_set_save()), or where
+ *                  the merge is in each chunk (shuffle_merge_save())
+ *     checkpoint   struct shard_set_state; valid with all pieces before it
  *
- * As in pack_journal.h, pieces and cursors are appended, the files of the shard are synced, and then the checkpoint is
+ * As in pack_journal.h, pieces are appended, the files of the shard are synced, and then the checkpoint is
  * appended and the journal synced. A journal that is damaged, or of another cut, is removed: the merge begins again.
  */
 #ifndef TOKMAP_SHUFFLE_MERGE_JOURNAL_H
@@ -46,8 +46,7 @@ void merge_journal_drop(struct merge_journal *journal);
 /* Makes a checkpoint if it is time for one. Statuses: OK, ERROR_IO, ERROR_BUSY, ERROR_MEMORY, those of
  * shard_set_save(). */
 enum tokmap_status merge_journal_save(struct merge_journal *journal, struct shard_set *set,
-                                      const struct shuffle_merge *merge, const struct shuffle_chunks *chunks,
-                                      struct tokmap_error *error);
+                                      const struct shuffle_merge *merge, struct tokmap_error *error);
 
 /* Whether another process could continue now. */
 bool merge_journal_kept(const struct merge_journal *journal);

@@ -206,7 +206,7 @@ static enum tokmap_status document_add(struct shard_merging *merging, struct tok
     bool due;
     enum tokmap_status status = shuffle_hand_check(merging->hand, &due, error);
     if (!status && due)
-        status = merge_journal_save(merging->journal, merging->set, merging->merge, &merging->chunks, error);
+        status = merge_journal_save(merging->journal, merging->set, merging->merge, error);
     if (!status)
         status = shuffle_merge_next(merging->merge, &head, &record, error);
     if (status)

@@ -13,6 +13,7 @@
 #include "shuffle.h"
 
 #include <assert.h>
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,11 +32,10 @@
 #include "text/path.h"
 
 #define PIECE_BYTES ((uint64_t)256 << 10) /* of a long document that is read again */
-#define CURSORS 4096                      /* in a piece that is saved */
 #define CHUNKS SHUFFLE_CHUNKS_NAME
 #define LONG SHUFFLE_LONG_NAME
 
-enum { SAVED_CHUNK, SAVED_PATHS, SAVED_CURSORS }; /* kinds of pieces */
+enum { SAVED_CHUNK, SAVED_PATHS, SAVED_PLACES }; /* kinds of pieces */
 #define PAYLOAD_MOST ((uint64_t)1 << 62)
 
 /* The document that has not ended. */
@@ -71,8 +71,8 @@ struct shuffle {
     bool merging, finished;
     struct shuffle_merge *merge;
     struct shuffle_hand *hand;
-    uint64_t done;               /* tokens that were handed over by a killed process */
-    struct bytes_buffer cursors; /* of each chunk, where a killed process was in it: u64 */
+    uint64_t done;              /* tokens that were handed over by a killed process */
+    struct bytes_buffer places; /* of each chunk, where a killed process was in it */
 };
 
 /* What is saved of a chunk. */
@@ -230,7 +230,7 @@ void shuffle_free(struct shuffle *shuffle)
     bytes_free(&shuffle->paths);
     bytes_free(&shuffle->path_begins);
     bytes_free(&shuffle->loaded);
-    bytes_free(&shuffle->cursors);
+    bytes_free(&shuffle->places);
     shuffle_merge_close(shuffle->merge);
     shuffle_hand_free(shuffle->hand);
     hash_state_free(shuffle->hash);
@@ -449,8 +449,6 @@ static enum tokmap_status second_begin(struct shuffle *shuffle, const char ***pa
     }
     if (!status)
         status = shuffle_chunks_end(&shuffle->chunks, error);
-    for (uint64_t i = 0; i < shuffle->cursors.count / 8 && !status; i++)
-        shuffle->chunks.chunks[i].begin = load64(shuffle->cursors.bytes + 8 * i);
     if (!status)
         status = shuffle_hand_new(&shuffle->hand, &hand, shuffle->done, error);
     if (!status)
@@ -537,21 +535,6 @@ static int chunks_save(struct shuffle *shuffle, const struct state_sink *sink)
     return failed;
 }
 
-/* Passes on where the merge is in each chunk. */
-static int cursors_save(const struct shuffle *shuffle, const struct state_sink *sink)
-{
-    uint64_t piece[CURSORS + 1];
-    int failed = 0;
-    for (uint64_t i = 0; i < shuffle->chunks.chunk_count && !failed; i += CURSORS) {
-        const uint64_t count = min64(CURSORS, shuffle->chunks.chunk_count - i);
-        piece[0] = i;
-        for (uint64_t k = 0; k < count; k++)
-            piece[k + 1] = shuffle_merge_at(shuffle->merge, i + k);
-        failed = sink->put(sink->user, SAVED_CURSORS, piece, (size_t)(8 * (count + 1)));
-    }
-    return failed;
-}
-
 enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *state, const struct state_sink *sink,
                                 struct tokmap_error *error)
 {
@@ -570,7 +553,7 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
                            shuffle->paths.count - shuffle->saved_paths);
     shuffle->saved_paths = shuffle->paths.count;
     if (!failed && shuffle->merging && !shuffle->finished)
-        failed = cursors_save(shuffle, sink);
+        failed = shuffle_merge_save(shuffle->merge, SAVED_PLACES, sink);
     *state = (struct shuffle_state){.chunks = shuffle->chunks.chunk_count,
                                     .files = shuffle->chunks.files,
                                     .file_bytes = shuffle->chunks.file_bytes,
@@ -629,22 +612,18 @@ static enum tokmap_status damaged(const struct shuffle *shuffle, struct tokmap_e
 enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const uint8_t *bytes, size_t count,
                                 struct tokmap_error *error)
 {
-    bool good = true;
+    int failed = 0;
     if (kind == SAVED_CHUNK && count == sizeof(struct saved_chunk))
-        good = bytes_append(&shuffle->loaded, bytes, count);
+        failed = bytes_append(&shuffle->loaded, bytes, count) ? 0 : ENOMEM;
     else if (kind == SAVED_PATHS)
-        good = bytes_append(&shuffle->paths, bytes, count);
-    else if (kind == SAVED_CURSORS && count >= 16 && count % 8 == 0) {
-        const uint64_t first = load64(bytes), known = shuffle->cursors.count / 8;
-        const uint64_t again = first <= known ? min64(known - first, count / 8 - 1) : 0;
-        if (first > known)
-            return damaged(shuffle, error);
-        if (again)
-            memcpy(shuffle->cursors.bytes + 8 * first, bytes + 8, 8 * again);
-        good = bytes_append(&shuffle->cursors, bytes + 8 * (again + 1), count - 8 * (again + 1));
-    } else
-        return damaged(shuffle, error);
-    return good ? TOKMAP_OK : error_set_memory(error, "the unfinished work of the shuffle", count);
+        failed = bytes_append(&shuffle->paths, bytes, count) ? 0 : ENOMEM;
+    else if (kind == SAVED_PLACES)
+        failed = shuffle_places_load(&shuffle->places, bytes, count);
+    else
+        failed = EINVAL;
+    return !failed            ? TOKMAP_OK
+           : failed == ENOMEM ? error_set_memory(error, "the unfinished work of the shuffle", count)
+                              : damaged(shuffle, error);
 }
 
 /* Opens a file that has at least so many bytes, and cuts it there. */
@@ -759,7 +738,6 @@ static enum tokmap_status paths_restore(struct shuffle *shuffle, struct tokmap_e
 enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffle_state *state,
                                     struct tokmap_error *error)
 {
-    const struct shuffle_chunk *chunks;
     shuffle->tokens = state->tokens;
     shuffle->largest = state->largest;
     shuffle->done = state->done;
@@ -777,16 +755,9 @@ enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffl
     status = chunks_restore(shuffle, state, error);
     if (!status)
         status = long_restore(shuffle, state, error);
-    if (!state->merging)
-        shuffle->cursors.count = 0;
-    if (!status && state->merging && (shuffle->cursors.count != 8 * state->chunks || !state->chunks || state->open))
+    if (!status && state->merging &&
+        (!state->chunks || state->open || !shuffle_places_restore(&shuffle->places, &shuffle->chunks)))
         return damaged(shuffle, error);
-    chunks = shuffle->chunks.chunks;
-    for (uint64_t i = 0; i < shuffle->cursors.count / 8 && !status; i++) {
-        const uint64_t at = load64(shuffle->cursors.bytes + 8 * i);
-        if (at < chunks[i].begin || at > chunks[i].end)
-            status = damaged(shuffle, error);
-    }
     shuffle->open.begun = shuffle->open.longer = state->open;
     shuffle->open.tokens = state->open_tokens;
     shuffle->open.text_bytes = state->open_text;

@@ -11,6 +11,7 @@
  */
 #include "shuffle_merge.h"
 
+#include <errno.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -20,6 +21,7 @@
 
 #define BUFFER_LEAST ((uint64_t)4096)
 #define BUFFER_MOST ((uint64_t)1 << 20)
+#define PLACES 4096 /* in a piece that is saved */
 
 struct cursor {
     struct shuffle_place place; /* of its next record */
@@ -270,13 +272,49 @@ enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffl
     return status;
 }
 
-uint64_t shuffle_merge_at(const struct shuffle_merge *merge, uint64_t number)
-{
-    const struct cursor *cursor = &merge->cursors[number];
-    return cursor->offset - (cursor->filled - cursor->at);
-}
-
 const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge)
 {
     return merge->cursors[merge->heap[0]].chunk;
+}
+
+/* ---- for another process that continues ---- */
+
+int shuffle_merge_save(const struct shuffle_merge *merge, uint32_t kind, const struct state_sink *sink)
+{
+    uint64_t piece[PLACES + 1];
+    int failed = 0;
+    for (uint64_t i = 0; i < merge->cursor_count && !failed; i += PLACES) {
+        const uint64_t count = min64(PLACES, merge->cursor_count - i);
+        piece[0] = i;
+        for (uint64_t k = 0; k < count; k++) {
+            const struct cursor *cursor = &merge->cursors[i + k];
+            piece[k + 1] = cursor->offset - (cursor->filled - cursor->at);
+        }
+        failed = sink->put(sink->user, kind, piece, (size_t)(8 * (count + 1)));
+    }
+    return failed;
+}
+
+int shuffle_places_load(struct bytes_buffer *places, const uint8_t *bytes, size_t count)
+{
+    const uint64_t known = places->count / 8, first = count < 16 || count % 8 ? UINT64_MAX : load64(bytes);
+    if (first > known)
+        return EINVAL;
+    const uint64_t again = min64(known - first, count / 8 - 1);
+    if (again)
+        memcpy(places->bytes + 8 * first, bytes + 8, 8 * again);
+    return bytes_append(places, bytes + 8 * (again + 1), count - 8 * (again + 1)) ? 0 : ENOMEM;
+}
+
+bool shuffle_places_restore(const struct bytes_buffer *places, struct shuffle_chunks *chunks)
+{
+    if (places->count != 8 * chunks->chunk_count)
+        return false;
+    for (uint64_t i = 0; i < chunks->chunk_count; i++) {
+        const uint64_t at = load64(places->bytes + 8 * i);
+        if (at < chunks->chunks[i].begin || at > chunks->chunks[i].end)
+            return false;
+        chunks->chunks[i].begin = at;
+    }
+    return true;
 }

@@ -11,6 +11,8 @@
 #ifndef TOKMAP_SHUFFLE_SHUFFLE_MERGE_H
 #define TOKMAP_SHUFFLE_SHUFFLE_MERGE_H
 
+#include "common/bytes_buffer.h"
+#include "format/index_writer.h"
 #include "shuffle_chunks.h"
 
 struct shuffle_merge; /* for one thread at a time */
@@ -28,8 +30,14 @@ enum tokmap_status shuffle_merge_next(struct shuffle_merge *merge, struct shuffl
 /* The chunk of the record that was returned last, which is in a file. */
 const struct shuffle_chunk *shuffle_merge_from(const struct shuffle_merge *merge);
 
-/* Where the next record of chunk `number` begins, after the record that was returned last. */
-uint64_t shuffle_merge_at(const struct shuffle_merge *merge, uint64_t number);
+/* Passes on where the merge is in each chunk, as pieces of this kind: u64 number of a chunk, and of this chunk and
+ * those after it u64 where the next record begins. Returns 0, or what sink->put() returns. */
+int shuffle_merge_save(const struct shuffle_merge *merge, uint32_t kind, const struct state_sink *sink);
+/* Takes such a piece: `places` becomes those of all chunks. A later piece replaces what an earlier one has said.
+ * Returns 0, EINVAL (it is damaged), or ENOMEM. */
+int shuffle_places_load(struct bytes_buffer *places, const uint8_t *bytes, size_t count);
+/* Moves the beginnings of the chunks to these places. Returns false if they cannot be those of the chunks. */
+bool shuffle_places_restore(const struct bytes_buffer *places, struct shuffle_chunks *chunks);
 
 /* Reads bytes of a temporary file. Statuses: OK, ERROR_IO, ERROR_CORRUPT (the file is shorter). */
 enum tokmap_status shuffle_file_read(const char *folder, int fd, void *into, uint64_t bytes, uint64_t offset,

@@ -35,6 +35,7 @@
 #define INPUT_HEAD 24U /* of the record of an input, before its name */
 #define PROBE_BYTES ((size_t)64 << 10)
 #define PROBES 16 /* of a file that is larger than all of them */
+#define PIECE ((size_t)64 << 10)
 #define FLUSH_BYTES ((size_t)1 << 18)
 #define JOURNAL "journal"
 #define JOURNAL_NEW "journal.new"
@@ -181,6 +182,20 @@ enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type,
 {
     assert(type >= WORK_TYPE_FIRST && bytes <= WORK_RECORD_MOST);
     return record_add(folder, type, payload, bytes, NULL, 0, error);
+}
+
+enum tokmap_status work_folder_pieces(struct work_folder *folder, uint32_t type, const void *head, size_t head_bytes,
+                                      const void *bytes, size_t count, struct tokmap_error *error)
+{
+    enum tokmap_status status = TOKMAP_OK;
+    size_t done = 0;
+    assert(type >= WORK_TYPE_FIRST);
+    do {
+        const size_t part = (size_t)min64(count - done, PIECE);
+        status = record_add(folder, type, head, head_bytes, part ? (const uint8_t *)bytes + done : NULL, part, error);
+        done += part;
+    } while (done < count && !status);
+    return status;
 }
 
 enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_error *error)

@@ -125,6 +125,10 @@ enum tokmap_status work_folder_cut(struct work_folder *folder, uint64_t end, str
  * on; bytes: at most WORK_RECORD_MOST. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
 enum tokmap_status work_folder_append(struct work_folder *folder, uint32_t type, const void *payload, uint32_t bytes,
                                       struct tokmap_error *error);
+/* Appends bytes as records of a type. Each of them begins with the head, and has at most 64 KiB of the bytes after it,
+ * so entries of 2^n bytes stay whole. Without bytes it is one record. Statuses: OK, ERROR_IO, ERROR_MEMORY. */
+enum tokmap_status work_folder_pieces(struct work_folder *folder, uint32_t type, const void *head, size_t head_bytes,
+                                      const void *bytes, size_t count, struct tokmap_error *error);
 enum tokmap_status work_folder_sync(struct work_folder *folder, struct tokmap_error *error);
 
 /* Closes the folder and leaves it for the next attempt. NULL is ignored. */
