@@ -2,8 +2,8 @@
  * document_encode.h - turns the documents of a batch into tokens one by one, where a document is more than a text:
  * ready-made ids, a prompt with its completion, a conversation; and where documents of some lengths are left out.
  *
- * pack.c encodes plain texts itself, in groups and in parts. Here each document is encoded whole, because its mask, and
- * whether it is used at all, are only known then.
+ * pack_batches.c encodes plain texts itself, in groups and in parts. Here each document is encoded whole, because its
+ * mask, and whether it is used at all, are only known then.
  *
  * Which tokens count as targets: of ids, those that the mask names (all without one); of a prompt and a completion,
  * those of the completion; of a conversation, what the assistant says, with the token that ends its turn. An EOD that

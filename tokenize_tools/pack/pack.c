@@ -1,12 +1,7 @@
 /*
- * pack.c - see pack.h. Workers encode batches of documents in parallel, and pass the tokens to the shard set
- * (shard_set.h) in the order of the input (ordered_workers.h).
- *
- * A work item has memory for a fixed number of tokens (struct output). Its batch is encoded in groups of documents
- * whose tokens certainly fit. Usually a batch is one group, which is written when the item is committed. If a batch
- * needs more groups, the worker waits for its turn after the first one, and writes each group before it encodes the
- * next. Documents that are not plain texts are encoded one by one (document_encode.h), and a batch of them is one
- * group.
+ * pack.c - see pack.h. It puts a unit of work together: the workers that encode batches (pack_batches.h), what leaves
+ * documents out (drop_filter.h), the shuffle (shuffle.h), the shard sets (shard_set.h), and the journal
+ * (pack_journal.h); and it ends them in the order in which nothing can be lost.
  */
 #include "pack.h"
 
@@ -16,14 +11,13 @@
 
 #include "common/bytes.h"
 #include "common/error.h"
-#include "encode/document_encode.h"
 #include "encode/ordered_workers.h"
 #include "encode/shard_set.h"
 #include "format/shard_file.h"
-#include "inputs/corpus_issue.h"
 #include "inputs/corpus_range.h"
 #include "output_names.h"
 #include "pack_also.h"
+#include "pack_batches.h"
 #include "pack_finish.h"
 #include "pack_journal.h"
 #include "pack_output.h"
@@ -32,344 +26,63 @@
 #include "text/path.h"
 #include "work/work_folder.h"
 
-/* Bytes of text in a batch. At most 256 KiB, so that text and tokens stay in the processor's cache from reading to
- * writing; less with many threads, so that the batches of all workers together have about 8 MiB. */
-#define BATCH_MOST ((uint64_t)256 << 10)
-#define BATCH_LEAST ((uint64_t)32 << 10)
-#define BATCHES_ALL ((uint64_t)8 << 20)
-/* Most tokens in an output, unless a document that cannot be cut needs more. */
-#define OUTPUT_MOST ((uint64_t)4 << 20)
-/* Most documents in a group. */
-#define GROUP_MOST 8192
-
-/* Consecutive documents of a batch that are encoded in one call. The first and the last may be parts of documents. */
-struct group {
-    uint64_t first, count; /* indexes in the batch's documents */
-    bool resumed, unfinished;
-};
-
-/* What belongs to one thread. */
-struct worker {
-    struct tokenizer_state *state; /* NULL until the first batch, so that the threads make theirs in parallel */
-    struct tokmap_text *texts;     /* GROUP_MOST of them */
-    struct histogram lengths;      /* of the documents that begin and end in one of this thread's batches */
-    struct document_encoder documents;
-};
-
-/* What belongs to one work item. */
-struct output {
-    struct tokenizer_out out; /* with GROUP_MOST ends */
-    struct group group;       /* the documents whose tokens are in `out` */
-    uint64_t *text_bytes;     /* GROUP_MOST: of each of these documents, or of its part, the bytes of text */
-    bool pending;             /* these tokens are not written yet */
-    uint64_t tokens, largest; /* number of tokens of the batch so far, and their largest id */
-    /* Lengths of the documents that began in an earlier batch, or continue in a later one: tokens of this batch before
-     * the end of the first document, if that is here, and tokens after the last end. */
-    uint64_t head, tail;
-    bool head_ended;
-    struct document_tokens documents; /* if documents are encoded one by one: `out` points to their tokens */
-};
-
 /* What the about sections of a set need. */
 struct set_of {
     struct pack *pack;
     uint32_t number;
 };
 
-struct pack {
-    const struct pack_options *options;
-    struct ordered_workers *workers;
-    struct set_work *work; /* NULL for a single shard */
-    bool writes;           /* false for a dry run */
-    bool sorts;            /* a unit of a shuffle: its documents are sorted, and shards are made later */
-    struct shuffle_sorted sorted;
-    bool is_recorded;         /* the record of the unit may have its name, also after an error */
-    struct drop_filter *drop; /* NULL without options.drop */
+/* Which documents are left out. */
+struct dropping {
+    struct drop_filter *filter; /* NULL without options.drop */
     struct drop_stages stages;
     struct scan_inputs inputs; /* that the stages read */
-    struct shard_set *sets[SPLIT_SETS_MOST];
-    struct set_of set_of[SPLIT_SETS_MOST];
-    struct shuffle *shuffle; /* between the workers and the sets; NULL: none */
-    uint32_t set_count;
-    struct tokenizer_info tokenizer; /* without a tokenizer: width and vocabulary */
-    bool one_by_one;                 /* documents are encoded one by one */
-    struct document_rules rules;     /* for this */
-    struct pack_result *result;
-    struct worker *threads;
-    uint32_t thread_count;
-    struct output *outputs;
-    uint32_t output_count;
-    struct histogram lengths;     /* of the documents that several batches share; in the end, of all */
-    uint64_t open_tokens;         /* of the document that is not ended yet, in the batches that are committed */
-    bool finished;                /* all was done by a killed process */
-    struct pack_journal *journal; /* NULL if the work is not saved */
 };
 
-/* ---- encode and write ---- */
+/* A unit of a shuffle: its documents are sorted, and shards are made later. */
+struct sorting {
+    bool wanted;
+    struct shuffle_sorted sorted;
+    bool is_recorded; /* the unit's file may have its name, also after an error */
+};
 
-/* Counts the lengths of the documents that end in the output's group. What is written is counted by whoever has the
- * turn, so that the counts are those of committed batches. Only batch_commit() knows the lengths of those that began in
- * an earlier batch. */
-static void lengths_count(struct histogram *lengths, const struct corpus_batch *batch, struct output *output)
-{
-    const struct group *group = &output->group;
-    const struct tokenizer_out *out = &output->out;
-    const uint64_t complete = group->count - group->unfinished;
-    uint64_t begin = 0, i = 0;
-    if (complete && group->first == 0 && batch->documents[0].resumed) {
-        output->head = output->tail + out->ends[0];
-        output->head_ended = true;
-        output->tail = 0;
-        begin = out->ends[0];
-        i = 1;
-    }
-    if (i < complete) {
-        histogram_add(lengths, output->tail + out->ends[i] - begin, 1);
-        output->tail = 0;
-        histogram_add_steps(lengths, out->ends[i], out->ends + i + 1, complete - i - 1);
-        begin = out->ends[complete - 1];
-    }
-    output->tail += out->count - begin;
-}
-
-/* Passes the output's tokens to the shard set, or to the shuffle before it, with one call for each run of documents
- * that come from one file, have consecutive record numbers, and belong to one set. */
-static enum tokmap_status group_write(struct pack *pack, const struct corpus_batch *batch, struct output *output,
-                                      struct tokmap_error *error)
-{
-    const struct group *group = &output->group;
-    const struct corpus_document *documents = batch->documents + group->first;
-    const struct tokenizer_out *out = &output->out;
-    const uint32_t width = pack->tokenizer.width;
-    const uint8_t *sets = pack->options->split ? output->documents.sets : NULL;
-    const uint64_t *text_bytes = pack->one_by_one ? output->documents.text_bytes : output->text_bytes;
-    uint64_t base = 0;
-    enum tokmap_status status = TOKMAP_OK;
-    assert(group->first + group->count <= batch->document_count);
-    if (pack->one_by_one)
-        histogram_add_steps(&pack->lengths, 0, out->ends, group->count);
-    else
-        lengths_count(&pack->lengths, batch, output);
-    for (uint64_t i = 0; i < group->count && !status;) {
-        const struct corpus_document *first = &documents[i];
-        const char *path = batch->parts[first->part].path;
-        uint64_t next = i + 1;
-        while (next < group->count && batch->parts[documents[next].part].path == path &&
-               documents[next].record == documents[next - 1].record + 1 && (!sets || sets[next] == sets[i]))
-            next++;
-        const uint64_t end = out->ends[next - 1];
-        const bool unfinished = group->unfinished && next == group->count;
-        if (base)
-            for (uint64_t k = i; k < next; k++)
-                out->ends[k] -= base;
-        const struct document_run run = {.path = path,
-                                         .input = batch->parts[first->part].input,
-                                         .tokens = (const char *)out->tokens + base * width,
-                                         .count = end - base,
-                                         .ends = out->ends + i,
-                                         .documents = next - i - unfinished,
-                                         .unfinished = unfinished,
-                                         .from = first,
-                                         .text_bytes = text_bytes + i,
-                                         .largest = out->largest,
-                                         .mask = output->documents.mask,
-                                         .mask_first = base};
-        const uint32_t set = sets ? sets[i] : 0;
-        status =
-            pack->shuffle ? shuffle_add(pack->shuffle, set, &run, error) : shard_set_add(pack->sets[set], &run, error);
-        base = end;
-        i = next;
-    }
-    output->pending = false;
-    return status;
-}
-
-/* Grows the memory for tokens, for a document that cannot be cut. */
-static enum tokmap_status out_grow(const struct pack *pack, struct tokenizer_out *out, uint64_t tokens,
-                                   struct tokmap_error *error)
-{
-    uint64_t bytes;
-    void *grown = NULL;
-    if (!mul_overflows(tokens, pack->tokenizer.width, &bytes) && bytes < SIZE_MAX / 2)
-        grown = realloc(out->tokens, (size_t)bytes);
-    if (!grown)
-        return error_set_memory(error, "the tokens of a long document", tokens);
-    out->tokens = grown;
-    out->capacity = tokens;
-    return TOKMAP_OK;
-}
-
-/* Chooses the next group: documents whose tokens fit in the output, from byte *at of document *document on. Sets both
- * to where the next group begins. */
-static enum tokmap_status group_choose(const struct pack *pack, const struct work_item *item, uint64_t *document,
-                                       uint64_t *at, struct tokmap_error *error)
-{
-    const struct corpus_batch *batch = &item->batch;
-    const struct tokenizer_info *info = &pack->tokenizer;
-    struct tokmap_text *texts = pack->threads[item->worker].texts;
-    struct tokenizer_out *out = &pack->outputs[item->index].out;
-    struct group *group = &pack->outputs[item->index].group;
-    uint64_t *text_bytes = pack->outputs[item->index].text_bytes;
-    const uint64_t each = (uint64_t)out->has_prefix + (uint64_t)out->has_suffix;
-    uint64_t room = out->capacity;
-    group->first = *document;
-    group->count = 0;
-    group->resumed = batch->documents[*document].resumed || *at;
-    group->unfinished = false;
-    while (*document < batch->document_count && group->count < GROUP_MOST) {
-        const struct corpus_document *next = &batch->documents[*document];
-        uint64_t bytes = next->bytes - *at, wanted;
-        assert(!next->unfinished || *document + 1 == batch->document_count);
-        if (mul_overflows(bytes, info->ids_per_byte_most, &wanted) || add_overflows(wanted, each, &wanted))
-            wanted = UINT64_MAX;
-        if (wanted > room && group->count)
-            break;
-        bool cut = false;
-        const uint64_t some = wanted > room && info->cuts ? tokenizer_cut(pack->options->tokenizer, next->text + *at,
-                                                                          (room - each) / info->ids_per_byte_most)
-                                                          : 0;
-        if (some) {
-            bytes = some;
-            wanted = room;
-            cut = true;
-        } else if (wanted > room) {
-            const enum tokmap_status status = out_grow(pack, out, wanted, error);
-            if (status)
-                return status;
-            room = wanted;
-        }
-        text_bytes[group->count] = bytes;
-        texts[group->count++] = (struct tokmap_text){next->text + *at, bytes};
-        room -= wanted;
-        if (cut) {
-            *at += bytes;
-            group->unfinished = true;
-            break;
-        }
-        group->unfinished = next->unfinished;
-        *at = 0;
-        ++*document;
-        if (next->unfinished) /* its rest is in the next batch, and belongs to the same document */
-            break;
-    }
-    return TOKMAP_OK;
-}
-
-/* Makes the state of a thread, when its first batch is encoded. */
-static enum tokmap_status worker_begin(const struct pack *pack, struct worker *worker, struct tokmap_error *error)
-{
-    const struct tokenizer *tokenizer = pack->options->tokenizer;
-    const enum tokmap_status status =
-        worker->state || !tokenizer ? TOKMAP_OK : tokenizer_state_new(&worker->state, tokenizer, error);
-    if (!status && worker->state)
-        tokenizer_state_stop(worker->state, pack->options->stop, pack->options->user);
-    if (!status && !worker->lengths.cells && !histogram_new(&worker->lengths))
-        return error_set_memory(error, "the lengths of documents", 0);
-    worker->documents.rules = &pack->rules;
-    worker->documents.state = worker->state;
-    worker->documents.lengths = pack->writes ? NULL : &worker->lengths;
-    return status;
-}
-
-/* Encodes a batch. The tokens of its last group stay in the output until batch_commit(). */
-static enum tokmap_status batch_encode(void *self, struct work_item *item, struct tokmap_error *error)
-{
-    struct pack *pack = self;
-    struct worker *worker = &pack->threads[item->worker];
-    struct output *output = &pack->outputs[item->index];
-    enum tokmap_status status = worker_begin(pack, worker, error);
-    if (!status && pack->drop)
-        status = drop_filter_batch(pack->drop, pack->workers, item, error);
-    output->tokens = output->largest = output->head = output->tail = 0;
-    output->head_ended = false;
-    output->pending = false;
-    for (uint64_t document = 0, at = 0; document < item->batch.document_count && !status;) {
-        if (output->pending) {
-            if (!ordered_workers_wait_turn(pack->workers, item))
-                return TOKMAP_OK;
-            status = group_write(pack, &item->batch, output, error);
-        }
-        if (!status)
-            status = group_choose(pack, item, &document, &at, error);
-        if (status)
-            break;
-        const struct group *group = &output->group;
-        const struct tokenizer_batch texts = {worker->texts, group->count, group->resumed, group->unfinished};
-        status = tokenizer_encode(worker->state, &texts, &output->out, error);
-        if (status == TOKMAP_ERROR_INPUT || status == TOKMAP_ERROR_LIMIT)
-            corpus_error_add_place(&item->batch, group->first + output->out.failed, error);
-        output->tokens += output->out.count;
-        output->largest = max64(output->largest, output->out.largest);
-        if (!status && !pack->writes)
-            lengths_count(&worker->lengths, &item->batch, output);
-        output->pending = pack->writes;
-    }
-    return status;
-}
-
-/* Encodes a batch whose documents are encoded one by one. */
-static enum tokmap_status documents_process(void *self, struct work_item *item, struct tokmap_error *error)
-{
-    struct pack *pack = self;
-    struct worker *worker = &pack->threads[item->worker];
-    struct output *output = &pack->outputs[item->index];
-    struct document_tokens *tokens = &output->documents;
-    enum tokmap_status status = worker_begin(pack, worker, error);
-    if (!status && pack->drop)
-        status = drop_filter_batch(pack->drop, pack->workers, item, error);
-    if (!status)
-        status = documents_encode(&worker->documents, &item->batch, tokens, error);
-    output->tokens = tokens->count;
-    output->largest = tokens->largest;
-    output->group = (struct group){.count = item->batch.document_count};
-    output->out.tokens = tokens->tokens;
-    output->out.ends = tokens->ends;
-    output->out.count = tokens->count;
-    output->out.largest = tokens->largest;
-    output->pending = pack->writes && item->batch.document_count;
-    return status;
-}
-
-/* Writes what batch_encode() has left, in the order of the input. */
-static enum tokmap_status batch_commit(void *self, struct work_item *item, struct tokmap_error *error)
-{
-    struct pack *pack = self;
-    struct output *output = &pack->outputs[item->index];
-    struct document_tokens *documents = &output->documents;
-    struct pack_result *result = pack->result;
-    enum tokmap_status status = output->pending ? group_write(pack, &item->batch, output, error) : TOKMAP_OK;
-    if (!status)
-        pack_values_count(pack->result, pack->options->corpus.column_count, &item->batch);
-    result->tokens += output->tokens;
-    result->largest_id = max64(result->largest_id, output->largest);
-    if (pack->one_by_one) {
-        result->eod_tokens += documents->eod_added;
-        result->bos_tokens += documents->bos_added;
-        result->eod_present += documents->eod_present;
-        result->bos_present += documents->bos_present;
-        result->counted_tokens += documents->counted;
-        result->untaught += documents->untaught;
-        document_tokens_trim(documents);
-        return status;
-    }
-    if (output->head_ended) {
-        histogram_add(&pack->lengths, pack->open_tokens + output->head, 1);
-        pack->open_tokens = 0;
-    }
-    pack->open_tokens += output->tail;
-    return status;
-}
+struct pack {
+    const struct pack_options *options;
+    struct pack_result *result;
+    bool writes;                  /* False for a dry run */
+    bool finished;                /* all was done by a killed process */
+    struct pack_journal *journal; /* NULL if the work is not saved */
+    struct ordered_workers *workers;
+    struct pack_batches batches;
+    struct dropping drop;
+    struct shuffle *shuffle; /* between the batches and the sets; NULL: none */
+    struct sorting sort;
+    struct set_work *work; /* NULL for a single shard */
+    struct shard_set *sets[SPLIT_SETS_MOST];
+    struct set_of set_of[SPLIT_SETS_MOST];
+    uint32_t set_count;
+};
 
 static struct pack_parts parts_of(struct pack *pack)
 {
     return (struct pack_parts){.sets = pack->sets,
                                .set_count = pack->set_count,
-                               .lengths = &pack->lengths,
+                               .lengths = &pack->batches.lengths,
                                .result = pack->result,
-                               .open_tokens = &pack->open_tokens,
+                               .open_tokens = &pack->batches.open_tokens,
                                .workers = pack->workers,
-                               .drop = pack->drop,
+                               .drop = pack->drop.filter,
                                .shuffle = pack->shuffle};
+}
+
+static enum tokmap_status batch_encode(void *self, struct work_item *item, struct tokmap_error *error)
+{
+    return pack_batch_encode(&((struct pack *)self)->batches, item, error);
+}
+
+static enum tokmap_status batch_commit(void *self, struct work_item *item, struct tokmap_error *error)
+{
+    return pack_batch_commit(&((struct pack *)self)->batches, item, error);
 }
 
 /* Makes a checkpoint from time to time. */
@@ -377,81 +90,11 @@ static enum tokmap_status batch_committed(void *self, struct work_item *item, st
 {
     struct pack *pack = self;
     const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack->drop ? drop_filter_committed(pack->drop, item, error) : TOKMAP_OK;
-    if (!status && pack->drop && drop_filter_is_full(pack->drop))
-        status = pack_journal_flush(pack->journal, pack->drop, error);
+    enum tokmap_status status = pack->drop.filter ? drop_filter_committed(pack->drop.filter, item, error) : TOKMAP_OK;
+    if (!status && pack->drop.filter && drop_filter_is_full(pack->drop.filter))
+        status = pack_journal_flush(pack->journal, pack->drop.filter, error);
     return !status && pack->journal ? pack_journal_save(pack->journal, &parts, &item->batch.place, error) : status;
 }
-
-/* Adds up the lengths that the threads have counted. */
-static void lengths_summarize(struct pack *pack)
-{
-    for (uint32_t i = 0; i < pack->thread_count; i++)
-        histogram_merge(&pack->lengths, &pack->threads[i].lengths);
-    lengths_of(&pack->lengths, &pack->result->lengths);
-}
-
-/* ---- memory ---- */
-
-static enum tokmap_status output_make(const struct pack *pack, uint64_t batch_bytes, struct output *output,
-                                      struct tokmap_error *error)
-{
-    const struct pack_options *options = pack->options;
-    struct tokenizer_out *out = &output->out;
-    out->has_suffix = options->eod_id != TOKMAP_NO_ID;
-    out->suffix = (uint32_t)options->eod_id;
-    out->has_prefix = options->bos_id != TOKMAP_NO_ID;
-    out->prefix = (uint32_t)options->bos_id;
-    /* The system gives the memory when tokens are written to it. So texts cost what their batches need. */
-    out->capacity =
-        min64(CORPUS_PARQUET_BATCH_MOST * batch_bytes * pack->tokenizer.ids_per_byte_most, OUTPUT_MOST) + GROUP_MOST;
-    out->tokens = malloc((size_t)out->capacity * pack->tokenizer.width);
-    out->ends = malloc(GROUP_MOST * sizeof *out->ends);
-    output->text_bytes = malloc(GROUP_MOST * sizeof *output->text_bytes);
-    if (!out->tokens || !out->ends || !output->text_bytes)
-        return error_set_memory(error, "the tokens of a batch", out->capacity * pack->tokenizer.width);
-    return TOKMAP_OK;
-}
-
-static enum tokmap_status memory_make(struct pack *pack, uint64_t batch_bytes, struct tokmap_error *error)
-{
-    const uint32_t threads = pack->options->threads, items = ordered_workers_item_count(pack->workers);
-    enum tokmap_status status = TOKMAP_OK;
-    pack->threads = calloc(threads, sizeof *pack->threads);
-    pack->outputs = calloc(items, sizeof *pack->outputs);
-    if (!pack->threads || !pack->outputs || !histogram_new(&pack->lengths))
-        return error_set_memory(error, "the threads of the packer", threads * sizeof *pack->threads);
-    for (; pack->thread_count < threads && !status; pack->thread_count++) {
-        struct worker *worker = &pack->threads[pack->thread_count];
-        worker->texts = malloc(GROUP_MOST * sizeof *worker->texts);
-        if (!worker->texts)
-            status = error_set_memory(error, "a thread of the packer", GROUP_MOST * sizeof *worker->texts);
-    }
-    for (; pack->output_count < items && !status && !pack->one_by_one; pack->output_count++)
-        status = output_make(pack, batch_bytes, &pack->outputs[pack->output_count], error);
-    return status;
-}
-
-static void memory_free(struct pack *pack)
-{
-    for (uint32_t i = 0; i < pack->thread_count; i++) {
-        tokenizer_state_free(pack->threads[i].state);
-        free(pack->threads[i].texts);
-        histogram_free(&pack->threads[i].lengths);
-        document_encoder_free(&pack->threads[i].documents);
-    }
-    for (uint32_t i = 0; i < pack->output_count; i++) {
-        free(pack->outputs[i].out.tokens);
-        free(pack->outputs[i].out.ends);
-        free(pack->outputs[i].text_bytes);
-    }
-    for (uint32_t i = 0; pack->one_by_one && pack->outputs && i < ordered_workers_item_count(pack->workers); i++)
-        document_tokens_free(&pack->outputs[i].documents);
-    free(pack->threads);
-    free(pack->outputs);
-}
-
-/* ---- open, check and commit ---- */
 
 /* Makes the about section of a shard; of one without a set, it has the totals of all inputs. */
 static char *about_make(void *self, const struct shard_totals *shard, uint64_t *bytes)
@@ -502,7 +145,7 @@ static enum tokmap_status work_open(struct pack *pack, struct tokmap_error *erro
         pack_set_ending(options, i, endings[i]);
         list[i] = endings[i];
     }
-    pack->set_count = pack->sorts ? 0 : sets;
+    pack->set_count = pack->sort.wanted ? 0 : sets;
     const bool begun = pack->journal && pack_journal_folder(pack->journal);
     const struct set_work_options work = {.endings = list,
                                           .sets = sets,
@@ -526,7 +169,7 @@ static enum tokmap_status shuffle_place(void *owner, const char **folder, struct
 {
     const struct pack *pack = owner;
     const enum tokmap_status status = pack->journal ? pack_journal_begin(pack->journal, folder, error) : TOKMAP_OK;
-    if (!status && !*folder && pack->sorts)
+    if (!status && !*folder && pack->sort.wanted)
         *folder = set_work_folder(pack->work);
     return status;
 }
@@ -545,13 +188,13 @@ static enum tokmap_status shuffle_make(struct pack *pack, struct tokmap_error *e
     const struct pack_options *options = pack->options;
     char *folder = path_folder(options->prefix);
     const struct shuffle_options shuffle = {.seed = options->shuffle->seed,
-                                            .width = pack->tokenizer.width,
+                                            .width = pack->batches.tokenizer.width,
                                             .columns = (uint32_t)options->corpus.column_count,
                                             .sets = pack_output_sets(options),
                                             .mask = pack->result->has_mask,
                                             .own_thread = options->threads > 1,
-                                            .keyed = pack->sorts,
-                                            .first_input = pack->sorts ? options->unit->first_input : 0,
+                                            .keyed = pack->sort.wanted,
+                                            .first_input = pack->sort.wanted ? options->unit->first_input : 0,
                                             .folder = folder,
                                             .chunk_bytes = round_down(options->shuffle->memory, 4096),
                                             .stop = options->stop,
@@ -598,8 +241,8 @@ static enum tokmap_status documents_compare(void *self, const struct drop_source
     const struct pack_parts parts = parts_of(pack);
     enum tokmap_status status = pack_journal_save_now(pack->journal, &parts, error);
     if (!status)
-        status = drop_stages_do(&pack->stages, pack->options, &pack->inputs, pack->journal, NULL, error);
-    *found = &pack->stages.source;
+        status = drop_stages_do(&pack->drop.stages, pack->options, &pack->drop.inputs, pack->journal, NULL, error);
+    *found = &pack->drop.stages.source;
     return status;
 }
 
@@ -607,22 +250,22 @@ static enum tokmap_status documents_compare(void *self, const struct drop_source
 static enum tokmap_status drop_open(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_options *options = pack->options;
-    const struct drop_source *own = drop_stages_precede(options) ? &pack->stages.source : NULL;
-    const struct drop_filter_options drop = {.drop = options->drop,
-                                             .name = pack->writes && !options->unit ? options->prefix : NULL,
-                                             .source = options->unit ? options->unit->drops : own,
-                                             .compare =
-                                                 drop_stages_follow(options, &pack->inputs) ? documents_compare : NULL,
-                                             .self = pack,
-                                             .sync = options->sync,
-                                             .items = ordered_workers_item_count(pack->workers),
-                                             .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
-                                             .saves = pack->journal != NULL};
+    const struct drop_source *own = drop_stages_precede(options) ? &pack->drop.stages.source : NULL;
+    const struct drop_filter_options drop = {
+        .drop = options->drop,
+        .name = pack->writes && !options->unit ? options->prefix : NULL,
+        .source = options->unit ? options->unit->drops : own,
+        .compare = drop_stages_follow(options, &pack->drop.inputs) ? documents_compare : NULL,
+        .self = pack,
+        .sync = options->sync,
+        .items = ordered_workers_item_count(pack->workers),
+        .resume = resumes(pack) ? pack_journal_drop_state(pack->journal) : NULL,
+        .saves = pack->journal != NULL};
     struct corpus *corpus = ordered_workers_corpus(pack->workers);
     enum tokmap_status status =
-        own ? drop_stages_do(&pack->stages, options, &pack->inputs, pack->journal, corpus, error) : TOKMAP_OK;
+        own ? drop_stages_do(&pack->drop.stages, options, &pack->drop.inputs, pack->journal, corpus, error) : TOKMAP_OK;
     if (!status)
-        status = drop_filter_new(&pack->drop, &drop, error);
+        status = drop_filter_new(&pack->drop.filter, &drop, error);
     return status ? status : outputs_exclude(pack, corpus, error); /* now with the list of dropped documents */
 }
 
@@ -674,8 +317,8 @@ static enum tokmap_status sets_commit(struct pack *pack, uint64_t *shards, struc
 static enum tokmap_status unit_commit(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_unit *unit = pack->options->unit;
-    pack->is_recorded = true;
-    const enum tokmap_status status = unit->committed(unit->user, pack->result, &pack->sorted, error);
+    pack->sort.is_recorded = true;
+    const enum tokmap_status status = unit->committed(unit->user, pack->result, &pack->sort.sorted, error);
     if (status)
         return status;
     set_work_tidy(pack->work);
@@ -700,7 +343,7 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     if (!status && !pack->work && pack->journal)
         status = pack_journal_ready(pack->journal, error);
     if (!status)
-        status = drop_names_begin(&names, &dropping, pack->drop ? drop_filter_list(pack->drop) : NULL,
+        status = drop_names_begin(&names, &dropping, pack->drop.filter ? drop_filter_list(pack->drop.filter) : NULL,
                                   pack->work ? set_work_group(pack->work) : NULL, error);
     if (!status && pack->work) {
         struct set_work *work = pack->work;
@@ -716,30 +359,14 @@ static enum tokmap_status commit(struct pack *pack, struct tokmap_error *error)
     return status;
 }
 
-static uint64_t corpus_cut(void *user, const char *bytes, uint64_t count)
+static enum tokmap_status batches_make(struct pack *pack, struct tokmap_error *error)
 {
-    return tokenizer_cut(((const struct pack *)user)->options->tokenizer, bytes, count);
-}
-
-/* Decides how documents are encoded. */
-static void rules_make(struct pack *pack)
-{
-    const struct pack_options *options = pack->options;
-    const struct corpus_options *corpus = &options->corpus;
-    pack_output_tokenizer(options, &pack->tokenizer);
-    pack->one_by_one =
-        corpus->content != CORPUS_CONTENT_TEXT || options->min_tokens || options->max_tokens || options->split;
-    pack->result->has_mask = document_is_masked(corpus);
-    pack->rules = (struct document_rules){.corpus = corpus,
-                                          .tokenizer = options->tokenizer,
-                                          .chat = options->chat,
-                                          .width = pack->tokenizer.width,
-                                          .ids_per_byte_most = pack->tokenizer.ids_per_byte_most,
-                                          .eod_id = options->eod_id,
-                                          .bos_id = options->bos_id,
-                                          .split = options->split,
-                                          .min_tokens = options->min_tokens,
-                                          .max_tokens = options->max_tokens ? options->max_tokens : UINT64_MAX};
+    const struct pack_batches_to to = {.workers = pack->workers,
+                                       .drop = pack->drop.filter,
+                                       .shuffle = pack->shuffle,
+                                       .sets = pack->sets,
+                                       .writes = pack->writes};
+    return pack_batches_make(&pack->batches, &to, error);
 }
 
 /* Packs all inputs, or those that a killed process has not packed. */
@@ -769,23 +396,23 @@ static enum tokmap_status work_run(struct pack *pack, struct tokmap_error *error
 static enum tokmap_status work_finish(struct pack *pack, struct tokmap_error *error)
 {
     const struct pack_parts parts = parts_of(pack);
-    enum tokmap_status status = pack->drop ? drop_filter_check(pack->drop, error) : TOKMAP_OK;
+    enum tokmap_status status = pack->drop.filter ? drop_filter_check(pack->drop.filter, error) : TOKMAP_OK;
     if (status == TOKMAP_ERROR_MISMATCH && pack->journal) /* what was found is of other inputs */
         pack_journal_drop(pack->journal);
-    if (!status && pack->sorts)
-        status = shuffle_sort(pack->shuffle, pack->options->sync, &pack->sorted, error);
+    if (!status && pack->sort.wanted)
+        status = shuffle_sort(pack->shuffle, pack->options->sync, &pack->sort.sorted, error);
     else if (!status && pack->shuffle)
         status = shuffle_finish(pack->shuffle, pack->sets, error);
-    if (pack->sorts) /* a checkpoint may have had them */
+    if (pack->sort.wanted) /* a checkpoint may have had them */
         memset(pack->result->sets, 0, sizeof pack->result->sets);
-    for (uint64_t i = 0; i < pack->sorted.count; i++) {
-        struct shard_set_result *set = &pack->result->sets[pack->sorted.chunks[i].set];
-        set->documents += pack->sorted.chunks[i].keys;
-        set->tokens += pack->sorted.chunks[i].tokens;
+    for (uint64_t i = 0; i < pack->sort.sorted.count; i++) {
+        struct shard_set_result *set = &pack->result->sets[pack->sort.sorted.chunks[i].set];
+        set->documents += pack->sort.sorted.chunks[i].keys;
+        set->tokens += pack->sort.sorted.chunks[i].tokens;
     }
     if (!status && pack->journal && !pack->finished)
         status = pack_journal_finish(pack->journal, &parts, error);
-    if (!status && pack->shuffle && !pack->sorts)
+    if (!status && pack->shuffle && !pack->sort.wanted)
         status = shuffle_end(pack->shuffle, pack->journal ? pack_journal_folder(pack->journal) : NULL,
                              pack->options->sync, error);
     return status;
@@ -800,7 +427,7 @@ static void output_close(struct pack *pack, enum tokmap_status status)
     pack->result->kept = keep;
     for (uint32_t i = 0; i < pack->set_count; i++)
         (keep ? shard_set_leave : shard_set_abandon)(pack->sets[i]);
-    (keep ? drop_filter_leave : drop_filter_free)(pack->drop);
+    (keep ? drop_filter_leave : drop_filter_free)(pack->drop.filter);
     pack_journal_close(pack->journal, !failed);
     (keep ? set_work_leave : set_work_abandon)(pack->work); /* the lock goes last */
     if (!pack->writes || !complete || options->unit)
@@ -818,14 +445,17 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
                             struct pack_result *result, struct tokmap_error *error)
 {
     struct tokmap_error unused;
-    struct pack pack = {
-        .options = options, .result = result, .writes = !options->dry_run, .sorts = options->unit && options->shuffle};
+    struct pack pack = {.options = options,
+                        .result = result,
+                        .writes = !options->dry_run,
+                        .sort.wanted = options->unit && options->shuffle};
     struct ordered_workers_options workers = {.name = "tokmap-pack",
                                               .threads = options->threads,
                                               .corpus = options->corpus,
                                               .counts = &result->counts,
                                               .skip_limit = options->skip_limit,
                                               .other_output = options->other_output,
+                                              .process = batch_encode,
                                               .commit = batch_commit,
                                               .committed = batch_committed,
                                               .self = &pack,
@@ -838,42 +468,37 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     assert(options->tokenizer || (options->vocabulary && options->corpus.content == CORPUS_CONTENT_IDS));
     error = error ? error : &unused;
     memset(result, 0, sizeof *result);
-    rules_make(&pack);
-    pack.inputs = (struct scan_inputs){operands, count, outputs_exclude, &pack};
-    workers.process = pack.one_by_one ? documents_process : batch_encode;
-    workers.corpus.vocabulary = pack.tokenizer.vocabulary;
-    workers.corpus.cut_anywhere = pack.tokenizer.cuts && !pack.one_by_one && !options->drop;
-    workers.corpus.cut = pack.tokenizer.cut_anywhere ? NULL : corpus_cut;
-    workers.corpus.cut_user = &pack;
-    workers.corpus.batch_bytes = min64(BATCH_MOST, max64(BATCH_LEAST, BATCHES_ALL / options->threads));
+    pack_batches_begin(&pack.batches, options, result);
+    pack_batches_corpus(&pack.batches, &workers.corpus);
+    pack.drop.inputs = (struct scan_inputs){operands, count, outputs_exclude, &pack};
     enum tokmap_status status = ordered_workers_new(&pack.workers, &workers, operands, count, error);
-    if (!status && pack.writes && pack_journal_is_needed(options, drop_stages_may_come(options, &pack.inputs)))
+    if (!status && pack.writes && pack_journal_is_needed(options, drop_stages_may_come(options, &pack.drop.inputs)))
         status = pack_journal_open(&pack.journal, options, operands, count, error);
     if (!status && !options->dry_run)
         status = output_take(&pack, error);
     if (!status && options->drop && !pack.finished)
         status = drop_open(&pack, error);
     if (!status)
-        status = memory_make(&pack, workers.corpus.batch_bytes, error);
+        status = batches_make(&pack, error);
     if (!status)
         status = work_run(&pack, error);
     if (!status)
-        lengths_summarize(&pack);
+        pack_batches_end(&pack.batches);
     if (!status && options->unit)
-        histogram_merge(options->unit->lengths, &pack.lengths);
-    memory_free(&pack);
+        histogram_merge(options->unit->lengths, &pack.batches.lengths);
+    pack_batches_free(&pack.batches);
     if (!status)
         status = work_finish(&pack, error);
-    histogram_free(&pack.lengths);
-    if (!pack.sorts)
+    histogram_free(&pack.batches.lengths);
+    if (!pack.sort.wanted)
         shuffle_free(pack.shuffle);
-    if (!pack.one_by_one) {
+    if (!pack.batches.one_by_one) {
         result->eod_tokens = options->eod_id != TOKMAP_NO_ID ? result->counts.documents : 0;
         result->bos_tokens = options->bos_id != TOKMAP_NO_ID ? result->counts.documents : 0;
     }
-    if (!status && pack.drop)
-        status = drop_filter_finish(pack.drop, &result->dropped, error);
-    drop_stages_free(&pack.stages);
+    if (!status && pack.drop.filter)
+        status = drop_filter_finish(pack.drop.filter, &result->dropped, error);
+    drop_stages_free(&pack.drop.stages);
     if (!status && !pack.finished)
         status = pack_accounts_check(options, pack.sets, pack.set_count, result, error);
     if (!status && pack.journal)
@@ -883,9 +508,9 @@ enum tokmap_status pack_run(const struct pack_options *options, const char *cons
     if (!status && pack.writes && options->also)
         status = pack_also_write(options, pack_journal_kept_folder(pack.journal), pack.finished, result, error);
     output_close(&pack, status);
-    if (pack.sorts && pack.shuffle && status && !result->kept && !pack.is_recorded)
+    if (pack.sort.wanted && pack.shuffle && status && !result->kept && !pack.sort.is_recorded)
         shuffle_remove(pack.shuffle);
-    if (pack.sorts)
+    if (pack.sort.wanted)
         shuffle_free(pack.shuffle);
     ordered_workers_free(pack.workers);
     return status;

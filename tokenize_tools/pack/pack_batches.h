@@ -1,0 +1,60 @@
+/*
+ * pack_batches.h - batches of documents to tokens: threads encode them in parallel, and pass the tokens to the shard
+ * sets, or to the shuffle before them, in the order of the input (ordered_workers.h).
+ */
+#ifndef TOKMAP_PACK_PACK_BATCHES_H
+#define TOKMAP_PACK_PACK_BATCHES_H
+
+#include "encode/document_encode.h"
+#include "encode/ordered_workers.h"
+#include "packing_options.h"
+#include "shuffle/shuffle.h"
+
+/* What the batches go through. */
+struct pack_batches_to {
+    struct ordered_workers *workers;
+    struct drop_filter *drop; /* NULL: no document is left out */
+    struct shuffle *shuffle;  /* NULL: the documents go to the sets as they come */
+    struct shard_set *const *sets;
+    bool writes; /* False for a dry run */
+};
+
+struct pack_batches {
+    const struct pack_options *options;
+    struct pack_result *result;
+    struct tokenizer_info tokenizer; /* without a tokenizer: width and vocabulary */
+    bool one_by_one;                 /* documents are encoded one by one */
+    struct document_rules rules;     /* for this */
+    uint64_t batch_bytes;
+    struct pack_batches_to to;
+    struct worker *threads;
+    uint32_t thread_count;
+    struct output *outputs; /* of the work items */
+    uint32_t output_count;
+    struct histogram lengths; /* of the documents that several batches share; in the end, of all */
+    uint64_t open_tokens;     /* of the document that is not ended yet, in the batches that are committed */
+};
+
+/* Decides how documents are encoded. Sets result->has_mask. */
+void pack_batches_begin(struct pack_batches *batches, const struct pack_options *options, struct pack_result *result);
+
+/* Says how the corpus must make batches. */
+void pack_batches_corpus(struct pack_batches *batches, struct corpus_options *corpus);
+
+/* Makes the memory, before the first batch. pack_batches_free() frees it, but for `lengths`, also after a failure.
+ * Statuses: OK, ERROR_MEMORY. */
+enum tokmap_status pack_batches_make(struct pack_batches *batches, const struct pack_batches_to *to,
+                                     struct tokmap_error *error);
+void pack_batches_free(struct pack_batches *batches);
+
+/* Encodes a batch, in any thread. The tokens of its last group stay with the item until it is committed. Statuses:
+ * those of tokenizer_encode(), documents_encode(), drop_filter_batch(), and of pack_batch_commit(). */
+enum tokmap_status pack_batch_encode(struct pack_batches *batches, struct work_item *item, struct tokmap_error *error);
+
+/* Writes what is left of a batch, in the order of the input. Statuses: those of shuffle_add() and shard_set_add(). */
+enum tokmap_status pack_batch_commit(struct pack_batches *batches, struct work_item *item, struct tokmap_error *error);
+
+/* Adds up the lengths that the threads have counted, in `lengths` and the result. */
+void pack_batches_end(struct pack_batches *batches);
+
+#endif
