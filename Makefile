@@ -397,6 +397,9 @@ $(filter $(BUILD)/wheel/bin/%,$(wheel_files)): $(wheel_zstd) $(old_program_objec
 	  $(wheel_tool_libs)
 
 # Hundreds of programs for tests are linked from these archives, because the linker then copies only what each one uses.
+# gold, where there is one, links them in half the time.
+quick_linker := $(if $(findstring -fuse-ld,$(CFLAGS) $(LDFLAGS)),,$(if $(findstring \
+  /,$(shell command -v $$($(CC) -print-prog-name=ld.gold 2>/dev/null))),-fuse-ld=gold))
 tool_archive := $(BUILD)/obj/tools.a
 support_archive := $(BUILD)/obj/support.a
 $(tool_archive): $(tool_objects) $(cli_objects) $(linked_from)
@@ -409,7 +412,7 @@ $(BUILD)/tests/$(basename $(notdir $(1))): $(OBJ)/$(1).o
 endef
 $(foreach source,$(chosen_units),$(eval $(call unit_program,$(source))))
 $(unit_programs): $(support_archive) $(program_parts)
-	$(Q)mkdir -p $(@D) && $(link) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) \
+	$(Q)mkdir -p $(@D) && $(link) $(quick_linker) $(filter %.o,$^) $(filter %.a,$^) -pthread $(test_libs) \
 	  $(if $(HAVE_BROTLI),-lbrotlienc) -lcmocka $(LIBS) -lm
 # Without ENGINE (libFuzzer), a harness is linked with a driver that replays files and mutates them from a seed.
 $(fuzz_programs): $(BUILD)/tests/%: $(OBJ)/tests/fuzz/%.c.o $(if $(ENGINE),,$(OBJ)/tests/fuzz/driver.c.o) \
