@@ -73,12 +73,15 @@ struct drop_filter {
     struct place_counter compared;    /* of the documents of the stages, also of those of a killed process */
     struct dropped_writer *list;      /* NULL: nothing is written */
     uint64_t *ngram_numbers;          /* of each n-gram: 1 + its number in the list, or 0 */
-    struct bytes_buffer ngrams;       /* u64: those in the list, in its order */
-    size_t ngrams_saved;              /* bytes of them that the last save has passed on, and that are on storage */
-    size_t ngrams_passed;
-    struct bytes_buffer keys; /* of committed documents, which were not passed on yet */
-    bool saves;
-    bool lacks_keys, forgets;    /* of committed documents, the journal does not have all; cannot have any */
+    /* For the journal, of committed documents. */
+    struct {
+        bool saves;
+        struct bytes_buffer ngrams; /* u64: those in the list, in its order */
+        size_t ngrams_saved;        /* bytes of them that the last save has passed on, and that are on storage */
+        size_t ngrams_passed;
+        struct bytes_buffer keys; /* which were not passed on yet */
+        bool lacks_keys, forgets; /* the journal does not have all; cannot have any */
+    } journal;
     struct place_counter places; /* of all batches that were decided */
     struct place_counter done;   /* of those that are committed */
     struct place_counter listed; /* `compared`, when the last of these was decided */
@@ -147,12 +150,12 @@ enum tokmap_status drop_filter_new(struct drop_filter **filter, const struct dro
     if (!made->items)
         return error_set_memory(error, "what is left out", options->items * sizeof *made->items);
     made->tabled = options->drop->duplicates && !options->source;
-    made->saves = options->saves && made->tabled;
+    made->journal.saves = options->saves && made->tabled;
     key_table_init(&made->table, options->compare ? options->drop->memory : UINT64_MAX);
     if (options->resume) { /* the numbers of the killed process */
         made->places = made->done = options->resume->places;
         made->counts = options->resume->counts;
-        made->lacks_keys = made->is_full = options->resume->lacks_keys;
+        made->journal.lacks_keys = made->is_full = options->resume->lacks_keys;
         made->listed = made->compared = options->resume->listed;
     }
     assert(options->source || !options->drop->minhash);
@@ -187,8 +190,8 @@ void drop_filter_free(struct drop_filter *filter)
     }
     free(filter->items);
     free(filter->ngram_numbers);
-    bytes_free(&filter->ngrams);
-    bytes_free(&filter->keys);
+    bytes_free(&filter->journal.ngrams);
+    bytes_free(&filter->journal.keys);
     key_table_free(&filter->table);
     drop_list_free(filter->known);
     dropped_writer_free(filter->list);
@@ -236,9 +239,9 @@ static void document_uncount(struct corpus_counts *counts, const struct corpus_d
 /* Gives an n-gram its number in the list. */
 static bool ngram_number(struct drop_filter *filter, uint64_t ngram)
 {
-    if (!bytes_append(&filter->ngrams, &ngram, sizeof ngram))
+    if (!bytes_append(&filter->journal.ngrams, &ngram, sizeof ngram))
         return false;
-    filter->ngram_numbers[ngram] = filter->ngrams.count / sizeof ngram;
+    filter->ngram_numbers[ngram] = filter->journal.ngrams.count / sizeof ngram;
     return true;
 }
 
@@ -254,7 +257,7 @@ static enum tokmap_status excluded_list(struct drop_filter *filter, const struct
         ngram_set_origin(filter->options.drop->ngrams, ngram, &origin);
         status = dropped_writer_ngram(filter->list, origin.text, origin.bytes, origin.path, origin.record, error);
         if (!status && !ngram_number(filter, ngram))
-            status = error_set_memory(error, "the list of n-grams", filter->ngrams.count);
+            status = error_set_memory(error, "the list of n-grams", filter->journal.ngrams.count);
     }
     return status ? status
                   : dropped_writer_excluded(filter->list, place->input, place->record, filter->ngram_numbers[ngram] - 1,
@@ -406,7 +409,7 @@ static enum tokmap_status batch_decide(struct drop_filter *filter, struct drop_i
         struct decided decided;
         memcpy(&judged, of->judged.bytes + i * sizeof judged, sizeof judged);
         status = document_decide(filter, workers, item, &document, &judged, &decided, error);
-        if (!status && filter->saves && !decided.is_duplicate)
+        if (!status && filter->journal.saves && !decided.is_duplicate)
             status = key_note(filter, of, &judged, &decided.place, error);
         if (status)
             break;
@@ -461,10 +464,10 @@ enum tokmap_status drop_filter_committed(struct drop_filter *filter, const struc
     }
     filter->done = of->places;
     filter->listed = of->listed;
-    filter->lacks_keys = filter->lacks_keys || of->lacks_keys;
-    if (!status && filter->saves && !filter->forgets && !filter->lacks_keys &&
-        !bytes_append(&filter->keys, of->keys.bytes, of->keys.count))
-        status = error_set_memory(error, "the keys of documents", filter->keys.count);
+    filter->journal.lacks_keys = filter->journal.lacks_keys || of->lacks_keys;
+    if (!status && filter->journal.saves && !filter->journal.forgets && !filter->journal.lacks_keys &&
+        !bytes_append(&filter->journal.keys, of->keys.bytes, of->keys.count))
+        status = error_set_memory(error, "the keys of documents", filter->journal.keys.count);
     return status;
 }
 
@@ -477,31 +480,31 @@ enum tokmap_status drop_filter_save(struct drop_filter *filter, struct drop_stat
     state->listed = filter->listed;
     state->counts = filter->counts;
     state->counts.documents = filter->done.documents;
-    state->lacks_keys = filter->lacks_keys;
+    state->lacks_keys = filter->journal.lacks_keys;
     const enum tokmap_status status = drop_filter_flush(filter, sink, error);
     if (status || !filter->list)
         return status;
-    if (filter->ngrams.count > filter->ngrams_saved &&
-        sink->put(sink->user, SAVED_NGRAMS, filter->ngrams.bytes + filter->ngrams_saved,
-                  filter->ngrams.count - filter->ngrams_saved))
+    if (filter->journal.ngrams.count > filter->journal.ngrams_saved &&
+        sink->put(sink->user, SAVED_NGRAMS, filter->journal.ngrams.bytes + filter->journal.ngrams_saved,
+                  filter->journal.ngrams.count - filter->journal.ngrams_saved))
         return error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the list of n-grams cannot be saved");
-    filter->ngrams_passed = filter->ngrams.count;
+    filter->journal.ngrams_passed = filter->journal.ngrams.count;
     return dropped_writer_save(filter->list, &state->list, error);
 }
 
 bool drop_filter_is_full(const struct drop_filter *filter)
 {
-    return filter->keys.count >= KEYS_HELD;
+    return filter->journal.keys.count >= KEYS_HELD;
 }
 
 enum tokmap_status drop_filter_flush(struct drop_filter *filter, const struct state_sink *sink,
                                      struct tokmap_error *error)
 {
-    const size_t count = filter->lacks_keys ? 0 : filter->keys.count;
-    const bool failed = sink && count && sink->put(sink->user, SAVED_KEYS, filter->keys.bytes, count);
-    filter->forgets = !sink;
-    filter->keys.count = 0;
-    bytes_trim(&filter->keys);
+    const size_t count = filter->journal.lacks_keys ? 0 : filter->journal.keys.count;
+    const bool failed = sink && count && sink->put(sink->user, SAVED_KEYS, filter->journal.keys.bytes, count);
+    filter->journal.forgets = !sink;
+    filter->journal.keys.count = 0;
+    bytes_trim(&filter->journal.keys);
     return failed ? error_set(error, TOKMAP_ERROR_IO, NULL, TOKMAP_NO_OFFSET, "the keys of documents cannot be saved")
                   : TOKMAP_OK;
 }
@@ -513,7 +516,7 @@ enum tokmap_status drop_filter_sync(struct drop_filter *filter, struct tokmap_er
 
 void drop_filter_saved(struct drop_filter *filter)
 {
-    filter->ngrams_saved = filter->ngrams_passed;
+    filter->journal.ngrams_saved = filter->journal.ngrams_passed;
 }
 
 static enum tokmap_status load_failed(const struct drop_filter *filter, struct tokmap_error *error)
@@ -558,9 +561,9 @@ enum tokmap_status drop_filter_load(struct drop_filter *filter, uint32_t kind, c
         const uint64_t ngram = load64(bytes + at);
         good = ngram < counts.listed && !filter->ngram_numbers[ngram];
         if (good && !ngram_number(filter, ngram))
-            return error_set_memory(error, "the list of n-grams", filter->ngrams.count);
+            return error_set_memory(error, "the list of n-grams", filter->journal.ngrams.count);
     }
-    filter->ngrams_saved = filter->ngrams.count;
+    filter->journal.ngrams_saved = filter->journal.ngrams.count;
     return good ? TOKMAP_OK : load_failed(filter, error);
 }
 

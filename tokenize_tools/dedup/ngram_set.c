@@ -40,6 +40,7 @@ struct listed_text {
     uint32_t file;
 };
 
+/* Lists of n-grams, texts, and files, and a hash table of the n-grams with a filter before it. */
 struct ngram_set {
     uint32_t words_each; /* N */
     struct table_key key;

@@ -65,7 +65,7 @@ void document_tokens_free(struct document_tokens *tokens)
 
 void document_tokens_trim(struct document_tokens *tokens)
 {
-    if (tokens->token_capacity > LARGE_TOKENS)
+    if (tokens->capacity.tokens > LARGE_TOKENS)
         document_tokens_free(tokens);
 }
 
@@ -92,7 +92,7 @@ static enum tokmap_status tokens_reserve(struct encoding *encoding, uint64_t mor
     uint64_t wanted;
     char *grown = NULL;
     if (!add_overflows(encoding->begin + encoding->count, more, &wanted))
-        grown = list_grow(tokens->tokens, &tokens->token_capacity, wanted, encoding->rules->width);
+        grown = list_grow(tokens->tokens, &tokens->capacity.tokens, wanted, encoding->rules->width);
     if (!grown)
         return error_set_memory(encoding->making.error, "the tokens of a document", more);
     tokens->tokens = grown;
@@ -116,7 +116,7 @@ static void token_add(struct encoding *encoding, uint64_t id, bool counted)
 {
     struct document_tokens *tokens = encoding->tokens;
     char *at = tokens->tokens + (encoding->begin + encoding->count) * encoding->rules->width;
-    assert(encoding->begin + encoding->count < tokens->token_capacity);
+    assert(encoding->begin + encoding->count < tokens->capacity.tokens);
     if (encoding->rules->width == 2) {
         const uint16_t narrow = (uint16_t)id;
         memcpy(at, &narrow, sizeof narrow);
@@ -149,7 +149,7 @@ static struct tokenizer_out out_here(const struct encoding *encoding, uint64_t *
     const struct document_tokens *tokens = encoding->tokens;
     const uint64_t at = encoding->begin + encoding->count;
     return (struct tokenizer_out){
-        .tokens = tokens->tokens + at * encoding->rules->width, .capacity = tokens->token_capacity - at, .ends = ends};
+        .tokens = tokens->tokens + at * encoding->rules->width, .capacity = tokens->capacity.tokens - at, .ends = ends};
 }
 
 static enum tokmap_status texts_encode(struct encoding *encoding, const struct tokmap_text *texts, uint64_t count,
@@ -361,7 +361,7 @@ static enum tokmap_status mask_add(struct encoding *encoding)
     struct document_tokens *tokens = encoding->tokens;
     const uint8_t *counted = encoding->encoder->counted;
     const uint64_t end = encoding->begin + encoding->count;
-    uint8_t *grown = list_grow(tokens->mask, &tokens->mask_capacity, end / 8 + 1, 1);
+    uint8_t *grown = list_grow(tokens->mask, &tokens->capacity.mask, end / 8 + 1, 1);
     if (!grown)
         return error_set_memory(encoding->making.error, "the mask of a document", encoding->count);
     tokens->mask = grown;
@@ -383,7 +383,7 @@ static enum tokmap_status set_add(struct encoding *encoding, uint64_t number)
 {
     struct document_tokens *tokens = encoding->tokens;
     uint32_t set;
-    uint8_t *sets = list_grow(tokens->sets, &tokens->set_capacity, number + 1, sizeof *sets);
+    uint8_t *sets = list_grow(tokens->sets, &tokens->capacity.sets, number + 1, sizeof *sets);
     tokens->sets = sets ? sets : tokens->sets;
     if (!sets || !split_choose(encoding->rules->split, encoding->document, &encoding->encoder->scratch, &set))
         return error_set_memory(encoding->making.error, "the sets of documents", number);
@@ -429,9 +429,9 @@ static enum tokmap_status document_encode(struct encoding *encoding, uint64_t nu
         status = mask_add(encoding);
     if (!status && rules->split)
         status = set_add(encoding, number);
-    uint64_t *ends = list_grow(tokens->ends, &tokens->end_capacity, number + 1, sizeof *ends);
+    uint64_t *ends = list_grow(tokens->ends, &tokens->capacity.ends, number + 1, sizeof *ends);
     tokens->ends = ends ? ends : tokens->ends;
-    uint64_t *texts = list_grow(tokens->text_bytes, &tokens->text_capacity, number + 1, sizeof *texts);
+    uint64_t *texts = list_grow(tokens->text_bytes, &tokens->capacity.text_bytes, number + 1, sizeof *texts);
     tokens->text_bytes = texts ? texts : tokens->text_bytes;
     if (!status && (!ends || !texts))
         status = error_set_memory(encoding->making.error, "the documents of a batch", number);

@@ -57,7 +57,9 @@ struct document_tokens {
     uint64_t untaught;                 /* conversations in which no token counts */
     uint64_t eod_added, bos_added;     /* tokens that were added */
     uint64_t eod_present, bos_present; /* documents of ids that had the token already, so none was added */
-    uint64_t token_capacity, end_capacity, mask_capacity, text_capacity, set_capacity;
+    struct {
+        uint64_t tokens, ends, mask, text_bytes, sets;
+    } capacity; /* of these lists */
 };
 void document_tokens_free(struct document_tokens *tokens);
 /* Frees large memory, which one large document needed. */

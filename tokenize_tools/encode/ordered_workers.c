@@ -54,6 +54,7 @@ struct worker {
     uint32_t number;
 };
 
+/* The members are in groups, each under the lock that guards it. */
 struct ordered_workers {
     struct ordered_workers_options options;
     struct corpus *corpus;

@@ -31,13 +31,15 @@ struct shard_set {
     uint64_t saved_shard;  /* the one that was open when the state was saved last */
 
     /* The document that has not ended. */
-    bool open;
-    bool placed; /* it is in the open shard; else its tokens wait */
-    uint64_t open_tokens;
-    uint64_t open_text; /* bytes of its text */
-    uint64_t waiting_largest;
-    struct spill waiting;
-    char *folder; /* of the unnamed file */
+    struct {
+        bool is;
+        bool placed; /* it is in the open shard; else its tokens wait */
+        uint64_t tokens;
+        uint64_t text;    /* bytes of its text */
+        uint64_t largest; /* of the tokens that wait */
+        struct spill waiting;
+        char *folder; /* of the unnamed file */
+    } open;
 };
 
 /* ---- shards ---- */
@@ -77,10 +79,10 @@ static enum tokmap_status set_new(struct shard_set **set, const struct shard_set
         made->options.shard.seal = &made->seal;
     }
     made->contents = hash_state_new();
-    made->folder = options->work ? strdup(set_work_folder(options->work)) : path_folder(options->prefix);
-    spill_init(&made->waiting, made->folder);
+    made->open.folder = options->work ? strdup(set_work_folder(options->work)) : path_folder(options->prefix);
+    spill_init(&made->open.waiting, made->open.folder);
     *set = made;
-    if (made->contents && made->folder)
+    if (made->contents && made->open.folder)
         return TOKMAP_OK;
     shard_set_abandon(made);
     *set = NULL;
@@ -103,7 +105,7 @@ enum tokmap_status shard_set_open(struct shard_set **set, const struct shard_set
 enum tokmap_status shard_set_finish(struct shard_set *set, struct tokmap_error *error)
 {
     uint64_t bytes = 0;
-    assert(!set->open);
+    assert(!set->open.is);
     char *about = set->options.about(set->options.user, &set->shard, &bytes);
     if (!about)
         return error_set_memory(error, "the about section", 0);
@@ -241,22 +243,22 @@ static bool fits(const struct shard_set *set, uint64_t tokens)
 /* Writes the tokens that wait to the open shard. */
 static enum tokmap_status waiting_write(struct shard_set *set, struct tokmap_error *error)
 {
-    const uint64_t bytes = spill_bytes(&set->waiting);
+    const uint64_t bytes = spill_bytes(&set->open.waiting);
     char *piece = bytes ? malloc(COPY_BYTES) : NULL;
     enum tokmap_status status = bytes && !piece ? error_set_memory(error, "tokens that wait", COPY_BYTES) : TOKMAP_OK;
     for (uint64_t done = 0; done < bytes && !status;) {
         const size_t part = (size_t)min64(bytes - done, COPY_BYTES);
-        const int system = spill_read(&set->waiting, done, piece, part);
-        status = system ? error_set_system(error, system, set->folder, TOKMAP_NO_OFFSET,
+        const int system = spill_read(&set->open.waiting, done, piece, part);
+        status = system ? error_set_system(error, system, set->open.folder, TOKMAP_NO_OFFSET,
                                            "the tokens of a long document, in an unnamed file, cannot be read")
                         : shard_writer_add(set->writer, piece, part / set->options.shard.width, NULL, 0,
-                                           set->waiting_largest, error);
+                                           set->open.largest, error);
         done += part;
     }
     free(piece);
-    spill_free(&set->waiting);
-    spill_init(&set->waiting, set->folder);
-    set->waiting_largest = 0;
+    spill_free(&set->open.waiting);
+    spill_init(&set->open.waiting, set->open.folder);
+    set->open.largest = 0;
     return status;
 }
 
@@ -264,7 +266,7 @@ static enum tokmap_status waiting_write(struct shard_set *set, struct tokmap_err
 static enum tokmap_status open_place(struct shard_set *set, const struct document_run *run, uint64_t document,
                                      bool ends, struct tokmap_error *error)
 {
-    const bool room = fits(set, set->open_tokens);
+    const bool room = fits(set, set->open.tokens);
     enum tokmap_status status = TOKMAP_OK;
     if (room && !ends && set->shard.documents && set->options.shard_tokens != UINT64_MAX)
         return TOKMAP_OK;
@@ -274,7 +276,7 @@ static enum tokmap_status open_place(struct shard_set *set, const struct documen
         status = origin_add(set, run, document, error);
     if (!status)
         status = waiting_write(set, error);
-    set->placed = true;
+    set->open.placed = true;
     return status;
 }
 
@@ -288,17 +290,17 @@ static enum tokmap_status part_add(struct shard_set *set, const struct document_
     const uint64_t largest = set->options.work ? largest_of(set, tokens, count) : run->largest;
     enum tokmap_status status = TOKMAP_OK;
     assert(!set->options.shard.mask);
-    set->open = true;
-    set->open_tokens += count;
-    set->open_text += run->text_bytes[document];
-    if (!set->placed)
+    set->open.is = true;
+    set->open.tokens += count;
+    set->open.text += run->text_bytes[document];
+    if (!set->open.placed)
         status = open_place(set, run, document, ends, error);
     if (status)
         return status;
-    if (!set->placed) {
-        const int system = spill_add(&set->waiting, tokens, (size_t)(count * width));
-        set->waiting_largest = max64(set->waiting_largest, largest);
-        return system ? error_set_system(error, system, set->folder, TOKMAP_NO_OFFSET,
+    if (!set->open.placed) {
+        const int system = spill_add(&set->open.waiting, tokens, (size_t)(count * width));
+        set->open.largest = max64(set->open.largest, largest);
+        return system ? error_set_system(error, system, set->open.folder, TOKMAP_NO_OFFSET,
                                          "the tokens of a long document cannot be written to an unnamed file")
                       : TOKMAP_OK;
     }
@@ -307,13 +309,13 @@ static enum tokmap_status part_add(struct shard_set *set, const struct document_
         return status;
     status = values_add(set, run, document, document + 1, error);
     set->shard.documents++;
-    set->shard.tokens += set->open_tokens;
-    set->shard.text_bytes += set->open_text;
+    set->shard.tokens += set->open.tokens;
+    set->shard.text_bytes += set->open.text;
     set->result.documents++;
-    set->result.tokens += set->open_tokens;
-    set->result.oversized += set->open_tokens > set->options.shard_tokens;
-    set->open = set->placed = false;
-    set->open_tokens = set->open_text = 0;
+    set->result.tokens += set->open.tokens;
+    set->result.oversized += set->open.tokens > set->options.shard_tokens;
+    set->open.is = set->open.placed = false;
+    set->open.tokens = set->open.text = 0;
     return TOKMAP_OK;
 }
 
@@ -342,7 +344,7 @@ enum tokmap_status shard_set_add(struct shard_set *set, const struct document_ru
     enum tokmap_status status = TOKMAP_OK;
     uint64_t at = 0, document = 0;
     assert(run->unfinished || (run->documents && run->ends[run->documents - 1] == run->count));
-    if (set->open && run->documents) {
+    if (set->open.is && run->documents) {
         status = part_add(set, run, 0, 0, run->ends[0], true, error);
         at = run->ends[0];
         document = 1;
@@ -367,7 +369,7 @@ enum tokmap_status shard_set_add(struct shard_set *set, const struct document_ru
 
 bool shard_set_can_save(const struct shard_set *set)
 {
-    return set->writer && !spill_bytes(&set->waiting);
+    return set->writer && !spill_bytes(&set->open.waiting);
 }
 
 enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state *state, const struct state_sink *sink,
@@ -379,10 +381,10 @@ enum tokmap_status shard_set_save(struct shard_set *set, struct shard_set_state 
                                       .documents = set->result.documents,
                                       .tokens = set->result.tokens,
                                       .oversized = set->result.oversized,
-                                      .open = set->open,
-                                      .placed = set->placed,
-                                      .open_tokens = set->open_tokens,
-                                      .open_text = set->open_text};
+                                      .open = set->open.is,
+                                      .placed = set->open.placed,
+                                      .open_tokens = set->open.tokens,
+                                      .open_text = set->open.text};
     return shard_writer_save(set->writer, sink, error);
 }
 
@@ -476,10 +478,10 @@ enum tokmap_status shard_set_reopen(struct shard_set **set, const struct shard_s
                                              .sealed_bytes = made->result.sealed_bytes,
                                              .oversized = state->oversized};
     made->saved_shard = state->shards;
-    made->open = state->open;
-    made->placed = state->placed;
-    made->open_tokens = state->open_tokens;
-    made->open_text = state->open_text;
+    made->open.is = state->open;
+    made->open.placed = state->placed;
+    made->open.tokens = state->open_tokens;
+    made->open.text = state->open_text;
     if (!status)
         status = writer_open(made, error);
     made->options.shard.resume = false; /* the shards that follow are new */
@@ -519,7 +521,7 @@ void shard_set_result(const struct shard_set *set, struct shard_set_result *resu
 
 enum tokmap_status shard_set_commit(struct shard_set *set, struct shard_set_result *result, struct tokmap_error *error)
 {
-    assert(!set->open);
+    assert(!set->open.is);
     const enum tokmap_status status = shard_commit_open(set, error);
     if (!status) {
         *result = set->result;
@@ -576,7 +578,7 @@ void shard_set_abandon(struct shard_set *set)
         return;
     shard_writer_abort(set->writer);
     hash_state_free(set->contents);
-    spill_free(&set->waiting);
-    free(set->folder);
+    spill_free(&set->open.waiting);
+    free(set->open.folder);
     free(set);
 }

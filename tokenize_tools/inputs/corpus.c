@@ -66,8 +66,8 @@ void corpus_close(struct corpus *corpus)
     parquet_source_close(corpus->parquet);
     parquet_pool_release(corpus->parquet_pool);
     inputs_free(corpus->inputs);
-    free(corpus->path);
-    free(corpus->carry);
+    free(corpus->file.path);
+    free(corpus->carry.bytes);
     free(corpus);
 }
 
@@ -85,7 +85,7 @@ void corpus_exclude_kinds(struct corpus *corpus, enum excluded_kind (*kind_of)(c
 
 static bool has_records(const struct corpus *corpus)
 {
-    return corpus->format > CORPUS_TEXT;
+    return corpus->file.format > CORPUS_TEXT;
 }
 
 /* ---- one file ---- */
@@ -102,16 +102,16 @@ static enum tokmap_status carry_over(struct corpus *corpus, const struct corpus_
                                      uint64_t count, struct tokmap_error *error)
 {
     assert(from + count <= batch->capacity);
-    if (count > corpus->carry_capacity) {
-        char *grown = realloc(corpus->carry, count);
+    if (count > corpus->carry.capacity) {
+        char *grown = realloc(corpus->carry.bytes, count);
         if (!grown)
             return corpus_no_memory(error);
-        corpus->carry = grown;
-        corpus->carry_capacity = count;
+        corpus->carry.bytes = grown;
+        corpus->carry.capacity = count;
     }
     if (count)
-        memcpy(corpus->carry, batch->bytes + from, count);
-    corpus->carried = count;
+        memcpy(corpus->carry.bytes, batch->bytes + from, count);
+    corpus->carry.count = count;
     return TOKMAP_OK;
 }
 
@@ -119,13 +119,13 @@ static enum tokmap_status carry_over(struct corpus *corpus, const struct corpus_
 static bool places_keep(struct corpus *corpus, struct corpus_batch *batch)
 {
     const char *names[RECORD_FIELDS_MOST];
-    if (corpus->batch_places || (corpus->format != CORPUS_CSV && corpus->format != CORPUS_TSV))
+    if (corpus->file.batch_places || (corpus->file.format != CORPUS_CSV && corpus->file.format != CORPUS_TSV))
         return true;
-    const size_t bytes = record_fields(&corpus->options, names) * sizeof corpus->places[0];
+    const size_t bytes = record_fields(&corpus->options, names) * sizeof corpus->file.places[0];
     uint64_t *copy = corpus_batch_take(batch, bytes);
     if (copy)
-        memcpy(copy, corpus->places, bytes);
-    corpus->batch_places = copy;
+        memcpy(copy, corpus->file.places, bytes);
+    corpus->file.batch_places = copy;
     return copy != NULL;
 }
 
@@ -134,45 +134,45 @@ static enum tokmap_status part_add(struct corpus *corpus, struct corpus_batch *b
                                    struct tokmap_error *error)
 {
     /* If this batch has a part of the document already, the new bytes are adjacent to it: the part grows. */
-    if (!has_records(corpus) && corpus->resumed && corpus->batch_path) {
+    if (!has_records(corpus) && corpus->file.resumed && corpus->file.batch_path) {
         struct corpus_part *last = &batch->parts[batch->part_count - 1];
         assert(last->unfinished && last->end == batch->filled);
         last->end += count;
         last->unfinished = !end;
-        corpus->offset += count;
+        corpus->file.offset += count;
         batch->filled += count;
         return TOKMAP_OK;
     }
-    if (!corpus->batch_path)
-        corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
-    struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
+    if (!corpus->file.batch_path)
+        corpus->file.batch_path = corpus_batch_add_path(batch, corpus->file.path);
+    struct corpus_part *part = corpus->file.batch_path ? corpus_batch_add_part(batch) : NULL;
     if (!part || !places_keep(corpus, batch))
         return corpus_no_memory(error);
-    part->path = corpus->batch_path;
+    part->path = corpus->file.batch_path;
     part->input = corpus->inputs_begun - 1;
     part->begin = batch->filled;
     part->end = batch->filled + count;
-    part->offset = corpus->offset;
-    part->format = corpus->format;
+    part->offset = corpus->file.offset;
+    part->format = corpus->file.format;
     if (has_records(corpus)) {
         const uint64_t lines = record_scan_lines(batch->bytes + part->begin, count);
-        part->line = corpus->line;
-        part->scan = corpus->scan;
-        part->columns = corpus->columns;
-        part->places = corpus->batch_places;
-        corpus->line += lines;
-        if (corpus->format == CORPUS_JSONL)
-            corpus->scan.record += lines;
+        part->line = corpus->file.line;
+        part->scan = corpus->scan.begin;
+        part->columns = corpus->file.columns;
+        part->places = corpus->file.batch_places;
+        corpus->file.line += lines;
+        if (corpus->file.format == CORPUS_JSONL)
+            corpus->scan.begin.record += lines;
         else
-            corpus->scan = corpus->cut_scan;
-        corpus->scanned -= min64(count, corpus->scanned);
-        corpus->cut = 0;
+            corpus->scan.begin = corpus->scan.cut;
+        corpus->scan.seen_bytes -= min64(count, corpus->scan.seen_bytes);
+        corpus->scan.cut_bytes = 0;
     } else {
-        part->resumed = corpus->resumed;
+        part->resumed = corpus->file.resumed;
         part->unfinished = !end;
-        corpus->resumed = true;
+        corpus->file.resumed = true;
     }
-    corpus->offset += count;
+    corpus->file.offset += count;
     batch->filled += count;
     return TOKMAP_OK;
 }
@@ -183,7 +183,7 @@ static bool record_ends(struct corpus *corpus, const char *bytes, uint64_t count
     enum record_kind kind = RECORD_UNFINISHED;
     *used = count;
     if (has_records(corpus))
-        *used = record_scan_take(&corpus->seen_scan, bytes, count, &kind);
+        *used = record_scan_take(&corpus->scan.seen, bytes, count, &kind);
     return kind != RECORD_UNFINISHED;
 }
 
@@ -192,11 +192,11 @@ static enum tokmap_status file_read_end(struct corpus *corpus, struct corpus_bat
 {
     struct judgment judgment;
     enum tokmap_status status = TOKMAP_OK;
-    if (corpus->format == CORPUS_WARC &&
-        warc_end_judge(corpus->path, &corpus->seen_scan.warc, &judgment) == JUDGED_WRONG)
-        status = corpus_file_left_out(corpus, batch, corpus->path, 0, judgment.reason, &judgment.why, error);
+    if (corpus->file.format == CORPUS_WARC &&
+        warc_end_judge(corpus->file.path, &corpus->scan.seen.warc, &judgment) == JUDGED_WRONG)
+        status = corpus_file_left_out(corpus, batch, corpus->file.path, 0, judgment.reason, &judgment.why, error);
     else
-        corpus_batch_count_file(batch, corpus->format);
+        corpus_batch_count_file(batch, corpus->file.format);
     corpus_file_end(corpus, batch);
     return status;
 }
@@ -206,18 +206,18 @@ static enum tokmap_status file_read_end(struct corpus *corpus, struct corpus_bat
 static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_batch *batch, uint64_t have, bool end,
                                           struct tokmap_error *error)
 {
-    struct corpus_issue *issue = corpus_issue_add(corpus, batch, CORPUS_ISSUE_LIMIT, corpus->path);
+    struct corpus_issue *issue = corpus_issue_add(corpus, batch, CORPUS_ISSUE_LIMIT, corpus->file.path);
     if (!issue)
         return corpus_no_memory(error);
     const bool records = has_records(corpus);
     issue->limit = current_limit(corpus);
-    issue->record = corpus->scan.record;
-    issue->line = records ? corpus->line : 0;
-    issue->offset = corpus->offset;
-    corpus->carried = 0;
-    corpus->line += record_scan_lines(batch->bytes + batch->filled, have);
-    if (corpus->format == CORPUS_JSONL)
-        corpus->seen_scan = corpus->scan;
+    issue->record = corpus->scan.begin.record;
+    issue->line = records ? corpus->file.line : 0;
+    issue->offset = corpus->file.offset;
+    corpus->carry.count = 0;
+    corpus->file.line += record_scan_lines(batch->bytes + batch->filled, have);
+    if (corpus->file.format == CORPUS_JSONL)
+        corpus->scan.seen = corpus->scan.begin;
     uint64_t skipped = have;
     char *buffer = batch->bytes + batch->filled;
     const size_t room = (size_t)min64(batch->capacity - batch->filled, corpus->options.batch_bytes);
@@ -230,7 +230,7 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
         batch->counts.stream_bytes += got;
         uint64_t used = got;
         found = got && record_ends(corpus, buffer, got, &used);
-        corpus->line += record_scan_lines(buffer, used);
+        corpus->file.line += record_scan_lines(buffer, used);
         if (found) {
             const enum tokmap_status carried = carry_over(corpus, batch, batch->filled + used, got - used, error);
             if (carried)
@@ -242,17 +242,17 @@ static enum tokmap_status skip_over_limit(struct corpus *corpus, struct corpus_b
     issue->left_out = CORPUS_REASON_TOO_LONG;
     issue->is_file = !records && !status; /* if the read failed, the file is counted below */
     corpus_batch_count_issue(batch, issue);
-    corpus->offset += skipped;
-    corpus->scan = corpus->seen_scan;
-    corpus->cut = corpus->scanned = 0;
+    corpus->file.offset += skipped;
+    corpus->scan.begin = corpus->scan.seen;
+    corpus->scan.cut_bytes = corpus->scan.seen_bytes = 0;
     if (status) {
-        status = corpus_file_failed(corpus, batch, corpus->path, corpus->carried, status, &why, error);
+        status = corpus_file_failed(corpus, batch, corpus->file.path, corpus->carry.count, status, &why, error);
         corpus_file_end(corpus, batch);
         return status;
     }
-    if (end && !corpus->carried && records)
+    if (end && !corpus->carry.count && records)
         return file_read_end(corpus, batch, error);
-    if (end && !corpus->carried)
+    if (end && !corpus->carry.count)
         corpus_file_end(corpus, batch);
     return TOKMAP_OK;
 }
@@ -271,7 +271,7 @@ static enum tokmap_status text_prescan(const struct corpus *corpus, uint64_t *by
         return corpus_no_memory(error);
     enum tokmap_status status = stream_new(&stream, corpus->options.stop, corpus->options.user, error);
     if (!status)
-        status = stream_open(stream, corpus->path, error);
+        status = stream_open(stream, corpus->file.path, error);
     uint64_t have = 0;
     for (bool end = false; !status && !end;) {
         size_t got;
@@ -307,9 +307,9 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
     bytes = max64(bytes, have);
     batch->counts.stream_bytes += bytes - have;
     if (status) {
-        status = corpus_file_failed(corpus, batch, corpus->path, bytes, status, &why, error);
+        status = corpus_file_failed(corpus, batch, corpus->file.path, bytes, status, &why, error);
     } else {
-        struct corpus_issue *issue = corpus_issue_add(corpus, batch, CORPUS_ISSUE_ENCODING, corpus->path);
+        struct corpus_issue *issue = corpus_issue_add(corpus, batch, CORPUS_ISSUE_ENCODING, corpus->file.path);
         if (!issue)
             return corpus_no_memory(error);
         issue->reason = "";
@@ -328,22 +328,23 @@ static enum tokmap_status text_check(struct corpus *corpus, struct corpus_batch 
 static uint64_t whole_records(struct corpus *corpus, const struct corpus_batch *batch, uint64_t have, uint64_t seen)
 {
     const char *bytes = batch->bytes + batch->filled;
-    assert(seen <= have && corpus->scanned <= have);
-    if (corpus->format == CORPUS_JSONL) {
+    assert(seen <= have && corpus->scan.seen_bytes <= have);
+    if (corpus->file.format == CORPUS_JSONL) {
         const char *newline = memrchr(bytes + seen, '\n', have - seen);
         return newline ? (uint64_t)(newline - bytes) + 1 : 0;
     }
-    if (!corpus->scanned)
-        corpus->seen_scan = corpus->scan;
-    while (corpus->scanned < have) {
+    if (!corpus->scan.seen_bytes)
+        corpus->scan.seen = corpus->scan.begin;
+    while (corpus->scan.seen_bytes < have) {
         enum record_kind kind;
-        corpus->scanned += record_scan_take(&corpus->seen_scan, bytes + corpus->scanned, have - corpus->scanned, &kind);
+        corpus->scan.seen_bytes += record_scan_take(&corpus->scan.seen, bytes + corpus->scan.seen_bytes,
+                                                    have - corpus->scan.seen_bytes, &kind);
         if (kind == RECORD_UNFINISHED)
             break;
-        corpus->cut = corpus->scanned;
-        corpus->cut_scan = corpus->seen_scan;
+        corpus->scan.cut_bytes = corpus->scan.seen_bytes;
+        corpus->scan.cut = corpus->scan.seen;
     }
-    return corpus->cut;
+    return corpus->scan.cut_bytes;
 }
 
 /* What to do with the bytes that were read. BATCH_FULL: process the batch without them, and carry them over. */
@@ -361,14 +362,14 @@ static enum cut_decision choose_cut(struct corpus *corpus, const struct corpus_b
     *cut = have;
     if (has_records(corpus)) {
         if (end) {
-            if (corpus->format == CORPUS_WARC)
+            if (corpus->file.format == CORPUS_WARC)
                 (void)whole_records(corpus, batch, have, seen); /* file_read_end() judges how the file ends */
             return CUT;
         }
         *cut = whole_records(corpus, batch, have, seen);
         if (*cut)
             return CUT;
-    } else if (!corpus->whole) {
+    } else if (!corpus->file.whole) {
         const struct corpus_options *options = &corpus->options;
         *cut = end ? have : options->cut ? options->cut(options->cut_user, bytes, have) : utf8_cut(bytes, have);
         if (*cut || end)
@@ -403,16 +404,16 @@ static enum tokmap_status room_grow(struct corpus *corpus, struct corpus_batch *
 static void structure_take(struct corpus *corpus, struct corpus_batch *batch, uint64_t count, uint64_t *have)
 {
     assert(count <= *have);
-    corpus->line += record_scan_lines(batch->bytes + batch->filled, count);
+    corpus->file.line += record_scan_lines(batch->bytes + batch->filled, count);
     batch->counts.structure_bytes += count;
     batch->filled += count;
-    corpus->offset += count;
+    corpus->file.offset += count;
     *have -= count;
 }
 
 static struct first_bytes first_bytes(struct corpus *corpus, const char *bytes, uint64_t count, bool end)
 {
-    return (struct first_bytes){corpus->path, bytes, count, end, &corpus->options, &corpus->first_line};
+    return (struct first_bytes){corpus->file.path, bytes, count, end, &corpus->options, &corpus->file.first_line};
 }
 
 /* Takes the header of a table, which is its first line that is not blank. */
@@ -422,11 +423,11 @@ static enum judged header_take(struct corpus *corpus, struct corpus_batch *batch
     for (;;) {
         const char *bytes = batch->bytes + batch->filled;
         enum record_kind kind;
-        corpus->scanned +=
-            record_scan_take(&corpus->seen_scan, bytes + corpus->scanned, *have - corpus->scanned, &kind);
-        const uint64_t taken = corpus->scanned;
+        corpus->scan.seen_bytes += record_scan_take(&corpus->scan.seen, bytes + corpus->scan.seen_bytes,
+                                                    *have - corpus->scan.seen_bytes, &kind);
+        const uint64_t taken = corpus->scan.seen_bytes;
         if ((kind != RECORD_UNFINISHED ? taken : *have) > corpus->options.record_limit) {
-            (void)error_set(&judgment->why, TOKMAP_ERROR_LIMIT, stream_name(corpus->path), corpus->offset,
+            (void)error_set(&judgment->why, TOKMAP_ERROR_LIMIT, stream_name(corpus->file.path), corpus->file.offset,
                             "the header is longer than the limit of %" PRIu64
                             " bytes, perhaps because a quote is not closed; raise options.record_limit",
                             corpus->options.record_limit);
@@ -435,18 +436,18 @@ static enum judged header_take(struct corpus *corpus, struct corpus_batch *batch
         }
         if (kind == RECORD_UNFINISHED && !end)
             return JUDGED_MORE;
-        const bool blank = kind == RECORD_BLANK || (kind == RECORD_UNFINISHED && !corpus->seen_scan.filled);
+        const bool blank = kind == RECORD_BLANK || (kind == RECORD_UNFINISHED && !corpus->scan.seen.filled);
         if (!blank) {
             const struct first_bytes header = first_bytes(corpus, bytes, taken, true);
-            const enum judged judged = header_read(&header, corpus->format, corpus->line, corpus->offset,
-                                                   &corpus->columns, corpus->places, judgment);
+            const enum judged judged = header_read(&header, corpus->file.format, corpus->file.line, corpus->file.offset,
+                                                   &corpus->file.columns, corpus->file.places, judgment);
             if (judged != JUDGED)
                 return judged;
         }
         batch->counts.blank_lines += kind == RECORD_BLANK;
         structure_take(corpus, batch, taken, have);
-        corpus->scanned = 0;
-        record_scan_begin(&corpus->seen_scan, corpus->format);
+        corpus->scan.seen_bytes = 0;
+        record_scan_begin(&corpus->scan.seen, corpus->file.format);
         if (!blank || kind == RECORD_UNFINISHED)
             return JUDGED;
     }
@@ -457,32 +458,32 @@ static enum judged file_judge(struct corpus *corpus, struct corpus_batch *batch,
                               struct judgment *judgment)
 {
     /* A pipe without a byte is the sign of a command that has failed. A file without a byte is an empty document. */
-    if (end && !*have && !corpus->offset && stream_source(corpus->stream)->stat.kind != OS_KIND_FILE) {
-        (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(corpus->path), TOKMAP_NO_OFFSET,
+    if (end && !*have && !corpus->file.offset && stream_source(corpus->stream)->stat.kind != OS_KIND_FILE) {
+        (void)error_set(&judgment->why, TOKMAP_ERROR_INPUT, stream_name(corpus->file.path), TOKMAP_NO_OFFSET,
                         "the input ended without a byte; check the command that writes it");
         judgment->reason = CORPUS_REASON_EMPTY;
         return JUDGED_WRONG;
     }
-    if (corpus->format == CORPUS_AUTO) {
+    if (corpus->file.format == CORPUS_AUTO) {
         const struct first_bytes first = first_bytes(corpus, batch->bytes + batch->filled, *have, end);
-        const enum judged judged = format_choose(&first, &corpus->format, judgment);
+        const enum judged judged = format_choose(&first, &corpus->file.format, judgment);
         if (judged != JUDGED)
             return judged;
     }
-    if (corpus->format == CORPUS_WARC && corpus->options.content != CORPUS_CONTENT_TEXT) {
+    if (corpus->file.format == CORPUS_WARC && corpus->options.content != CORPUS_CONTENT_TEXT) {
         const struct first_bytes first = first_bytes(corpus, batch->bytes, 0, end);
         return warc_has_no_fields(&first, judgment);
     }
-    if (corpus->format == CORPUS_TEXT && corpus->options.separator)
-        corpus->format = CORPUS_SEPARATED;
-    if (corpus->format == CORPUS_TEXT)
+    if (corpus->file.format == CORPUS_TEXT && corpus->options.separator)
+        corpus->file.format = CORPUS_SEPARATED;
+    if (corpus->file.format == CORPUS_TEXT)
         return JUDGED;
-    if (corpus->format == CORPUS_SEPARATED) {
-        record_scan_begin_separated(&corpus->scan, corpus->options.separator, corpus->options.separator_bytes);
-        corpus->seen_scan = corpus->scan;
+    if (corpus->file.format == CORPUS_SEPARATED) {
+        record_scan_begin_separated(&corpus->scan.begin, corpus->options.separator, corpus->options.separator_bytes);
+        corpus->scan.seen = corpus->scan.begin;
         return JUDGED;
     }
-    if (!corpus->offset) {
+    if (!corpus->file.offset) {
         /* A short read can end inside the mark. */
         const char *bytes = batch->bytes + batch->filled;
         if (*have < 3 && !end && *have && !memcmp(bytes, BOM, *have))
@@ -490,11 +491,11 @@ static enum judged file_judge(struct corpus *corpus, struct corpus_batch *batch,
         if (*have >= 3 && !memcmp(bytes, BOM, 3))
             structure_take(corpus, batch, 3, have);
     }
-    if (!corpus->scanned) {
-        record_scan_begin(&corpus->scan, corpus->format);
-        corpus->seen_scan = corpus->scan;
+    if (!corpus->scan.seen_bytes) {
+        record_scan_begin(&corpus->scan.begin, corpus->file.format);
+        corpus->scan.seen = corpus->scan.begin;
     }
-    if (corpus->format == CORPUS_CSV || corpus->format == CORPUS_TSV)
+    if (corpus->file.format == CORPUS_CSV || corpus->file.format == CORPUS_TSV)
         return header_take(corpus, batch, have, end, judgment);
     return JUDGED;
 }
@@ -505,16 +506,16 @@ static enum tokmap_status file_damaged(struct corpus *corpus, struct corpus_batc
                                        enum tokmap_status status, const struct tokmap_error *why,
                                        struct tokmap_error *error)
 {
-    const bool started = corpus->resumed;
+    const bool started = corpus->file.resumed;
     /* Whole records before the damage are used, and an issue in one of them precedes the issue of the file. */
-    const uint64_t cut = corpus->begun && has_records(corpus) ? whole_records(corpus, batch, have, 0) : 0;
+    const uint64_t cut = corpus->file.begun && has_records(corpus) ? whole_records(corpus, batch, have, 0) : 0;
     if (cut) {
         const enum tokmap_status added = part_add(corpus, batch, cut, false, error);
         if (added)
             return added;
         have -= cut;
     }
-    status = corpus_file_failed(corpus, batch, corpus->path, have, status, why, error);
+    status = corpus_file_failed(corpus, batch, corpus->file.path, have, status, why, error);
     if (!status && started)
         batch->issues[batch->issue_count - 1].fatal = true;
     corpus_file_end(corpus, batch);
@@ -528,7 +529,7 @@ static enum tokmap_status file_refused(struct corpus *corpus, struct corpus_batc
 {
     const uint64_t stored = batch->counts.stored_bytes;
     const enum tokmap_status status =
-        corpus_file_left_out(corpus, batch, corpus->path, 0, judgment->reason, &judgment->why, error);
+        corpus_file_left_out(corpus, batch, corpus->file.path, 0, judgment->reason, &judgment->why, error);
     corpus_file_end(corpus, batch);
     batch->counts.stream_bytes -= have;
     batch->counts.stored_bytes = stored;
@@ -538,7 +539,7 @@ static enum tokmap_status file_refused(struct corpus *corpus, struct corpus_batc
 /* While it is resumed: no record ends where one ended in the work that is continued. */
 static enum tokmap_status changed_since(const struct corpus *corpus, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(corpus->path), corpus->until,
+    return error_set(error, TOKMAP_ERROR_MISMATCH, stream_name(corpus->file.path), corpus->until,
                      "the input has changed since this work began; start over with options.start_over");
 }
 
@@ -546,7 +547,7 @@ static enum tokmap_status changed_since(const struct corpus *corpus, struct tokm
 static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *batch, bool *full,
                                     struct tokmap_error *error)
 {
-    uint64_t have = corpus->carried, cut = 0, seen = 0;
+    uint64_t have = corpus->carry.count, cut = 0, seen = 0;
     enum cut_decision decision;
     bool end = false;
     if (batch->capacity - batch->filled < have + READ_LEAST && batch->filled) {
@@ -557,8 +558,8 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
     if (status)
         return status;
     if (have)
-        memcpy(batch->bytes + batch->filled, corpus->carry, have);
-    corpus->carried = 0;
+        memcpy(batch->bytes + batch->filled, corpus->carry.bytes, have);
+    corpus->carry.count = 0;
     do {
         status = room_grow(corpus, batch, have, error);
         if (status)
@@ -575,15 +576,15 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         if (status)
             return file_damaged(corpus, batch, have, status, &why, error);
         decision = READ_MORE;
-        if (!corpus->begun) {
+        if (!corpus->file.begun) {
             struct judgment judgment;
             const enum judged judged = file_judge(corpus, batch, &have, end, &judgment);
             if (judged == JUDGED_WRONG)
                 return file_refused(corpus, batch, have, &judgment, error);
-            corpus->begun = judged == JUDGED;
+            corpus->file.begun = judged == JUDGED;
         }
-        if (corpus->begun) {
-            const uint64_t shown = corpus->until ? min64(have, corpus->until - corpus->offset) : have;
+        if (corpus->file.begun) {
+            const uint64_t shown = corpus->until ? min64(have, corpus->until - corpus->file.offset) : have;
             decision = choose_cut(corpus, batch, shown, min64(seen, shown), end && shown == have, &cut);
             seen = have;
             if (shown < have && decision != CUT) /* nothing is shown where a header was all that had been taken */
@@ -599,7 +600,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
         return carry_over(corpus, batch, batch->filled, have, error);
     }
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
-    if (!has_records(corpus) && !corpus->whole && !end && !corpus->resumed && may_skip) {
+    if (!has_records(corpus) && !corpus->file.whole && !end && !corpus->file.resumed && may_skip) {
         bool skip;
         status = text_check(corpus, batch, have, &skip, error);
         if (status || skip)
@@ -612,7 +613,7 @@ static enum tokmap_status file_read(struct corpus *corpus, struct corpus_batch *
     if (!status)
         status = carry_over(corpus, batch, from + cut, have - cut, error);
     if (!status && end && cut == have) { /* while it is resumed, bytes may be left that were read with the last ones */
-        batch->counts.empty_files += !corpus->offset;
+        batch->counts.empty_files += !corpus->file.offset;
         status = file_read_end(corpus, batch, error);
     }
     return status;
@@ -637,43 +638,44 @@ enum tokmap_status corpus_file_begin(struct corpus *corpus, struct corpus_batch 
                                      struct tokmap_error *error)
 {
     struct tokmap_error why;
-    free(corpus->path);
-    corpus->path = remote_shown(path);
-    if (!corpus->path)
+    free(corpus->file.path);
+    corpus->file.path = remote_shown(path);
+    if (!corpus->file.path)
         return corpus_no_memory(error);
-    assert(!corpus->open && !corpus->carried);
-    corpus->begun = false;
-    corpus->format = corpus->options.format;
+    assert(!corpus->file.open && !corpus->carry.count);
+    corpus->file.begun = false;
+    corpus->file.format = corpus->options.format;
     enum tokmap_status status = stream_open(corpus->stream, path, &why);
     if (!status && !remote_kind(path)) {
         const struct os_stat *stat = &stream_source(corpus->stream)->stat;
-        status = excluded_files_check(&corpus->excluded, path, stat, corpus->path, &why);
+        status = excluded_files_check(&corpus->excluded, path, stat, corpus->file.path, &why);
         if (status) {
             corpus->inputs_begun--; /* an output in a folder of inputs does not change their numbers */
             stream_close(corpus->stream);
         }
     }
     if (status)
-        return corpus_file_failed(corpus, batch, corpus->path, 0, status, &why, error);
-    if (corpus->format == CORPUS_AUTO)
-        corpus->format = format_of_name(corpus->path);
+        return corpus_file_failed(corpus, batch, corpus->file.path, 0, status, &why, error);
+    if (corpus->file.format == CORPUS_AUTO)
+        corpus->file.format = format_of_name(corpus->file.path);
     if (corpus_own_groups(corpus))
-        corpus->format = CORPUS_PARQUET;
+        corpus->file.format = CORPUS_PARQUET;
     else if (corpus->options.range.end && corpus->inputs_begun == 1)
         stream_end_at(corpus->stream, corpus->options.range.end);
-    corpus->open = true;
-    corpus->reader = &stream_reader;
-    corpus->batch_path = NULL;
-    corpus->batch_places = NULL;
-    corpus->resumed = false;
-    corpus->offset = corpus->taken = corpus->carried = corpus->cut = corpus->scanned = 0;
-    corpus->line = 1;
-    corpus->first_line = (struct first_line){0};
-    if (corpus->format == CORPUS_PARQUET)
+    corpus->file.open = true;
+    corpus->file.reader = &stream_reader;
+    corpus->file.batch_path = NULL;
+    corpus->file.batch_places = NULL;
+    corpus->file.resumed = false;
+    corpus->file.offset = corpus->file.taken = corpus->carry.count = corpus->scan.cut_bytes = corpus->scan.seen_bytes =
+        0;
+    corpus->file.line = 1;
+    corpus->file.first_line = (struct first_line){0};
+    if (corpus->file.format == CORPUS_PARQUET)
         return parquet_file_begin(corpus, batch, error);
     /* Text that may have to be left out as a whole must be seen whole before any of it is used. */
     const bool may_skip = corpus->options.skip || corpus->options.invalid == CORPUS_INVALID_SKIP;
-    corpus->whole =
+    corpus->file.whole =
         !corpus->options.cut_anywhere || (may_skip && (corpus->options.cut || !stream_is_regular(corpus->stream)));
     return TOKMAP_OK;
 }
@@ -683,20 +685,20 @@ static struct corpus_place place_of(const struct corpus *corpus)
 {
     struct corpus_place place = {.inputs = corpus->named, .begun = corpus->inputs_begun, .done = corpus->done};
     place.finished_stored = corpus->finished_stored;
-    if (!corpus->open)
+    if (!corpus->file.open)
         return place;
     place.open = true;
-    place.format = corpus->format;
-    place.offset = corpus->offset;
-    place.taken = corpus->taken;
+    place.format = corpus->file.format;
+    place.offset = corpus->file.offset;
+    place.taken = corpus->file.taken;
     stream_frame_before(corpus->stream, place.offset, &place.frame_stored, &place.frame_begins);
-    place.line = corpus->line;
-    place.record = corpus->scan.record;
-    place.resumed = corpus->resumed;
-    place.carried = corpus->carried;
+    place.line = corpus->file.line;
+    place.record = corpus->scan.begin.record;
+    place.resumed = corpus->file.resumed;
+    place.carried = corpus->carry.count;
     place.version = stream_source(corpus->stream)->version;
     place.stored = stream_source(corpus->stream)->bytes;
-    place.unfit = !corpus->begun || !byte_source_is_resumable(stream_source(corpus->stream));
+    place.unfit = !corpus->file.begun || !byte_source_is_resumable(stream_source(corpus->stream));
     return place;
 }
 
@@ -705,23 +707,23 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
     assert(corpus && batch);
     const uint64_t usual = corpus->options.batch_bytes;
     corpus_batch_clear(batch, 4 * usual);
-    corpus->batch_path = NULL;
-    corpus->batch_places = NULL;
+    corpus->file.batch_path = NULL;
+    corpus->file.batch_places = NULL;
     if (!corpus_batch_reserve(batch, usual))
         return corpus_no_memory(error);
     bool full = false;
     enum tokmap_status status = TOKMAP_OK;
-    while (!status && !full && !(corpus->done && !corpus->open)) {
+    while (!status && !full && !(corpus->done && !corpus->file.open)) {
         const bool something = batch->part_count || batch->issue_count;
-        if (corpus->open) {
+        if (corpus->file.open) {
             if (something && stream_would_wait(corpus->stream)) {
                 batch->pause = true;
                 break;
             }
-            status = corpus->reader->read(corpus, batch, &full, error);
-            if (corpus->done && corpus->open)
+            status = corpus->file.reader->read(corpus, batch, &full, error);
+            if (corpus->done && corpus->file.open)
                 corpus_file_end(corpus, batch);
-            full = full || (!corpus->open && batch->part_count &&
+            full = full || (!corpus->file.open && batch->part_count &&
                             !byte_source_is_resumable(stream_source(corpus->stream)));
             continue;
         }
@@ -742,8 +744,8 @@ enum tokmap_status corpus_next(struct corpus *corpus, struct corpus_batch *batch
             status = corpus_file_begin(corpus, batch, path, error);
     }
     batch->progress = corpus->finished_stored;
-    if (corpus->open)
-        batch->progress += corpus->reader->at(corpus);
+    if (corpus->file.open)
+        batch->progress += corpus->file.reader->at(corpus);
     batch->place = place_of(corpus);
     if (status)
         return status;

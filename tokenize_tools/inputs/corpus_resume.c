@@ -15,7 +15,8 @@
 
 static enum tokmap_status changed(const struct corpus *corpus, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->path ? stream_name(corpus->path) : NULL, TOKMAP_NO_OFFSET,
+    return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->file.path ? stream_name(corpus->file.path) : NULL,
+                     TOKMAP_NO_OFFSET,
                      "the inputs have changed since this work began; start over with options.start_over");
 }
 
@@ -32,7 +33,7 @@ static enum tokmap_status version_compare(const struct corpus *corpus, const str
     if (sizes_differ)
         (void)snprintf(what, sizeof what, "had %" PRIu64 " bytes when this work began, and now it has %" PRIu64,
                        place->stored, bytes);
-    return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->path, TOKMAP_NO_OFFSET,
+    return error_set(error, TOKMAP_ERROR_MISMATCH, corpus->file.path, TOKMAP_NO_OFFSET,
                      "this input %s; bring the old one back and repeat the command to continue, or start over with "
                      "options.start_over",
                      what);
@@ -55,10 +56,10 @@ static enum tokmap_status pass_over(struct corpus *corpus, const struct corpus_p
             status = stream_read(corpus->stream, buffer, READ_BYTES, &got, &end, error);
         const uint64_t more = done + got > offset ? done + got - offset : 0;
         if (!status && more) {
-            corpus->carry = malloc((size_t)more);
-            corpus->carried = corpus->carry_capacity = more;
-            if (corpus->carry)
-                memcpy(corpus->carry, buffer + (got - more), (size_t)more);
+            corpus->carry.bytes = malloc((size_t)more);
+            corpus->carry.count = corpus->carry.capacity = more;
+            if (corpus->carry.bytes)
+                memcpy(corpus->carry.bytes, buffer + (got - more), (size_t)more);
             else
                 status = error_set_memory(error, "the beginning of an input", more);
         }
@@ -79,15 +80,15 @@ static enum tokmap_status pass_over(struct corpus *corpus, const struct corpus_p
 static enum tokmap_status lines_resume(struct corpus *corpus, const struct corpus_place *place,
                                        struct tokmap_error *error)
 {
-    corpus->format = (enum corpus_format)place->format;
-    corpus->begun = true;
-    corpus->resumed = place->resumed;
-    corpus->offset = place->offset;
-    corpus->line = place->line;
-    if (corpus->format == CORPUS_JSONL) {
-        record_scan_begin(&corpus->scan, CORPUS_JSONL);
-        corpus->scan.record = place->record;
-        corpus->seen_scan = corpus->scan;
+    corpus->file.format = (enum corpus_format)place->format;
+    corpus->file.begun = true;
+    corpus->file.resumed = place->resumed;
+    corpus->file.offset = place->offset;
+    corpus->file.line = place->line;
+    if (corpus->file.format == CORPUS_JSONL) {
+        record_scan_begin(&corpus->scan.begin, CORPUS_JSONL);
+        corpus->scan.begin.record = place->record;
+        corpus->scan.seen = corpus->scan.begin;
     }
     return pass_over(corpus, place, error);
 }
@@ -102,26 +103,26 @@ static enum tokmap_status read_again(struct corpus *corpus, const struct corpus_
     if (!place->offset) /* the format may be chosen again */
         return TOKMAP_OK;
     corpus->until = parquet ? 0 : place->offset;
-    while (!status && corpus->open && corpus->offset < place->offset) {
+    while (!status && corpus->file.open && corpus->file.offset < place->offset) {
         bool full;
         corpus_batch_clear(&batch, 4 * corpus->options.batch_bytes);
-        corpus->batch_path = NULL;
-        corpus->batch_places = NULL;
-        if (corpus->begun && parquet != (corpus->format == CORPUS_PARQUET))
+        corpus->file.batch_path = NULL;
+        corpus->file.batch_places = NULL;
+        if (corpus->file.begun && parquet != (corpus->file.format == CORPUS_PARQUET))
             break;
         if (corpus->options.stop && corpus->options.stop(corpus->options.user))
             status = error_set(error, TOKMAP_ERROR_INTERRUPTED, NULL, TOKMAP_NO_OFFSET, "interrupted");
         else if (!corpus_batch_reserve(&batch, corpus->options.batch_bytes))
             status = error_set_memory(error, "a batch of the corpus", 0);
         else
-            status = corpus->reader->read(corpus, &batch, &full, error);
+            status = corpus->file.reader->read(corpus, &batch, &full, error);
     }
     corpus->until = 0;
-    corpus->batch_path = NULL;
-    corpus->batch_places = NULL;
+    corpus->file.batch_path = NULL;
+    corpus->file.batch_places = NULL;
     corpus_batch_free(&batch);
-    if (!status && (!corpus->open || corpus->format != (enum corpus_format)place->format ||
-                    corpus->offset != place->offset || corpus->taken != place->taken))
+    if (!status && (!corpus->file.open || corpus->file.format != (enum corpus_format)place->format ||
+                    corpus->file.offset != place->offset || corpus->file.taken != place->taken))
         status = changed(corpus, error);
     return status;
 }
@@ -131,14 +132,14 @@ static enum tokmap_status input_reopen(struct corpus *corpus, const char *path, 
 {
     struct corpus_batch batch = {0};
     enum tokmap_status status = corpus_file_begin(corpus, &batch, path, error);
-    if (!status && !corpus->open) {
+    if (!status && !corpus->file.open) {
         status = changed(corpus, error);
         if (batch.issue_count && batch.issues[0].error && error) {
             *error = *batch.issues[0].error;
             status = error->status;
         }
     }
-    corpus->batch_path = NULL;
+    corpus->file.batch_path = NULL;
     corpus_batch_free(&batch);
     return status;
 }
@@ -148,7 +149,7 @@ enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_plac
 {
     const char *path = NULL;
     enum tokmap_status status = TOKMAP_OK;
-    assert(!corpus->named && !corpus->open);
+    assert(!corpus->named && !corpus->file.open);
     *carried = 0;
     if (place->unfit || (place->open && (!place->inputs || place->format > CORPUS_SEPARATED)))
         return changed(corpus, error);
@@ -176,9 +177,9 @@ enum tokmap_status corpus_resume(struct corpus *corpus, const struct corpus_plac
     if (status)
         return status;
     const bool lines = place->format == CORPUS_TEXT || place->format == CORPUS_JSONL;
-    if (lines && (corpus->format == CORPUS_PARQUET || !byte_source_is_resumable(stream_source(corpus->stream))))
+    if (lines && (corpus->file.format == CORPUS_PARQUET || !byte_source_is_resumable(stream_source(corpus->stream))))
         return changed(corpus, error);
     status = lines ? lines_resume(corpus, place, error) : read_again(corpus, place, error);
-    *carried = corpus->carried;
+    *carried = corpus->carry.count;
     return status;
 }

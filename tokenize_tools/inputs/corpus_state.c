@@ -18,7 +18,7 @@ struct corpus_issue *corpus_issue_add(struct corpus *corpus, struct corpus_batch
         return NULL;
     issue->kind = kind;
     issue->path = corpus_batch_add_path(batch, path);
-    issue->format = corpus->format;
+    issue->format = corpus->file.format;
     if (!corpus->options.skip && !(kind == CORPUS_ISSUE_ENCODING && corpus->options.invalid == CORPUS_INVALID_SKIP))
         corpus->done = true;
     return issue->path ? issue : NULL;
@@ -54,7 +54,7 @@ enum tokmap_status corpus_file_failed(struct corpus *corpus, struct corpus_batch
 {
     const bool passing = status == TOKMAP_ERROR_IO || status == TOKMAP_ERROR_MISMATCH;
     if (status == TOKMAP_ERROR_INTERRUPTED || status == TOKMAP_ERROR_MEMORY || stream_is_feed(corpus->stream) ||
-        (corpus_own_groups(corpus) && (passing || !corpus->begun))) {
+        (corpus_own_groups(corpus) && (passing || !corpus->file.begun))) {
         if (error)
             *error = *why;
         return status;
@@ -64,11 +64,11 @@ enum tokmap_status corpus_file_failed(struct corpus *corpus, struct corpus_batch
 
 void corpus_file_end(struct corpus *corpus, struct corpus_batch *batch)
 {
-    const uint64_t stored = corpus->reader->close(corpus);
+    const uint64_t stored = corpus->file.reader->close(corpus);
     batch->counts.stored_bytes += stored;
-    if (corpus->format == CORPUS_JSONL)
-        batch->counts.lines += corpus->line - 1;
+    if (corpus->file.format == CORPUS_JSONL)
+        batch->counts.lines += corpus->file.line - 1;
     corpus->finished_stored += stored;
-    corpus->open = false;
-    corpus->carried = 0;
+    corpus->file.open = false;
+    corpus->carry.count = 0;
 }

@@ -32,28 +32,36 @@ struct corpus {
     uint64_t until;        /* while it is resumed: no part ends after this offset of the stream; else 0 */
     bool done;             /* no input is left, or an issue ends the work */
 
-    char *path;                /* of the open file, as it may be shown */
-    const char *batch_path;    /* its copy in the batch that is being filled, or NULL */
-    const struct corpus_reader *reader;
-    bool open, begun;          /* begun: its format is known, and what precedes its records has been taken */
-    enum corpus_format format; /* of the file, or CORPUS_AUTO until it is known */
-    bool resumed;              /* parts of its document have been delivered */
-    bool whole;                /* its document must be held in memory whole */
-    uint64_t offset;           /* in the stream, of the first byte that is in no part yet; of Parquet: runs of rows */
-    uint64_t taken;            /* of Parquet: bytes of the file that belong to these rows */
-    uint64_t line;             /* number of the line that contains this byte, from 1 */
-    uint64_t columns;          /* as in struct corpus_part */
-    uint64_t places[RECORD_FIELDS_MOST];
-    const uint64_t *batch_places; /* their copy in the batch that is being filled, or NULL */
-    struct first_line first_line;
-    /* Of a file with records: the scanner at `offset`; after the records that end in the next `cut` bytes; and behind
-     * all bytes that it has seen, which are `scanned`. Lines need only the first one. */
-    struct record_scan scan, cut_scan, seen_scan;
-    uint64_t cut, scanned;
+    /* The open file. */
+    struct {
+        char *path;             /* as it may be shown */
+        const char *batch_path; /* its copy in the batch that is being filled, or NULL */
+        const struct corpus_reader *reader;
+        bool open, begun;          /* begun: its format is known, and what precedes its records has been taken */
+        enum corpus_format format; /* or CORPUS_AUTO until it is known */
+        bool resumed;              /* parts of its document have been delivered */
+        bool whole;                /* its document must be held in memory whole */
+        uint64_t offset;  /* in the stream, of the first byte that is in no part yet; of Parquet: runs of rows */
+        uint64_t taken;   /* of Parquet: bytes of the file that belong to these rows */
+        uint64_t line;    /* number of the line that contains this byte, from 1 */
+        uint64_t columns; /* as in struct corpus_part */
+        uint64_t places[RECORD_FIELDS_MOST];
+        const uint64_t *batch_places; /* their copy in the batch that is being filled, or NULL */
+        struct first_line first_line;
+    } file;
+    /* Of a file with records: the scanner at `offset`; after the records that end in the next `cut_bytes`; and behind
+     * all bytes that it has seen, which are `seen_bytes`. Lines need only the first one. */
+    struct {
+        struct record_scan begin, cut, seen;
+        uint64_t cut_bytes, seen_bytes;
+    } scan;
 
-    char *carry; /* `carried` bytes of the open file that begin the next batch */
-    uint64_t carried, carry_capacity;
-    uint64_t finished_stored; /* stored bytes of all files that have been closed */
+    /* Bytes of the open file that begin the next batch. */
+    struct {
+        char *bytes;
+        uint64_t count, capacity;
+    } carry;
+    uint64_t finished_stored;       /* stored bytes of all files that have been closed */
     struct parquet_source *parquet; /* the open file, if it is a Parquet file, or NULL */
     struct parquet_pool *parquet_pool;
     struct excluded_files excluded;

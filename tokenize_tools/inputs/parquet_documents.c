@@ -645,8 +645,8 @@ static enum tokmap_status parquet_failed(struct corpus *corpus, struct corpus_ba
 {
     const bool field = status == TOKMAP_ERROR_INPUT && !corpus_own_groups(corpus);
     batch->counts.stream_bytes += skipped;
-    return field ? corpus_file_left_out(corpus, batch, corpus->path, skipped, CORPUS_REASON_FIELD, why, error)
-                 : corpus_file_failed(corpus, batch, corpus->path, skipped, status, why, error);
+    return field ? corpus_file_left_out(corpus, batch, corpus->file.path, skipped, CORPUS_REASON_FIELD, why, error)
+                 : corpus_file_failed(corpus, batch, corpus->file.path, skipped, status, why, error);
 }
 
 /* Adds the next rows of a Parquet file to the batch, as a part. */
@@ -655,10 +655,10 @@ static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batc
 {
     struct tokmap_error why;
     struct parquet_rows *rows;
-    const uint64_t rest = parquet_source_bytes(corpus->parquet) - corpus->taken;
+    const uint64_t rest = parquet_source_bytes(corpus->parquet) - corpus->file.taken;
     enum tokmap_status status = parquet_source_next(corpus->parquet, &rows, &why);
     if (status == TOKMAP_END) {
-        corpus_batch_count_file(batch, corpus->format);
+        corpus_batch_count_file(batch, corpus->file.format);
         batch->counts.stream_bytes += rest;
         batch->counts.structure_bytes += rest;
         corpus_file_end(corpus, batch);
@@ -669,20 +669,20 @@ static enum tokmap_status parquet_read(struct corpus *corpus, struct corpus_batc
         corpus_file_end(corpus, batch);
         return status;
     }
-    if (!corpus->batch_path)
-        corpus->batch_path = corpus_batch_add_path(batch, corpus->path);
-    struct corpus_part *part = corpus->batch_path ? corpus_batch_add_part(batch) : NULL;
+    if (!corpus->file.batch_path)
+        corpus->file.batch_path = corpus_batch_add_path(batch, corpus->file.path);
+    struct corpus_part *part = corpus->file.batch_path ? corpus_batch_add_part(batch) : NULL;
     if (!part) {
         parquet_rows_free(rows);
         return corpus_no_memory(error);
     }
     part->rows = rows;
-    part->path = corpus->batch_path;
+    part->path = corpus->file.batch_path;
     part->input = corpus->inputs_begun - 1;
     part->begin = part->end = batch->filled;
     part->format = CORPUS_PARQUET;
-    corpus->taken += rows->stored_bytes;
-    corpus->offset++;
+    corpus->file.taken += rows->stored_bytes;
+    corpus->file.offset++;
     batch->counts.stream_bytes += rows->stored_bytes;
     *full = true;
     return TOKMAP_OK;
@@ -695,16 +695,16 @@ enum tokmap_status parquet_file_begin(struct corpus *corpus, struct corpus_batch
     const uint64_t bytes = stream_source(corpus->stream)->stat.bytes;
     const bool regular = stream_is_regular(corpus->stream);
     struct tokmap_error why;
-    corpus->format = CORPUS_PARQUET;
+    corpus->file.format = CORPUS_PARQUET;
     enum tokmap_status status = regular ? TOKMAP_OK : stream_parquet_refused(corpus->stream, &why);
     stream_close(corpus->stream);
-    corpus->open = false;
+    corpus->file.open = false;
     if (status)
-        return corpus_file_failed(corpus, batch, corpus->path, 0, status, &why, error);
-    status = parquet_open(&corpus->parquet, corpus->path, &corpus->options, corpus_own_groups(corpus),
+        return corpus_file_failed(corpus, batch, corpus->file.path, 0, status, &why, error);
+    status = parquet_open(&corpus->parquet, corpus->file.path, &corpus->options, corpus_own_groups(corpus),
                           &corpus->parquet_pool, &why);
-    corpus->open = corpus->begun = !status;
-    corpus->reader = &parquet_reader;
+    corpus->file.open = corpus->file.begun = !status;
+    corpus->file.reader = &parquet_reader;
     if (!status)
         return TOKMAP_OK;
     batch->counts.stored_bytes += bytes;

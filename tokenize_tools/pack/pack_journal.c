@@ -61,14 +61,21 @@ struct pack_journal {
     bool staged;               /* there are files of stages that are worth continuing */
     struct corpus_place place; /* the last one that could be saved */
     bool moved;                /* since the last checkpoint, this process has committed a batch */
-    uint64_t begun_ns, next_ns, checkpoint_end;
-    struct checkpoint last; /* that was read or made */
 
-    /* While a checkpoint is made: where the pieces come from. */
-    uint32_t set;
-    uint64_t shard;
-    struct tokmap_error failure;
-    enum tokmap_status failed;
+    /* Checkpoints. */
+    struct {
+        uint64_t begun_ns, next_ns;
+        uint64_t end;           /* of the last one, in the journal */
+        struct checkpoint last; /* that was read or made */
+    } checkpoint;
+
+    /* While one is made: where the pieces come from, and why one could not be written. */
+    struct {
+        uint32_t set;
+        uint64_t shard;
+        struct tokmap_error failure;
+        enum tokmap_status failed;
+    } piece;
 };
 
 /* A number that changes if the bytes of a record mean something else. */
@@ -143,17 +150,17 @@ static enum tokmap_status checkpoint_find(struct pack_journal *journal, struct t
         const bool checkpoint = record.type == CHECKPOINT || record.type == CHECKPOINT_SHORT;
         if (record.type == READY && record.bytes == sizeof journal->index_id && journal->complete)
             memcpy(&journal->index_id, record.payload, sizeof journal->index_id);
-        else if (record.type == READY || (checkpoint && record.bytes != sizeof journal->last))
+        else if (record.type == READY || (checkpoint && record.bytes != sizeof journal->checkpoint.last))
             return work_folder_damaged(journal->folder, error);
         if (!checkpoint && record.type != COMPLETE)
             continue;
         journal->index_id = 0;
         if (checkpoint) {
-            memcpy(&journal->last, record.payload, sizeof journal->last);
+            memcpy(&journal->checkpoint.last, record.payload, sizeof journal->checkpoint.last);
             journal->found = true;
         }
         journal->complete = record.type == COMPLETE && journal->found;
-        journal->checkpoint_end = record.end;
+        journal->checkpoint.end = record.end;
     }
     return status == TOKMAP_END ? TOKMAP_OK : status;
 }
@@ -198,8 +205,8 @@ enum tokmap_status pack_journal_open(struct pack_journal **journal, const struct
         status = checkpoint_find(made, error);
     if (!status && made->folder && !made->found)
         status = stages_find(made, error);
-    made->begun_ns = os_clock_ns();
-    made->next_ns = made->begun_ns + options->checkpoint_ns;
+    made->checkpoint.begun_ns = os_clock_ns();
+    made->checkpoint.next_ns = made->checkpoint.begun_ns + options->checkpoint_ns;
     if (!status)
         return TOKMAP_OK;
     pack_journal_close(made, false);
@@ -244,7 +251,7 @@ bool pack_journal_is_named(const struct pack_journal *journal, uint32_t set_coun
         good = index_id(options, true) != id;
     for (uint32_t i = 0; i < set_count && good; i++) {
         good = shard_set_is_complete(options->prefix, options->split ? options->split->sets[i].name : "", numbered,
-                                     &journal->last.sets[i], &result->sets[i]);
+                                     &journal->checkpoint.last.sets[i], &result->sets[i]);
         result->shards += result->sets[i].shards;
         result->oversized += result->sets[i].oversized;
     }
@@ -261,22 +268,22 @@ bool pack_journal_kept(const struct pack_journal *journal)
 const struct shard_set_state *pack_journal_set(const struct pack_journal *journal, uint32_t set)
 {
     assert(set < SPLIT_SETS_MOST);
-    return &journal->last.sets[set];
+    return &journal->checkpoint.last.sets[set];
 }
 
 const struct drop_state *pack_journal_drop_state(const struct pack_journal *journal)
 {
-    return &journal->last.drop;
+    return &journal->checkpoint.last.drop;
 }
 
 const struct pack_result *pack_journal_result(const struct pack_journal *journal)
 {
-    return &journal->last.result;
+    return &journal->checkpoint.last.result;
 }
 
 void pack_journal_result_set(struct pack_journal *journal, const struct pack_result *result)
 {
-    journal->last.result = *result;
+    journal->checkpoint.last.result = *result;
 }
 
 void pack_journal_drop(struct pack_journal *journal)
@@ -322,7 +329,7 @@ static enum tokmap_status piece_load(struct pack_journal *journal, const struct 
                               : work_folder_damaged(journal->folder, error);
     if (head.set >= parts->set_count)
         return work_folder_damaged(journal->folder, error);
-    if (head.shard != journal->last.sets[head.set].shards)
+    if (head.shard != journal->checkpoint.last.sets[head.set].shards)
         return TOKMAP_OK; /* of a shard that was finished before the last checkpoint */
     return shard_set_load(parts->sets[head.set], head.kind, bytes, count, error);
 }
@@ -342,7 +349,7 @@ static enum tokmap_status lengths_load(const struct pack_journal *journal, const
 /* Sets the counters, except those that the options determine. */
 static void numbers_restore(const struct pack_journal *journal, const struct pack_parts *parts)
 {
-    const struct checkpoint *last = &journal->last;
+    const struct checkpoint *last = &journal->checkpoint.last;
     struct pack_result *result = parts->result;
     const bool has_mask = result->has_mask;
     *result = last->result;
@@ -364,7 +371,7 @@ static enum tokmap_status records_load(struct pack_journal *journal, const struc
     enum tokmap_status status = TOKMAP_OK;
     assert(journal->found);
     work_folder_rewind(journal->folder);
-    while (!status && record.end < journal->checkpoint_end) {
+    while (!status && record.end < journal->checkpoint.end) {
         status = work_folder_next(journal->folder, &record, error);
         if (!status && record.type == PIECE)
             status = piece_load(journal, parts, &record, error);
@@ -391,15 +398,16 @@ enum tokmap_status pack_journal_restore(struct pack_journal *journal, const stru
     for (uint32_t i = 0; i < parts->set_count && !status; i++)
         status = shard_set_restored(parts->sets[i], error);
     if (!status && parts->shuffle)
-        status = shuffle_restored(parts->shuffle, &journal->last.shuffle, error);
+        status = shuffle_restored(parts->shuffle, &journal->checkpoint.last.shuffle, error);
     if (!status)
-        status = corpus_resume(ordered_workers_corpus(parts->workers), &journal->last.place, &carried, error);
+        status =
+            corpus_resume(ordered_workers_corpus(parts->workers), &journal->checkpoint.last.place, &carried, error);
     numbers_restore(journal, parts);
-    parts->result->counts.stream_bytes += carried - journal->last.place.carried;
-    ordered_workers_continue(parts->workers, journal->last.left_out);
+    parts->result->counts.stream_bytes += carried - journal->checkpoint.last.place.carried;
+    ordered_workers_continue(parts->workers, journal->checkpoint.last.left_out);
     if (!status)
-        status = work_folder_cut(journal->folder, journal->checkpoint_end, error);
-    journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
+        status = work_folder_cut(journal->folder, journal->checkpoint.end, error);
+    journal->checkpoint.next_ns = os_clock_ns() + journal->options->checkpoint_ns;
     return status;
 }
 
@@ -408,11 +416,11 @@ enum tokmap_status pack_journal_restore(struct pack_journal *journal, const stru
 static int piece_put(void *user, uint32_t kind, const void *bytes, size_t count)
 {
     struct pack_journal *journal = user;
-    const struct piece_head head = {journal->set, kind, journal->shard};
-    if (!journal->failed)
-        journal->failed =
-            work_folder_pieces(journal->folder, PIECE, &head, sizeof head, bytes, count, &journal->failure);
-    return journal->failed ? EIO : 0;
+    const struct piece_head head = {journal->piece.set, kind, journal->piece.shard};
+    if (!journal->piece.failed)
+        journal->piece.failed =
+            work_folder_pieces(journal->folder, PIECE, &head, sizeof head, bytes, count, &journal->piece.failure);
+    return journal->piece.failed ? EIO : 0;
 }
 
 static enum tokmap_status lengths_save(struct pack_journal *journal, const struct histogram *lengths,
@@ -438,30 +446,30 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
     const struct pack_options *options = journal->options;
     const struct state_sink sink = {piece_put, journal};
     enum tokmap_status status = TOKMAP_OK;
-    journal->failed = TOKMAP_OK;
+    journal->piece.failed = TOKMAP_OK;
     for (uint32_t i = 0; i < parts->set_count && !status; i++) {
         struct shard_set_result result;
         shard_set_result(parts->sets[i], &result);
-        journal->set = i;
-        journal->shard = result.shards;
-        status = shard_set_save(parts->sets[i], &journal->last.sets[i], &sink, error);
+        journal->piece.set = i;
+        journal->piece.shard = result.shards;
+        status = shard_set_save(parts->sets[i], &journal->checkpoint.last.sets[i], &sink, error);
     }
-    journal->set = DROP_SET;
-    journal->shard = 0;
+    journal->piece.set = DROP_SET;
+    journal->piece.shard = 0;
     if (!status && parts->drop)
-        status = drop_filter_save(parts->drop, &journal->last.drop, &sink, error);
-    journal->last.result.dropped = journal->last.drop.counts;
-    journal->set = SHUFFLE_SET;
+        status = drop_filter_save(parts->drop, &journal->checkpoint.last.drop, &sink, error);
+    journal->checkpoint.last.result.dropped = journal->checkpoint.last.drop.counts;
+    journal->piece.set = SHUFFLE_SET;
     if (!status && parts->shuffle)
-        status = shuffle_save(parts->shuffle, &journal->last.shuffle, &sink, error);
-    journal->set = USER_SET;
-    if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->failed)
+        status = shuffle_save(parts->shuffle, &journal->checkpoint.last.shuffle, &sink, error);
+    journal->piece.set = USER_SET;
+    if (!status && options->state_save && options->state_save(options->user, &sink) && !journal->piece.failed)
         status = error_set(error, TOKMAP_ERROR_IO, options->other_output, TOKMAP_NO_OFFSET,
                            "the file cannot be synced to storage");
-    if (journal->failed) { /* what the sets say of it has no cause */
+    if (journal->piece.failed) { /* what the sets say of it has no cause */
         if (error)
-            *error = journal->failure;
-        status = journal->failed;
+            *error = journal->piece.failure;
+        status = journal->piece.failed;
     }
     return status ? status : lengths_save(journal, parts->lengths, error);
 }
@@ -469,7 +477,7 @@ static enum tokmap_status parts_save(struct pack_journal *journal, const struct 
 static enum tokmap_status checkpoint_make(struct pack_journal *journal, uint32_t type, const struct pack_parts *parts,
                                           const struct corpus_place *place, struct tokmap_error *error)
 {
-    struct checkpoint *last = &journal->last;
+    struct checkpoint *last = &journal->checkpoint.last;
     memset(last, 0, sizeof *last);
     last->place = *place;
     last->result = *parts->result;
@@ -537,7 +545,7 @@ enum tokmap_status pack_journal_stages(struct pack_journal *journal, const char 
 void pack_journal_staged(struct pack_journal *journal)
 {
     const uint64_t every = journal->options->checkpoint_ns;
-    journal->staged = journal->staged || (!journal->off && os_clock_ns() - journal->begun_ns >= every);
+    journal->staged = journal->staged || (!journal->off && os_clock_ns() - journal->checkpoint.begun_ns >= every);
 }
 
 /* Makes a checkpoint, if the place allows it. *made: it did, and there is a journal. */
@@ -556,7 +564,7 @@ static enum tokmap_status checkpoint_try(struct pack_journal *journal, const str
         return TOKMAP_OK;
     if (!status)
         status = checkpoint_make(journal, CHECKPOINT, parts, place, error);
-    journal->next_ns = os_clock_ns() + journal->options->checkpoint_ns;
+    journal->checkpoint.next_ns = os_clock_ns() + journal->options->checkpoint_ns;
     *made = !status;
     journal->moved = journal->moved && status;
     return status;
@@ -568,7 +576,7 @@ enum tokmap_status pack_journal_save(struct pack_journal *journal, const struct 
     bool made;
     journal->place = *place;
     journal->moved = true;
-    if (os_clock_ns() < journal->next_ns)
+    if (os_clock_ns() < journal->checkpoint.next_ns)
         return TOKMAP_OK;
     const enum tokmap_status status = checkpoint_try(journal, parts, place, &made, error);
     journal->saved = journal->saved || made;
@@ -590,13 +598,13 @@ enum tokmap_status pack_journal_flush(struct pack_journal *journal, struct drop_
     enum tokmap_status status = pack_journal_begin(journal, &folder, error);
     if (status)
         return status;
-    journal->set = DROP_SET;
-    journal->shard = 0;
-    journal->failed = TOKMAP_OK;
+    journal->piece.set = DROP_SET;
+    journal->piece.shard = 0;
+    journal->piece.failed = TOKMAP_OK;
     status = drop_filter_flush(drop, folder ? &sink : NULL, error);
-    if (journal->failed && error)
-        *error = journal->failure;
-    return journal->failed ? journal->failed : status;
+    if (journal->piece.failed && error)
+        *error = journal->piece.failure;
+    return journal->piece.failed ? journal->piece.failed : status;
 }
 
 enum tokmap_status pack_journal_finish(struct pack_journal *journal, const struct pack_parts *parts,

@@ -42,18 +42,20 @@ struct tasks {
     struct pack_options watched; /* those of the work, with unit_stop() */
     struct pack_stages stages;
     const struct stage *list[PACK_STAGES_MOST];
+    uint64_t scanned; /* stored bytes of the units that this process has scanned */
     /* The unit that is being made. */
-    uint64_t unit;
-    uint64_t scanned;              /* stored bytes of the units that this process has scanned */
-    uint64_t scan_before;          /* of the open one, those that killed processes have scanned */
-    const struct stage_id *record; /* of the unit */
-    struct unit_result *now;
-    struct histogram lengths;
-    struct skipped_items *skipped; /* of the unit, where a list of them is wanted */
-    bool named;                    /* the output had a name when this process began, */
-    struct os_stat manifest;       /* and that was it */
-    struct os_stat journal;        /* that was compared */
-    bool made;                     /* this process has made the journal, after another one had named the output */
+    struct {
+        uint64_t number;
+        uint64_t scan_before; /* its stored bytes that killed processes have scanned */
+        const struct stage_id *record;
+        struct unit_result *now;
+        struct histogram lengths;
+        struct skipped_items *skipped; /* where a list of them is wanted */
+    } unit;
+    bool named;              /* the output had a name when this process began, */
+    struct os_stat manifest; /* and that was it */
+    struct os_stat journal;  /* that was compared */
+    bool made;               /* this process has made the journal, after another one had named the output */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -137,8 +139,8 @@ static void unit_skipped(void *user, const struct corpus_issue *issue, const str
 {
     const struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
-    if (tasks->skipped)
-        skipped_items_add(tasks->skipped, issue, why);
+    if (tasks->unit.skipped)
+        skipped_items_add(tasks->unit.skipped, issue, why);
     if (pack->skipped)
         pack->skipped(pack->user, issue, why);
 }
@@ -146,14 +148,14 @@ static void unit_skipped(void *user, const struct corpus_issue *issue, const str
 static int skipped_save(void *user, const struct state_sink *sink)
 {
     const struct tasks *tasks = user;
-    return skipped_items_save(tasks->skipped, sink);
+    return skipped_items_save(tasks->unit.skipped, sink);
 }
 
 static enum tokmap_status skipped_load(void *user, uint32_t kind, const uint8_t *bytes, size_t count,
                                        struct tokmap_error *error)
 {
     const struct tasks *tasks = user;
-    return skipped_items_load(tasks->skipped, kind, bytes, count, error);
+    return skipped_items_load(tasks->unit.skipped, kind, bytes, count, error);
 }
 
 /* Adds what a unit has become so far. */
@@ -174,8 +176,8 @@ static void unit_progress(void *user, uint64_t stored_bytes)
     struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
     struct task_work work = tasks->work;
-    result_add(&work, &tasks->now->pack);
-    work.bytes += min64(stored_bytes, tasks->options->units->list[tasks->unit].bytes);
+    result_add(&work, &tasks->unit.now->pack);
+    work.bytes += min64(stored_bytes, tasks->options->units->list[tasks->unit.number].bytes);
     task_claim_report(tasks->claim, &work);
     if (pack->progress)
         pack->progress(pack->user, work.bytes);
@@ -186,7 +188,7 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
 {
     struct tasks *tasks = user;
     const struct pack_tasks_options *options = tasks->options;
-    const struct unit *unit = &options->units->list[tasks->unit];
+    const struct unit *unit = &options->units->list[tasks->unit.number];
     if (task_claim_lost(tasks->claim))
         return task_claim_lost_error(tasks->claim, error);
     /* The parts of a file are those of a whole one: their lines are counted on from one to the next. Of row groups, the
@@ -196,11 +198,13 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
                          "a part of this file cannot be read, and others of its parts are packed; run the task again, "
                          "or repair the file, or leave it out, and begin again in a new folder of unfinished work");
     const bool sync = options->pack->sync;
-    tasks->now->skipped = (struct skipped_size){.bytes = 0};
+    tasks->unit.now->skipped = (struct skipped_size){.bytes = 0};
     const enum tokmap_status status =
-        tasks->skipped ? skipped_items_end(tasks->skipped, sync, &tasks->now->skipped, error) : TOKMAP_OK;
-    assert(result == &tasks->now->pack);
-    return status ? status : unit_record_write(tasks->record, tasks->now, &tasks->lengths, sorted, sync, error);
+        tasks->unit.skipped ? skipped_items_end(tasks->unit.skipped, sync, &tasks->unit.now->skipped, error)
+                            : TOKMAP_OK;
+    assert(result == &tasks->unit.now->pack);
+    return status ? status
+                  : unit_record_write(tasks->unit.record, tasks->unit.now, &tasks->unit.lengths, sorted, sync, error);
 }
 
 /* ---- one unit ---- */
@@ -208,7 +212,7 @@ static enum tokmap_status unit_committed(void *user, const struct pack_result *r
 /* Finds the lines or the row groups that a part of a file has. */
 static enum tokmap_status range_find(const struct tasks *tasks, struct corpus_range *range, struct tokmap_error *error)
 {
-    const struct unit *unit = &tasks->options->units->list[tasks->unit];
+    const struct unit *unit = &tasks->options->units->list[tasks->unit.number];
     const char *path = tasks->options->units->paths[unit->first];
     void *user = (void *)(uintptr_t)tasks;
     if (unit->groups) {
@@ -225,15 +229,15 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
 {
     const struct pack_tasks_options *options = tasks->options;
     const struct work_units *units = options->units;
-    const struct unit *unit = &units->list[tasks->unit];
+    const struct unit *unit = &units->list[tasks->unit.number];
     const struct all_scans *scans = &tasks->stages.found.scans;
     const struct drop_source drops = {.folder = tasks->folder,
                                       .key = scans->key,
-                                      .unit = tasks->unit,
+                                      .unit = tasks->unit.number,
                                       .units = scans->units,
                                       .portions = scans->portions,
-                                      .places = scans->list ? &scans->list[tasks->unit].places : NULL};
-    const struct pack_unit kind = {.lengths = &tasks->lengths,
+                                      .places = scans->list ? &scans->list[tasks->unit.number].places : NULL};
+    const struct pack_unit kind = {.lengths = &tasks->unit.lengths,
                                    .drops = options->pack->drop ? &drops : NULL,
                                    .first_input = unit->first,
                                    .committed = unit_committed,
@@ -245,10 +249,10 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
         status = range_find(tasks, &pack.corpus.range, error);
     if (!status && unit->end && pack.corpus.range.begin == pack.corpus.range.end) { /* in the middle of a long line */
         const struct shuffle_sorted none = {.count = 0};
-        memset(tasks->now, 0, sizeof *tasks->now);
-        return unit_committed(tasks, &tasks->now->pack, &none, error);
+        memset(tasks->unit.now, 0, sizeof *tasks->unit.now);
+        return unit_committed(tasks, &tasks->unit.now->pack, &none, error);
     }
-    char *prefix = unit_path(tasks->folder, tasks->unit, "");
+    char *prefix = unit_path(tasks->folder, tasks->unit.number, "");
     if (!prefix)
         return no_memory(error);
     pack.prefix = prefix;
@@ -262,18 +266,18 @@ static enum tokmap_status unit_pack(struct tasks *tasks, struct tokmap_error *er
     pack.stop = unit_stop;
     pack.before_commit = NULL;
     pack.also = NULL;
-    pack.state_save = tasks->skipped ? skipped_save : NULL;
-    pack.state_load = tasks->skipped ? skipped_load : NULL;
+    pack.state_save = tasks->unit.skipped ? skipped_save : NULL;
+    pack.state_load = tasks->unit.skipped ? skipped_load : NULL;
     pack.user = tasks;
     if (!status)
-        status =
-            pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, &tasks->now->pack, error);
+        status = pack_run(&pack, (const char *const *)(units->paths + unit->first), unit->count, &tasks->unit.now->pack,
+                          error);
     if (status && task_claim_lost(tasks->claim))
         status = task_claim_lost_error(tasks->claim, error);
     else if (status && unit->end && !unit->groups &&
-             tasks->now->pack.counts.files_skipped) { /* the next attempt reads the part again */
-        pack_clear_unit(tasks->folder, tasks->unit);
-        tasks->now->pack.kept = false;
+             tasks->unit.now->pack.counts.files_skipped) { /* the next attempt reads the part again */
+        pack_clear_unit(tasks->folder, tasks->unit.number);
+        tasks->unit.now->pack.kept = false;
     }
     free(prefix);
     return status;
@@ -285,10 +289,10 @@ static void scan_progress(void *user, uint64_t stored_bytes)
 {
     const struct tasks *tasks = user;
     const struct pack_options *pack = tasks->options->pack;
-    const uint64_t all = tasks->options->units->list[tasks->unit].bytes;
+    const uint64_t all = tasks->options->units->list[tasks->unit.number].bytes;
     struct task_work work = tasks->work;
     work.bytes += min64(stored_bytes, all);
-    work.bytes_before += min64(tasks->scan_before, all);
+    work.bytes_before += min64(tasks->unit.scan_before, all);
     task_claim_report(tasks->claim, &work);
     if (pack->compared)
         pack->compared(pack->user, tasks->scanned + stored_bytes);
@@ -331,10 +335,10 @@ static enum tokmap_status stage_made(void *self, uint64_t item, struct tokmap_er
     struct tasks *tasks = tasks_of(self);
     if (makes_units(tasks)) {
         const struct stage_id id = unit_record_id(tasks->folder, tasks->stages.found.key, item);
-        const enum tokmap_status status = unit_record_read(&id, tasks->now, NULL, error);
+        const enum tokmap_status status = unit_record_read(&id, tasks->unit.now, NULL, error);
         if (status)
             return status;
-        result_add(&tasks->work, &tasks->now->pack);
+        result_add(&tasks->work, &tasks->unit.now->pack);
         tasks->outcome->documents = tasks->work.documents;
         tasks->outcome->tokens = tasks->work.tokens;
     }
@@ -385,7 +389,7 @@ static enum tokmap_status unit_scan(void *user, uint64_t number, const struct st
     struct unit_scan_options scanning = pack_scan_options(tasks->options->pack);
     struct corpus_range *range = &scanning.corpus.range;
     enum tokmap_status status = TOKMAP_OK;
-    tasks->unit = number;
+    tasks->unit.number = number;
     *range = (struct corpus_range){.end = 0};
     if (unit->end)
         status = range_find(tasks, range, error);
@@ -397,10 +401,10 @@ static enum tokmap_status unit_scan(void *user, uint64_t number, const struct st
     scanning.stage.stop = unit_stop;
     scanning.stage.user = tasks;
     if (!status)
-        status = unit_scan_run(&scanning, &inputs, id, &tasks->scan_before, error);
+        status = unit_scan_run(&scanning, &inputs, id, &tasks->unit.scan_before, error);
     tasks->scanned += unit->bytes;
-    tasks->work.bytes_before += min64(tasks->scan_before, unit->bytes);
-    tasks->scan_before = 0;
+    tasks->work.bytes_before += min64(tasks->unit.scan_before, unit->bytes);
+    tasks->unit.scan_before = 0;
     return status;
 }
 
@@ -414,20 +418,20 @@ static enum tokmap_status unit_make(void *user, uint64_t number, const struct st
                                     struct tokmap_error *error)
 {
     struct tasks *tasks = user;
-    const struct pack_result *now = &tasks->now->pack;
+    const struct pack_result *now = &tasks->unit.now->pack;
     struct pack_tasks_outcome *outcome = tasks->outcome;
     enum tokmap_status status = TOKMAP_OK;
-    tasks->unit = number;
-    tasks->record = record;
-    if (!histogram_new(&tasks->lengths))
+    tasks->unit.number = number;
+    tasks->unit.record = record;
+    if (!histogram_new(&tasks->unit.lengths))
         return no_memory(error);
     if (tasks->options->pack->skipped_taker)
-        status = skipped_items_open(&tasks->skipped, tasks->folder, record->key, number, error);
+        status = skipped_items_open(&tasks->unit.skipped, tasks->folder, record->key, number, error);
     if (!status)
         status = unit_pack(tasks, error);
-    skipped_items_free(tasks->skipped);
-    tasks->skipped = NULL;
-    histogram_free(&tasks->lengths);
+    skipped_items_free(tasks->unit.skipped);
+    tasks->unit.skipped = NULL;
+    histogram_free(&tasks->unit.lengths);
     outcome->text_now += now->counts.text_bytes - now->text_before;
     outcome->stream_now += now->counts.stream_bytes - now->stream_before;
     return status;
@@ -841,9 +845,9 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     if (!options->finish)
         schedule_share(options->units->count, options->task, options->tasks, &outcome->first, &outcome->end);
     tasks.folder = path_ended(pack->prefix, ".work");
-    tasks.now = calloc(1, sizeof *tasks.now);
+    tasks.unit.now = calloc(1, sizeof *tasks.unit.now);
     enum tokmap_status status = TOKMAP_OK;
-    if (!tasks.folder || !tasks.now)
+    if (!tasks.folder || !tasks.unit.now)
         status = no_memory(error);
     if (!status && pack->start_over)
         status = pack_clear_start(pack->prefix, tasks.folder, error);
@@ -858,6 +862,6 @@ enum tokmap_status pack_tasks_run(const struct pack_tasks_options *options, stru
     result->stream_before = result->counts.stream_bytes - min64(outcome->stream_now, result->counts.stream_bytes);
     pack_stages_free(&tasks.stages);
     free(tasks.folder);
-    free(tasks.now);
+    free(tasks.unit.now);
     return status;
 }

@@ -76,6 +76,7 @@ struct skipped_taker {
     enum tokmap_status (*end)(void *user, struct tokmap_error *error);
 };
 
+/* It has a member for each thing that a caller may ask for, since these do not depend on each other. */
 struct pack_options {
     const char *prefix;    /* of the shard's files; not used for a dry run */
     bool dry_run;          /* do everything except writing */
@@ -143,6 +144,7 @@ struct pack_options {
     bool start_over; /* removes what a killed process has left, instead of continuing it */
 };
 
+/* It is a list of the numbers of the closing report, each of which has its own line there. */
 struct pack_result {
     struct corpus_counts counts;
     uint64_t tokens;                 /* all tokens of the shard */

@@ -18,6 +18,7 @@
 #include "packing_options.h"
 #include "tokenizer/tokenizer.h"
 
+/* A member for each fact that an about section states. */
 struct shard_about {
     const struct tokenizer *tokenizer;                        /* NULL: ready-made ids, whose tokenizer is unknown */
     const struct tokmap_tokenizer_options *tokenizer_options; /* those it was opened with; NULL: the defaults */

@@ -60,19 +60,23 @@ struct shuffle {
     struct bytes_buffer paths, path_begins;
 
     /* Of files with names: chunks-0 and so on, and long-0 for the long documents. */
-    bool placed;     /* it is decided whether they have names */
-    char *named;     /* their folder; NULL: they have none */
-    bool unsynced;   /* a file is new in the folder */
-    bool long_named; /* long-0 exists */
-    uint64_t saved_chunks, saved_paths, synced_chunks, synced_long;
-    struct bytes_buffer loaded; /* struct saved_chunk of a killed process */
+    struct {
+        bool placed;     /* it is decided whether they have names */
+        char *folder;    /* NULL: they have none */
+        bool unsynced;   /* a file is new in the folder */
+        bool long_named; /* long-0 exists */
+        uint64_t saved_chunks, saved_paths, synced_chunks, synced_long;
+        struct bytes_buffer loaded; /* struct saved_chunk of a killed process */
+    } named;
 
     /* Of the second pass. */
-    bool merging, finished;
-    struct shuffle_merge *merge;
-    struct shuffle_hand *hand;
-    uint64_t done;              /* tokens that were handed over by a killed process */
-    struct bytes_buffer places; /* of each chunk, where a killed process was in it */
+    struct {
+        bool begun, finished;
+        struct shuffle_merge *merge;
+        struct shuffle_hand *hand;
+        uint64_t done;              /* tokens that were handed over by a killed process */
+        struct bytes_buffer places; /* of each chunk, where a killed process was in it */
+    } second;
 };
 
 /* What is saved of a chunk. */
@@ -93,7 +97,7 @@ static char *file_path(const struct shuffle *shuffle, const char *kind, uint64_t
 {
     char name[48];
     (void)snprintf(name, sizeof name, "%s-%" PRIu64, kind, number);
-    return path_in(shuffle->named, name);
+    return path_in(shuffle->named.folder, name);
 }
 
 bool shuffle_is_name(const char *entry)
@@ -112,15 +116,15 @@ static enum tokmap_status files_place(struct shuffle *shuffle, struct tokmap_err
 {
     const struct shuffle_options *options = &shuffle->options;
     const char *folder = NULL;
-    if (shuffle->placed)
+    if (shuffle->named.placed)
         return TOKMAP_OK;
     const enum tokmap_status status = options->place ? options->place(options->owner, &folder, error) : TOKMAP_OK;
     if (status)
         return status;
-    shuffle->named = folder ? strdup(folder) : NULL;
-    if (folder && !shuffle->named)
+    shuffle->named.folder = folder ? strdup(folder) : NULL;
+    if (folder && !shuffle->named.folder)
         return error_set_memory(error, "a path", 0);
-    shuffle->placed = true;
+    shuffle->named.placed = true;
     return TOKMAP_OK;
 }
 
@@ -129,7 +133,7 @@ static enum tokmap_status file_new(struct shuffle *shuffle, const char *kind, ui
                                    struct tokmap_error *error)
 {
     const enum tokmap_status status = files_place(shuffle, error);
-    if (status || !shuffle->named)
+    if (status || !shuffle->named.folder)
         return status ? status : shuffle_file_unnamed(shuffle->folder, fd, error);
     char *path = file_path(shuffle, kind, number);
     if (!path)
@@ -138,9 +142,9 @@ static enum tokmap_status file_new(struct shuffle *shuffle, const char *kind, ui
     const int system = os_open(path, OS_WRITE_NEW, fd);
     if (system)
         *fd = -1;
-    shuffle->unsynced = true;
+    shuffle->named.unsynced = true;
     free(path);
-    return system ? shuffle_file_failed(shuffle->named, system, error) : TOKMAP_OK;
+    return system ? shuffle_file_failed(shuffle->named.folder, system, error) : TOKMAP_OK;
 }
 
 static enum tokmap_status chunks_open(void *self, uint32_t number, int *fd, struct tokmap_error *error)
@@ -150,7 +154,7 @@ static enum tokmap_status chunks_open(void *self, uint32_t number, int *fd, stru
 
 void shuffle_remove(struct shuffle *shuffle)
 {
-    for (uint64_t i = 0; shuffle->named && i < shuffle->chunks.files + shuffle->long_named; i++) {
+    for (uint64_t i = 0; shuffle->named.folder && i < shuffle->chunks.files + shuffle->named.long_named; i++) {
         char *path = i < shuffle->chunks.files ? file_path(shuffle, CHUNKS, i) : file_path(shuffle, LONG, 0);
         if (path)
             (void)os_unlink(path);
@@ -178,7 +182,7 @@ enum tokmap_status shuffle_end(struct shuffle *shuffle, const char *folder, bool
     shuffle_remove(shuffle);
     if (folder) /* one that is not there has no files */
         (void)os_folder_list(folder, name_remove, &sweep);
-    const char *changed = shuffle->named ? shuffle->named : sweep.removed ? folder : NULL;
+    const char *changed = shuffle->named.folder ? shuffle->named.folder : sweep.removed ? folder : NULL;
     if (!changed || !sync)
         return TOKMAP_OK;
     char *path = path_in(changed, CHUNKS);
@@ -229,12 +233,12 @@ void shuffle_free(struct shuffle *shuffle)
     bytes_free(&shuffle->open.payload);
     bytes_free(&shuffle->paths);
     bytes_free(&shuffle->path_begins);
-    bytes_free(&shuffle->loaded);
-    bytes_free(&shuffle->places);
-    shuffle_merge_close(shuffle->merge);
-    shuffle_hand_free(shuffle->hand);
+    bytes_free(&shuffle->named.loaded);
+    bytes_free(&shuffle->second.places);
+    shuffle_merge_close(shuffle->second.merge);
+    shuffle_hand_free(shuffle->second.hand);
     hash_state_free(shuffle->hash);
-    free(shuffle->named);
+    free(shuffle->named.folder);
     free(shuffle->folder);
     free(shuffle);
 }
@@ -263,7 +267,7 @@ static enum tokmap_status long_append(struct shuffle *shuffle, const void *bytes
         return TOKMAP_OK;
     if (shuffle->long_fd < 0) {
         status = file_new(shuffle, LONG, 0, &shuffle->long_fd, error);
-        shuffle->long_named = !status && shuffle->named;
+        shuffle->named.long_named = !status && shuffle->named.folder;
     }
     if (status)
         return status;
@@ -444,18 +448,18 @@ static enum tokmap_status second_begin(struct shuffle *shuffle, const char ***pa
     enum tokmap_status status = TOKMAP_OK;
     if (shuffle->chunks.used > SHUFFLE_CHUNK_BYTES) { /* merging takes long enough to be continued */
         status = files_place(shuffle, error);
-        if (!status && shuffle->named)
+        if (!status && shuffle->named.folder)
             status = shuffle_chunks_write(&shuffle->chunks, error);
     }
     if (!status)
         status = shuffle_chunks_end(&shuffle->chunks, error);
     if (!status)
-        status = shuffle_hand_new(&shuffle->hand, &hand, shuffle->done, error);
+        status = shuffle_hand_new(&shuffle->second.hand, &hand, shuffle->second.done, error);
     if (!status)
-        status = shuffle_hand_check(shuffle->hand, &due, error);
+        status = shuffle_hand_check(shuffle->second.hand, &due, error);
     if (!status)
-        status = shuffle_merge_open(&shuffle->merge, &shuffle->chunks, error);
-    shuffle->merging = !status;
+        status = shuffle_merge_open(&shuffle->second.merge, &shuffle->chunks, error);
+    shuffle->second.begun = !status;
     return status;
 }
 
@@ -467,7 +471,7 @@ enum tokmap_status shuffle_finish(struct shuffle *shuffle, struct shard_set *con
     const uint8_t *record;
     bool due = true;
     assert(!shuffle->open.begun);
-    if (shuffle->finished)
+    if (shuffle->second.finished)
         return TOKMAP_OK;
     enum tokmap_status status = second_begin(shuffle, &paths, error);
     const struct shuffle_source source = {.paths = paths,
@@ -475,18 +479,19 @@ enum tokmap_status shuffle_finish(struct shuffle *shuffle, struct shard_set *con
                                           .long_fd = shuffle->long_fd,
                                           .long_bytes = shuffle->long_bytes};
     while (!status) {
-        status = shuffle_hand_check(shuffle->hand, &due, error);
+        status = shuffle_hand_check(shuffle->second.hand, &due, error);
         if (!status && due && options->save)
             status = options->save(options->owner, error);
         if (!status)
-            status = shuffle_merge_next(shuffle->merge, &head, &record, error);
+            status = shuffle_merge_next(shuffle->second.merge, &head, &record, error);
         if (!status && (head.set & ~SHUFFLE_LONG) >= options->sets)
             status = shuffle_file_damaged(shuffle->folder, 0, error);
         if (!status)
-            status = shuffle_hand_record(shuffle->hand, sets[head.set & ~SHUFFLE_LONG], &source, &head, record, error);
+            status = shuffle_hand_record(shuffle->second.hand, sets[head.set & ~SHUFFLE_LONG], &source, &head, record,
+                                         error);
     }
     free(paths);
-    shuffle->finished = status == TOKMAP_END;
+    shuffle->second.finished = status == TOKMAP_END;
     return status == TOKMAP_END ? TOKMAP_OK : status;
 }
 
@@ -495,7 +500,7 @@ enum tokmap_status shuffle_sort(struct shuffle *shuffle, bool sync, struct shuff
 {
     assert(shuffle->options.keyed && !shuffle->open.begun);
     enum tokmap_status status = files_place(shuffle, error);
-    assert(status || shuffle->named);
+    assert(status || shuffle->named.folder);
     if (!status)
         status = shuffle_chunks_write(&shuffle->chunks, error);
     if (!status)
@@ -513,16 +518,16 @@ enum tokmap_status shuffle_sort(struct shuffle *shuffle, bool sync, struct shuff
 
 bool shuffle_can_save(const struct shuffle *shuffle)
 {
-    return (!shuffle->placed || shuffle->named) &&
-           (!shuffle->merging || shuffle->finished || shuffle->chunks.chunk_count);
+    return (!shuffle->named.placed || shuffle->named.folder) &&
+           (!shuffle->second.begun || shuffle->second.finished || shuffle->chunks.chunk_count);
 }
 
 /* Passes on the chunks that were written since the last call. */
 static int chunks_save(struct shuffle *shuffle, const struct state_sink *sink)
 {
     int failed = 0;
-    for (; shuffle->saved_chunks < shuffle->chunks.chunk_count && !failed; shuffle->saved_chunks++) {
-        const struct shuffle_chunk *chunk = &shuffle->chunks.chunks[shuffle->saved_chunks];
+    for (; shuffle->named.saved_chunks < shuffle->chunks.chunk_count && !failed; shuffle->named.saved_chunks++) {
+        const struct shuffle_chunk *chunk = &shuffle->chunks.chunks[shuffle->named.saved_chunks];
         const struct saved_chunk saved = {.file = chunk->file,
                                           .begin = chunk->begin,
                                           .end = chunk->end,
@@ -541,19 +546,19 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
     struct open_document *open = &shuffle->open;
     enum tokmap_status status = TOKMAP_OK;
     assert(shuffle_can_save(shuffle));
-    if (!shuffle->merging && !shuffle->finished)
+    if (!shuffle->second.begun && !shuffle->second.finished)
         status = shuffle_chunks_write(&shuffle->chunks, error);
     if (!status && open->begun && !open->longer)
         status = long_begin(shuffle, error);
     if (status)
         return status;
     int failed = chunks_save(shuffle, sink);
-    if (!failed && shuffle->saved_paths < shuffle->paths.count)
-        failed = sink->put(sink->user, SAVED_PATHS, shuffle->paths.bytes + shuffle->saved_paths,
-                           shuffle->paths.count - shuffle->saved_paths);
-    shuffle->saved_paths = shuffle->paths.count;
-    if (!failed && shuffle->merging && !shuffle->finished)
-        failed = shuffle_merge_save(shuffle->merge, SAVED_PLACES, sink);
+    if (!failed && shuffle->named.saved_paths < shuffle->paths.count)
+        failed = sink->put(sink->user, SAVED_PATHS, shuffle->paths.bytes + shuffle->named.saved_paths,
+                           shuffle->paths.count - shuffle->named.saved_paths);
+    shuffle->named.saved_paths = shuffle->paths.count;
+    if (!failed && shuffle->second.begun && !shuffle->second.finished)
+        failed = shuffle_merge_save(shuffle->second.merge, SAVED_PLACES, sink);
     *state = (struct shuffle_state){.chunks = shuffle->chunks.chunk_count,
                                     .files = shuffle->chunks.files,
                                     .file_bytes = shuffle->chunks.file_bytes,
@@ -566,9 +571,10 @@ enum tokmap_status shuffle_save(struct shuffle *shuffle, struct shuffle_state *s
                                     .open_tokens = open->tokens,
                                     .open_text = open->text_bytes,
                                     .open_at = open->at,
-                                    .merging = shuffle->merging,
-                                    .finished = shuffle->finished,
-                                    .done = shuffle->hand ? shuffle_hand_done(shuffle->hand) : shuffle->done};
+                                    .merging = shuffle->second.begun,
+                                    .finished = shuffle->second.finished,
+                                    .done = shuffle->second.hand ? shuffle_hand_done(shuffle->second.hand)
+                                                                 : shuffle->second.done};
     return failed ? error_set_system(error, failed, shuffle->folder, TOKMAP_NO_OFFSET, "the shuffle cannot be saved")
                   : TOKMAP_OK;
 }
@@ -578,34 +584,36 @@ enum tokmap_status shuffle_sync(struct shuffle *shuffle, struct tokmap_error *er
     const uint64_t chunks = shuffle->chunks.chunk_count;
     int system = 0, last = -1;
     /* The second pass begins with a last chunk. */
-    if (!shuffle->named || (chunks == shuffle->synced_chunks && shuffle->long_bytes == shuffle->synced_long))
+    if (!shuffle->named.folder ||
+        (chunks == shuffle->named.synced_chunks && shuffle->long_bytes == shuffle->named.synced_long))
         return TOKMAP_OK;
-    for (uint64_t i = shuffle->synced_chunks; i < chunks && !system; i++) {
+    for (uint64_t i = shuffle->named.synced_chunks; i < chunks && !system; i++) {
         const int fd = shuffle->chunks.chunks[i].fd;
         system = fd != last ? os_sync(fd) : 0;
         last = fd;
     }
     if (!system && shuffle->long_fd >= 0)
         system = os_sync(shuffle->long_fd);
-    char *path = shuffle->unsynced ? path_in(shuffle->named, CHUNKS) : NULL;
-    if (shuffle->unsynced && !path)
+    char *path = shuffle->named.unsynced ? path_in(shuffle->named.folder, CHUNKS) : NULL;
+    if (shuffle->named.unsynced && !path)
         return error_set_memory(error, "a path", 0);
     if (!system && path)
         system = os_sync_folder(path);
-    shuffle->unsynced = shuffle->unsynced && system;
+    shuffle->named.unsynced = shuffle->named.unsynced && system;
     free(path);
     if (!system) {
-        shuffle->synced_chunks = chunks;
-        shuffle->synced_long = shuffle->long_bytes;
+        shuffle->named.synced_chunks = chunks;
+        shuffle->named.synced_long = shuffle->long_bytes;
     }
-    return system ? shuffle_file_failed(shuffle->named, system, error) : TOKMAP_OK;
+    return system ? shuffle_file_failed(shuffle->named.folder, system, error) : TOKMAP_OK;
 }
 
 /* ---- restoring ---- */
 
 static enum tokmap_status damaged(const struct shuffle *shuffle, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_CORRUPT, shuffle->named ? shuffle->named : shuffle->folder, TOKMAP_NO_OFFSET,
+    return error_set(error, TOKMAP_ERROR_CORRUPT, shuffle->named.folder ? shuffle->named.folder : shuffle->folder,
+                     TOKMAP_NO_OFFSET,
                      "the unfinished work of the shuffle is damaged; start over with options.start_over");
 }
 
@@ -614,11 +622,11 @@ enum tokmap_status shuffle_load(struct shuffle *shuffle, uint32_t kind, const ui
 {
     int failed = 0;
     if (kind == SAVED_CHUNK && count == sizeof(struct saved_chunk))
-        failed = bytes_append(&shuffle->loaded, bytes, count) ? 0 : ENOMEM;
+        failed = bytes_append(&shuffle->named.loaded, bytes, count) ? 0 : ENOMEM;
     else if (kind == SAVED_PATHS)
         failed = bytes_append(&shuffle->paths, bytes, count) ? 0 : ENOMEM;
     else if (kind == SAVED_PLACES)
-        failed = shuffle_places_load(&shuffle->places, bytes, count);
+        failed = shuffle_places_load(&shuffle->second.places, bytes, count);
     else
         failed = EINVAL;
     return !failed            ? TOKMAP_OK
@@ -646,7 +654,7 @@ static enum tokmap_status file_reopen(const struct shuffle *shuffle, const char 
         *fd = -1;
     }
     if (system)
-        return error_set_system(error, system, shuffle->named, TOKMAP_NO_OFFSET,
+        return error_set_system(error, system, shuffle->named.folder, TOKMAP_NO_OFFSET,
                                 "a file of the unfinished work of the shuffle, %s-%" PRIu64
                                 ", cannot be opened; start over with options.start_over",
                                 kind, number);
@@ -661,11 +669,11 @@ static enum tokmap_status chunks_restore(struct shuffle *shuffle, const struct s
     enum tokmap_status status = TOKMAP_OK;
     struct saved_chunk last = {0};
     int fd = -1;
-    if (shuffle->loaded.count != state->chunks * sizeof last || state->files > state->chunks)
+    if (shuffle->named.loaded.count != state->chunks * sizeof last || state->files > state->chunks)
         return damaged(shuffle, error);
     for (uint64_t i = 0; i < state->chunks && !status; i++) {
         struct saved_chunk saved;
-        memcpy(&saved, shuffle->loaded.bytes + i * sizeof saved, sizeof saved);
+        memcpy(&saved, shuffle->named.loaded.bytes + i * sizeof saved, sizeof saved);
         const bool next = !i || saved.file != last.file;
         if (saved.file != (i ? last.file + next : 0) || saved.begin != (next ? 0 : chunk_after(&last)) ||
             saved.end < saved.begin || saved.file >= state->files || saved.keys > saved.end - saved.begin ||
@@ -706,13 +714,13 @@ static enum tokmap_status long_restore(struct shuffle *shuffle, const struct shu
     uint8_t *piece = malloc(PIECE_BYTES);
     enum tokmap_status status = piece ? file_reopen(shuffle, LONG, 0, state->long_bytes, true, &shuffle->long_fd, error)
                                       : error_set_memory(error, "a long document to shuffle", PIECE_BYTES);
-    shuffle->long_named = true;
+    shuffle->named.long_named = true;
     shuffle->long_bytes = state->long_bytes;
     if (!status && state->open && state->open_at > state->long_bytes)
         status = damaged(shuffle, error);
     for (uint64_t at = state->open_at; state->open && at < state->long_bytes && !status;) {
         const uint64_t part = min64(PIECE_BYTES, state->long_bytes - at);
-        status = shuffle_file_read(shuffle->named, shuffle->long_fd, piece, part, at, error);
+        status = shuffle_file_read(shuffle->named.folder, shuffle->long_fd, piece, part, at, error);
         if (!status)
             hash_state_add(shuffle->hash, piece, (size_t)part);
         at += part;
@@ -740,14 +748,14 @@ enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffl
 {
     shuffle->tokens = state->tokens;
     shuffle->largest = state->largest;
-    shuffle->done = state->done;
-    shuffle->finished = state->finished;
+    shuffle->second.done = state->done;
+    shuffle->second.finished = state->finished;
     enum tokmap_status status = files_place(shuffle, error);
-    if (!status && (!shuffle->named || shuffle->paths.count != state->path_bytes))
+    if (!status && (!shuffle->named.folder || shuffle->paths.count != state->path_bytes))
         status = damaged(shuffle, error);
     if (!status)
         status = paths_restore(shuffle, error);
-    shuffle->saved_paths =
+    shuffle->named.saved_paths =
         shuffle->paths.count; /* also after the end of the second pass: they must not be saved twice */
     if (status || state->finished)
         return status;
@@ -756,15 +764,15 @@ enum tokmap_status shuffle_restored(struct shuffle *shuffle, const struct shuffl
     if (!status)
         status = long_restore(shuffle, state, error);
     if (!status && state->merging &&
-        (!state->chunks || state->open || !shuffle_places_restore(&shuffle->places, &shuffle->chunks)))
+        (!state->chunks || state->open || !shuffle_places_restore(&shuffle->second.places, &shuffle->chunks)))
         return damaged(shuffle, error);
     shuffle->open.begun = shuffle->open.longer = state->open;
     shuffle->open.tokens = state->open_tokens;
     shuffle->open.text_bytes = state->open_text;
     shuffle->open.at = state->open_at;
-    shuffle->saved_chunks = shuffle->chunks.chunk_count;
-    shuffle->synced_chunks = shuffle->saved_chunks;
-    shuffle->synced_long = shuffle->long_bytes;
-    bytes_free(&shuffle->loaded);
+    shuffle->named.saved_chunks = shuffle->chunks.chunk_count;
+    shuffle->named.synced_chunks = shuffle->named.saved_chunks;
+    shuffle->named.synced_long = shuffle->long_bytes;
+    bytes_free(&shuffle->named.loaded);
     return status;
 }

@@ -28,6 +28,7 @@
 
 struct shuffle; /* for one thread at a time */
 
+/* What all documents have in common, where files are, and calls to the owner. */
 struct shuffle_options {
     uint64_t seed;
     uint32_t width;   /* of a token in bytes */

@@ -67,13 +67,15 @@ struct cut {
     struct bytes_buffer places; /* of the last part, for the set that is continued */
     bool continued, complete;   /* parts were found; the last one has the last row */
     uint64_t saved, saved_ns;   /* documents of the last part, and when it was made */
-    /* Of the set that is cut. */
-    uint64_t keys; /* in a buffer */
-    struct cut_cursor *cursors;
-    uint64_t count;
-    struct heap_entry *heap;
-    uint64_t heap_count;
-    uint64_t *row;
+    /* The set that is cut. */
+    struct {
+        uint64_t keys; /* in a buffer */
+        struct cut_cursor *cursors;
+        uint64_t count;
+        struct heap_entry *heap;
+        uint64_t heap_count;
+        uint64_t *row;
+    } set;
 };
 
 static enum tokmap_status no_memory(uint64_t bytes, struct tokmap_error *error)
@@ -109,7 +111,7 @@ static enum tokmap_status cursor_damaged(const struct cut *cut, const struct cut
 static enum tokmap_status cursor_fill(const struct cut *cut, struct cut_cursor *cursor, struct tokmap_error *error)
 {
     const struct shuffle_chunk *chunk = cursor->chunk;
-    const uint64_t count = min64(cut->keys, chunk->keys - cursor->next);
+    const uint64_t count = min64(cut->set.keys, chunk->keys - cursor->next);
     const uint64_t bytes = count * sizeof *cursor->keys;
     int fd = -1;
     size_t got = 0;
@@ -174,9 +176,9 @@ static enum tokmap_status cursor_advance(const struct cut *cut, struct cut_curso
 static enum tokmap_status cursor_open(const struct cut *cut, struct cut_cursor *cursor, struct tokmap_error *error)
 {
     const uint64_t cut_before = cursor->place.keys;
-    cursor->keys = malloc((size_t)min64(cut->keys, cursor->chunk->keys) * sizeof *cursor->keys);
+    cursor->keys = malloc((size_t)min64(cut->set.keys, cursor->chunk->keys) * sizeof *cursor->keys);
     if (!cursor->keys)
-        return no_memory(cut->keys * sizeof *cursor->keys, error);
+        return no_memory(cut->set.keys * sizeof *cursor->keys, error);
     cursor->next = cut_before - (cut_before != 0);
     const enum tokmap_status status = cursor_fill(cut, cursor, error);
     if (status)
@@ -188,24 +190,25 @@ static enum tokmap_status cursor_open(const struct cut *cut, struct cut_cursor *
 
 static bool precedes(const struct cut *cut, const struct heap_entry *a, const struct heap_entry *b)
 {
-    return a->high != b->high ? a->high < b->high
-                              : shuffle_precedes(&cut->cursors[a->cursor].order, &cut->cursors[b->cursor].order);
+    return a->high != b->high
+               ? a->high < b->high
+               : shuffle_precedes(&cut->set.cursors[a->cursor].order, &cut->set.cursors[b->cursor].order);
 }
 
 /* Lets the entry at `at` sink to its place. */
 static void heap_sink(struct cut *cut, uint64_t at)
 {
-    const struct heap_entry moved = cut->heap[at];
+    const struct heap_entry moved = cut->set.heap[at];
     for (;;) {
         uint64_t below = 2 * at + 1;
-        if (below + 1 < cut->heap_count && precedes(cut, &cut->heap[below + 1], &cut->heap[below]))
+        if (below + 1 < cut->set.heap_count && precedes(cut, &cut->set.heap[below + 1], &cut->set.heap[below]))
             below++;
-        if (below >= cut->heap_count || !precedes(cut, &cut->heap[below], &moved))
+        if (below >= cut->set.heap_count || !precedes(cut, &cut->set.heap[below], &moved))
             break;
-        cut->heap[at] = cut->heap[below];
+        cut->set.heap[at] = cut->set.heap[below];
         at = below;
     }
-    cut->heap[at] = moved;
+    cut->set.heap[at] = moved;
 }
 
 /* ---- parts ---- */
@@ -220,8 +223,8 @@ static enum tokmap_status part_make(struct cut *cut, struct tokmap_error *error)
         if (!status)
             status = stage_writer_next(writer, error);
     }
-    for (uint64_t i = 0; i < cut->count && !status; i++)
-        status = stage_writer_add(writer, &cut->cursors[i].place, sizeof cut->cursors[i].place, error);
+    for (uint64_t i = 0; i < cut->set.count && !status; i++)
+        status = stage_writer_add(writer, &cut->set.cursors[i].place, sizeof cut->set.cursors[i].place, error);
     if (status)
         stage_writer_free(writer);
     else
@@ -328,15 +331,15 @@ static enum tokmap_status parts_take(struct cut *cut, struct tokmap_error *error
 
 static void set_close(struct cut *cut)
 {
-    for (uint64_t i = 0; cut->cursors && i < cut->count; i++)
-        free(cut->cursors[i].keys);
-    free(cut->cursors);
-    free(cut->heap);
-    free(cut->row);
-    cut->cursors = NULL;
-    cut->heap = NULL;
-    cut->row = NULL;
-    cut->count = 0;
+    for (uint64_t i = 0; cut->set.cursors && i < cut->set.count; i++)
+        free(cut->set.cursors[i].keys);
+    free(cut->set.cursors);
+    free(cut->set.heap);
+    free(cut->set.row);
+    cut->set.cursors = NULL;
+    cut->set.heap = NULL;
+    cut->set.row = NULL;
+    cut->set.count = 0;
 }
 
 /* Begins the set, or continues it with the places of the last part. */
@@ -344,27 +347,27 @@ static enum tokmap_status set_open(struct cut *cut, struct tokmap_error *error)
 {
     const struct sorted_units *units = cut->options->units;
     enum tokmap_status status = TOKMAP_OK;
-    const uint64_t count = cut->count = chunks_of(units, (uint32_t)cut->state.set);
+    const uint64_t count = cut->set.count = chunks_of(units, (uint32_t)cut->state.set);
     const uint64_t share = cut->options->memory / sizeof(struct shuffle_key) / max64(count, 1);
-    cut->heap_count = 0;
-    cut->keys = min64(max64(share, KEYS_LEAST), KEYS_MOST);
-    cut->cursors = calloc((size_t)count + 1, sizeof *cut->cursors);
-    cut->heap = calloc((size_t)count + 1, sizeof *cut->heap);
-    cut->row = calloc((size_t)count + ROW_TAIL, sizeof *cut->row);
-    if (!cut->cursors || !cut->heap || !cut->row)
-        return no_memory(count * sizeof *cut->cursors, error);
+    cut->set.heap_count = 0;
+    cut->set.keys = min64(max64(share, KEYS_LEAST), KEYS_MOST);
+    cut->set.cursors = calloc((size_t)count + 1, sizeof *cut->set.cursors);
+    cut->set.heap = calloc((size_t)count + 1, sizeof *cut->set.heap);
+    cut->set.row = calloc((size_t)count + ROW_TAIL, sizeof *cut->set.row);
+    if (!cut->set.cursors || !cut->set.heap || !cut->set.row)
+        return no_memory(count * sizeof *cut->set.cursors, error);
     for (uint64_t i = 0; i < count && !status; i++) {
-        struct cut_cursor *cursor = &cut->cursors[i];
+        struct cut_cursor *cursor = &cut->set.cursors[i];
         cursor->chunk = &units->chunks[units->set_begins[cut->state.set] + i];
         cursor->place.record = cursor->chunk->begin;
         if (cut->places.count)
             memcpy(&cursor->place, cut->places.bytes + i * sizeof cursor->place, sizeof cursor->place);
         status = cursor_open(cut, cursor, error);
         if (!status)
-            cut->heap[cut->heap_count++] = (struct heap_entry){cursor->order.high, i};
+            cut->set.heap[cut->set.heap_count++] = (struct heap_entry){cursor->order.high, i};
         status = status == TOKMAP_END ? TOKMAP_OK : status;
     }
-    for (uint64_t i = cut->heap_count / 2; i-- && !status;)
+    for (uint64_t i = cut->set.heap_count / 2; i-- && !status;)
         heap_sink(cut, i);
     return status;
 }
@@ -374,15 +377,15 @@ static enum tokmap_status row_write(struct cut *cut, struct tokmap_error *error)
 {
     const uint32_t set = (uint32_t)cut->state.set;
     const uint64_t bytes = row_bytes(cut->options->units, set);
-    uint64_t *tail = cut->row + cut->count;
-    for (uint64_t i = 0; i < cut->count; i++)
-        cut->row[i] = cut->cursors[i].place.record;
+    uint64_t *tail = cut->set.row + cut->set.count;
+    for (uint64_t i = 0; i < cut->set.count; i++)
+        cut->set.row[i] = cut->set.cursors[i].place.record;
     tail[0] = cut->state.documents;
     tail[1] = cut->state.tokens;
-    tail[2] = hash64_seeded(cut->row, (size_t)bytes - sizeof *tail, cut->state.found.sets[set].shards);
+    tail[2] = hash64_seeded(cut->set.row, (size_t)bytes - sizeof *tail, cut->state.found.sets[set].shards);
     cut->state.documents = cut->state.tokens = 0;
     cut->held += bytes;
-    return bytes_append(&cut->rows[set], cut->row, (size_t)bytes) ? TOKMAP_OK : no_memory(cut->held, error);
+    return bytes_append(&cut->rows[set], cut->set.row, (size_t)bytes) ? TOKMAP_OK : no_memory(cut->held, error);
 }
 
 /* Puts a document into the open shard, or into the next one, as shard_set.h does. */
@@ -431,17 +434,17 @@ static enum tokmap_status set_cut(struct cut *cut, struct tokmap_error *error)
     bytes_free(&cut->places);
     if (!status && begins)
         status = row_write(cut, error);
-    while (cut->heap_count && !status) {
-        struct cut_cursor *first = &cut->cursors[cut->heap[0].cursor];
+    while (cut->set.heap_count && !status) {
+        struct cut_cursor *first = &cut->set.cursors[cut->set.heap[0].cursor];
         status = cut_check(cut, error);
         if (!status)
             status = document_place(cut, first->keys[first->at].tokens, error);
         if (!status)
             status = cursor_advance(cut, first, error);
         if (!status)
-            cut->heap[0].high = first->order.high;
+            cut->set.heap[0].high = first->order.high;
         if (status == TOKMAP_END) {
-            cut->heap[0] = cut->heap[--cut->heap_count];
+            cut->set.heap[0] = cut->set.heap[--cut->set.heap_count];
             status = TOKMAP_OK;
         }
         if (!status)

@@ -55,9 +55,12 @@ struct dropped_file {
     struct ngram *ngrams;
     uint64_t ngram_count, ngram_capacity;
     uint64_t duplicates, excluded;
-    bool any; /* a document was read, and its place is the next two */
-    uint32_t last_input;
-    uint64_t last_record;
+    /* The last document. */
+    struct {
+        bool any; /* one was read */
+        uint32_t input;
+        uint64_t record;
+    } last;
 };
 
 bool dropped_is_file(const char *path)
@@ -331,11 +334,11 @@ static enum tokmap_status order_check(struct dropped_file *file, uint32_t input,
         return CORRUPT(file, error, file->at,
                        "an entry refers to input %" PRIu32 ", and %" PRIu64 " inputs precede it; " REMEDY, input,
                        file->inputs.count);
-    if (file->any && (input < file->last_input || (input == file->last_input && record <= file->last_record)))
+    if (file->last.any && (input < file->last.input || (input == file->last.input && record <= file->last.record)))
         return CORRUPT(file, error, file->at, "the documents are not in the order of the input; " REMEDY);
-    file->any = true;
-    file->last_input = input;
-    file->last_record = record;
+    file->last.any = true;
+    file->last.input = input;
+    file->last.record = record;
     return TOKMAP_OK;
 }
 

@@ -27,6 +27,7 @@ struct set {
     uint64_t shards, old; /* of the new set; of the old one, 0 if there is none */
 };
 
+/* Most members are copies of options, which need not stay valid. */
 struct set_work {
     char *name; /* NAME, as a path */
     char *folder, *lock;
