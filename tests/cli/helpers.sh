@@ -22,6 +22,15 @@ need_terminals()
     python3 -c 'import os; os.openpty()' 2>/dev/null || skip "no pseudo-terminals on this machine (is /dev/pts mounted?)"
 }
 
+# in_share NUMBER: whether this one of many similar cases is tested: always, or with TEST_SHARE=N for one of N numbers.
+# The commit chooses which one; FAULT_COMMIT=NUMBER replaces it.
+in_share()
+{
+    [ "${TEST_SHARE:-1}" -gt 1 ] || return 0
+    : "${FAULT_COMMIT:=$((0x$(git -C "$TOKMAP_TREE" rev-parse --short=7 HEAD 2>/dev/null || echo 0)))}"
+    [ $((($1 + FAULT_COMMIT) % TEST_SHARE)) -eq 0 ]
+}
+
 # exits STATUS COMMAND...: runs the command and fails the test unless it exits with that status.
 exits()
 {

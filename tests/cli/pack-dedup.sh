@@ -1,7 +1,9 @@
 # --dedup exact: of documents with the same text the first one in the order of the inputs is kept, across files and
-# formats, whether the keys are in memory or in a file, for each number of threads; and the list NAME.dropped.
+# formats, whether the keys are in memory or in a file, for each number of threads; and the list NAME.dropped. With
+# TEST_SHARE=N, one of N numbers of threads is tried, and the large inputs have an N-th of their documents.
 . "$TOKMAP_CLI/helpers.sh"
 need awk python3
+share=${TEST_SHARE:-1}
 
 # Three files with many duplicates, also inside and between them, and empty documents.
 awk 'BEGIN { for (i = 0; i < 40000; i++) printf "{\"text\": \"document %d\", \"n\": %d}\n", (i * 7919) % 9000, i
@@ -66,7 +68,10 @@ tokmap pack --dedup exact -o table $inputs >out
 holds out "duplicates of earlier documents"
 
 # The same bytes for each number of threads, and with a file of keys, of which a reader sees nothing.
+number=0
 for threads in 1 2 3 5 8; do
+    number=$((number + 1))
+    in_share $number || continue
     for memory in 1G 0 200k; do
         tokmap pack -q --force -j $threads --dedup exact --dedup-memory $memory -o many $inputs
         for end in bin tmx dropped; do
@@ -129,12 +134,12 @@ for memory in 1G 0; do
 done
 
 # All documents equal; one input alone has all of them; many tiny ones.
-awk 'BEGIN { for (i = 0; i < 300000; i++) print "{\"text\":\"x\"}" }' >equal.jsonl
+awk 'BEGIN { for (i = 0; i < '$((300000 / share))'; i++) print "{\"text\":\"x\"}" }' >equal.jsonl
 for memory in 1G 0; do
     tokmap pack -q --force --dedup exact --dedup-memory $memory -o equal equal.jsonl
     equal "$(wc -c <equal.bin | tr -d ' ')" 4
     tokmap show --dropped --json equal 2>/dev/null | tail -n 1 >last
-    holds last '"record": 299999'
+    holds last "\"record\": $((300000 / share - 1))"
 done
 printf 'a\nb\na\n\nb\nc' >lines.txt
 tokmap pack -q --dedup exact --separator '\n' -o separated lines.txt
@@ -175,7 +180,8 @@ for memory in 1G 0; do
 done
 
 # An interrupt while keys are read leaves nothing, and the next command works.
-awk 'BEGIN { for (i = 0; i < 1500000; i++) printf "{\"text\":\"%d\"}\n", i % 1000000 }' >many.jsonl
+unlike=$((1000000 / share / 2 * 2))
+awk 'BEGIN { for (i = 0; i < '$((3 * unlike / 2))'; i++) printf "{\"text\":\"%d\"}\n", i % '$unlike' }' >many.jsonl
 tokmap pack -q --dedup exact --dedup-memory 0 -o int many.jsonl 2>err &
 await test -e int.dropped.partial
 kill -INT $! 2>/dev/null || true
@@ -185,7 +191,7 @@ wait $! || status=$?
 [ ! -e int.dropped.partial ]
 [ $status -eq 0 ] || [ ! -e int.dropped ]
 tokmap pack -q --force --dedup exact --dedup-memory 0 -o int many.jsonl
-equal "$(tokmap show -q --dropped int | wc -l | tr -d ' ')" 500000
+equal "$(tokmap show -q --dropped int | wc -l | tr -d ' ')" $((unlike / 2))
 rm many.jsonl
 
 refused()

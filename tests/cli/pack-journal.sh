@@ -1,5 +1,5 @@
 # A pack that was killed continues where it was, and ends with the bytes of an undisturbed one. TOKMAP_KILLS: how often
-# packs are killed in all (50).
+# packs are killed in all (50). With TEST_SHARE=N, one of N delays before an interrupt is tried.
 . "$TOKMAP_CLI/helpers.sh"
 kills=${TOKMAP_KILLS:-50}
 awk 'BEGIN { srand(4); for (i = 0; i < 60000; i++) { t = ""; n = int(rand() * 30); for (k = 0; k < n; k++)
@@ -53,7 +53,10 @@ cat t.txt t.txt t.txt t.txt >long.txt
 inputs='a.jsonl long.txt a.jsonl long.txt'
 tokmap pack -t bytes -o ref --checkpoint-seconds 0 $inputs | sed -n '/^  tokens/,/in tokens/p' >wanted
 interrupted=
+number=0
 for delay in 0 0.01 0.005 0.04 0.002 0.08; do
+    number=$((number + 1))
+    in_share $number || continue
     for signal in INT TERM; do
         rm -rf k.bin k.tmx
         begun k.work/journal

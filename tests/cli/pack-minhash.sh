@@ -1,5 +1,6 @@
 # --dedup minhash: the clusters of datatrove, against a reference in plain Python; the first document of a cluster is
 # kept, for each number of threads and each memory; the share of near-duplicates that is found at known similarities.
+# With TEST_SHARE=N, one of N numbers of threads is tried.
 . "$TOKMAP_CLI/helpers.sh"
 need python3
 
@@ -52,7 +53,10 @@ holds out 'near-duplicates of earlier documents'
 holds out 'the inputs were read twice'
 
 # The same bytes for each number of threads and each memory, and without AVX2.
+number=0
 for threads in 1 2 4 7; do
+    number=$((number + 1))
+    in_share $number || continue
     for memory in 1G 0; do
         tokmap pack -q --force -j $threads --dedup minhash --dedup-memory $memory -o many $inputs
         for end in bin tmx dropped; do
