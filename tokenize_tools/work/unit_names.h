@@ -20,12 +20,12 @@
 char *unit_path(const char *folder, uint64_t unit, const char *ending);
 /* The prefix of one of its finished shards: set_ending is that of the shard set ("", ".train"). */
 char *unit_shard_path(const char *folder, uint64_t unit, const char *set_ending, uint64_t shard, const char *ending);
-/* The same of a shard that is merged from the sorted documents of all units, "FOLDER/shard-000007", and
- * of its files. */
+/* The same of a shard that is merged from the sorted documents of all units, "FOLDER/shard-000007", and of its files.
+ */
 char *merged_path(const char *folder, uint64_t number, const char *ending);
 char *merged_shard_path(const char *folder, uint64_t number, const char *ending);
-/* Whether a name in the folder is that of a unit's or of a merged shard's record, list, lock, or folder; *is_folder
- * says which of the two. */
+/* Whether a name in the folder is that of a unit's or of a merged shard's list, lock, or folder; *is_folder says
+ * whether it is a folder. */
 bool unit_is_name(const char *entry, bool *is_folder);
 
 #endif
