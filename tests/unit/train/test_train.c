@@ -220,7 +220,7 @@ static void alphabet_is_the_usual_one(void **state)
 
 static void merges_are_the_definition(void **state)
 {
-    for (uint32_t round = 0; round < 400; round++) {
+    for (uint32_t round = 0; round < (uint32_t)awkward_rounds(400); round++) {
         struct train_budget budget = {UINT64_MAX, 0};
         struct train_pieces *pieces;
         struct train_counter *counters[3];
@@ -366,7 +366,7 @@ static void colliding_words_cost_no_more(void **state)
 static void ranks_and_merges_give_the_same_ids(void **state)
 {
     static uint32_t by_ranks[TEXT_MOST], by_merges[TEXT_MOST];
-    for (uint32_t round = 0; round < 60; round++) {
+    for (uint32_t round = 0; round < (uint32_t)awkward_rounds(60); round++) {
         struct train_budget budget = {UINT64_MAX, 0};
         struct train_pieces *pieces;
         struct train_counter *counter;
