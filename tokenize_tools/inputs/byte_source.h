@@ -47,7 +47,8 @@ struct byte_source_kind {
     const char *plain;   /* or something else */
 };
 
-/* Begins as zeros, with the members of the caller. */
+/* One struct for all kinds of input, which is opened again for each: most members are those of any kind. Begins as
+ * zeros, with the members of the caller. */
 struct byte_source {
     /* Members of the caller. stop() is called about every 0.1 s while a pipe has no bytes; true ends the wait. */
     bool (*stop)(void *user);

@@ -106,7 +106,7 @@ const char *corpus_reason_text(enum corpus_reason reason);
 /* Why a file is left out that cannot be read because of an error. */
 enum corpus_reason corpus_reason_of(enum tokmap_status status);
 
-/* Input that is left out, or that ends the work. */
+/* Input that is left out, or that ends the work. Flat, because each kind of issue has another choice of its members. */
 struct corpus_issue {
     enum corpus_issue_kind kind;
     enum corpus_reason left_out;
@@ -130,7 +130,8 @@ struct corpus_issue {
     bool fatal;  /* ends the work even if issues are skipped, because a part of the document is packed already */
 };
 
-/* Totals of one batch. Packing and training add up those of all batches. */
+/* Totals of one batch. Packing and training add up those of all batches. Flat: a list of counters, each of which is a
+ * line of the report. */
 struct corpus_counts {
     uint64_t files; /* files that were read to the end and used; every other file is in files_skipped */
     uint64_t files_of[CORPUS_FORMATS]; /* `files`, by format */
@@ -168,7 +169,7 @@ void corpus_counts_not_read(struct inputs_counts *sum, const struct inputs_count
                             const struct inputs_counts *now);
 
 /* Where the reader of the inputs is at the end of a batch, so that another process continues there
- * (corpus_resume.h). Numbers only, since they are stored in files. */
+ * (corpus_resume.h). Numbers only, in one list, since they are stored in files. */
 struct corpus_place {
     uint64_t inputs;       /* how many inputs were named so far, with the open one */
     uint64_t begun;        /* how many of them have numbers */
@@ -188,6 +189,7 @@ struct corpus_place {
     uint64_t unfit; /* the reader cannot continue here */
 };
 
+/* Documents, and all that they point to. Each list has its count and its capacity beside it. */
 struct corpus_batch {
     char *bytes;
     uint64_t capacity, filled;

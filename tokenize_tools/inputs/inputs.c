@@ -147,6 +147,7 @@ struct level {
     size_t path_bytes; /* length of the folder's path in inputs->path, with the slash */
 };
 
+/* Where the walk is: in the operands, in a list, pattern, bucket, or folder of the current one. */
 struct inputs {
     const char *const *operands;
     size_t operand_count, operand_next;

@@ -63,7 +63,8 @@ enum warc_state {
     WARC_PIECES   /* in the content of another record */
 };
 
-/* The state of the scanner. All zeros at the beginning of a file. */
+/* The state of the scanner, which may be interrupted after any byte: so all that it knows is here. All zeros at the
+ * beginning of a file. */
 struct warc_scan {
     enum warc_state state;
     bool lost;

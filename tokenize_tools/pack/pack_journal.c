@@ -47,6 +47,7 @@ struct checkpoint {
     struct shard_set_state sets[SPLIT_SETS_MOST];
 };
 
+/* What is decided once (the options, whether anything is saved), what was found, and the checkpoint in the making. */
 struct pack_journal {
     const struct pack_options *options;
     const char *const *operands;

@@ -31,7 +31,7 @@ struct shuffle_sorted;
 struct pack_unit {
     struct histogram *lengths;       /* of the documents, which are added to it */
     const struct drop_source *drops; /* which documents are dropped; NULL: none is */
-    uint64_t first_input; /* the number of its first input among those of all units */
+    uint64_t first_input;            /* the number of its first input among those of all units */
     /* Called when the shards are finished. With a shuffle, the unit has no shards, and *sorted says where its documents
      * are; else it is zero. A status other than OK is that of the work. */
     enum tokmap_status (*committed)(void *user, const struct pack_result *result, const struct shuffle_sorted *sorted,
@@ -153,7 +153,7 @@ struct pack_result {
     uint64_t eod_present, bos_present;
     bool has_mask; /* the shard has a mask, in which counted_tokens count as targets */
     uint64_t counted_tokens;
-    uint64_t untaught; /* conversations in which no token counts */
+    uint64_t untaught;                        /* conversations in which no token counts */
     uint64_t with_value[RECORD_COLUMNS_MOST]; /* for each of corpus.columns: the documents that have a value */
     uint64_t largest_id;
     struct lengths lengths;     /* of the documents, with the tokens that begin and end them */

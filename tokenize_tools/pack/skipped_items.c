@@ -36,7 +36,7 @@ struct skipped_items {
     int fd;
     struct bytes_buffer buffer;
     struct skipped_size stored; /* bytes: those in the file */
-    int failed;             /* errno */
+    int failed;                 /* errno */
 };
 
 static enum tokmap_status no_memory(struct tokmap_error *error)
@@ -83,8 +83,7 @@ enum tokmap_status skipped_items_open(struct skipped_items **items, const char *
 static void buffer_write(struct skipped_items *items)
 {
     if (!items->failed && items->buffer.count)
-        items->failed =
-            os_pwrite(items->fd, items->buffer.bytes, items->buffer.count, items->stored.bytes);
+        items->failed = os_pwrite(items->fd, items->buffer.bytes, items->buffer.count, items->stored.bytes);
     items->stored.bytes += items->buffer.count;
     items->buffer.count = 0;
 }
@@ -176,9 +175,10 @@ struct reading {
 
 static enum tokmap_status damaged(const struct reading *reading, struct tokmap_error *error)
 {
-    return error_set(error, TOKMAP_ERROR_CORRUPT, reading->path, TOKMAP_NO_OFFSET,
-                     "the list of what was left out of a unit is damaged, missing, or of other work; remove its "
-                     "record, the file packed- with its number, and run its task again");
+    return error_set(
+        error, TOKMAP_ERROR_CORRUPT, reading->path, TOKMAP_NO_OFFSET,
+        "the list of what was left out of a unit is damaged, missing, or of other work; remove its record, "
+        "the file packed- with its number, and, with a shuffle, cuts-000000, and run its task again");
 }
 
 static enum tokmap_status read_failed(const struct reading *reading, int system, struct tokmap_error *error)
@@ -219,8 +219,7 @@ static enum tokmap_status bytes_need(struct reading *reading, size_t count, stru
     const size_t wanted = rest < BUFFER ? (size_t)rest : BUFFER;
     if (!bytes_reserve(buffer, wanted))
         return no_memory(error);
-    const int system =
-        os_pread(reading->fd, buffer->bytes + there, wanted, reading->loaded, &got);
+    const int system = os_pread(reading->fd, buffer->bytes + there, wanted, reading->loaded, &got);
     if (system)
         return read_failed(reading, system, error);
     buffer->count += got;

@@ -21,11 +21,11 @@
 struct dropped_writer {
     char *path, *partial;
     int fd;
-    bool is_made; /* there is a list of this writer, partial or named */
-    bool named;   /* the partial file has been renamed */
+    bool is_made;   /* there is a list of this writer, partial or named */
+    bool named;     /* the partial file has been renamed */
     bool is_placed; /* the name of the partial file is on storage */
-    bool is_left; /* the partial file is not removed in the end */
-    bool sync;    /* the name is brought to storage, too */
+    bool is_left;   /* the partial file is not removed in the end */
+    bool sync;      /* the name is brought to storage, too */
     struct dropped_header header;
     struct hash_state *hash;
     uint8_t *buffer;

@@ -161,9 +161,9 @@ static enum tokmap_status stage_wait(const struct schedule *schedule, const stru
     enum tokmap_status status = TOKMAP_OK;
     while (!status) {
         /* Before the look, which then sees what they have made. */
-        const enum task_others others =
-            schedule->finish || last ? TASK_OTHERS_NONE
-                                     : task_watch_look(&watch, schedule->folder, schedule->task, stage->number);
+        const enum task_others others = schedule->finish || last
+                                            ? TASK_OTHERS_NONE
+                                            : task_watch_look(&watch, schedule->folder, schedule->task, stage->number);
         const bool alone = others == TASK_OTHERS_NONE || (!makes && others == TASK_OTHERS_WAIT);
         status = stage_look(schedule, stage, there, left, error);
         if (status || !left->missing)

@@ -38,7 +38,7 @@ static struct pack_options pack;
 static uint64_t batches, batches_most;
 static uint64_t stops, stops_most = UINT64_MAX; /* questions whether to stop */
 static struct unit_scan_options scanning;
-static uint64_t cut_at;                         /* after so many batches a part ends */
+static uint64_t cut_at; /* after so many batches a part ends */
 
 /* ---- help ---- */
 

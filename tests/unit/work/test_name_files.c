@@ -166,7 +166,7 @@ static void damaged(void **unused)
 
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(completed), cmocka_unit_test(lost),
-                                       cmocka_unit_test(in_order), cmocka_unit_test(damaged)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(completed), cmocka_unit_test(lost), cmocka_unit_test(in_order),
+                                       cmocka_unit_test(damaged)};
     return cmocka_run_group_tests(tests, files_setup, files_teardown);
 }

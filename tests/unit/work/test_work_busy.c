@@ -122,10 +122,8 @@ static enum tokmap_status packed(uint64_t task, uint64_t tasks, bool start_over,
     options.corpus.record_limit = options.corpus.document_limit = 1 << 20;
     memset(&error, 0, sizeof error);
     looks = 0;
-    const struct work_units_options listing = {.operands = operands,
-                                               .operand_count = 1,
-                                               .corpus = &options.corpus,
-                                               .unit_bytes = options.unit_bytes};
+    const struct work_units_options listing = {
+        .operands = operands, .operand_count = 1, .corpus = &options.corpus, .unit_bytes = options.unit_bytes};
     assert_int_equal(work_units_list(&list, &listing, &error), TOKMAP_OK);
     units = list.count;
     assert_true(units > 2);
