@@ -51,7 +51,7 @@ void pack_batches_free(struct pack_batches *batches);
  * those of tokenizer_encode(), documents_encode(), drop_filter_batch(), and of pack_batch_commit(). */
 enum tokmap_status pack_batch_encode(struct pack_batches *batches, struct work_item *item, struct tokmap_error *error);
 
-/* Writes what is left of a batch, in the order of the input. Statuses: those of shuffle_add() and shard_set_add(). */
+/* Writes the rest of a batch, in the order of the input. Statuses: those of shuffle_add() and shard_set_add(). */
 enum tokmap_status pack_batch_commit(struct pack_batches *batches, struct work_item *item, struct tokmap_error *error);
 
 /* Adds up the lengths that the threads have counted, in `lengths` and the result. */

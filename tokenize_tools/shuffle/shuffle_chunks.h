@@ -65,7 +65,7 @@ struct shuffle_writing {
     struct tokmap_error error;
 };
 
-/* One struct for writing and for reading, since a merge in the same process goes on with what was written. */
+/* One struct for writing and for reading, since a merge in the same process continues with the chunks in memory. */
 struct shuffle_chunks {
     uint64_t seed;
     const char *folder; /* of the files; not owned */
