@@ -472,13 +472,46 @@ static void test_many_tiny(void **state)
 }
 #endif
 
+/* The places of a merge that a journal says: as many as there are chunks, each inside its chunk. */
+static void test_places(void **unused)
+{
+    (void)unused;
+    struct shuffle_chunk list[2] = {{.begin = 0, .end = 100}, {.begin = 100, .end = 300}};
+    struct shuffle_chunks chunks = {.chunks = list, .chunk_count = 2};
+    struct bytes_buffer places = {0};
+    const uint64_t first[] = {0, 8, 120}, again[] = {1, 300}, gap[] = {3, 1}, more[] = {2, 5}, outside[] = {1, 301};
+    const uint8_t *bytes = (const uint8_t *)first;
+    assert_int_equal(shuffle_places_load(&places, bytes, 8), EINVAL); /* a number of a chunk alone */
+    assert_int_equal(shuffle_places_load(&places, bytes, 20), EINVAL);
+    assert_false(shuffle_places_restore(&places, &chunks));
+    assert_int_equal(shuffle_places_load(&places, bytes, 16), 0);
+    assert_false(shuffle_places_restore(&places, &chunks)); /* of one chunk of two */
+    assert_int_equal(shuffle_places_load(&places, bytes, sizeof first), 0);
+    assert_int_equal(shuffle_places_load(&places, (const uint8_t *)gap, sizeof gap), EINVAL);
+    assert_int_equal(shuffle_places_load(&places, (const uint8_t *)again, sizeof again), 0); /* later than the first */
+    assert_true(shuffle_places_restore(&places, &chunks));
+    assert_true(list[0].begin == 8 && list[1].begin == 300);
+    list[1].begin = 100;
+    assert_int_equal(shuffle_places_load(&places, (const uint8_t *)more, sizeof more), 0);
+    assert_false(shuffle_places_restore(&places, &chunks)); /* of three chunks */
+    places.count = 16;
+    assert_int_equal(shuffle_places_load(&places, (const uint8_t *)outside, sizeof outside), 0);
+    assert_false(shuffle_places_restore(&places, &chunks));
+    bytes_free(&places);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_golden_places),  cmocka_unit_test(test_many_tiny),
-        cmocka_unit_test(test_order),          cmocka_unit_test(test_order_threaded),
-        cmocka_unit_test(test_failed_thread),  cmocka_unit_test(test_uniform),
-        cmocka_unit_test(test_damaged_chunks), cmocka_unit_test(test_damaged_while_packing),
+        cmocka_unit_test(test_places),
+        cmocka_unit_test(test_golden_places),
+        cmocka_unit_test(test_many_tiny),
+        cmocka_unit_test(test_order),
+        cmocka_unit_test(test_order_threaded),
+        cmocka_unit_test(test_failed_thread),
+        cmocka_unit_test(test_uniform),
+        cmocka_unit_test(test_damaged_chunks),
+        cmocka_unit_test(test_damaged_while_packing),
         cmocka_unit_test(test_merged_chunks),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
