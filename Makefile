@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # tokmap. `make help` lists the targets.
 #
 #   V=1            prints the commands

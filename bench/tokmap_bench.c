@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokmap_bench.c - the command tokmap-bench: its options, and the choice of the case to run.
  *

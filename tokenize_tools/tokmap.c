@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tokmap.c - the main function of the command tokmap: finds the subcommand and calls it. */
 #include <stdio.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_check.c - is data loading the bottleneck of this training, on this machine? The answer is one sentence, with the
  * figures below it.

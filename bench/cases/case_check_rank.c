@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* case_check_rank.c - see case_check_rank.h. */
 #include "case_check_rank.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_check_rank.h - one of the ranks of the case `check`: a copy of this program with one loader, as a training
  * program has one loader in each of its processes.

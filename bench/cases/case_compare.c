@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_compare.c - tokmap beside other systems, on the same tokens, in the same minutes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_expand.c - the library's kernel, which expands a slot into the outputs.
  *

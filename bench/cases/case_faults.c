@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_faults.c - the fault matrix: what each loader does when its files, its storage, or its processes fail.
  *

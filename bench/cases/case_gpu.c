@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_gpu.c - the figures of the GPU path, each beside the bar that it has to reach, from one command.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_h2d.c - the rate at which the GPU's copy engine copies from the host, by size of the copy and kind of memory.
  *

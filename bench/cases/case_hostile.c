@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_hostile.c - the work that hostile input costs for each of its bytes, counted and not timed, for an input and for
  * one of the same kind with four times as many bytes; or for an ordinary input and a hostile one of the same size.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_limits.c - what this machine can do at best: memory copies, reads from the page cache and from storage, the
  * clock, and the plain loop that gathers windows and widens their tokens. Other cases are compared with these figures.

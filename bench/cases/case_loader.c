@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_loader.c - batches of shuffled windows on the host, warm.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_loader_calls.c - see case_loader_calls.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_loader_calls.h - parts of the case `loader --device`: the driver's calls that a batch needs, and the opening of
  * the first loader of a process; and what they share with the rest of that case.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_loader_cold.c - batches of shuffled windows from cold storage: all tokens have been dropped from the page cache,
  * and the loader reads with pread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* case_loader_cold.h - the case `loader` with --cold: batches from storage. */
 #ifndef TOKMAP_BENCH_CASES_CASE_LOADER_COLD_H
 #define TOKMAP_BENCH_CASES_CASE_LOADER_COLD_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_loader_device.c - batches delivered to a GPU: what a batch costs the host, how long it takes to arrive, how
  * often it is not ready, and how long opening takes.

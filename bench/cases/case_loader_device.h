@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* case_loader_device.h - the case `loader` with --device: batches delivered to a GPU. */
 #ifndef TOKMAP_BENCH_CASES_CASE_LOADER_DEVICE_H
 #define TOKMAP_BENCH_CASES_CASE_LOADER_DEVICE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_open.c - how long it takes to begin: from process start to the first batch, for datasets of several sizes;
  * opening a dataset; the first batch from cold storage; resuming from a cursor; a run of many sources.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_open_sources.c - see case_open_sources.h.
  *

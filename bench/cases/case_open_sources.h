@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_open_sources.h - the part of the case `open` that opens many shards: as a run of many sources, and as one
  * dataset.

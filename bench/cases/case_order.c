@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_order.c - the cost of the order: draw to window, its inverse, and the set-up of an epoch.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_pack.c - the command `tokmap pack` on generated text, with the byte tokenizer, as a process. Records, compressed
  * or not, and the stages of pack are measured in case_pack_stages.c. With --memory, case_pack_memory.c runs.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_pack_memory.c - see case_pack_memory.h.
  *

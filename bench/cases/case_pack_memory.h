@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* case_pack_memory.h - `tokmap-bench pack --memory`: the peak memory of packing, beside what the manual page states. */
 #ifndef TOKMAP_BENCH_CASES_CASE_PACK_MEMORY_H
 #define TOKMAP_BENCH_CASES_CASE_PACK_MEMORY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_pack_stages.c - see case_pack_stages.h.
  *

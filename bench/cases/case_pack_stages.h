@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_pack_stages.h - a part of the case `pack`: the same text as records, plain and compressed, and each stage of
  * `tokmap pack` beside packing them without it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_parquet.c - how fast text is read from Parquet files, on one thread, and what `tokmap pack` loses by it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_plan.c - plans: the command `tokmap plan` on documents of web-like lengths, as a process, and the rate at which
  * a loader delivers the rows of a plan, beside windows of the same dataset.

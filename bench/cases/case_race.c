@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_race.c - a search for races: every output of many batches on a GPU is compared with the host's, while producer
  * and consumer are delayed at random.

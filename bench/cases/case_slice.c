@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_slice.c - one window at a time, at random places, warm: a view of it, a copy from the mapping, and a copy by
  * pread.

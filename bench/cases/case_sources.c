@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_sources.c - loaders of runs that are more than one dataset of shards, each beside the same loader without that:
  * tokens with a mask beside tokens without, eight sources beside one, another project's file beside the shard that has

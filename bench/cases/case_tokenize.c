@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_tokenize.c - the rate of a tokenizer on a text: whole and in documents of 4 KB, with a new state and again with
  * the same state, on one thread and on two; the command `tokmap pack` on the same documents; and, interleaved with

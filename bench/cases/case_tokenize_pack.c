@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* case_tokenize_pack.c - see case_tokenize_pack.h. */
 #include "case_tokenize_pack.h"
 

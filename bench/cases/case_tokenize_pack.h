@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_tokenize_pack.h - a part of the case `tokenize`: `tokmap pack` on two threads, as a process, from the documents
  * of the text as JSONL to a shard on storage.

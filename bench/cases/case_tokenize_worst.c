@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_tokenize_worst.c - `tokmap-bench tokenize --worst`: how much slower than prose the slowest texts are.
  *

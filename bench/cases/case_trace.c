@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_trace.c - what a trace costs, and how fast it is replayed.
  *

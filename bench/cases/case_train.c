@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_train.c - a training loop with an emulated step: take a batch, widen it, compute for --step-ms (spinning or
  * sleeping), and so on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_train_device.c - a training loop whose step a GPU computes: take a batch, read its inputs and targets, multiply
  * matrices for --step-ms, and so on.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* case_train_device.h - the case `train` with --device: a training step that a GPU computes. */
 #ifndef TOKMAP_BENCH_CASES_CASE_TRAIN_DEVICE_H
 #define TOKMAP_BENCH_CASES_CASE_TRAIN_DEVICE_H

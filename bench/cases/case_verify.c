@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_verify.c - the rate of verification, which reads and hashes every byte. The limit is the rate of reading every
  * byte from the page cache with the same number of threads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * case_writer.c - the functions of tokmap/pack.h: ids from this program's memory to a shard.
  *

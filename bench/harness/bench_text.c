@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench_text.c - see bench_text.h. */
 #include "bench_text.h"
 

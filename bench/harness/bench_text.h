@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench_text.h - the text and the tokenizer that the case `tokenize` measures with. */
 #ifndef TOKMAP_BENCH_HARNESS_BENCH_TEXT_H
 #define TOKMAP_BENCH_HARNESS_BENCH_TEXT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * child.h - child processes: copies of this program, the command tokmap, and programs of other projects.
  *

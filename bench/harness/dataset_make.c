@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dataset_make.c - see dataset_make.h. */
 #include "dataset_make.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_make.h - the datasets that cases measure on, and runs over them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* direct_reads.c - see direct_reads.h. */
 #include "direct_reads.h"
 

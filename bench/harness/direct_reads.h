@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * direct_reads.h - the limit of loading from cold storage: reads of given byte ranges with O_DIRECT by a pool of
  * threads, each of which has one read in flight. The bytes that are read are thrown away.

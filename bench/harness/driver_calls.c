@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* driver_calls.c - see driver_calls.h. */
 #include "driver_calls.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * driver_calls.h - counts and times the calls of the CUDA driver that a loader makes, in both of its threads.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gpu.c - see gpu.h. */
 #include "gpu.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu.h - a GPU as the cases use it: the driver's function table, the primary context (current on the calling thread),
  * a stream, the kernels, and the calls that every case makes.

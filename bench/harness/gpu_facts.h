@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gpu_facts.h - what a GPU is and how it is connected, as far as the driver and the kernel report it. */
 #ifndef TOKMAP_BENCH_HARNESS_GPU_FACTS_H
 #define TOKMAP_BENCH_HARNESS_GPU_FACTS_H

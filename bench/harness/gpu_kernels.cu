@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_kernels.cu - the benchmark's kernels: a stand-in for a training step (gpu_gemm), a delay of chosen length
  * (gpu_spin), and a checksum with which the host compares outputs without copying them back (gpu_checksum).

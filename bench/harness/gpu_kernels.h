@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_kernels.h - the benchmark's own GPU kernels (gpu_kernels.cu) and their arguments.
  *

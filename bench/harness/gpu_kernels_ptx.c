@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_kernels_ptx.c - the bytes of gpu_kernels.ptx and a terminating zero, and those of gpu_kernels.fatbin.
  *

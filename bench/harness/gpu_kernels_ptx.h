@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gpu_kernels_ptx.h - the benchmark's kernels in two forms: as machine code for the GPUs of data centers, and as PTX,
  * which a CUDA driver compiles when it is loaded.

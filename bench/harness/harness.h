@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * harness.h - what the cases of tokmap-bench share: options, repeats, results, messages.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* html_report.c - see html_report.h. */
 #include "html_report.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* html_report.h - all results on one page that needs nothing else: tables, pictures, styles, and a script in one file.
  */
 #ifndef TOKMAP_BENCH_HARNESS_HTML_REPORT_H

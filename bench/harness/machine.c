@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* machine.c - see machine.h. */
 #include "machine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* machine.h - the machine on which something was measured: what it is, and how busy other programs kept it. */
 #ifndef TOKMAP_BENCH_HARNESS_MACHINE_H
 #define TOKMAP_BENCH_HARNESS_MACHINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made_files.c - see made_files.h. */
 #include "made_files.h"
 

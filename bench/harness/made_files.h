@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * made_files.h - the files that the command creates.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * made_parquet.c - see made_parquet.h.
  *

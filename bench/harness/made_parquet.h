@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * made_parquet.h - writes documents as a Parquet file, for cases that measure how fast such files are read.
  *

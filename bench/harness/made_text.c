@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made_text.c - see made_text.h. */
 #include "made_text.h"
 

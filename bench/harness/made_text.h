@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made_text.h - text of made-up words, for cases that need any amount of it. For one thread at a time. */
 #ifndef TOKMAP_BENCH_HARNESS_MADE_TEXT_H
 #define TOKMAP_BENCH_HARNESS_MADE_TEXT_H

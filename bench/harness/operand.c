@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* operand.c - see operand.h. */
 #include "operand.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * operand.h - what a case reads: the run file or the dataset that the command line names, and the geometry of its
  * batches.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* page_cache.c - see page_cache.h. */
 #include "page_cache.h"
 

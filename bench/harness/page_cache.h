@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * page_cache.h - brings a dataset's tokens into the page cache, or removes them from it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* plain_loop.c - see plain_loop.h. */
 #include "plain_loop.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * plain_loop.h - the limit of the loader: a loop in plain C that reads windows from the mapping and widens them into
  * inputs and targets. It has no order to compute, no ids to check, no ring and no statistics.

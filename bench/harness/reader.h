@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * reader.h - a loader together with the buffers that it fills and the last batch that it delivered.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* result_plots.c - see result_plots.h. */
 #include "result_plots.h"
 

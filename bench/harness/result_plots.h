@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * result_plots.h - the pictures of results: which rows belong into one, and how it is drawn.
  *

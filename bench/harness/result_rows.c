@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* result_rows.c - see result_rows.h. */
 #include "result_rows.h"
 

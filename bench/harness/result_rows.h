@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * result_rows.h - results as data: the JSON lines that cases print, read back. Reports, pictures, and pages of results
  * are made from these rows, and from nothing else.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* script.c - see script.h. */
 #include "script.h"
 

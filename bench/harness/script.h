@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * script.h - runs a program for minutes, reads its standard output line by line while it runs, and keeps the end of
  * what it writes to standard error for the message if it fails.

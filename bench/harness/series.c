@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* series.c - see series.h. */
 #include "series.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * series.h - measured values and their statistics: one value for each repeat (series), one for each call (samples), and
  * the percentiles of the calls, one for each repeat (spread).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* two_threads.c - see two_threads.h. */
 #include "two_threads.h"
 

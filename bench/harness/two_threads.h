@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * two_threads.h - what a second thread adds on this machine, for two loops that share nothing: one that works in
  * registers, and one that reads at random addresses of a table of its own. No program that encodes can expect more from

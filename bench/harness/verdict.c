@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* verdict.c - see verdict.h. */
 #include "verdict.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * verdict.h - what the figures of the case `check` mean: is data loading the bottleneck, what binds, what to do.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Fills a page with measured values.
 
     python3 fill.py RESULTS TEMPLATE OUT [--between MARK]

@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # measure.sh: measures every figure of bench/RESULTS.md and of README.md's five numbers, and writes both pages.
 #
 #     make measure [ONLY="STEP..."] [BUSY=mark] [TEXTS=FOLDER] [VOCABULARIES=FOLDER] [DIR=FOLDER] [OFFLINE=1]

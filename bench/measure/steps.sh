@@ -1,4 +1,5 @@
 #!/usr/bin/env bash
+# SPDX-License-Identifier: MIT
 # steps.sh: the steps of measure.sh, in the order in which they run. A step is a name and the arguments of tokmap-bench.
 # Steps that need a quiet machine most come first.
 

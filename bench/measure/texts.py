@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Makes the texts of the case tokenize from Debian packages: prose.txt, code.txt, mixed.txt, cjk.txt.
 
     python3 texts.py FOLDER

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One repeat of another tokenizer, run by `tokmap-bench tokenize --against` with the Python of --venv.
 
     encode.py PEER VOCABULARY TEXT BYTES PATTERN WHOLE IDS

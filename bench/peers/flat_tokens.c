@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* flat_tokens.c - see flat_tokens.h. */
 #include "flat_tokens.h"
 

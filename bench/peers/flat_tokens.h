@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* flat_tokens.h - a dataset's tokens in one flat file, which is what other systems read. */
 #ifndef TOKMAP_BENCH_PEERS_FLAT_TOKENS_H
 #define TOKMAP_BENCH_PEERS_FLAT_TOKENS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* peers.c - see peers.h. */
 #include "peers.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * peers.h - other tokenizers in the case `tokenize`.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* scripts.c - see scripts.h. */
 #include "scripts.h"
 

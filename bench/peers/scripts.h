@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scripts.h - runs the scripts of bench/peers/compare, which measure other systems, and reads their lines.
  *

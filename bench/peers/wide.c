@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* wide.c - see wide.h. */
 #include "wide.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * wide.h - the tables of compare: a row for each system, a column for each metric.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda.h - loading to a GPU: batches arrive in GPU memory of the program, in order with the program's own stream
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack.h - writes shards from a program: for those who have token ids already, from a tokenizer of their own
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokenizer.h - text to token ids and back, with every vocabulary that the command tokmap reads
  *

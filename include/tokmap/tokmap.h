@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokmap.h - datasets of token ids, runs over them, and the loader that feeds a training program
  *
@@ -142,7 +143,6 @@
 
 #include <stddef.h>
 #include <stdint.h>
-
 #ifdef __cplusplus
 extern "C" {
 #endif

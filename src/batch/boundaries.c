@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* boundaries.c - see boundaries.h. */
 #include "boundaries.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * boundaries.h - where documents start inside a row: the marks that positions, document ids, masks, and cu_seqlens are
  * made of. A mark has one bit per token, so marks need the same memory for every row, however many documents it

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* copy.c - the kernels in plain C, and the choice among all variants. */
 #include "copy.h"
 

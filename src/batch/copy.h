@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * copy.h - copies tokens and finds the largest of them in one pass, so that the check of ids against the vocabulary
  * needs no second pass over the bytes. Pure functions. They accept any alignment, and access no byte outside the given

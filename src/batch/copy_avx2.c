@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* copy_avx2.c - the kernels of copy.h with 256-bit instructions. */
 #if defined(__x86_64__)
 #include "copy.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * copy_avx512.c - the kernels of copy.h with 512-bit instructions.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gather.h - copies pieces of one dataset into rows. Every id is checked on the way, and every failure is a status.
  *

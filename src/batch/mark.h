@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mark.h - what is known about the tokens of a row besides their ids: where documents start, which targets do not
  * count, and where padding begins. The producer fills these arrays; the host and the GPU expand batches from them. This

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * page_check.h - compares pages of token files with the hashes that their indexes have, so that a damaged or exchanged
  * file is a status and never a row of wrong tokens.

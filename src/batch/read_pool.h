@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * read_pool.h - threads that read files for one loader: ahead of it, where the storage is so slow that many reads must
  * be under way at once, and on its behalf, where a read may never return and the loader has a deadline.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * residency.c - see residency.h.
  *

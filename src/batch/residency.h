@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * residency.h - which rows are in memory: the one place that decides whether tokens are expected in the page cache,
  * which pages of a mapping are populated, what the storage is asked to read ahead, and what leaves the page cache after

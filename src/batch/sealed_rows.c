@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sealed_rows.c - see sealed_rows.h.
  *

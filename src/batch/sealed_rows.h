@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sealed_rows.h - what a loader needs to deliver rows from sealed shards: the memory in which frames are unpacked, the
  * frames that were unpacked last, and the places of frames in their files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_views.h - the shards of one dataset as the files of this room use them again and again: descriptor, mapping,
  * and bounds, looked up once per shard; and the cutting of a window into stretches, each of which is in one shard.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * uncounted.c - see uncounted.h.
  *

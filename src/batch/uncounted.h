@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * uncounted.h - which targets of a row its dataset's mask stream excludes: the bits that loss masks are made of, see
  * mark.h. Bit i of the stream says whether token i counts as a target, and target j of a row is its token j + 1.

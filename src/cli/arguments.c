@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * arguments.c - options as GNU programs take them: --name VALUE, --name=VALUE, -x VALUE, -xVALUE, flags together as
  * -abc, operands between options, and "--" before operands that begin with a dash.

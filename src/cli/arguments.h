@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* arguments.h - a command's options and operands: parsing and help. option_table.h describes them. */
 #ifndef TOKMAP_CLI_ARGUMENTS_H
 #define TOKMAP_CLI_ARGUMENTS_H

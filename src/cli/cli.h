@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cli.h - what the commands tokmap and tokmap-bench share. It is linked into commands only, never into the library.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* complete.c - see complete.h. */
 #include "complete.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * complete.h - what a shell offers when the user presses the Tab key, from the same tables as parsing and help.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* json_writer.h - JSON output that is always well formed: commas, quotes, and escapes are the writer's job. */
 #ifndef TOKMAP_CLI_JSON_WRITER_H
 #define TOKMAP_CLI_JSON_WRITER_H

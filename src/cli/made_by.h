@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made_by.h - where a figure comes from: the command, the machine, and the date, for captions and rows of results. */
 #ifndef TOKMAP_CLI_MADE_BY_H
 #define TOKMAP_CLI_MADE_BY_H

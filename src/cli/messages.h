@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* messages.h - what a command prints on standard error, names and words made safe to print, and how it ends. */
 #ifndef TOKMAP_CLI_MESSAGES_H
 #define TOKMAP_CLI_MESSAGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* numbers.h - numbers as users type them, and numbers as people read them. */
 #ifndef TOKMAP_CLI_NUMBERS_H
 #define TOKMAP_CLI_NUMBERS_H

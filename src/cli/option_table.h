@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * option_table.h - the description of a command and its options, from which the parser and the help (arguments.h) and
  * the completion in shells (complete.h) are made.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* picture.h - a picture as data; plot.h draws it. */
 #ifndef TOKMAP_CLI_PICTURE_H
 #define TOKMAP_CLI_PICTURE_H

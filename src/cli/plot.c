@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * plot.c - see plot.h: checks a plot, runs gnuplot, and completes the SVG that it writes.
  *

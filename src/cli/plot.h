@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * plot.h - pictures of figures: SVG and PNG, drawn by the program gnuplot.
  *

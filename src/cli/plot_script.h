@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* plot_script.h - what gnuplot reads to draw a plot, and the colors that are in it. Internal to the pictures. */
 #ifndef TOKMAP_CLI_PLOT_SCRIPT_H
 #define TOKMAP_CLI_PLOT_SCRIPT_H

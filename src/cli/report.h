@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * report.h - what a command found out, each fact named once, as a table for people or as a JSON object.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run_name.c - see run_name.h. */
 #include "run_name.h"
 

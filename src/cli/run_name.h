@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run_name.h - whether a name that was typed is that of a run file, a manifest, or another dataset. */
 #ifndef TOKMAP_CLI_RUN_NAME_H
 #define TOKMAP_CLI_RUN_NAME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* table.h - rows of cells whose columns are aligned when the table is printed. */
 #ifndef TOKMAP_CLI_TABLE_H
 #define TOKMAP_CLI_TABLE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* whole_file.h - small files that are written at once and read at once, and the folder of an output. */
 #ifndef TOKMAP_CLI_WHOLE_FILE_H
 #define TOKMAP_CLI_WHOLE_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bit_copy.h - copies a range of bits to another place. Bit i is bit i mod 8 of byte i / 8. */
 #ifndef TOKMAP_COMMON_BIT_COPY_H
 #define TOKMAP_COMMON_BIT_COPY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bits.h - ranges of bits in an array of words: bit i is bit i mod 64 of word i / 64. first < end in all functions. */
 #ifndef TOKMAP_COMMON_BITS_H
 #define TOKMAP_COMMON_BITS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bytes.h - loads and stores at any alignment (little-endian), arithmetic that detects overflow, and rounding. */
 #ifndef TOKMAP_COMMON_BYTES_H
 #define TOKMAP_COMMON_BYTES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bytes_buffer.h - a buffer of bytes that grows: scratch memory of one thread, which is reused from text to text. */
 #ifndef TOKMAP_COMMON_BYTES_BUFFER_H
 #define TOKMAP_COMMON_BYTES_BUFFER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * error.h - how a function of this library fails: it fills the caller's error and returns the status.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hash.h - XXH3, the hash function of the project (xxHash, https://github.com/Cyan4973/xxHash), with 64 or 128 bits,
  * and XXH64 for one use.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "hash_variants.h"
 
 #if defined(__x86_64__)

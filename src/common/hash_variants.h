@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hash_variants.h - the variants of the hash, each compiled for one instruction set. hash.c chooses among them. */
 #ifndef TOKMAP_COMMON_HASH_VARIANTS_H
 #define TOKMAP_COMMON_HASH_VARIANTS_H

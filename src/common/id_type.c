@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * id_type.c - see id_type.h. The loops go over blocks of a fixed number of ids, so that the compiler uses vector
  * instructions, and read and write elements of any alignment.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* id_type.h - ids in a program's memory, of any integer type: finding the largest one, and storing them as another
  * type. Any thread may call these functions. */
 #ifndef TOKMAP_COMMON_ID_TYPE_H

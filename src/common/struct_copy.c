@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "struct_copy.h"
 
 #include <assert.h>

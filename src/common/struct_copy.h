@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * struct_copy.h - public structs that can grow: each begins with a field `size_t size`, which the caller sets to the
  * size that the struct had when the caller was compiled.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "visible.h"
 
 #include <assert.h>

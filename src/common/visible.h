@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * visible.h - which characters a terminal only shows, and a visible form of those that it would act on.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* backend_cuda.h - a GPU as a device: pinned slots with twins in GPU memory, outputs written by a kernel. */
 #ifndef TOKMAP_CUDA_BACKEND_CUDA_H
 #define TOKMAP_CUDA_BACKEND_CUDA_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_device.h - an open GPU: its driver and its primary context.
  *

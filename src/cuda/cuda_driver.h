@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_driver.h - the whole contract with the CUDA driver, on one page.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_kernel.c - see cuda_kernel.h.
  *

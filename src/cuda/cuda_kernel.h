@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_kernel.h - the library's kernel, tokmap_expand, on a device: loaded once for all loaders of a context.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_public.c - the functions of tokmap/cuda.h that need no loader.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand.cu - does on a GPU what expand.c does on the host: one launch per batch writes every requested output. See
  * expand.c for an example of what is computed, and expand_arguments.h for the layout of the slot.

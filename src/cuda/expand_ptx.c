@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand_ptx.c - the bytes of expand.ptx and a terminating zero, and those of expand.fatbin. The assembler includes the
  * files, so the tree contains the PTX as readable text, and a build needs neither a CUDA compiler nor a program that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* expand_ptx.h - the kernel tokmap_expand (expand.cu) as a driver takes it: compiled for some GPUs, and as PTX, which
  * the driver compiles for its GPU. */
 #ifndef TOKMAP_CUDA_EXPAND_PTX_H

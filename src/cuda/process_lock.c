@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* process_lock.c - see process_lock.h. */
 #include "process_lock.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * process_lock.h - a lock for a few memory accesses, which a fork cannot leave locked in the child.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* about_facts.c - see about_facts.h. */
 #include "about_facts.h"
 

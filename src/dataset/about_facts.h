@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* about_facts.h - what the about section of an index says that decides how a shard may be used. */
 #ifndef TOKMAP_DATASET_ABOUT_FACTS_H
 #define TOKMAP_DATASET_ABOUT_FACTS_H

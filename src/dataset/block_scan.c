@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "block_scan.h"
 
 #include <assert.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * block_scan.h - computes the XXH3-64 and the largest id of a block of tokens, and the hashes of its pages, in one pass
  * over its bytes, for verify.

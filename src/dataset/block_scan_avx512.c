@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "block_scan_kernel.h"
 
 #if defined(__x86_64__)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * block_scan_kernel.h - the pass that hashes a part of a block with XXH3 and finds its largest id, one per instruction
  * set.

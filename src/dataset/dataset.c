@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset.c - opens shards and presents them as one address space of tokens and documents.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset.h - functions on datasets for the rooms above, in addition to the public header: the files and mappings of
  * shards, and the ends of documents in a range. All of them may be called by any thread.

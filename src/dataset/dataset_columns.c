@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_columns.c - the columns of a dataset: which there are, and the value of one for a document.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_extents.h - which stored tokens a dataset holds, whatever its name: two datasets hold some of the same tokens
  * if an extent of one overlaps an extent of the other. Example: a folder with the shards of two sets, and one of the

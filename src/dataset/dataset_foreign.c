@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_foreign.c - see dataset_foreign.h.
  *

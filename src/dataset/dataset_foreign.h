@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_foreign.h - datasets that are files of other projects, opened in place. FORMAT.md has the grammar of their
  * names, [KIND:]PATH[,WORD=VALUE]..., and the kinds.

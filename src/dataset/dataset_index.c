@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_index.c - tokmap_dataset_index(): reads the files of another project once, on several threads, and writes the
  * index of each.

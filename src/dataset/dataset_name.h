@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dataset_name.h - what the end of a dataset's name says: NAME#docs=A..B% and the like name a part of NAME. FORMAT.md,
  * "Names", has the grammar. */
 #ifndef TOKMAP_DATASET_DATASET_NAME_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dataset_part.h - makes an open dataset a part of itself. */
 #ifndef TOKMAP_DATASET_DATASET_PART_H
 #define TOKMAP_DATASET_DATASET_PART_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dataset_state.c - see dataset_state.h. */
 #include "dataset_state.h"
 

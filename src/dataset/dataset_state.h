@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dataset_state.h - the structs that the files of this room share. */
 #ifndef TOKMAP_DATASET_DATASET_STATE_H
 #define TOKMAP_DATASET_DATASET_STATE_H

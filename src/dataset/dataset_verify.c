@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_verify.c - reads every byte of a dataset, on several threads.
  *

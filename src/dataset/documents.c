@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* documents.c - finds documents and their origins by the dataset's numbers for tokens and documents. */
 #include "documents.h"
 

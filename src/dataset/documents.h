@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * documents.h - the shard of a token or document, the ends of documents in a range of a dataset, and a walk over all of
  * them. For any thread.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mask_file.h - which tokens of one file of tokens count as targets. Any thread may use it. */
 #ifndef TOKMAP_DATASET_MASK_FILE_H
 #define TOKMAP_DATASET_MASK_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * row_piece.h - what a row is made of: ranges of tokens of one dataset, one after another. The rest of the row, if
  * there is any, is padding.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_documents.h - finds the documents of one shard, or of the part of it that its dataset holds. Tokens and
  * documents are counted from the start of the part; a document that the part cuts has its tokens in the part only. */
 #ifndef TOKMAP_DATASET_SHARD_DOCUMENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_names.c - finds the shards that the name of a dataset refers to.
  *

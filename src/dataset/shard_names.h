@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_names.h - finds the shards that the name of a dataset refers to; FORMAT.md has the rules. */
 #ifndef TOKMAP_DATASET_SHARD_NAMES_H
 #define TOKMAP_DATASET_SHARD_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_open.h - opens shards: an index, and the tokens and the mask that belong to it. */
 #ifndef TOKMAP_DATASET_SHARD_OPEN_H
 #define TOKMAP_DATASET_SHARD_OPEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_stems.c - see shard_stems.h. */
 #include "shard_stems.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_stems.h - notices shards of a folder whose index is missing.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* split_sets.c - see split_sets.h. */
 #include "split_sets.h"
 

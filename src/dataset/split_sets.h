@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * split_sets.h - notices a dataset that has several sets of one split, such as web.train and web.val: `tokmap pack
  * --split` puts them into one folder, and whoever trains on the folder trains on what the split holds out.

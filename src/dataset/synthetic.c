@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * synthetic.c - computes the tokens and documents of a synthetic dataset.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * synthetic.h - a dataset that is computed instead of read from files. It lets a training loop run with the same shapes
  * but without data, which separates data problems from model problems. Its name determines it completely:

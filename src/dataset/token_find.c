@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * token_find.c - see token_find.h.
  *

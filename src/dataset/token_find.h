@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* token_find.h - finds the places of one id among tokens that are in the cache, for the documents of files that only
  * mark them by an EOD or BOS. Any thread. */
 #ifndef TOKMAP_DATASET_TOKEN_FIND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "token_find.h"
 
 #if defined(__x86_64__)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * token_parts.c - see token_parts.h.
  *

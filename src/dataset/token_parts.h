@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * token_parts.h - the tokens of a shard in parts that fit in the cache, as ids of the shard's width, whatever file they
  * come from: for verify and index, which read all of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* block_rounds.c - see block_rounds.h. */
 #include "block_rounds.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * block_rounds.h - works on the blocks of a shard in several threads, and takes what they made in the order of the
  * blocks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* column_layout.c - see column_layout.h. Every size is limited before it is added, so that no sum overflows. */
 #include "column_layout.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* column_layout.h - where the parts of a column are in the section columns of an index. Any thread may call these
  * functions. */
 #ifndef TOKMAP_FORMAT_COLUMN_LAYOUT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * columns_writer.c - see columns_writer.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * columns_writer.h - writes the section columns of an index: chosen fields of the records that documents came from, as
  * JSON text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* element.c - see element.h. The loops are simple enough for the compiler to use vector instructions. */
 #include "element.h"
 

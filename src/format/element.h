@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * element.h - how a file stores one token: the number of bytes, and whether the number has a sign. The codes are those
  * of Megatron's index, and 9 is ours. Tokens of a dataset have 2 or 4 bytes, their width. Elements of as many bytes are

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * frames_writer.h - writes the tokens of a sealed shard, NAME.bin.zst: independent zstd frames of 64 KiB, and the seek
  * table at the end (FORMAT.md, section frames).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_columns.h - reads the columns of an open index: chosen fields of the records that documents came from.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* index_copy.c - see index_copy.h. */
 #include "index_copy.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* index_copy.h - what writers have in common that write the index of an existing shard again, with other sections. */
 #ifndef TOKMAP_FORMAT_INDEX_COPY_H
 #define TOKMAP_FORMAT_INDEX_COPY_H

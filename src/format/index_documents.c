@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_documents.c - finds documents and their origins in an open index.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_documents.h - finds documents and their origins in an open index. Any thread may call these functions. If the
  * index is read with pread, each may also return ERROR_IO or ERROR_TRUNCATED.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_pages.h - the bytes of an index that is read with pread instead of through a mapping, so that a file that is
  * cut under an open dataset, or that its storage loses, is a status and never a signal.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_reader.c - opens an index and makes every check whose cost does not depend on its size: rules 1 to 13 of
  * FORMAT.md. (Rules 14 and 15 concern the tokens and the mask; src/dataset checks them.)

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_reader.h - opens the index of a shard, NAME.tmx, and returns its counts, block hashes, and about text.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_verify.c - reads every byte of an index and checks hashes, padding, and the rules for the contents of sections.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_verify.h - checks of an open index whose cost grows with the index, and checks that its file has not changed
  * since it was opened. Any thread may call these functions.

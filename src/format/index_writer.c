@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "index_writer.h"
 
 #include <assert.h>

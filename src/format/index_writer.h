@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_writer.h - writes an index, NAME.tmx, from front to back: sections as streams, then the table and the header.
  *

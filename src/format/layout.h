@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * layout.h - the bytes of an index, NAME.tmx, as constants and structs. FORMAT.md is the specification; this file
  * follows it.

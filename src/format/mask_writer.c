@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mask_writer.c - see mask_writer.h. Bits are collected in a block of 1 MiB, which is hashed and written when it is
  * full. */
 #include "mask_writer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mask_writer.h - writes NAME.mask, one bit for each token of a shard, and the section of the index that describes it.
  * A mask writer belongs to one thread at a time. All functions that return int return 0 or an errno.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_writer.c - the functions of tokmap/pack.h: documents of ids from a program's memory, written as a shard.
  *

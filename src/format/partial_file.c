@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * partial_file.c - see partial_file.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* partial_file.h - creates the file NAME.partial that a writer fills, and the lock on it that keeps others away. */
 #ifndef TOKMAP_FORMAT_PARTIAL_FILE_H
 #define TOKMAP_FORMAT_PARTIAL_FILE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* path_table.c - see path_table.h. */
 #include "path_table.h"
 

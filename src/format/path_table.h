@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * path_table.h - the numbers of the input files that an index has, by their paths, for a writer whose documents come
  * from the files in any order.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * plan_file.c - reads, checks, and writes plans; FORMAT.md specifies the bytes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * plan_file.h - plans: files that list the rows which a source draws in place of windows. FORMAT.md specifies them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sealed.c - see sealed.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sealed.h - reads the tokens of a sealed shard: NAME.bin.zst, in the zstd seekable format, with independent frames of
  * 64 KiB. The section frames of the index says where each frame is in the file, and has the hash of its tokens.

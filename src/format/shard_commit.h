@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_commit.h - gives the finished files of a shard their names, so that a reader finds the old shard or the new one
  * at every moment, also if the writer is killed or the power fails; and cleans up after a writer that was killed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_file.h - the names of a shard's files. A name is that of the shard, then what the file holds, then its state:
  *

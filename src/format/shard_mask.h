@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_mask.h - gives an existing shard a mask. For one thread at a time. */
 #ifndef TOKMAP_FORMAT_SHARD_MASK_H
 #define TOKMAP_FORMAT_SHARD_MASK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_pieces.c - see shard_pieces.h.
  *

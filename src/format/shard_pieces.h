@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_pieces.h - the tokens of a shard on their way from the caller to NAME.bin: collects them in pieces of
  * PIECE_BYTES, hashes each piece, and writes it.

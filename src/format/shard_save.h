@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_save.h - saves the state of a shard writer, so that another process continues the shard after the first one was
  * killed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_seal.h - seals a shard, whose tokens are compressed then, and unseals it. For one thread at a time. */
 #ifndef TOKMAP_FORMAT_SHARD_SEAL_H
 #define TOKMAP_FORMAT_SHARD_SEAL_H

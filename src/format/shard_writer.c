@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_writer.c - writes a shard as a stream; shard_writer.h describes the protocol.
  *

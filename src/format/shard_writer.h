@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_writer.h - writes NAME.bin and NAME.tmx as a stream, and makes them visible either complete or not at all.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_writing.h - the state of a shard writer, for shard_writer.c, shard_pieces.c, and shard_save.c. */
 #ifndef TOKMAP_FORMAT_SHARD_WRITING_H
 #define TOKMAP_FORMAT_SHARD_WRITING_H

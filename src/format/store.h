@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * store.h - the tokens of one file, whatever kind of file it is: the .bin of a shard, another project's file, whose
  * tokens begin after a header and may have other sizes, or the .bin.zst of a sealed shard. All rooms reach tokens

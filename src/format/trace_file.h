@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace_file.h - trace files: what a loader delivered, as one sum of hashes for each step. FORMAT.md describes them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* write_behind.c - the thread of write_behind.h that calls fsync while a file is still being written. */
 #include "write_behind.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * write_behind.h - stores a large file while it is still being written, and keeps it from filling the page cache.
  *

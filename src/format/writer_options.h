@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* writer_options.h - the options of a shard writer (shard_writer.h). */
 #ifndef TOKMAP_FORMAT_WRITER_OPTIONS_H
 #define TOKMAP_FORMAT_WRITER_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* capacity.h - how many documents one window can contain: the capacity that cu_seqlens needs. */
 #ifndef TOKMAP_LOADER_CAPACITY_H
 #define TOKMAP_LOADER_CAPACITY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * consumer.h - delivers filled slots to the caller: tokmap_loader_next(), tokmap_loader_read(), and what else the
  * caller asks of an open loader. The public functions are declared in tokmap.h and cuda.h.

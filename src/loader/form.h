@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * form.h - what a batch needs of a slot: it follows from its rows and its sequence length, which differ between the
  * phases of a run, and from what is constant for a loader. Pure functions.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * loader_move.c - an open loader continues as another rank, or with another run, at a step boundary.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * loader_open.c - opens a loader, which joins the rooms, and closes it:
  *

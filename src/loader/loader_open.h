@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* loader_open.h - makes a loader, for tokmap_loader_open() and for a loader that moves. */
 #ifndef TOKMAP_LOADER_LOADER_OPEN_H
 #define TOKMAP_LOADER_LOADER_OPEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * loader_state.h - struct tokmap_loader: a loader that is open, and who may touch which part of it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* observe.c - what a program or its monitoring sees of an open loader: statistics, of the loader and of its sources,
  * also as the text that Prometheus reads. The functions are public, and any thread may call them while another thread
  * is in next(). */

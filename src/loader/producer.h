@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * producer.h - fills slots of the ring with batches, in the order of the run.
  *

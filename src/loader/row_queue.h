@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * row_queue.h - the places of the rows that one rank delivers next, in their order. It walks the run ahead of the
  * producer and passes each row on to the residency, which reads ahead, and to the gather, which prefetches cache lines.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* schedule.c - see schedule.h. */
 #include "schedule.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * schedule.h - which rows of which step each call of next() delivers on one rank. It is arithmetic only: no memory, no
  * files, no errors. One thread at a time may advance a schedule.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* statistics.c - see statistics.h. */
 #include "statistics.h"
 

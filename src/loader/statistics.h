@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * statistics.h - the counters of a loader and of its sources, and its alarm. One thread writes them, the one that calls
  * next(); any thread may read them. A reader may see counters of different moments, but never half a number.

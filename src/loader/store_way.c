@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* store_way.c - see store_way.h. */
 #include "store_way.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * store_way.h - how a producer stores rows: through its caches, or past them (copy.h).
  *

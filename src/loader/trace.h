@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trace.h - the trace that a loader writes. The consumer adds up what it delivers and queues one record for each step;
  * the producer writes the records to the file, so that next() makes no system call. Without a producer thread the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * blocks.c - the order of `order blocks W SPAN`. FROZEN: a change of the numbers reorders running jobs. ORDER.md holds
  * a second implementation in Python; tests/unit/order/test_blocks.c pins values that it computed.

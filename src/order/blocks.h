@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * blocks.h - the order of `order blocks W SPAN`: for storage that wants long reads. An epoch of n windows is cut into
  * blocks of W consecutive windows. The blocks are taken in a keyed order, and the windows of each SPAN blocks that

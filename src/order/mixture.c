@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mixture.c - which leaf a draw belongs to. FROZEN: a change of the numbers reorders running jobs. ORDER.md holds a
  * second implementation in Python; tests/unit/order/test_mixture.c pins values that it computed.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mixture.h - which of several weighted leaves a draw belongs to, and the inverse: functions of integers, without a
  * schedule array. A leaf is a source of a run; its k-th draw shows the source's k-th window.

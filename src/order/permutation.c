@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * permutation.c - the definition of every order. FROZEN: a change here reorders running jobs. ORDER.md explains it,
  * holds a second implementation in Python, and states its statistical quality. tests/unit/order/test_order_golden.c

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * permutation.h - the keyed bijection on [0, n) from which every order of tokmap is made, and its keys.
  *

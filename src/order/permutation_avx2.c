@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * permutation_avx2.c - permutation_forward_many() and its inverse with 256-bit instructions: four numbers in a vector,
  * and eight vectors at a time. Each round waits for the one before; with two vectors at a time, the processor is idle

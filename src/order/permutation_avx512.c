@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * permutation_avx512.c - permutation_forward_many() and its inverse with 512-bit instructions: eight numbers in a
  * vector, and four vectors at a time, because each round waits for the one before and the processor has time for more.

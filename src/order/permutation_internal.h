@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * permutation_internal.h - the state of a permutation, and its rounds in plain C. permutation.c defines them; the
  * variants of permutation_forward_many() for vectors finish with them the numbers that walk.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * permutation_lanes.h - how permutation_forward_many() and its inverse go through their numbers with vectors of any
  * width. A file that includes it has defined LANES (numbers in a vector), GROUP (vectors at a time), struct

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* library.c - see library.h. */
 #include "library.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * library.h - libraries that are opened at their first use, because most programs never use them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* old_glibc.c - lets the programs and libraries of the wheel run with an older C library than that of the machine which
  * builds them. It is linked into the wheel's files only.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* old_glibc_program.c - what a program of the wheel needs in addition to old_glibc.c to run with an older C library.
  *
  * Since glibc 2.34 the start file of a program (crt1.o) leaves it to the C library to call the program's constructors,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* os_linux_numa.c - os.h for Linux: which processors and which memory are near a device. Two small files of the kernel
  * and two system calls are enough, so libnuma is not needed. */
 #ifndef _GNU_SOURCE

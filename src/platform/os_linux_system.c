@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * os_linux_system.c - os.h for Linux: time, processors, identity, shared libraries, and threads.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * process.h - what a command may ask of the kernel and a library must not: signals, child processes, the machine's
  * caches.

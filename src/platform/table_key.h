@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * table_key.h - keys of hash tables, so that no input can be made whose entries all collide.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* zstd_library.c - see zstd_library.h. */
 #include "zstd_library.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* zstd_library.h - the functions of libzstd, which is loaded when the first compressed data is read or written. */
 #ifndef TOKMAP_PLATFORM_ZSTD_LIBRARY_H
 #define TOKMAP_PLATFORM_ZSTD_LIBRARY_H

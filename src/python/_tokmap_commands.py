@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Starts the commands that belong to the package tokmap. The scripts that installers make import this module, and not
 the package, because importing the package loads its library, which a command does not use."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A PEP 517 build backend that needs only the standard library. It builds tokmap's wheel (the Python package, the
 libraries, the commands, and their manual pages) and its source distribution.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dlpack_deleted.c - deleters of DLPack tensors that only set their owner's flag. The only member of dlpack.h's structs
  * that they use is manager_ctx, so the structs here are complete only up to it. */
 #include "tokmap/tokmap.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * remote_account.h - who reads from object storage, and where: keys, region, and address.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * remote_http.h - one GET or HEAD request at a time, by libcurl, whose only user this is.
  *

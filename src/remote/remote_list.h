@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * remote_list.h - the objects that a name with a prefix or a pattern stands for, in byte order of their keys.
  *

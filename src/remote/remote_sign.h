@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * remote_sign.h - signs requests for object storage that have no body: AWS Signature Version 4, service s3. Amazon's
  * S3 and all that speak its protocol take it, and Google's storage with an HMAC key.

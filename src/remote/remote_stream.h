@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * remote_stream.h - the bytes of a URL in order, whatever happens to the connection.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * remote_url.h - the names of inputs that are not files of this machine, as text.
  *

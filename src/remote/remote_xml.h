@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * remote_xml.h - the tags and texts of an XML document, one after another, without a tree.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sha256.c - see sha256.h. */
 #include "sha256.h"
 

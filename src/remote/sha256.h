@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sha256.h - SHA-256 (FIPS 180-4) and HMAC with it (RFC 2104), for the signatures of requests for object storage.
  *

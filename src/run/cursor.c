@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cursor.c - the exact resume state of a run, and its text. FROZEN: a change here makes every saved cursor useless.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * evaluation.c - a run that evaluates on data which another run leaves out.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * locate.c - which window a row of a step shows, and which rows show a token.
  *

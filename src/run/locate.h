@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * locate.h - the place of a row: which window it shows, and the pieces of a dataset that it is made of. A walk computes
  * the places of many rows of the same step and epoch faster than tokmap_run_locate(), because it keeps the permutations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * past.c - the fingerprint of a run's past, and the comparison of two pasts. FROZEN: a change to the bytes that are
  * hashed makes every saved cursor useless. tests/unit/run/test_cursor.c holds golden values, and RUN.md explains the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * past.h - the past of a run: everything that decided which rows were delivered before a step. A cursor stores its
  * fingerprint, and a run resumes on a cursor only if its own past before that step has the same fingerprint.

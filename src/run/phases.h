@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * phases.h - which source, epoch, and draw of the epoch each draw of a run shows.
  *

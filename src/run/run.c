@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run.c - opens a run from its text or its arguments: its dataset, its end, its skipped steps, its past.
  */

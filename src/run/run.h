@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run.h - what the other files of this room and the loader need of a run beyond the public header: its steps, the rows
  * of a rank, its datasets. locate.h has the places of rows. All functions are pure, work from any thread, and cannot

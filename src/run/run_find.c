@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_find.c - the inverse of locate.c: which rows show a range of tokens. locate.c explains the arithmetic.
  *

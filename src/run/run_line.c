@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run_line.c - see run_line.h. */
 #include "run_line.h"
 

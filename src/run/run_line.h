@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_line.h - a line of a run's text, cut into words, and errors that name it.
  */

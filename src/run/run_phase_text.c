@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_phase_text.c - see run_phase_text.h.
  *

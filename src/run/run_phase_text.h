@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_phase_text.h - reads the phase lines of a run's text, and checks what several lines say together: the names that
  * phases and `passes` use, the weights, and the sequence lengths.

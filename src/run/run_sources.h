@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_sources.h - the sources and validation sets of a run: their datasets and plans, open, and what they must agree
  * in.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_spec.h - the values of a run's text, and the line of each directive. RUN.md defines what they mean. Everything
  * here is as it was written: no dataset has been opened.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_state.h - struct tokmap_run: an open run. Immutable after it was opened, so any number of threads may use it.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_text.c - see run_text.h. One table holds the directives. Each line is cut into words, the first word selects the
  * directive, and its read function stores the value. Every mistake is an error with the line. What several lines say

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_text.h - reads the text of a run into values, and remembers the line of each directive; and writes the text of
  * values. It opens no dataset. RUN.md defines the grammar.

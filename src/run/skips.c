@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* skips.c - see skips.h. */
 #include "skips.h"
 

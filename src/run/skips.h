@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * skips.h - the steps of a run that are never delivered, as ranges that are merged and sorted.
  */

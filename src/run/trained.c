@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* trained.c - see trained.h. */
 #include "trained.h"
 

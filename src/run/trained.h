@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * trained.h - what a run trains on: the stored tokens of every source that some step before its end draws. Held-out
  * data is compared with it by the content of shards, not by the names of datasets.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * backend.h - where the slots of a ring live, and how a filled slot becomes the outputs that the trainer reads.
  *

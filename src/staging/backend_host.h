@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* backend_host.h - the host as a device: slots in ordinary memory, outputs written by the consumer's own thread. */
 #ifndef TOKMAP_STAGING_BACKEND_HOST_H
 #define TOKMAP_STAGING_BACKEND_HOST_H

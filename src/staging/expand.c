@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand.c - writes the outputs of a batch on the host.
  *

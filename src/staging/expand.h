@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand.h - writes the outputs of a batch on the host: from a slot, which has rows of 16- or 32-bit tokens and marks
  * of the documents in them, to the inputs, targets, positions, document numbers, and masks of 32 or 64 bits that a

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand_arguments.h - what the function or the kernel that expands a batch needs: where the slot is, what is where in
  * it, and where the outputs go. The host (expand.c) and the kernel on a GPU (expand.cu) take the same struct. A kernel

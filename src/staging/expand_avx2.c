@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand_avx2.c - the kernels of expand.h with 256-bit instructions.
  *

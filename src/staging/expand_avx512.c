@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand_avx512.c - the kernels of expand.h with 512-bit instructions. The last vector of a row is loaded and stored
  * under a mask, so no row length needs a scalar loop at its end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand_lanes.h - the kernels of expand.h with vectors of any width. A file that includes it has defined the following
  * for tokens of FROM = 16 or 32 bits and elements of TO = 32 or 64 bits, of which a vector has LANES(TO):

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ring.h - a fixed set of slots, each for one batch, that one producer fills and one consumer empties, in order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* code_point.h - converts one character between valid UTF-8 and its code point. Without checks, for loops that must be
  * fast. */
 #ifndef TOKMAP_TEXT_CODE_POINT_H

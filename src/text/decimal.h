@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* decimal.h - decimal numbers, as text and back. Only the digits 0 to 9 count: no sign, no spaces, no separators. */
 #ifndef TOKMAP_TEXT_DECIMAL_H
 #define TOKMAP_TEXT_DECIMAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "edit_distance.h"
 
 #include <assert.h>

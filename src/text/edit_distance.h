@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* edit_distance.h - how far apart two words are, for "did you mean". */
 #ifndef TOKMAP_TEXT_EDIT_DISTANCE_H
 #define TOKMAP_TEXT_EDIT_DISTANCE_H

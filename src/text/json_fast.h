@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* json_fast.h - JSON strings 64 bytes at a time by AVX2 or AVX-512 (json_fast_avx2.c, json_fast_vbmi.c). These
  * functions handle nearly all of a long string; json_scan.c handles the rest, and everything on other processors. */
 #ifndef TOKMAP_TEXT_JSON_FAST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * json_fast_avx2.c - see json_fast.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* json_fast_vbmi.c - see json_fast.h. */
 #include "json_fast.h"
 

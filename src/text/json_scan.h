@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * json_scan.h - reads JSON (RFC 8259) from front to back: no tree is built, nothing is allocated, and memory does not
  * grow with the text.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_list.c - see name_list.h. */
 #include "name_list.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_list.h - a short list of the fields of a record, for a message: "id, url, content". */
 #ifndef TOKMAP_TEXT_NAME_LIST_H
 #define TOKMAP_TEXT_NAME_LIST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * path.h - the parts of a path, and paths put together, as text: nothing here asks the file system.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * path_glob.c - see path_glob.h. Components are compared with fnmatch(3). After a mismatch, only the last component of
  * two stars is given one more component of the path: an earlier one cannot do better, so the time is at most the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * path_glob.h - compares paths with globs, for the options that choose among the files that inputs name.
  *

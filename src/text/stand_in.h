@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stand_in.h - recognizes, by their first bytes, files that a user has in place of the ones that were meant: the
  * pointer that git leaves where Git LFS has not fetched a file, and a page of a web server.

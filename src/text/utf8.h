@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * utf8.h - checks whether bytes are UTF-8, and replaces those that are not.
  *

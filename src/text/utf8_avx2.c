@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * utf8_avx2.c - whether a text is UTF-8, 32 bytes at a time, by the method of Keiser and Lemire ("Validating UTF-8 In
  * Less Than One Instruction Per Byte", 2020).

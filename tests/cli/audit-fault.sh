@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # More ranks than rows is a fault, damaged files are a failure, and misuse has its own exit status.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Audits of mixtures: shares of each phase, epochs, repetitions, a change of batch and length, limits, padding, blocks.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

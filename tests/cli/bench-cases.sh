@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Each case runs on a small dataset, prints one JSON object per line, and reports the metrics that other documents name.
 . "$TOKMAP_CLI/helpers.sh"
 

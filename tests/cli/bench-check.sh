@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # `tokmap-bench check`: one sentence, the figures below it, and an exit status that a job can use.
 . "$TOKMAP_CLI/helpers.sh"
 

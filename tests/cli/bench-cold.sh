@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --cold: results where the tokens can be dropped from the page cache, a refusal where they cannot.
 . "$TOKMAP_CLI/helpers.sh"
 

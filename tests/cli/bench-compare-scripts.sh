@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What tokmap-bench compare does with the lines of a script: tables, JSON, and scripts that die, hang, or print rubbish.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The case compare without a network: what Python is there measures tokmap beside what can be had, from any dataset, and
 # each other row says why it is absent.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A dataset that is named is measured and not changed. A dataset that the command creates is removed at the end and
 # after a signal; with --keep it stays and is valid.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The cases that need a GPU, without one, and on the software driver, where results must be right but figures mean
 # nothing.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The case hostile: counted work for each byte of hostile input is linear, and each row says so.
 . "$TOKMAP_CLI/helpers.sh"
 

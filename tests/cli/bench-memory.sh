@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The peak memory of pack is what its manual page states, for a million tiny documents and for a document that is larger
 # than the limit. Besides the limits, which a million documents are too few to reach, each way is within what it took
 # when this test was written, and some 32 bytes for each document.

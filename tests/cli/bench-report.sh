@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --save, --plot, and report: results as files, as pictures, and as one page that a browser shows without a fault.
 . "$TOKMAP_CLI/helpers.sh"
 

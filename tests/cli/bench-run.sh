@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Every case takes a run file: its source, seq_len, batch, seed, and order. What contradicts it is refused.
 . "$TOKMAP_CLI/helpers.sh"
 

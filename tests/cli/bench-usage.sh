@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --list, --help and --version, and the messages for wrong command lines.
 . "$TOKMAP_CLI/helpers.sh"
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # tokmap completion: the scripts as they are installed, and misuse.
 . "$TOKMAP_CLI/helpers.sh"
 for shell in bash zsh fish; do

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """completion_type.py SHELL: types lines into an interactive shell and compares the words that the commands get.
 
 The shell runs in a pseudo-terminal in the current folder, which has the script of `tokmap completion` as script.bash,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # tokmap convert: a dataset becomes the files of each other project and comes back as the same dataset.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

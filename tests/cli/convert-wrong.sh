@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # tokmap convert: what it refuses, and that it leaves nothing then.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

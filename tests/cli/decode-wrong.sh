@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Invalid ids: the message names the line and the byte, and the text before them is printed.
 . "$TOKMAP_CLI/helpers.sh"
 wrong()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # CSV and TSV: the documents are those of Python's csv module (strict=True), for random tables; and wrong tables.
 . "$TOKMAP_CLI/helpers.sh"
 # RFC 4180: quotes, doubled quotes, line breaks inside quotes, CRLF, a byte order mark, and blank lines.

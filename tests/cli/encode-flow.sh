@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Each line is answered before the next one is sent: a program can talk to encode and decode through pipes.
 . "$TOKMAP_CLI/helpers.sh"
 mkfifo to from

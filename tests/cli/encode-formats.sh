@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Text and JSONL in, ids as text or JSON out, and back to text.
 . "$TOKMAP_CLI/helpers.sh"
 encoded()

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # JSON arrays and JSON values one after another: the documents are those of Python's json module, whatever the layout.
 . "$TOKMAP_CLI/helpers.sh"
 printf '\357\273\277 [\n  {"id": 1, "text": "a, [b] \\"}"},\n\n  {"text": "c", "n": {"text": ["x", "]"]}}\n]\n \n' >a.json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --text, --pieces, and --json of encode, and --ids of decode.
 . "$TOKMAP_CLI/helpers.sh"
 equal "$(tokmap encode --text Hi)" '72 105'

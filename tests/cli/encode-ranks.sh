@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A rank file: its split pattern is required, its special tokens are optional, and ids decode to the same text.
 . "$TOKMAP_CLI/helpers.sh"
 need base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Text that reads like a special token, under each policy; text that is not valid UTF-8, with a vocabulary.
 . "$TOKMAP_CLI/helpers.sh"
 need base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # export and pack are inverse: documents come back byte for byte, and pack makes the same tokens of them.
 . "$TOKMAP_CLI/helpers.sh"
 corpus

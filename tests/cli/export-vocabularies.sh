@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # With real vocabularies of each form, packing what export writes gives the same tokens.
 . "$TOKMAP_CLI/helpers.sh"
 data=${TOKMAP_DATA:-${TOKMAP_BIN%/bin}/reference_data}

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Misuse of export, documents that are not text, and outputs that cannot be made or that exist.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Functions for tests; see run.sh.
 
 # skip REASON: ends the test as skipped, because this machine cannot run it.

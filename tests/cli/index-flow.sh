@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Token files of other projects: opened in place, indexed, and then the same dataset as a packed copy.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # index -t and convert -t: other projects' files learn their tokenizer, as packed shards know theirs.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

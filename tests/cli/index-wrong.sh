@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Damaged and misnamed token files of other projects: one line each that names the file and what to do.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

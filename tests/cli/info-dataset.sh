@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A dataset of one shard, then a folder of two and a manifest.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A folder in which one shard has no EOD is read, and every command that opens it says so in the same words.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir shards

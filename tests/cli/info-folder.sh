@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A folder of datasets of several tokenizers is listed. One whose shards agree is a dataset.
 . "$TOKMAP_CLI/helpers.sh"
 ranks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Sources, phases, shares, and totals of a run that mixes windows, a part, and a plan; padding; warnings.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

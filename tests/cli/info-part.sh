@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A part of a dataset says of what it is a part.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # info --lengths --plot, stats --plot: pictures in both formats, and what is refused. Names of datasets are no commands
 # of gnuplot.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Documents per row, compared with a count over tokens; windows and tail with every lookahead.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

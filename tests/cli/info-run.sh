@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A run is described first, then its source; a run without an end is described as endless.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

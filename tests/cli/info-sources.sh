@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A run of very many sources: --json describes all of them, and people get a thousand and the number of the others.
 . "$TOKMAP_CLI/helpers.sh"
 {

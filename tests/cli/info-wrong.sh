@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Misuse, and datasets that are missing or damaged.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

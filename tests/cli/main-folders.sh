@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A missing folder of an output is made, as mkdir -p would, by every command that writes files.
 . "$TOKMAP_CLI/helpers.sh"
 corpus

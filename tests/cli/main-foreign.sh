@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Options and commands by the names that other projects give them, by one dash, and misspelled: the message says what
 # to type.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --help and help print the same text; the message about an unknown command suggests the nearest name.
 . "$TOKMAP_CLI/helpers.sh"
 tokmap --help >one

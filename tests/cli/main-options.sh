@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The parser accepts every option that --help-all lists, and the man pages document every option and command.
 . "$TOKMAP_CLI/helpers.sh"
 man=$TOKMAP_TREE/tokenize_tools/man

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # If standard output cannot be written, the command fails with a message.
 . "$TOKMAP_CLI/helpers.sh"
 [ -w /dev/full ] || skip "no /dev/full here"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Names, texts, values, and vocabularies that came from anyone do not act on a terminal, in any command.
 . "$TOKMAP_CLI/helpers.sh"
 need_terminals

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # merge writes a manifest that names the shards of several datasets, from wherever the manifest is.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir -p data/deep other/more work

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What cannot be merged, and outputs that cannot be made. Nothing remains after a failure.
 . "$TOKMAP_CLI/helpers.sh"
 ranks

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """minhash_corpus.py: writes a.jsonl and b.jsonl for the tests of `pack --dedup minhash`: texts and variants of them, in
 several scripts, with what the normalization of datatrove changes; short and empty texts; blank lines."""
 import json

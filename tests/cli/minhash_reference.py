@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """minhash_reference.py: near-duplicates as datatrove 0.10 defines them, in plain Python and without its code.
 
     minhash_reference.py NGRAM BANDS ROWS FILE...

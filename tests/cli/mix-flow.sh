@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # mix turns percent, epochs, tokens, and the rest into run files that open, and its numbers are right.
 . "$TOKMAP_CLI/helpers.sh"
 web=synthetic:vocab=1000,tokens=10000001

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Mixtures that cannot be, each with what to do.
 . "$TOKMAP_CLI/helpers.sh"
 a=a=synthetic:vocab=10,tokens=1001

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Frozen: an order never changes.
 tokmap order --windows 12 --seed 1 | tr '\n' ' '
 echo

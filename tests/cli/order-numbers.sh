@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A part of an order equals that part of the whole order; --inverse is its inverse; --stdin gives the same answers.
 . "$TOKMAP_CLI/helpers.sh"
 for windows in 1 2 3 63 64 65 1000 1025; do

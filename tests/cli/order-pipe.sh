@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A program asks through pipes: each answer arrives before the next question is sent. A closed pipe ends the command.
 . "$TOKMAP_CLI/helpers.sh"
 need mkfifo

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The message about a wrong line names its number, and the lines before it are answered.
 . "$TOKMAP_CLI/helpers.sh"
 misused()

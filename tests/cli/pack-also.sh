@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # tokmap pack --also: the files of other projects beside the shard, with its tokens shared where they can be.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What a record has beside the messages of a conversation: tools are written, and what a template does not write is
 # refused by name, unless it says nothing or --ignore-fields names it. Turns that are masked, and conversations of which
 # nothing is learned.

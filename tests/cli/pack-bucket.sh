@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Inputs from object storage: signatures, credentials, lists, regions, and what a hostile server may send. The server
 # runs in the test.
 . "$TOKMAP_CLI/helpers.sh"

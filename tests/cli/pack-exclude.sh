@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --exclude-ngrams: documents with N words of a line or record of a file are dropped, as a Python reference with the
 # normalization of lm-evaluation-harness finds them; the list says which n-gram it was.
 . "$TOKMAP_CLI/helpers.sh"

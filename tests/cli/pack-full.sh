@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # No room for the output, early or late: the message has the system's reason, the exit status is 1, no file is left, and an
 # old shard stays unchanged.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Patterns with two stars match the files that Python's glob(recursive=True) matches, in byte order of path.
 . "$TOKMAP_CLI/helpers.sh"
 command -v python3 >/dev/null 2>&1 || skip 'python3 is missing'

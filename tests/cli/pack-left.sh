@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What tasks or another command have left is not removed by a pack in one piece, unless it is asked to start over.
 . "$TOKMAP_CLI/helpers.sh"
 need awk

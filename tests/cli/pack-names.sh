@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Names of outputs: with the ending of one of the files, and beside a folder of the same name.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir data texts

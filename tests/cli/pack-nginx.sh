@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Inputs from nginx: it is killed and started again while a file is read, and the file is changed while it is read.
 . "$TOKMAP_CLI/helpers.sh"
 PATH=$PATH:/usr/sbin

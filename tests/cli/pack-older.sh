@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Files that an older output of the same name has in a folder of inputs are refused as inputs, whatever sets, shards,
 # and formats that output had. A file of the user that is called like one of them is read.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Files of the user that have names of ours stay, and so does what a link in place of NAME.work leads to.
 . "$TOKMAP_CLI/helpers.sh"
 need awk

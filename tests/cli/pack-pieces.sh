@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A pipe whose last bytes and end arrive just as pack asks for more: the input is still one document.
 . "$TOKMAP_CLI/helpers.sh"
 tries=0

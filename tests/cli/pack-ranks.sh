@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A shard made with a vocabulary: the token that ends a document must be chosen, any number of threads writes the same
 # bytes, and the index records the tokenizer, which is needed to print text.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Inputs from a web server: whatever the server and the connection do, the tokens are those of the file, or there is a
 # message. The server runs in the test.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Every member of the JSON objects that `tokmap pack` prints is in its manual page: those that the sources name, and
 # those of reports that are printed here.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The closing report: what it says, that its commands can be typed, and that --json has the same numbers.
 . "$TOKMAP_CLI/helpers.sh"
 need base64 python3

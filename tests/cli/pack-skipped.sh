@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Input that is left out: a few lines on standard error and sums by reason, a list of all of it, and limits.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A disk that will be too small is foretold, from what is packed so far. Needs a small file system of its own.
 . "$TOKMAP_CLI/helpers.sh"
 need unshare mount

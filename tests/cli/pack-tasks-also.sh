@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --also with shard sets and tasks: whoever finishes writes the files of other projects, which are those of one process,
 # also after a failure or a kill in the middle. Tasks that differ in it are refused.
 . "$TOKMAP_CLI/helpers.sh"

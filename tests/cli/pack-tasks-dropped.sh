@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Tasks drop duplicates and excluded texts in stages, in files that they share: the bytes and the list of dropped
 # documents are the same for every number of tasks and threads, without tasks, and after kills. TOKMAP_KILLS: how often
 # tasks are killed (8).

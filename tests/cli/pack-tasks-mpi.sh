@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --task auto under a real mpirun: three processes make an output, also after one of them was killed, which ends all:
 # before it works, and in the middle of its share.
 . "$TOKMAP_CLI/helpers.sh"

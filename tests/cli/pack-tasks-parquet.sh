@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --task with Parquet files, which are cut at row groups: the bytes do not depend on the number of tasks, their order,
 # and kills; record numbers are those of the file, also of duplicates and of what is left out; a file whose row groups
 # are others than before is refused, and damaged footers are errors that name the file. TOKMAP_KILLS: how often tasks

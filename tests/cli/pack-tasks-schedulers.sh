@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --task auto: the variables of each scheduler make the bytes of a pack without tasks, also where those of several are
 # there; where they do not say which numbers count, the command refuses. The main node of AWS Batch ends last.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Tasks shuffle in stages: they sort, one cuts the order into shards, and they merge. The bytes are those of one process
 # without tasks, for every number of tasks and every size of units, also after kills in each stage. What is missing, of
 # other work, or damaged is named.

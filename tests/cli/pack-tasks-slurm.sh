@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --task auto under a real Slurm, of four nodes on this machine: by srun, and as an array of which one node dies midway.
 # Its job is requeued, and the bytes are those of a pack without tasks.
 . "$TOKMAP_CLI/helpers.sh"

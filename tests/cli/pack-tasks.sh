@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --task: the bytes do not depend on how many processes make an output, in which order, and how often they run; what is
 # missing, changed, or there twice is named.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Text files, folders, and patterns: the tokens are the bytes, and the origins are the files.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir -p in/sub

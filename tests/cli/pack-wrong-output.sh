@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Outputs that exist, whose folder is missing, that are being written, that are also inputs, or for which there is no
 # room.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """parquet_groups.py JSONL PARQUET ROWS [LIE] - writes the fields "text" and "n" of a JSONL file as the columns of an
 uncompressed Parquet file whose row groups have ROWS rows each and whose pages have at most 50. ROWS may be a list with
 commas, which repeats. LIE damages the file:

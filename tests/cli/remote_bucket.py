@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A server of object storage on 127.0.0.1 that checks each signature as Amazon's documentation defines them, without the
 # code of any client: GET and HEAD of objects by path, and lists. BUCKETS has the objects. For tests in this folder.
 import calendar, hashlib, hmac, http.server, re, time, urllib.parse

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The test pack-bucket-killed.sh. Prints nothing if all is well.
 import os, random, shutil, subprocess, time
 import remote_bucket, remote_server

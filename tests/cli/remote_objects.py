@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The test pack-bucket.sh. Prints nothing if all is well.
 import os, random, subprocess
 import remote_bucket, remote_server

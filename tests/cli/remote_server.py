@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A web server on 127.0.0.1 that fails in the way that the first part of the path names: /FAULT/FILE. FILES has the
 # bytes of the files. For tests in this folder.
 import email.utils, http.server, re, threading, time

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The test pack-remote-killed.sh. Prints nothing if all is well.
 import email.utils, os, shutil, subprocess, threading, time
 import remote_server

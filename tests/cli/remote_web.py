@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The test pack-remote.sh. Prints nothing if all is well.
 import gzip, os, random, shutil, signal, socket, ssl, subprocess, sys, time
 import remote_server

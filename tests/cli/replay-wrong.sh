@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Hostile traces, one fault each: the message names the file and says what is wrong, and nothing is called the same.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

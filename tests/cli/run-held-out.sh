@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What is held out: a folder with several sets of one split is refused, and a validation set is shown, verified, and not
 # trained on, under whatever name.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Synthetic datasets and runs of them, in every command that takes a dataset. No command looks for a file.
 . "$TOKMAP_CLI/helpers.sh"
 data=synthetic:vocab=50257

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Runs the tests of the commands: tests/cli/run.sh [NAME | PATTERN]...   (default: all)
 #
 # A test is tests/cli/NAME.sh. It runs under `sh -eu` in its own folder, which is empty at first, is removed afterwards,

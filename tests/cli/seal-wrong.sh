@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What seal and unseal refuse, and what damage to sealed shards looks like.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

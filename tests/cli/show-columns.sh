@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Columns of the index: kept by pack, listed by info, printed by show, kept by merge, checked by verify.
 . "$TOKMAP_CLI/helpers.sh"
 {

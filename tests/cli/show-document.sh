@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Each document comes back byte for byte, with its origin.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

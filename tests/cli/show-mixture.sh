@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Rows of several sources: --where against every row of every step, with windows, a plan, and phases.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

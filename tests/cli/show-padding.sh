@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The last step of a run with `tail pad`: real rows first, a row that padding ends, and rows of padding.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Windows and ranges equal that part of the stream of ids, and the documents that they touch are listed.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The rows of a step: those that `order` predicts for sequential runs, the same from a run and from arguments, and the
 # slices of ranks.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # On a terminal, control characters are made visible and the last line gets a newline; into a pipe, nothing is changed.
 . "$TOKMAP_CLI/helpers.sh"
 need script

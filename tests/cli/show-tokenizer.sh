@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # show opens the tokenizer that pack recorded, where its file still has the fingerprint, and otherwise asks for -t.
 . "$TOKMAP_CLI/helpers.sh"
 mkdir -p project/tok project/data/deep

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # --where, compared with every row of every step.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

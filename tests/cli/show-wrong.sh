@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Misuse, and a dataset whose tokenizer is unknown.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The order of `tokmap pack --shuffle`, from its definition in src/order/ORDER.md, with the standard library alone.
 
 Usage: shuffle_reference.py SEED <places >order, or shuffle_reference.py --keys SEED <places >keys

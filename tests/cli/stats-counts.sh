@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What stats counts is what a plain program counts in the .bin, for every number of threads and kind of dataset.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # What stats prints about documents, input files, masks, texts of ids, and bytes of text.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

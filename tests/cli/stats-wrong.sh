@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Misuse, ids outside the vocabulary, files that are cut, and signals.
 . "$TOKMAP_CLI/helpers.sh"
 need python3

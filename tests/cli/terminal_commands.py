@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """terminal_commands.py: runs every command on a terminal with names and contents that try to act on it.
 
 The current folder is empty. The names of all files, a column, an added token, a source, and the texts contain escape

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Descriptions of tokenizer files as rows and as JSON; the message about a file that cannot be used says why.
 . "$TOKMAP_CLI/helpers.sh"
 tokmap tokenizer bytes | sed '/^ready in/d' >out

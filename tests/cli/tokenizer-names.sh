@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A vocabulary has the name of its folder or file, in the repository's form in the cache of the Hub, or a name that
 # people know where its fingerprint is a well-known one.
 . "$TOKMAP_CLI/helpers.sh"

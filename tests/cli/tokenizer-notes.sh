@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # truncation and padding in a tokenizer.json are ignored: the ids equal those of the file without them, and one note
 # says so.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A vocabulary is trained, described, and used. Its files do not depend on the threads or the order of the inputs, and
 # the numbers of the reports agree.
 . "$TOKMAP_CLI/helpers.sh"

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # No room for the output: the message has the system's reason, the exit status is 1, no file is left, and old files stay.
 . "$TOKMAP_CLI/helpers.sh"
 corpus

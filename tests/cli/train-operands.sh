@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # `tokmap train-tokenizer` of a run file or a dataset reads as if it would train a model.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

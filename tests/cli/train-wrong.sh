@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Misuse and failures leave no files behind.
 . "$TOKMAP_CLI/helpers.sh"
 corpus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # One changed bit anywhere is found, and the message names the damaged part.
 . "$TOKMAP_CLI/helpers.sh"
 # Three blocks of tokens, the last one short.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # A sound dataset: one line on standard output, the same for every number of threads.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Misuse.
 . "$TOKMAP_CLI/helpers.sh"
 pack_corpus

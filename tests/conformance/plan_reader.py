@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """plan_reader.py FILE - reads a plan and prints its content as JSON.
 
 It was written from src/format/FORMAT.md alone, as an independent check of that page, and needs only the standard

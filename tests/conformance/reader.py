@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """reader.py PREFIX - reads a shard and prints its content as JSON.
 
 It was written from src/format/FORMAT.md alone, as an independent check of that page, and needs only the standard

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run.sh: replays the corpus of past differences, then compares tokmap's ids with those of tiktoken, tokenizers and
 # sentencepiece on a few thousand generated strings. Uses vocabularies that are trained on the spot, and those of
 # $TOKMAP_DATA if it is set. Skipped if the references cannot be installed.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A model of runs, written from src/run/RUN.md, src/order/ORDER.md, src/format/FORMAT.md (names of parts), and the
 comments of tokmap.h alone, which compares random runs with the loader.
 

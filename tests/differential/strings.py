@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """strings.py: compares the ids of `tokmap encode`, and the texts of `tokmap decode`, with those of the reference
 implementations, on generated strings.
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_run_model.sh: compares random runs with a model that was written from the specifications alone (run_model.py).
 #
 # From the environment: RUN_MODEL_RUNS, how many (2000, with TEST_SHARE=N an N-th of that); RUN_MODEL_SEED (1).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train.c - a complete training loop without a GPU. It opens a run, receives one rank's batches in its own memory, and
  * prints cursors from which it can resume.

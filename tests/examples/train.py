@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """train.py - a complete training loop in Python, without any other package. It opens a run, receives one rank's
 batches, and prints cursors from which it can resume.
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_device.c - the same loop with a GPU. Batches arrive in device memory, ordered on the program's stream. The
  * program needs no CUDA header, because tokmap opens the driver at run time. A program that uses the CUDA runtime

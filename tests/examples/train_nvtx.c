@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_nvtx.c - a training loop whose loader shows in NVIDIA's profilers: each call of next(), each wait, and each
  * slot that the producer thread fills is an NVTX range on its thread's line. NVTX is part of the CUDA toolkit, consists

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * write_shard.c - a dataset from a program that has a tokenizer of its own. Each line of standard input becomes a
  * document; the result is what `tokmap pack` would have written, and every tokmap command reads it.

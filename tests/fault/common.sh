@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # common.sh: functions for the tests in this folder. test_pack.sh and test_reading.sh make system calls and allocations
 # of a command fail, one in each attempt. Calls are also interrupted, and reads and writes are cut to half their size.
 # inject.c makes the calls fail. These functions check the result:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fault_reader.c - reads a dataset through the loader and by copying, and continues after failures. test_reading.sh
  * runs it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fault_writer.c - writes a shard through pack.h: three documents, one of them of several MB, with a mask, columns, and
  * an EOD. test_writer.sh runs it with calls that fail.

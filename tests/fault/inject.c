@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * inject.c - makes one chosen call of a program fail. It is preloaded (LD_PRELOAD) into programs built without
  * sanitizers.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """memory.py: every command, while it gets no memory. test_memory.sh runs it in an empty folder.
 
 Each command runs once without a fault. Then it runs again and again with one allocation refused: the first, the second,

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """power.py - what a disk may hold if the power fails after any call of a commit that replaces a shard.
 
     power.py LOG OLD.tmx NEW.tmx

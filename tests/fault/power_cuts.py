@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """power_cuts.py - cuts the power of `tokmap pack` again and again; the next start must end with the right bytes.
 
     power_cuts.py computed TOKMAP RECORDER INPUTS CUTS SEED

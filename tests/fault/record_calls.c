@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * record_calls.c - writes down each call of a program that changes files, with its bytes. It is preloaded (LD_PRELOAD)
  * into programs that are built without sanitizers. power_cuts.py reads the log and computes from it what storage may

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_also.sh: kill -9 in place of calls of `tokmap pack --also`, and calls failing once, while the shards get their
 # names and the files of other projects are written. The next process with the same command ends with the bytes of
 # undisturbed work, or finds that the output is complete. The end of tasks, whose shards are plain or sealed, and a

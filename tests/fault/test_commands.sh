@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_commands.sh: faults while commands look for inputs, list what they leave out, and write files that are not
 # shards. common.sh lists the checks.
 . tests/fault/common.sh

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_cut.sh: kill -9 in place of calls of the cut of `tokmap pack --task --shuffle`, which saves its work every
 # millisecond, and writes, syncs, and renames failing once. The next process with the same command ends with the bytes
 # of no tasks. All units are sorted before. It takes every 5th call that changes files to be killed at, and every 5th

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_dropped.sh: `tokmap pack --dedup --exclude-ngrams` with stages: kill -9 in place of calls, and calls failing
 # once; common.sh says which ones. The exit status is right, a list belongs to a complete shard or is the old one, and
 # the same command then succeeds and leaves only the shard and its list. common.sh prepares the inputs.

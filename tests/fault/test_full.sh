@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_full.sh: a disk that fills and stays full while `tokmap pack` works: from one call on, everything that needs room
 # for data or a name fails with ENOSPC. The command says so and what to do, or had all it needs; of an old shard, the
 # old one or the new one is there; and the next process with the same command ends with the bytes of undisturbed work.

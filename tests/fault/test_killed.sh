@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_killed.sh: kill -9 in place of the calls at the end of a writer, and what the disk holds if the power fails after
 # any call of a commit. A reader finds the old shard or the new one, complete; the next writer succeeds with the same
 # command, and leaves only the files of the shard. The same for the files of `train-tokenizer`, of which there may be

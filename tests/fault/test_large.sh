@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_large.sh: each fsync of a command with large outputs fails once, also those that a thread calls while the file
 # is still being written (src/format/write_behind.h). The kernel reports a failure to store to one fsync only, so the
 # command must remember it: it ends with 1 and a message, and no shard gets its name before all of it is stored. Files

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_memory.sh: commands whose allocations fail; see memory.py.
 if [ -n "${SANITIZE:-}" ]; then
     echo "skipped: a preloaded library cannot be combined with the runtime of a sanitizer"

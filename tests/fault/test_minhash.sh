@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_minhash.sh: `tokmap pack --dedup minhash`: kill -9 in place of calls, and calls failing once, as in
 # test_dropped.sh. It takes every second call that changes files to be killed at, every 33rd call to fail, every
 # eleventh one of the last 200 allocations, and every 22nd read or write to be cut; FAULT_ALL=1 takes all of them. The

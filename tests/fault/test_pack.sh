@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_pack.sh: faults during `tokmap pack`, and renames at its end that fail. common.sh lists the checks.
 . tests/fault/common.sh
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_pack_seal.sh: kill -9 in place of each call of `tokmap pack --seal` from the first one that has to do with
 # sealing, and each call, and each allocation, failing once. The name means the old shard, which is plain, the new one,
 # or nothing; the next command succeeds, and leaves only the files of the sealed shards. FAULT_ALL=1 takes all calls of

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_power.sh: the power is cut while `tokmap pack` works. The next start of the same command ends with the bytes of
 # an undisturbed pack, and leaves no other files. power_cuts.py says how the power is cut: of a disk TOKMAP_CUTS times
 # (5; FAULT_ALL=1: 100), and computed four times as often in each of several packs, because that takes little time.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_reading.sh: faults during opening, next(), verify, info, and show. common.sh lists the checks.
 . tests/fault/common.sh
 

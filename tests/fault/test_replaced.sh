@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_replaced.sh: `tokmap pack --force` over a shard of the same size with a list of dropped documents: kill -9 in
 # place of each of the last calls, and each of them failing once. After a failure the shard has its list, the old one or
 # the new one, and the same command always ends with the new ones. Also: kill -9 in place of each rename, and then a

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_shard_sets.sh: kill -9 in place of calls of `tokmap pack --shard-tokens`, and calls failing once; common.sh says
 # which ones. The name means the old set, the new one, or nothing; a folder with the shards is one of these datasets, or
 # an error; the next pack with the same command succeeds and leaves only the files of the set. Without --force it

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_shuffle.sh: kill -9 in place of calls of `tokmap pack --shuffle` in both passes, and calls failing, ended early,
 # or cut short once. The shard is the old one or the shuffled one, the next pack with the same command succeeds, and no
 # file is left but those of the shard. It takes the calls that common.sh samples. Where the work is saved at each border

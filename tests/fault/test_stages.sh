@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_stages.sh: kill -9 in place of calls of `tokmap pack --task` with duplicates and excluded texts left out, and
 # calls failing once. The next process with the same command ends with the bytes of undisturbed work, or finds that the
 # output is complete. It takes every 13th call that changes files to be killed at, every 97th call to fail, every

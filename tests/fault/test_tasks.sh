@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_tasks.sh: kill -9 in place of calls of `tokmap pack --task`, and calls failing once. The next process with the
 # same command ends with the bytes of undisturbed work, or finds that the output is complete. It takes every 7th call
 # that changes files to be killed at, every 31st call to fail, every third open, and every second fstat and fsync. The

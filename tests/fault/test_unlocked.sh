@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_unlocked.sh: `tokmap pack` on a file system without locks, as NFS without a lock server: every flock fails. A
 # command refuses with what to do, says it once, leaves what was there as it was and nothing else, and the same command
 # with locks ends with the right bytes. common.sh prepares the inputs.

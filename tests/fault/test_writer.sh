@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_writer.sh: faults while a program writes a shard through pack.h. common.sh lists the checks.
 . tests/fault/common.sh
 writer=$BUILD_DIR/tests/fault_writer

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * driver.c - runs a fuzz harness without a fuzzing engine: replays files, then mutates them.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # fuzz.sh: fuzzes every harness for FUZZ_SECONDS with libFuzzer and the address and undefined behavior sanitizers. If
 # clang or its runtime is missing, the seeded mutations of driver.c are used instead. `make fuzz` runs this script. With
 # FUZZ_SECONDS=0 the harnesses are only built, for `make torture`, which gives them a share of its time.

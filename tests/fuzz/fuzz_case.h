@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* fuzz_case.h - what the fuzz harnesses share: a check, and the file that a case is written to. */
 #ifndef TESTS_FUZZ_FUZZ_CASE_H
 #define TESTS_FUZZ_FUZZ_CASE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_chat.c - a hostile conversation. The first byte chooses a chat template, and the rest is the JSON of the
  * messages, up to its first invalid byte of UTF-8. If it has a zero, what follows is what the record has beside the

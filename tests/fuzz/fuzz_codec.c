@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_codec.c - decompressing hostile pages of Parquet files and hostile compressed files. The first byte chooses the
  * codec or the type of file. For a page, the next three bytes are the size that its header claims; for a file, they

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_dropped.c - the reader of lists of dropped documents, with hostile bytes under valid checksums.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_foreign.c - the headers, texts, and names of other projects' token files. The first byte of an input chooses the
  * parser, the next 8 are the size of the file, and the rest is its first bytes or text. What a parser accepts must

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_index.c - the reader of .tmx files, with hostile bytes under valid checksums.
  *

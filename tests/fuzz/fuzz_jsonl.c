@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_jsonl.c - reading a hostile file of records: JSONL, JSON, CSV, TSV, or WARC, of texts, of lists of ids and
  * masks, of prompts and completions, or of messages. The first two bytes choose the options, and the rest is the file.

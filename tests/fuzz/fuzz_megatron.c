@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_megatron.c - a hostile Megatron index. The first 8 bytes of an input are the size of the .bin; the rest is the
  * .idx. What opens is asked for documents, which may fail, but must not read outside the index or run without end.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_parquet.c - reading a hostile Parquet file. The first two bytes choose what is read and how, and the rest is the
  * file. For any content, the accounts add up, texts are valid UTF-8, ids are in range, records are in order, and small

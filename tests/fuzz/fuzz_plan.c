@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_plan.c - the reader of plans, with hostile bytes under valid checksums.
  *

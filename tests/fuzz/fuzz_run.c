@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_run.c - parsing hostile texts of runs and cursors. An accepted text must be within the limits, and must have the
  * same meaning after it is printed and parsed again.

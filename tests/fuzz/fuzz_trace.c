@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_trace.c - the reader of traces, with hostile bytes under valid checksums.
  *

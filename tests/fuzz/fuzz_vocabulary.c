@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * fuzz_vocabulary.c - opens arbitrary bytes as a vocabulary file: a rank file, a tokenizer.json, a tekken.json, or a
  * SentencePiece model. A vocabulary that opens must encode and decode any text within its limits, and a second state

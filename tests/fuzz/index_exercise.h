@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * index_exercise.h - for fuzzing indexes: gives any bytes valid checksums, and calls all functions of a dataset.
  *

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run.sh: runs every fuzz harness on its corpus and on a few thousand mutations of it with a fixed seed. It needs no
 # fuzzing engine.
 for source in tests/fuzz/fuzz_*.c; do

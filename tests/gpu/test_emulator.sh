@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_emulator.sh: the list of tests that a real GPU gets (test_gpu.sh), on the emulated driver, so that it is known to
 # run before a GPU is there. The emulated driver also counts what is slow on a real one.
 set -u

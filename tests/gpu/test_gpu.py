@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Python package on a real GPU, with the frameworks that are installed: what the emulated driver and the stand-ins
 of tests/python/stand_ins.py cannot show. test_gpu.sh runs it with $PYTHON. Prints TAP.
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_gpu.sh: the tests of the device path on a real GPU; `make test-gpu` runs them. In a tree that is built (make
 # harness) it can also be run alone, without make, network, or root: sh tests/gpu/test_gpu.sh
 #

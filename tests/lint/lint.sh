@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # lint.sh: checks the project's rules that a script can check. `make lint` runs it in the project's top folder.
 #
 # OBJ is the folder of the objects, and BUILD that of the library. Each rule prints its findings and then "ok NAME" or

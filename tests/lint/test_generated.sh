@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_generated.sh: the generated Unicode tables are what their generators write.
 #
 # For classes.c, the test needs python3 and the ranges that the references match (classes_unicode16_reference.json, in

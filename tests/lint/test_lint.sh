@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_lint.sh: shows that each rule of lint.sh can fail. A small tree passes, and then gets one fault at a time.
 set -u
 if [ -n "${SANITIZE:-}" ]; then

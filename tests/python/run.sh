@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run.sh: runs the tests of the Python package, tests/python/test_*.py; PYTHON_TESTS="test_core test_device" selects
 # some.
 #

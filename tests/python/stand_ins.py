@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What torch, CuPy, JAX, Numba, and cuda.core do with a GPU, over the emulated driver, for programs of test_stand_ins.py.
 
 The stand-ins are of those frameworks, never of this package: its own code runs unchanged, down to the driver's calls.

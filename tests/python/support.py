@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Shared by the tests: datasets that the command packs, and the correct contents of a run's rows, computed one by
 one."""
 import array

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs the tests of this folder with unittest and prints each result as TAP, for tests/support/run_tests.sh."""
 import os
 import sys

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """NumPy arrays and CPU tensors: the same values as the package's own arrays, the caller's own memory, and wrong
 outputs."""
 import pickle

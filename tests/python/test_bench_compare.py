@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """bench/peers/compare, the scripts of `tokmap-bench compare`: their statistics claim no difference where there is none,
 and a system that delivers other tokens, crashes, or cannot be had is a row that says so."""
 import importlib

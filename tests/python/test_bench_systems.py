@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """bench/peers/compare/systems: what each system delivers that is installed here. The tokens are their own places in the
 file, so a row says which window it is, and an epoch says which tokens it lost or repeated."""
 import array

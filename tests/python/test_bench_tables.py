@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tables pack, start, and ab of bench/peers/compare: vocabularies in two formats, ids compared by document, the
 verdict on paired differences, and the tables themselves with no other system than tokmap."""
 import base64

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tables of `tokmap-bench compare` that run torch's DataLoader in one loop: every table prints its rows in the form
 of the protocol, its answer follows from its figures, and what was delivered is compared with the file.
 

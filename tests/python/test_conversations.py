@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap.pack() of conversations: what a record has beside the messages, masked turns, and text that reads like special
 tokens, by tokenizers of transformers and by the command's templates."""
 import json

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The package without NumPy and torch: batches, state, errors, threads, other processes."""
 import gc
 import json

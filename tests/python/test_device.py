@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Delivery to a GPU, with the emulated driver. The same batches must arrive as on the host, in the order of the
 consumer's stream, also through DLPack; every failure must be an exception; and a program that ends must leave nothing
 behind.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The examples of the README in several processes, as torchrun, Lightning, MPI, Slurm, and JAX start them. The ranks'
 rows must be disjoint and complete, and the losses must not depend on the number of ranks."""
 import collections

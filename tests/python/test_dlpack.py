@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Arrays that frameworks take through DLPack: their memory is reused however they are freed, and no exception gets
 lost."""
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The fault matrix of `tokmap-bench faults` and the simulation of `tokmap-bench compare survival`."""
 import array
 import math

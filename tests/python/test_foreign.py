@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """index(): token files of other projects, opened in place and then by their indexes."""
 import os
 import pickle

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What is open is closed exactly once, and only when nothing uses it: close() while other threads are inside methods,
 Ctrl-C at every instruction of opening and of next(), signal handlers, and fork() while another thread has a lock."""
 import traceback

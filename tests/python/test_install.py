@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """pip install ./src/python into a new environment without a package index, the wheel, and their contents."""
 import glob
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Signals while a loader is in use. Ctrl-C loses no batch, and a handler that calls the loader gets an answer or an
 error, but never waits forever. The signals are real. They are raised right after a call of the library, so their
 handlers run before the next line of Python."""

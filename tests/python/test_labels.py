@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Labels, and what else a batch hands to a program: the fields in their order, its share, and what is refused where
 some tokens must not be learned."""
 import collections

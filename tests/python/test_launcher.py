@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which part of a global batch a process reads: what launchers set, what contradicts, and what a program passes.
 
 The environments below are those that the launchers really make. Where a launcher is installed, test_launchers.py runs

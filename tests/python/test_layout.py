@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The structs, constants, and statuses of _library.py and errors.py compared with the C headers by a C program, and the
 imports between the package's modules."""
 import ast

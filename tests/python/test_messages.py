@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Messages in Python's words: no name of C reaches a Python program."""
 import inspect
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs of several sources and phases, made from keyword arguments: the text that they equal, and what they deliver."""
 import decimal
 import os

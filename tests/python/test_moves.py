@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Loaders of runs with phases: shapes, repartition, reload, traces and `tokmap replay`, statistics of sources, metrics,
 hooks, deadlines."""
 import json

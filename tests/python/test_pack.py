@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap.pack(): the shards of lists, records, and Arrow tables are those that the command packs from files."""
 import array
 import ctypes

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Packed ids and masks, compared with a reader of .bin and .mask in Python, and with what the loader gives a trainer:
 its loss_mask is the input's masks, shifted by one."""
 import array

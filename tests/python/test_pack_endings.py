@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap.pack(): what Ctrl-C leaves, what a terminal shows, labels as masks, and templates of transformers against
 those of the command."""
 import os

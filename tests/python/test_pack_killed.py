@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap.pack() in a process that ends in the middle of the documents: it is killed, or calls os._exit(), or its main
 thread ends. No shard gets the name, whether the process writes it or feeds the command, and the next call packs all
 documents."""

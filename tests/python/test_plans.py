@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs whose sources draw the rows of a plan: every field of every row against a model that is written here from the
 definitions, on several ranks, with mixtures, parts, and resumes; and the packing against a best fit in a few lines."""
 import collections

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap.ray.pack() on a real Ray cluster of two nodes: the shards are those of tokmap.pack(), also if an actor is
 killed. What it replaces is checked without a cluster, too."""
 import glob

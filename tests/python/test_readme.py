@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs every Python program in the two READMEs. The small GPT is killed and must resume with identical losses."""
 import math
 import os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reading a run more than once: a second loop after the end, loader.rewind(), and what a loop after break does."""
 import pickle
 import threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Datasets and rows as Python sequences, and what runs, batches, and statistics say about themselves."""
 import gc
 import unittest

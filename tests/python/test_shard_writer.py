@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ShardWriter and the columns of datasets: ids of every kind, what is refused, and how a writer ends."""
 import array
 import gc

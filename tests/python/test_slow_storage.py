@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Reads that hang or are slow, on a real file system in user space (FUSE) that delays every read: a deadline is a
 DeadlineError, the loader continues when the storage recovers, and io_threads read ahead. Skipped where FUSE cannot be
 mounted."""

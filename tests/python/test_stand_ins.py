@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Delivery to torch, CuPy, and JAX on a GPU, with stand-ins for the frameworks over the emulated driver: stand_ins.py
 says what this shows and what it does not. tests/gpu/test_gpu.py does the same with the frameworks themselves.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tokenizer, and the text of a batch's rows. Real vocabularies are those of the shared data, where it is there."""
 import json
 import os

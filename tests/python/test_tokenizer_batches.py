@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tokenizer.encode_batch() and its relatives: lists, Arrow arrays of several libraries, offsets, tiktoken's names."""
 import ctypes
 import os

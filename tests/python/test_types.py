@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Types, as mypy, pyright, and jedi see them: the package is annotated throughout, correct programs (those of the
 READMEs among them) pass, and each kind of misuse is found."""
 import inspect

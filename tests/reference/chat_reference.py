@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """chat_reference.py TOKMAP FOLDER VOCABULARIES [CONVERSATIONS [SEED]]: compares the ids and the mask that `tokmap pack
 --messages-field` writes with apply_chat_template of Hugging Face transformers, over conversations made at random, with
 text that reads like special tokens, spaces of all kinds around it, empty texts, and roles in a wrong order.

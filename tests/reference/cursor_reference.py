@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Computes the cursors of runs with mixtures and phases from the definitions in src/run/past.c and ORDER.md, and shares
 no code with them: it deals the draws of a mixture out one after another. tests/unit/run/test_cursor_phases.c holds
 what it prints. Usage: cursor_reference.py, with the xxhash package."""

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dump_documents.c - reads files as `tokmap pack` does, and prints every document and issue, for tests that compare
  * them with what another program reads from the same files.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """foreign_reference.py TOKMAP FOLDER [SEED]: token files that other projects' own writers wrote, as tokmap reads them,
 and tokmap's files as other projects' own readers read them.
 

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """hf_reference.py TOKMAP FOLDER [STRINGS [SEED [NAME]]]: compares the ids of `tokmap encode` with those of Hugging Face
 tokenizers. The tokenizer.json files are built here, one for each family of parts that tokmap reads, with vocabularies
 that are trained here, too.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """hf_variants.py TOKMAP FOLDER FILES [STRINGS [SEED]]: compares the ids of `tokmap encode` and the texts of `tokmap
 decode` with those of Hugging Face tokenizers, over tokenizer.json files that are put together at random: any parts in
 any order, any flags, vocabularies with gaps, strange tokens and merges, any decoder.

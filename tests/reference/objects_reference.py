@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # The test test_objects.sh: tokmap reads from moto what boto3 wrote to it.
 import json, os, random, subprocess, urllib.request
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Damages Parquet files where it matters, and compares what tokmap reads from them with what pyarrow reads.
 
     parquet_mutations.py PROGRAM FOLDER FILES SEED

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares what tokmap reads from Parquet files with what pyarrow reads from them.
 
     parquet_reference.py PROGRAM FOLDER FILES SEED [FIRST]   generated files, from number FIRST (0)

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """pin.py FILE...: writes the hashes of the packages that requirement files name, as the index PyPI gives them.
 
 A line NAME==VERSION [; MARKER] gets a hash for each wheel that an x86_64 or aarch64 Linux with CPython 3.10 to 3.13 can

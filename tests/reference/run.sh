@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run.sh: compares tokmap's ids with those of Hugging Face tokenizers, for tokenizer.json files with every kind of part.
 # Skipped if the reference cannot be installed.
 #

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """sp_reference.py TOKMAP FOLDER [STRINGS [SEED [MODEL...]]]: compares the ids of `tokmap encode` with those of the
 sentencepiece library. The models are written here, piece by piece (any scores, equal scores, characters that are not
 pieces, user-defined pieces that overlap, ...); models that are named on the command line are compared, too.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_chat.sh: compares what `tokmap pack --messages-field` writes, ids and mask, with Hugging Face transformers, for
 # every built-in chat template. Skipped without transformers or the vocabularies of $TOKMAP_DATA.
 #

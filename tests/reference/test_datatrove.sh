@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # --dedup minhash against datatrove itself: the clusters of its stages are those of tokmap. Its word tokenizer is
 # str.split. If spaCy is installed, too, its own word tokenizer finds nearly the same documents. Skipped if datatrove
 # cannot be installed.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_foreign.sh: compares tokmap's reading of other projects' token files with the files that their own writers make,
 # and the other way around (foreign_reference.py). A project whose package is missing is skipped.
 #

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_hf_variants.sh: for tokenizer.json files that are put together at random, any parts with any flags, tokmap's ids
 # are those of Hugging Face tokenizers, or tokmap refuses the file and names a field. Skipped if the reference cannot be
 # installed.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # Inputs from a server of object storage that others wrote: moto, which checks signatures and session tokens by the code
 # of Amazon's own client. Skipped if moto cannot be installed.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_parquet.sh: compares what tokmap reads from Parquet files with what pyarrow reads from them. The files are
 # written by pyarrow, DuckDB, Polars, and fastparquet. Skipped if these cannot be installed.
 #

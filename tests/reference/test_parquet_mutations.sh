@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_parquet_mutations.sh: compares what tokmap reads from damaged Parquet files with what pyarrow reads from them: it
 # reads the same, or refuses them. Skipped if pyarrow and what parquet_reference.py needs besides cannot be installed.
 #

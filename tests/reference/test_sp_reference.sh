@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_sp_reference.sh: compares tokmap's ids with those of the sentencepiece library, for models that are built here
 # with every kind of piece and setting, and for the real models of $TOKMAP_DATA. Skipped if sentencepiece cannot be
 # installed.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_train.sh: `tokmap train-tokenizer` and Hugging Face's trainer make the same merges from the same text; Hugging Face
 # tokenizers and tiktoken load the files that tokmap writes, and give the same ids as tokmap on held-back text. Skipped
 # if the references cannot be installed.

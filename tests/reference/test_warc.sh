@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_warc.sh: compares what tokmap reads from WARC files with what warcio reads from them. The files are written by
 # warcio, with and without compression, and by the test, with the liberties that headers have. Skipped if warcio cannot
 # be installed.

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """train_reference.py TOKMAP FOLDER [SEED]: compares `train-tokenizer` with Hugging Face's BpeTrainer, and loads its files
 with the reference libraries.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares the documents of WARC files with those that warcio reads. Arguments: dump_documents, a folder, how many files,
 and a seed."""
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # aarch64.sh [--all]: builds the library, the commands and the unit tests for aarch64 in build/aarch64, and runs the
 # unit tests under qemu-aarch64, each for at most TEST_SECONDS (300). `.ci/run aarch64` calls it. The last line is
 # "N passed, N failed, N skipped"; if the tools cannot be installed, everything is one skipped test, with the reason.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # aarch64_count.sh: counts the instructions that the aarch64 build executes for each byte, so that a regression shows
 # although nothing can be timed under emulation. tests/support/aarch64.sh calls it with BUILD_DIR, the folder of the
 # aarch64 build, and QEMU_LD_PREFIX. It prints a line of TAP for each kind of work.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* awkward_text.c - see awkward_text.h. */
 #include "awkward_text.h"
 

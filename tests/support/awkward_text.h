@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* awkward_text.h - text that is awkward for tokenizers: characters of every class, characters that look alike, long
  * runs.
  *

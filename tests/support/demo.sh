@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # demo.sh: the whole way from text found on this machine to batches in a program, with a check after each step. `make
 # demo` runs it.
 #

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # deps.sh: installs with apt the packages that building and testing need and that are missing. It finds out by trying
 # each command and header, so a machine that has everything needs no apt, no network, and no root.
 #

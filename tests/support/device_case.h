@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * device_case.h - compares a loader on a GPU with one on the host, batch by batch, in every byte of every output. The
  * GPU is the emulated driver, or a real GPU if TOKMAP_TEST_GPU is set in the environment.

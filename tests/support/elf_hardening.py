@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """elf_hardening.py [--fortified] FILE...: says what each ELF file lacks, and exits with 1 if one lacks something.
 
 Looked at are the program headers, the dynamic section, and the names of the functions that the file calls: a stack

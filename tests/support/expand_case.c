@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* expand_case.c - see expand_case.h. */
 #include "expand_case.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * expand_case.h - batches to expand, laid out as in a slot, with the expected outputs. Those are computed token by
  * token from the starts of documents, as tokmap.h defines the fields, without any code of the library.

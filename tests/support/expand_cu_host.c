@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* expand_cu_host.c - see expand_cu_host.h. */
 #include "expand_cu_host.h"
 

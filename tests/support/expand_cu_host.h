@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* expand_cu_host.h - the kernel of src/cuda/expand.cu, compiled as C. */
 #ifndef TOKMAP_SUPPORT_EXPAND_CU_HOST_H
 #define TOKMAP_SUPPORT_EXPAND_CU_HOST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gpu_kernels_host.c - see gpu_kernels_host.h. */
 #include "gpu_kernels_host.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gpu_kernels_host.h - the kernels of bench/harness/gpu_kernels.cu, compiled as C: every thread of a launch, one
  * after another. */
 #ifndef TOKMAP_SUPPORT_GPU_KERNELS_HOST_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* guarded.c - see guarded.h. */
 #include "guarded.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* guarded.h - memory whose last byte is followed by an inaccessible page, so that reading or writing beyond it ends the
  * test. */
 #ifndef TESTS_SUPPORT_GUARDED_H

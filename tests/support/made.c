@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made.c - see made.h. */
 #include "made.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * made.h - datasets for tests, with shards of any sizes. The value of each token is a function of its place, so a test
  * can check tokens that were gathered from anywhere. Documents have pseudo-random lengths, and some are empty.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made_dataset.c - see made_dataset.h. */
 #include "made_dataset.h"
 

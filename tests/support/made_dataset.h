@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* made_dataset.h - a small dataset on disk, whose token i is (first + i) mod 50000 and takes two bytes. */
 #ifndef TOKMAP_SUPPORT_MADE_DATASET_H
 #define TOKMAP_SUPPORT_MADE_DATASET_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parquet_made.c - see parquet_made.h. */
 #include "support/parquet_made.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_made.h - writes Parquet files for tests, by hand: each byte of a page is what the test says. It shares no
  * code with the reader.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* reference_data.c - see reference_data.h. */
 #include "reference_data.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* reference_data.h - vocabularies, and ids that the reference tokenizers produced, if this machine has them. */
 #ifndef TOKMAP_TESTS_REFERENCE_DATA_H
 #define TOKMAP_TESTS_REFERENCE_DATA_H

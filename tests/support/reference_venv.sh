@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # reference_venv.sh: finds or creates a Python environment that contains the reference tokenizers. Scripts source it.
 #
 # reference_venv MODULE...: sets REFERENCE_PYTHON to a Python that has these modules. Otherwise prints the reason and

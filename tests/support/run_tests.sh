@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run_tests.sh: runs the tests that `make harness` has built, and the scripts in tests/. `make test` and `make test-run`
 # call it.
 #

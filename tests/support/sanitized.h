@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sanitized.h - SANITIZED is defined in a build with the address, thread, or memory sanitizer. A sanitizer has its own
  * malloc() and needs additional memory, so tests that count memory or make malloc() fail are skipped then. */
 #ifndef TESTS_SUPPORT_SANITIZED_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* scratch.c - see scratch.h. */
 #include "scratch.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* scratch.h - folders, files, and pseudo-random numbers for tests. Failures end the test (cmocka). */
 #ifndef TESTS_SUPPORT_SCRATCH_H
 #define TESTS_SUPPORT_SCRATCH_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* scratch_folder.h - the setup and teardown of a unit test whose files are in one scratch folder. */
 #ifndef TESTS_SUPPORT_SCRATCH_FOLDER_H
 #define TESTS_SUPPORT_SCRATCH_FOLDER_H

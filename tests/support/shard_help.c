@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_help.c - see shard_help.h. */
 #include <stdarg.h>
 #include <stddef.h>

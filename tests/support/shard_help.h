@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shard_help.h - small shards for tests of the rooms format and dataset. Failures end the test (cmocka). */
 #ifndef TOKMAP_TESTS_SHARD_HELP_H
 #define TOKMAP_TESTS_SHARD_HELP_H

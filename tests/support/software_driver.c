@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 #include "software_driver.h"
 
 #include <setjmp.h>

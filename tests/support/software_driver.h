@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * software_driver.h - the emulated driver (cuda_software/) for a test program: its functions and its reports, found in
  * the shared object beside the program.

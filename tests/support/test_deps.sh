@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_deps.sh: runs deps.sh on simulated machines: with root, with sudo, with neither. It installs nothing.
 set -u
 check() {

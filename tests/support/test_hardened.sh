@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_hardened.sh: what was built is hardened, the user's flags win over the Makefile's, and this test would see a file
 # that lacks something. test_install.py looks at the files of the wheel.
 set -u

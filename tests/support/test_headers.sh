@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_headers.sh: each public header compiles alone and without warnings, as strict C and as C++, and may be included
 # twice. So do the examples in its comments: the text between the lines " * @code" and " * @endcode".
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_make.sh: what the Makefile promises: silence, the user's flags after its own, relinking, probes for headers, and
 # commands that run from the build folder.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_measure.sh: the pages that `make measure` writes: what a reference becomes, also of a value that was not
 # measured, that a page is replaced as a whole, and that the committed pages are those of the committed rows.
 set -u

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_mutants.sh: shows that the tests of the device path find the faults that they are meant to find. A mutant is a
 # copy of one source file into which sed inserts one fault. The program test_device, linked with that copy, must fail in
 # its first run and print words that belong to the fault. (For what only newer drivers have it is test_device_driver.) A

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_readme.sh: builds the complete programs of tests/examples with warnings as errors and runs them on a small
 # dataset: from the start, on two ranks, and resumed from the printed cursor. Then compiles the C of README.md and runs
 # its commands.

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # test_run_tests.sh: run_tests.sh on a small tree of made-up tests: what it counts, what it prints, and what TESTS
 # selects.
 set -u

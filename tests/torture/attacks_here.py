@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """attacks_here.py: attacks that other tests contain, with a seed and for a time: fuzz harnesses, comparisons with
 reference tokenizers, and tests with long versions."""
 import glob, os, re

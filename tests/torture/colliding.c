@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * colliding.c - prints inputs whose hashes collide in tables whose key is guessed: what someone would send who hopes
  * that the key is a constant of the source. The tables draw their keys, so these inputs cost no more than others.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """collisions.py: inputs whose hashes would collide if tables had no key or a key that can be guessed (colliding.c makes
 them). They take no more processor time than inputs of the same form that do not collide."""
 import json, os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """cuts.py: files that are cut while a loader reads them."""
 import os, subprocess, sys
 

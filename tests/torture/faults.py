@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """faults.py: one call of a command fails, and from outside it looks as if the command had failed or never run.
 
 tests/fault/inject.c makes the call fail. A command that writes ends with the old files or the new ones, whole, and says

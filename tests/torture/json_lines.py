@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """json_lines.py: random lines of JSON, right and wrong, are read by tokmap as Python reads them.
 
 A line is taken if it is one JSON object whose member "text" is a string; as in Python, other members may be NaN. Where

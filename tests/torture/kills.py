@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """kills.py: kill -9 of pack, of train, and of programs that train.
 
 A kill is sent after a random time, or, where the build allows it, in place of a chosen call near the end, when names

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """records.py: damaged records, Parquet files, compressed files, lists of ids, and conversations.
 
 Whatever the bytes are, pack takes them or refuses them with a message; the shard is sound, and the same with one thread

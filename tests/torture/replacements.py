@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """replacements.py: readers in a loop while a shard is replaced again and again: each finds the old shard or the new one,
 complete, by its own name and in its folder."""
 import json, os, subprocess, sys, threading

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """resumes.py: pack of every format and compression with a document of 4 MB, interrupted by SIGINT and by SIGKILL at 20
 places. What the same command continues ends with the files of an undisturbed pack.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """rounds.py: what a round of an attack gets, and how it runs programs."""
 import os, random, signal, subprocess, time
 

@@ -1,4 +1,5 @@
 #!/bin/sh
+# SPDX-License-Identifier: MIT
 # run_torture.sh: what `make torture` runs after the build. From the environment: SECONDS_GIVEN (3600), SEED (the
 # clock), ONLY (all attacks), and what the Makefile passes to tests. The last line is "N passed, N failed, N skipped".
 set -u

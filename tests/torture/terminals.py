@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """terminals.py: names, texts, and fields made of characters that act on a terminal. Commands whose standard files are a
 terminal send it none of them, whatever they print; and --json stays JSON without them."""
 import json, os, pty, re, subprocess, threading

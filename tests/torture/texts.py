@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """texts.py: texts that are slow to split or to merge, and vocabularies that are slow to load. Four times as much of them
 takes about four times the processor time, whatever the vocabulary."""
 import base64, glob, json, os

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """torture.py [--seed N] [--seconds S] [--only NAME,...] [--list]: attacks tokmap for some time; `make torture` runs it.
 
 Each attack runs in rounds. Round i of an attack uses the seed N + i and nothing else that changes, so `make torture

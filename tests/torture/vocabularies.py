@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """vocabularies.py: vocabularies whose JSON is mutated as a tree: it stays JSON, and reaches what reads its fields.
 
 Each mutated file is described, and if it is accepted, a text is encoded and decoded with it. Nothing may end by a

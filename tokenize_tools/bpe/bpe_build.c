@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_build.c - builds a model: the pairs that merge, the tokens that merging does not reach, the borders of characters
  * that no token crosses, and the entries that caches begin with.

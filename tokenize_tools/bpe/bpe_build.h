@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_build.h - makes a bpe_model of what a vocabulary file says.
  */

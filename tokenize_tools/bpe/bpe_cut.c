@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpe_cut.c - bpe_cut.h for any processor, one border after another. */
 #include "bpe_cut_words.h"
 

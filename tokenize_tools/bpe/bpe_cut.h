@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_cut.h - cuts pieces of Chinese, Japanese, and Korean text between characters that no token joins.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_cut_avx2.c - bpe_cut.h with AVX2 and what every processor with AVX2 has: the first filter of a word at once, and
  * the second one of all borders of 16 words in one loop.

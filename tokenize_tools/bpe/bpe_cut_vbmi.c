@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_cut_vbmi.c - the same as bpe_cut.c with AVX-512 (VBMI2, BMI2): the borders of a word at once, eight hashes at
  * once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_cut_words.h - both filters of bpe_may_join() for one border after another; bpe_cut.c and bpe_cut_avx2.c compile
  * it for their processors.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_encode.c - from text to ids, for one thread: chunks, pieces, two caches, and what is in neither.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_encode.h - from text to ids with a bpe_model, for one thread, whose state bpe_state.h has.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_encode_avx2.c - steps 2 to 4 of bpe_encode.c with AVX2, AES, BMI2, and POPCNT: positions from bitmaps, keys, and
  * lookups.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_encode_scalar.c - steps 2 to 4 of bpe_encode.c for any processor: positions from bitmaps, keys, and lookups.
  */

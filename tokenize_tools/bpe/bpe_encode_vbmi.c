@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_encode_vbmi.c - steps 2 to 4 of bpe_encode.c with AVX-512 (VBMI2, BMI2, VAES): positions from bitmaps, keys, and
  * lookups. A register holds four keys, so step 3 takes 16 pieces at once.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_encode_x86.h - steps 3 and 4 of bpe_encode.c for processors with AVX2 and AES: keys, and lookups.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_engine.c - the engine over a bpe_model (text_engine.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpe_engine.h - a byte-level BPE model as the engine of a pipeline. */
 #ifndef TOKMAP_BPE_BPE_ENGINE_H
 #define TOKMAP_BPE_BPE_ENGINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_entries.h - the first cache of a state: which entries it keeps, and where.
  *

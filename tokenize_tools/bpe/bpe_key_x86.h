@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_key_x86.h - keys and their hashes (step 3 of bpe_encode.c) for processors with AVX2 and AES.
  */

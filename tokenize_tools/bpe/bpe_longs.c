@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpe_longs.c - see bpe_longs.h. */
 #include "bpe_longs.h"
 

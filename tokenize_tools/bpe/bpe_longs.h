@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_longs.h - the second cache of a state: pieces that are longer than a key, or that have too many ids for the
  * first.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_merge.h - the merges of one piece of bytes, or of several short pieces at once.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_merge_avx2.c - the merges of several short pieces of bytes at once with AVX2; see bpe_merge_lanes.h.
  */

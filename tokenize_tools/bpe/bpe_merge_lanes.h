@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_merge_lanes.h - the merges of several short pieces at once: lanes, and the loop over them. bpe_merge_avx2.c has
  * the rest for AVX2, and bpe_merge_lanes_avx512.h for AVX-512.

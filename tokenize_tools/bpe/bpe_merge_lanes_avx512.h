@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_merge_lanes_avx512.h - the turns of lanes (bpe_merge_lanes.h) with AVX-512, shared by bpe_merge_vbmi.c and
  * sp_merge_vbmi.c.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_merge_parts.h - merging a row of parts that is too long for the quadratic method; shared by merges of bytes
  * (bpe_merge.c) and of characters (sp_merge.c).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_merge_vbmi.c - the merges of several short pieces of bytes at once (AVX-512); see bpe_merge_lanes.h.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpe_model.c - the table of pairs, tokens that merging does not reach, and freeing; see bpe_model.h. */
 #include "bpe_model.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_model.h - a byte-level BPE vocabulary in the form that encoding needs: token texts, the table of pairs that
  * merge, and what the caches begin with.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_piece.h - short pieces of a text that are merged several at once (bpe_merge_lanes.h).
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_positions.h - from a bitmap to the numbers of its bits.
  */

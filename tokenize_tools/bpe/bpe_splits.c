@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_splits.c - see bpe_splits.h. Most of the time goes to fetching splits and pairs from memory, so several threads
  * share a long list, and the result is that of one thread.

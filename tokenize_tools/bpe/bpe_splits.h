@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_splits.h - finds which merge of a list makes each token of its own text, without merging the text.
  *

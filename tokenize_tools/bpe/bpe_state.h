@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_state.h - the state of one thread that turns text into ids: its caches, and what waits in it. bpe_encode.h has
  * the functions, and bpe_encode.c explains the method.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bpe_windows.c - windows that overlap; see bpe_windows.h. The starts of a window's tokens are bits, so that the
  * tokens of two windows are compared all at once. */
 #include "bpe_windows.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_windows.h - a long text in windows that overlap and are merged together (bpe_merge_lanes.h).
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_places.h - finds the token that has a given text, while a vocabulary is built: a hash table of ids whose texts
  * are the caller's, one after the other, as a model keeps them.

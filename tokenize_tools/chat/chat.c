@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* chat.c - see chat.h. Files are read by chat_config.c, messages by chat_messages.c; chat_templates.c writes. */
 #include "chat.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * chat.h - writes conversations as chat templates do: a list of messages in, the text that a model is trained on out,
  * with the special tokens in it and with what counts as a target: what the assistant says, and the token that ends its

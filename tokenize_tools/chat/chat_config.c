@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* chat_config.c - see chat_config.h. */
 #include "chat_config.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* chat_config.h - reads what the files of a tokenizer say about its chat template. */
 #ifndef TOKMAP_CHAT_CHAT_CONFIG_H
 #define TOKMAP_CHAT_CHAT_CONFIG_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * chat_json.h - writes JSON as json.dumps(value, ensure_ascii=False) of Python does, which is the filter `tojson` of
  * chat templates: ", " and ": " between values, keys in the order of the text, and numbers as Python prints them.

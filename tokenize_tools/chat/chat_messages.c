@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * chat_messages.c - see chat_messages.h. Strings are copied without their quotes into one block of memory as long as
  * the JSON text, and decoded there, which never makes them longer.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* chat_messages.h - reads the messages of a conversation from JSON, and what is beside them in the record. */
 #ifndef TOKMAP_CHAT_CHAT_MESSAGES_H
 #define TOKMAP_CHAT_CHAT_MESSAGES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* chat_mistral.c - see chat_mistral.h. */
 #include "chat_mistral.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* chat_mistral.h - the chat templates of Llama 2 and of Mistral, for the table of chat_templates.h. */
 #ifndef TOKMAP_CHAT_CHAT_MISTRAL_H
 #define TOKMAP_CHAT_CHAT_MISTRAL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * chat_templates.c - see chat_templates.h. The functions follow their originals line by line; what those do in Jinja is
  * said where it surprises.

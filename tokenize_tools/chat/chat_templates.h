@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * chat_templates.h - the chat templates that are built in. chat.c opens them and chat_render() of chat.h calls them.
  *

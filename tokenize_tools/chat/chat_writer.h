@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * chat_writer.h - what the chat templates of chat_templates.h share: texts as Python handles them, writing, and checks
  * of messages.

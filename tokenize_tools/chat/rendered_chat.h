@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rendered_chat.h - a conversation as a chat template writes it: what chat.h and chat_templates.h share. */
 #ifndef TOKMAP_CHAT_RENDERED_CHAT_H
 #define TOKMAP_CHAT_RENDERED_CHAT_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * codec_libraries.h - the functions of the libraries that decompress inputs, each loaded when the first data in its
  * format is read. A build has those whose headers it found (HAVE_...). zstd is in platform/zstd_library.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* file_type.h - recognizes the type of a file by its first bytes: plain text, compressed text, or a file that is not
  * text. */
 #ifndef TOKMAP_CODEC_FILE_TYPE_H

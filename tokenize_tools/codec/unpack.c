@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unpack.c - see unpack.h. */
 #include "unpack.h"
 

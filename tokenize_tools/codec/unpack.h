@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * unpack.h - decompresses files that are read from beginning to end: gzip, zstd, bzip2, xz, and LZ4. A file is one or
  * more *frames* in a row (gzip calls them members; bzip2 and xz, streams). The libraries but zstd are optional at build

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* command_completion.c - tokmap completion: prints the script that makes a shell complete command lines. */
 #include <stdio.h>
 #include <string.h>

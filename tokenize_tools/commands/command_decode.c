@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_decode.c - tokmap decode: prints the text of each line of ids.
  *

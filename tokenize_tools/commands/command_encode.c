@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_encode.c - tokmap encode: prints the ids of each document as one line.
  *

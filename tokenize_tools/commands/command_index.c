@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_index.c - tokmap index: reads other projects' token files once and writes the .tmx of each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_merge.c - tokmap merge (also: tokmap cat): writes a manifest, which makes one dataset of the shards of
  * several without copying a token.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_order.c - tokmap order: prints the numbers of the windows in the order in which they are drawn, or of a
  * mixture, the source of each draw.

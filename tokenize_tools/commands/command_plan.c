@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_plan.c - tokmap plan: packs the documents of a dataset into rows, so that no document is cut that fits a row,
  * and writes the plan, which a source of a run draws in place of windows.

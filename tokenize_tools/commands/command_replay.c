@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_replay.c - tokmap replay: recomputes from the data what loaders delivered, and compares it with their traces.
  *

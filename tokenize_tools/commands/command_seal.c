@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* command_seal.c - tokmap seal and tokmap unseal: compress the tokens of shards, which stay datasets, and restore
  * them. */
 #include <inttypes.h>

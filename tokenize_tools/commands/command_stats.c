@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_stats.c - tokmap stats: how long the documents of a dataset are, from which files they came, and how often
  * each id occurs.

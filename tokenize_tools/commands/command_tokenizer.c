@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* command_tokenizer.c - tokmap tokenizer: describes a vocabulary file. */
 #include <inttypes.h>
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* command_train_tokenizer.c - tokmap train-tokenizer: the command line of train/train_corpus.h, its progress, and its
  * closing report. */
 #include <inttypes.h>

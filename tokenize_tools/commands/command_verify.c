@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* command_verify.c - tokmap verify: reads every byte of a dataset and prints each fault as one line that says where
  * it is. */
 #include <inttypes.h>

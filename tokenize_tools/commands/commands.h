@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * commands.h - the list of subcommands. command_NAME.c defines command_NAME(), and
  * command_seal.c also command_unseal(); NAME has underscores for dashes.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 # Completion of tokmap and tokmap-bench in fish. The commands themselves print what can come next; src/cli/complete.h
 # describes their answer.
 #

@@ -1,4 +1,5 @@
 #compdef tokmap tokmap-bench
+# SPDX-License-Identifier: MIT
 # Completion of tokmap and tokmap-bench in zsh. The commands themselves print what can come next; src/cli/complete.h
 # describes their answer.
 #

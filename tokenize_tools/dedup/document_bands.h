@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* document_bands.h - the bands of documents (minhash.h), by which near-duplicates are found (unit_scan.h,
  * near_resolve.h). */
 #ifndef TOKMAP_DEDUP_DOCUMENT_BANDS_H

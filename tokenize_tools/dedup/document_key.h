@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * document_key.h - what --dedup exact compares, and how documents are numbered for it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * drop_filter.h - leaves documents out between reading and encoding: duplicates or near-duplicates of earlier
  * documents, and documents that contain an excluded n-gram.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * drop_finish.c - see drop_finish.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * drop_list.h - which documents of a unit are dropped, and why, in the order of the input: what the stages before have
  * found (unit_scan.h, drop_resolve.h), merged.

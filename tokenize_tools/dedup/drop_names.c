@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* drop_names.c - see drop_names.h. */
 #include "drop_names.h"
 

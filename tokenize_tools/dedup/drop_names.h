@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* drop_names.h - at the end of a pack, which list of dropped documents has the name NAME.dropped: that of the output
  * that there is, whatever process fails or is killed (work/dropped_aside.h). */
 #ifndef TOKMAP_DEDUP_DROP_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * drop_resolve.c - see drop_resolve.h.
  *

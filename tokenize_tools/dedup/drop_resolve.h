@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * drop_resolve.h - the second stage of packing in units with duplicates left out: compares the keys that the scans of
  * all units have found (unit_scan.h), and writes which documents are dropped to NAME.work/drops-000003 (stage_file.h).

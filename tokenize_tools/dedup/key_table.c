@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * key_table.c - see key_table.h. Each table has open addressing: an entry is in the slot that its hash points to, or in
  * the next free one after it. The hash depends on a random key, so that nobody can write documents whose keys all

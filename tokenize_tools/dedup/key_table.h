@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * key_table.h - a table of the documents seen so far, by their keys, with the place of each.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* minhash.c - see minhash.h. */
 #include "minhash.h"
 

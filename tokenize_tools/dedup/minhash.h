@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * minhash.h - the MinHash signatures of texts, and their bands, as datatrove computes them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * minhash_avx2.c - the kernel of minhash.h with 256-bit instructions.
  *

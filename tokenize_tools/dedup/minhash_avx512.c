@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * minhash_avx512.c - the kernel of minhash.h with 512-bit instructions, which have the product of 64-bit numbers and
  * the lesser of two. See minhash_avx2.c for what it computes. Sixteen places at a time keep a, b, and the least hashes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * near_resolve.c - see near_resolve.h.
  *

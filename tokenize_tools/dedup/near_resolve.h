@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * near_resolve.h - the second stage of packing in units with near-duplicates left out: joins documents that have a band
  * in common to clusters, and writes those that are not the first of their cluster to NAME.work/drops-000000.

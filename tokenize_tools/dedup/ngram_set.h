@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ngram_set.h - finds texts that contain an n-gram of a list: N consecutive words of a line or record of the files of
  * `pack --exclude-ngrams`, such as evaluation sets.

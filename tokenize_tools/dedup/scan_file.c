@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* scan_file.c - see scan_file.h. */
 #include "scan_file.h"
 

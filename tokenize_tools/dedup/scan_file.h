@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scan_file.h - the stage file (stage_file.h) NAME.work/scan-000012: what the scan of unit 12 (unit_scan.h) has found.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shingles.c - see shingles.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shingles.h - the shingles of a text for `pack --dedup minhash`: hashes of all N consecutive words, as the MinHash of
  * datatrove has them. Near-duplicates are texts that have most of them in common.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * unit_scan.c - see unit_scan.h. Threads compute the keys of documents and find n-grams in them; in the order of the
  * input these go to lists in memory. When it is time for it, or the lists have PART_BYTES, they become a part

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * unit_scan.h - the first stage of packing in units with documents left out: reads a unit, and writes what must be
  * known of its documents before those of any unit are packed, to NAME.work/scan-000012 (scan_file.h).

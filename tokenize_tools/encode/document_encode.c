@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * document_encode.c - see document_encode.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * document_encode.h - turns the documents of a batch into tokens one by one, where a document is more than a text:
  * ready-made ids, a prompt with its completion, a conversation; and where documents of some lengths are left out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* histogram.c - see histogram.h. */
 #include "histogram.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * histogram.h - counts of numbers of any size, for percentiles in bounded memory.
  *

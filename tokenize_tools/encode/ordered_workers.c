@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ordered_workers.c - see ordered_workers.h.
  *

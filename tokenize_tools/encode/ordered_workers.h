@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * ordered_workers.h - threads that process the batches of one corpus in parallel and commit them in the order of the
  * input.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_set.h - what the packer hands finished documents to: one shard, or a set of shards that are cut at the ends of
  * documents.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* skip_limit.c - see skip_limit.h. */
 #include "skip_limit.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * skip_limit.h - how much input may be left out before the work fails (--max-skipped).
  *

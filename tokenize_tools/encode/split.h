@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * split.h - which set a document belongs to, when an output is split into sets for training, validation, and the like.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* byte_source.c - see byte_source.h. Each kind is a few functions and, at the end of them, its struct
  * byte_source_kind. */
 #include "byte_source.h"

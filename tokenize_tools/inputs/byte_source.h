@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * byte_source.h - the stored bytes of an input, before decompression: of a file, a pipe, a feed, or a URL. All kinds
  * have one interface, so the reader above (stream.h) asks for bytes, and never where they come from.

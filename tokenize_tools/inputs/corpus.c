@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * corpus.c - see corpus.h. Fills batches with raw bytes, and cuts them where a line or a character ends.
  *

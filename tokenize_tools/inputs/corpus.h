@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * corpus.h - reads the inputs of a command and cuts them into batches of raw bytes.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * corpus_batch.h - a batch: raw bytes of the inputs, the documents made from them, and the issues found on the way.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* corpus_issue.h - error messages about inputs. Messages name fields of struct corpus_options. */
 #ifndef TOKMAP_INPUTS_CORPUS_ISSUE_H
 #define TOKMAP_INPUTS_CORPUS_ISSUE_H

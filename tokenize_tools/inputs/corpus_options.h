@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * corpus_options.h - what is read from the inputs, and how: the options of corpus.h and records.h.
  */

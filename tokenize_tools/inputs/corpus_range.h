@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * corpus_range.h - reads a part of a large input, so that several processes share it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* corpus_resume.c - see corpus_resume.h. */
 #include "corpus_resume.h"
 

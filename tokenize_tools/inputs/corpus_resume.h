@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * corpus_resume.h - continues the reading of inputs where another process was.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* corpus_state.h - the state of the reader of the inputs, and what its parts have in common: how an error of a file
  * becomes an issue, and how a file ends. */
 #ifndef TOKMAP_INPUTS_CORPUS_STATE_H

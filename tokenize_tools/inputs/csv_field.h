@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * csv_field.h - finds the text of one field in one record of CSV or TSV.
  *

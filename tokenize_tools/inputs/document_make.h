@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * document_make.h - what all formats of records need to make documents: the text is checked and decoded, lists of ids
  * are checked, and what is wrong becomes an issue of the batch. Parts of records.h.

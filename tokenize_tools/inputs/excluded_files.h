@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* excluded_files.h - outputs in folders of inputs, which are not read. */
 #ifndef TOKMAP_INPUTS_EXCLUDED_FILES_H
 #define TOKMAP_INPUTS_EXCLUDED_FILES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * format_choice.h - decides the format of an input by its name and its first bytes, for CORPUS_AUTO. corpus.h states
  * the rules.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * id_list.c - see id_list.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * id_list.h - reads lists of numbers in JSON: token ids, and masks of them.
  *

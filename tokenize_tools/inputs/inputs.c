@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* inputs.c - see inputs.h. Folders are walked with a stack of sorted lists, one per folder on the current path.
  * Patterns are expanded by pattern_expand.h. */
 #include "inputs.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * inputs.h - lists the files that a command reads, one at a time: those that its operands name, and then those that
  * lists of paths name.

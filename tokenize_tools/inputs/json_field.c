@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* json_field.c - see json_field.h. text/json_scan does the scanning. */
 #include "json_field.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * json_field.h - finds fields in one JSON object, which is a line of a JSONL file: the text of one, or the values of
  * several.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* name_kind.h - what the name of a file says about its content. */
 #ifndef TOKMAP_INPUTS_NAME_KIND_H
 #define TOKMAP_INPUTS_NAME_KIND_H

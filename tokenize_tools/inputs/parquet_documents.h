@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_documents.h - rows of Parquet files: one thread reads them into parts of batches (a part of corpus.h), and
  * each thread makes documents from parts beside the others (a part of records.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* path_set.c - see path_set.h. A table with open addressing, at most half full. */
 #include "path_set.h"
 

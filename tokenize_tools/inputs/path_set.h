@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * path_set.h - which paths were there before, to notice an input that is named twice.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pattern_expand.c - see pattern_expand.h.
  *

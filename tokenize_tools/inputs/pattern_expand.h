@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pattern_expand.h - lists the files and folders that a pattern matches; inputs.h describes patterns. */
 #ifndef TOKMAP_INPUTS_PATTERN_EXPAND_H
 #define TOKMAP_INPUTS_PATTERN_EXPAND_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * record_scan.h - finds where the records of a file end: lines of JSONL, elements of a JSON array, JSON values one
  * after another, rows of CSV or TSV, texts between separators, and records of WARC (by warc_scan.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* record_values.c - see record_values.h. */
 #include "record_values.h"
 

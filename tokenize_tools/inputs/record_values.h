@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * record_values.h - makes a document from the values of a record's fields: one or two texts, lists of ids, messages,
  * and the values that are kept as columns. Parts of records.h, which finds the fields.

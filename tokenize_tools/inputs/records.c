@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* records.c - see records.h. This is the part of reading that every thread runs beside the others. */
 #include "records.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* records.h - makes documents from the raw bytes of a batch: parses JSON, decodes escapes, and checks UTF-8. */
 #ifndef TOKMAP_INPUTS_RECORDS_H
 #define TOKMAP_INPUTS_RECORDS_H

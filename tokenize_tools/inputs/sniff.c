@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sniff.c - see sniff.h. */
 #include "sniff.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sniff.h - judges by its first bytes what a file contains that its name does not tell: one text, records, or binary
  * data.

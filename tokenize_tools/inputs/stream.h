@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stream.h - the bytes of one input after decompression. The input is a regular file, a pipe, standard input, or a URL
  * (remote_url.h); it is plain, gzip, zstd, bzip2, xz, or LZ4, which is recognized by content. Several gzip members,

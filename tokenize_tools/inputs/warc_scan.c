@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * warc_scan.c - see warc_scan.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * warc_scan.h - finds where the records of a WARC file end (ISO 28500, versions 1.0 and 1.1), for record_scan.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* output_names.h - which files in a folder of inputs are outputs of the same command, by their names. They come and go
  * while it works, so they are not among the inputs that unfinished work is compared with. */
 #ifndef TOKMAP_PACK_OUTPUT_NAMES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack.c - see pack.h. It puts a unit of work together: the workers that encode batches (pack_batches.h), what leaves
  * documents out (drop_filter.h), the shuffle (shuffle.h), the shard sets (shard_set.h), and the journal

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack.h - makes a shard, or a set of shards, from a corpus. Batches are read one after the other, encoded in parallel,
  * and written in the order of the input (ordered_workers.h). The shards are a function of the inputs and options alone:

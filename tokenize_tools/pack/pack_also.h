@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_also.h - the files of other projects beside the shards, which are written once the shards have their names.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_batches.h - batches of documents to tokens: threads encode them in parallel, and pass the tokens to the shard
  * sets, or to the shuffle before them, in the order of the input (ordered_workers.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pack_clear.c - see pack_clear.h. */
 #include "pack_clear.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_clear.h - removes what units and tasks have left in NAME.work, the folder of unfinished work, and nothing that
  * the user has put there.

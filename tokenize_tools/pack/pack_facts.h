@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_facts.h - all options on which the bytes of packed shards depend, as facts of work_folder.h.
  *

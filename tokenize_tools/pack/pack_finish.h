@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_finish.h - the end of work that was done in units: numbers the shards of all units, corrects the record numbers
  * where a unit began inside a file, and gives the shards their names (set_commit.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_journal.h - the journal of pack.h: saves the work of a process, and restores it in another one.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pack_output.c - see pack_output.h. */
 #include "pack_output.h"
 

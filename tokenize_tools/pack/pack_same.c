@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pack_same.c - see pack_same.h. */
 #include "pack_same.h"
 

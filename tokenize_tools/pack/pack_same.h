@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_same.h - whether the output that has its names already is the one that a command would make. A scheduler may
  * run a task again after all tasks were done, and the task must not fail then.

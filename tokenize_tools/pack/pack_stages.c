@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pack_stages.c - see pack_stages.h. */
 #include "pack_stages.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_stages.h - the stages of packing (work/stage_schedule.h). Whether a document is a duplicate depends on those of
  * all units before, so nothing is packed before all units are scanned; and a shuffled shard has documents of all units,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_tasks.h - one of several processes that make one output together, and that share only a file system.
  *

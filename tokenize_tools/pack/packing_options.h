@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* packing_options.h - what pack_run() takes and returns (pack.h), and what the journal saves of it. */
 #ifndef TOKMAP_PACK_PACKING_OPTIONS_H
 #define TOKMAP_PACK_PACKING_OPTIONS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_about.h - the about section of a packed shard: a JSON text that says how the shard was made.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * skipped_items.c - see skipped_items.h. An item is struct item_head, the path, and the message. It has a hash of its
  * own, seeded with the key, the unit, and its place, because no process sees all bytes of a file that several of them

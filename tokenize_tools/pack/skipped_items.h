@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * skipped_items.h - what was left out of one unit of work, in the file NAME.work/unit-000012.skipped, so that the
  * process that names the shards can list what all of them have left out (--skipped-list).

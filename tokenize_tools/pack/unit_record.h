@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * unit_record.h - packed-000012, a stage file (work/stage_file.h): unit 12 of the work (work_units.h) is finished, and
  * this is what it has.

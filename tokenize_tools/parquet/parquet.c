@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parquet.c - see parquet.h. */
 #include "parquet.h"
 

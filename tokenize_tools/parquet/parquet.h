@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet.h - cuts a Parquet file into runs of rows, and reads their pages without decoding them.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_codec.h - decompresses the pages of Parquet files.
  *

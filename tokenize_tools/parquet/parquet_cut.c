@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parquet_cut.c - see parquet_cut.h. */
 #include "parquet_cut.h"
 

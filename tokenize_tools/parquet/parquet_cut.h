@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_cut.h - divides the row groups of a Parquet file among parts, so that several processes share it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_footer.h - the footer of a Parquet file: its columns, and where the pages of the chosen ones are.
  *

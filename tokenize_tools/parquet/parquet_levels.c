@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parquet_levels.c - see parquet_levels.h. */
 #include "parquet_levels.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_levels.h - decodes the small integers of a Parquet page: levels and indexes of a dictionary.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_page.h - one page of a Parquet file: its header, and its values once they are decoded.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parquet_pool.c - see parquet_pool.h. */
 #include "parquet_pool.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_pool.h - decompressors and memory that the pages of Parquet files use one after another.
  *

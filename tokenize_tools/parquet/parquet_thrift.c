@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parquet_thrift.c - see parquet_thrift.h. */
 #include "parquet_thrift.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_thrift.h - reads the structs of a Parquet file, which are in Thrift's compact protocol.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parquet_types.c - see parquet_types.h. */
 #include "parquet_types.h"
 

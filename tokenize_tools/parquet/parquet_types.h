@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_types.h - what the values of a Parquet column mean, and those that are not texts as JSON.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* parquet_values.c - see parquet_values.h. */
 #include "parquet_values.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * parquet_values.h - decodes the values of a Parquet page, in each encoding that the format has for text, integers,
  * bools and floating-point numbers.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * planner.c - best-fit decreasing packing; planner.h says what it does, and row_shelf.h how the fullest row is found.
  *

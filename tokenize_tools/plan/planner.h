@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * planner.h - packs the documents of a dataset into rows of a fixed length, best fit, longest first.
  *

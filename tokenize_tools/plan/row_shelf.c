@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* row_shelf.c - see row_shelf.h. */
 #include "row_shelf.h"
 

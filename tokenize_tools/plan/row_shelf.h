@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * row_shelf.h - the rows that have room, by room: finds the one with the least room that is enough, and of several such
  * rows the one with the lowest number.

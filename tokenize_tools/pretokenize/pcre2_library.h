@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pcre2_library.h - the functions of PCRE2, which is loaded when a pattern is used that has no scanner of its own. */
 #ifndef TOKMAP_PRETOKENIZE_PCRE2_LIBRARY_H
 #define TOKMAP_PRETOKENIZE_PCRE2_LIBRARY_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pretokenizer.c - runs the steps of a pre-tokenizer, each inside of the previous one.
  *

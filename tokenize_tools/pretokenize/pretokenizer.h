@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pretokenizer.h - splits text into pieces by a sequence of steps, as the "pre_tokenizer" of a tokenizer.json describes
  * them. Each step splits the pieces of the previous step further.

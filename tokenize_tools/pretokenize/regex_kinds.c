@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * regex_kinds.c - computes which characters a pattern's sets distinguish, and translates patterns and texts.
  *

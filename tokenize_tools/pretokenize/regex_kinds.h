@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * regex_kinds.h - translates patterns and texts from characters to kinds of characters.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * regex_match.c - patterns that no scanner implements, compiled and matched by PCRE2.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * regex_match.h - matches the patterns of tokenizer files that no scanner implements, with PCRE2.
  *

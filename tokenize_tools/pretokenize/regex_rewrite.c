@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * regex_rewrite.c - rewrites a pattern in one pass from front to back.
  *

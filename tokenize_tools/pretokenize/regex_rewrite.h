@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * regex_rewrite.h - rewrites a pattern from a tokenizer file so that PCRE2 matches what the pattern matches in its own
  * engine.

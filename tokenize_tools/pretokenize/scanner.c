@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner.c - finds the starts of pieces with arithmetic on bit masks, 64 bytes of text per word.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner.h - the fast scanner: finds the starts of all pieces of a chunk of text at once.
  *

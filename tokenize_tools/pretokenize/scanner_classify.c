@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_classify.c - the lookup tables, the portable implementation, and the choice of an implementation.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_classify.h - the first half of the fast scanner: turns the bytes of a text into bit masks, one mask per
  * class.

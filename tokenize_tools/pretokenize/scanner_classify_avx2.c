@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_classify_avx2.c - the same as scanner_classify.c with AVX2: two vectors of 32 bytes per step.
  *

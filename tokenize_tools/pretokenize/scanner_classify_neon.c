@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* scanner_classify_neon.c - the same as scanner_classify.c with NEON, which every aarch64 processor has: four vectors
  * of 16 bytes per step. */
 #include "scanner_classify.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_classify_vbmi.c - the same as scanner_classify.c with AVX-512 (VBMI, VBMI2, GFNI): one vector of 64 bytes per
  * step, and the masks of eight steps together.

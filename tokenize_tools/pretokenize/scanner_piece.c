@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_piece.c - the reference scanner: one character at a time, alternative after alternative, like the regular
  * expression, with its backtracking written out.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_piece.h - the reference scanner: finds the end of one piece, character by character.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_words.c - turns masks of classes into starts of pieces, one word (64 bytes of text) after another. The
  * portable implementation; scanner.c explains the method with an example.

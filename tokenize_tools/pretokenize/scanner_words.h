@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_words.h - the second half of the fast scanner: turns masks of classes into starts of pieces, with arithmetic
  * on whole words. There is one implementation per instruction set; all of them write the same bits.

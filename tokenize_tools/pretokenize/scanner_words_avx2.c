@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_words_avx2.c - the starts of pieces, four words (256 bytes of text) at once, with AVX2; see
  * scanner_words_lanes.h. AVX2 has no masks of lanes, so the carries of an addition go through four bits of a scalar

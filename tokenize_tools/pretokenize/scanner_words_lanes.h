@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_words_lanes.h - the same as scanner_words.c, several words at once: 8 with AVX-512 (512 bytes of text), 4
  * with AVX2.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_words_vbmi.c - the starts of pieces, eight words (512 bytes of text) at once, with AVX-512 and VBMI2; see
  * scanner_words_lanes.h. The shifts of VBMI2 (shldi, shrdi, shldv) shift two lanes as one number of 128 bits.

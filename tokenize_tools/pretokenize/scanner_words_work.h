@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * scanner_words_work.h - what scanner.c and scanner_words*.c share while they scan one chunk: the rows of bits in
  * between, and operations on rows.

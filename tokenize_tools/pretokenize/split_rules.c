@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* split_rules.c - the known patterns, by name and by regular expression. */
 #include "split_rules.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * split_rules.h - the rules by which a tokenizer splits text into pieces, as the parts of its pattern.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_build.c - builds a model, step by step: texts and characters (sp_texts.c), the pairs that merge (sp_pairs.c), and
  * here user-defined pieces, where text can be cut (sp_cut.c), tokens that are looked up whole, and what caches begin

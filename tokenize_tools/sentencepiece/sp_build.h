@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_build.h - makes a sp_model of what a vocabulary file says.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_cut.c - the groups of first bytes, and cutting without special instructions; sp_cut.h explains the method.
  *

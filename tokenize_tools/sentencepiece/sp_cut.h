@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_cut.h - where a text can be cut into pieces, because no merge of a SentencePiece-style vocabulary crosses the
  * place.

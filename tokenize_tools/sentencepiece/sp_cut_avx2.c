@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_cut_avx2.c - cutting with AVX2: 32 borders of ASCII at once, by lookups in tables of 16 entries; blocks with other
  * characters go to sp_cut_scalar().

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sp_cut_vbmi.c - cutting with AVX-512 (VBMI): 64 borders at once, by two lookups for each byte. */
 #include "sp_cut.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_encode.c - cutting a text into chunks and pieces, for the caches of bpe_encode.c.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_encode.h - from text to ids with a sp_model: the state of one thread.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sp_engine.c - the engine over a sp_model (text_engine.h). */
 #include "sp_engine.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sp_engine.h - a SentencePiece-style BPE model as the engine of a pipeline. */
 #ifndef TOKMAP_SENTENCEPIECE_SP_ENGINE_H
 #define TOKMAP_SENTENCEPIECE_SP_ENGINE_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_merge.c - the merges of one piece of text, from characters.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_merge.h - the merges of one piece of characters, or of several short pieces at once.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sp_model.c - texts that are looked up whole, and freeing; see sp_model.h. */
 #include "sp_model.h"
 

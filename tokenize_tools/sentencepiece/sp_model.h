@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_model.h - a SentencePiece-style BPE vocabulary (Llama-2, Mistral-7B, Gemma) in the form that encoding needs.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_pairs.c - the pairs that merge: from a list or from scores, reduced to those that can come up.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_pairs.h - the second step of building a sp_model: the pairs that merge.
  */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_source.h - what the loader of a SentencePiece-style vocabulary fills in, for sp_build.h.
  */

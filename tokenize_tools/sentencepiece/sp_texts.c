@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* sp_texts.c - what a vocabulary file says of texts and characters, checked; see sp_texts.h. */
 #include "sp_texts.h"
 

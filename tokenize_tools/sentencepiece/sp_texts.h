@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_texts.h - the first step of building a sp_model: texts and characters, checked. Also what the steps share.
  */

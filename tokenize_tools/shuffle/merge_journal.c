@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* merge_journal.c - see merge_journal.h. */
 #include "merge_journal.h"
 

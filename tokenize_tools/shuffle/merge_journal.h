@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * merge_journal.h - saves how far the merge of a shard is (shard_merge.h), and restores it in another process. So a
  * task that is killed loses seconds of its shard, whatever the size of the shard.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shard_merge.h - the third stage of a shuffle by tasks: merges what the sorted units (sorted_units.h) have of one
  * shard, from where the cut (shuffle_cut.h) says it begins up to where the next one begins.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle.c - see shuffle.h.
  *

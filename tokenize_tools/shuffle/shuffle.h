@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle.h - puts the documents of an output in a keyed random order, whatever their number, in two passes over their
  * tokens and in bounded memory.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle_chunks.c - see shuffle_chunks.h.
  *

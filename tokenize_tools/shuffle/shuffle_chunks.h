@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle_chunks.h - the first pass of the shuffle: collects records (shuffle_record.h) in memory, sorts them whenever
  * a *chunk* is full, and writes the chunk to a file: one without a name, which disappears however the program ends, or

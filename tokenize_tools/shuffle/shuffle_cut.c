@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle_cut.c - see shuffle_cut.h. A cursor for each chunk has a buffer of its keys, and a binary heap has the
  * cursors, that of the first document on top. Its entries have the high half of the key, so that they are compared

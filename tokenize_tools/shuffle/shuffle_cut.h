@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle_cut.h - where the shards of a shuffle begin: the second stage of a shuffle by tasks.
  *

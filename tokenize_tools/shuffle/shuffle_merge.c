@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle_merge.c - see shuffle_merge.h.
  *

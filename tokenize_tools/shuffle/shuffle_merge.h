@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle_merge.h - the second pass of the shuffle: reads the sorted chunks (shuffle_chunks.h) side by side and gives
  * their records in the order of all of them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* shuffle_record.c - see shuffle_record.h. */
 #include "shuffle_record.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shuffle_record.h - a document on its way through the shuffle: its place in the shuffled order, and its bytes in
  * memory and in temporary files.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sorted_units.h - the sorted documents of all units: what the first stage of a shuffle by tasks writes, and what the
  * later ones read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * added_tokens.c - a set of texts to search for (match_set.h) per pass, and what the flags of a token do to a match.
  */

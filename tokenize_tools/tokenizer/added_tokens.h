@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * added_tokens.h - finds added tokens, special ones and others, in the text before anything else processes it.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * byte_tokenizer.c - the byte tokenizer. It needs no file, encodes and decodes every text exactly, and a document can
  * be cut between any two characters.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* byte_tokenizer.h - the built-in tokenizer "bytes": ids 0 to 255 are bytes of text, and 256 ends a document. */
 #ifndef TOKMAP_TOKENIZER_BYTE_TOKENIZER_H
 #define TOKMAP_TOKENIZER_BYTE_TOKENIZER_H

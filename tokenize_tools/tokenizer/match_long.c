@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * match_long.c - the automaton of Aho and Corasick, over texts that are read from their last byte to their first.
  *

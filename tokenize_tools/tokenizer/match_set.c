@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * match_set.c - a filter, a small trie, and an automaton (match_long.h), each used only where the one before it finds
  * something.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * match_set.h - searches a text for the leftmost of many texts, and of several that begin there for the longest.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * normalizer.c - runs the steps of a normalizer. A step that changes nothing copies nothing; a step that changes the
  * text writes it to the buffer that does not hold its input.

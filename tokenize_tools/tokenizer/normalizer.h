@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * normalizer.h - changes text before it is split into pieces, as the "normalizer" of a tokenizer.json describes: a
  * sequence of steps, each of which converts to NFC, puts a text before the text, or replaces parts of it.

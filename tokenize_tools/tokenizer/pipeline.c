@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pipeline.c - passes documents through the parts of a tokenizer.
  *

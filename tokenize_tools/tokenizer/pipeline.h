@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pipeline.h - builds a tokenizer from its parts. Text goes through them in this order: added tokens are taken out, the
  * rest is normalized, the pre-tokenizer splits it into pieces, and the engine turns the pieces into ids. The readers of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pipeline_cut.c - where a long document may be cut without a change of its ids: after a letter and before a space, a
  * newline, or one of three punctuation marks of Chinese and Japanese. Below, l is the letter and r the character after

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pipeline_cut.h - finds places where a long document can be cut without changing its ids. pipeline_cut.c has the
  * proof.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pipeline_decoder.c - finds what each id stands for, and passes it to the steps of the vocabulary's decoder. */
 #include "pipeline_decoder.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pipeline_decoder.h - turns the ids of a pipeline (pipeline.h) back into text. The functions have the contracts of
  * those with similar names in tokenizer.h.

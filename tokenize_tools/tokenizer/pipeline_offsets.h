@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pipeline_offsets.h - finds where the tokens of a text are, for tokenizer_offsets (tokenizer.h). */
 #ifndef TOKMAP_TOKENIZER_PIPELINE_OFFSETS_H
 #define TOKMAP_TOKENIZER_PIPELINE_OFFSETS_H

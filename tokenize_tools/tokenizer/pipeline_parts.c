@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pipeline_parts.c - what the parts of a pipeline own, how many ids they can make, and the usual names of EOD and
  * BOS. */
 #include "pipeline_parts.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pipeline_parts.h - the parts that a pipeline (pipeline.h) is made of. The reader of each vocabulary format fills a
  * struct pipeline_parts and passes it to pipeline_new.

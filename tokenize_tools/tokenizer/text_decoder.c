@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_decoder.c - the steps form a chain of stages. A stage receives tokens, each in one or more chunks, and passes
  * what it makes of them to the next stage; the last stage appends to the caller's buffer.

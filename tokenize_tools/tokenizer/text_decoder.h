@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_decoder.h - turns the texts of tokens into the text of a document, by the steps that a vocabulary's own decoder
  * has. The steps are those that a tokenizer.json can name, plus the two that other vocabularies need.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* text_edits.c - a list of edits; see text_edits.h. */
 #include "text_edits.h"
 

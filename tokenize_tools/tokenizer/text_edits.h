@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_edits.h - where the bytes of a changed text come from: the list of parts that differ. All other bytes are those
  * of the old text, shifted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_engine.h - the interface of engines. An engine turns text into ids after added tokens have been taken out and
  * the text has been normalized. It is the part of a pipeline that differs between byte-level vocabularies

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tokenizer.c - passes calls on to the kind of a tokenizer, and holds what all kinds share. */
 #include "tokenizer.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokenizer.h - the interface of all tokenizers: a batch of documents in, token ids out.
  *

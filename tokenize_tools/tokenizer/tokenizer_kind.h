@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokenizer_kind.h - what each kind of tokenizer (byte_tokenizer.c, pipeline.c) implements for tokenizer.c, its only
  * caller. The functions have the contracts of tokenizer.h.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* widen.c - the portable implementation, and the choice of an implementation. */
 #include "widen.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* widen.h - converts bytes to 16-bit ids of the same value, which is all that the byte tokenizer does. */
 #ifndef TOKMAP_TOKENIZER_WIDEN_H
 #define TOKMAP_TOKENIZER_WIDEN_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* widen_avx2.c - the same with AVX2, 32 bytes per step. */
 #include "widen.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* widen_neon.c - the same with NEON, 16 bytes per step. */
 #include "widen.h"
 

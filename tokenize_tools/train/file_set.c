@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* file_set.c - see file_set.h. */
 #include "file_set.h"
 

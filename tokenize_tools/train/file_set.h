@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * file_set.h - several files that other programs read by fixed names, replaced as a set: under the final names there is
  * never a file of the old set beside one of the new set, also if the writer is killed or the power fails.

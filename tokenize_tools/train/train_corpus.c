@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_corpus.c - see train_corpus.h. Workers count the pieces of batches in any order, because sums do not depend on
  * it. Only issues and errors are reported in the order of the input (encode/ordered_workers.h).

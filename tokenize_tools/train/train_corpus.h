@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_corpus.h - trains a vocabulary on a corpus and writes its files. Batches are read one after the other, their
  * pieces are counted in parallel, and issues are reported in the order of the input, as in packing

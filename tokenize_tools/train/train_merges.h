@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_merges.h - makes a vocabulary from counted pieces: decides which pairs of tokens merge, the most frequent
  * first.

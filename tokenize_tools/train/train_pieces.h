@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_pieces.h - what a trainer needs to know about a text: its distinct pieces and how often each occurs.
  *

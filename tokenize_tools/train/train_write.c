@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* train_write.c - see train_write.h. */
 #include "train_write.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * train_write.h - writes a trained vocabulary to files that other libraries read:
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* byte_alphabet.c - see byte_alphabet.h. 0x00-0x20, 0x7F-0xA0, and 0xAD are the bytes that do not represent
  * themselves. */
 #include "byte_alphabet.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * byte_alphabet.h - the 256 characters that represent bytes in the files of byte-level vocabularies (bytes_to_unicode
  * of GPT-2). Printable characters of Latin-1 represent themselves; the other 68 bytes have U+0100 to U+0143, in order.

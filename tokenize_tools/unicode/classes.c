@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* classes.c - the class of every character of Unicode 16.0. Made by make_classes.py: do not edit. */
 #include "classes.h"
 

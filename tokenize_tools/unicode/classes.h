@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * classes.h - the class of each character, looked up directly by the bytes of its UTF-8. The classes are those of
  * Unicode 16.0, as the regular expression engines of both reference tokenizers have them.

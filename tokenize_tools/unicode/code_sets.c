@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* code_sets.c - sets of code points, as in the reference.
  * Made by make_unicode.py: do not edit. */
 #include "code_sets.h"

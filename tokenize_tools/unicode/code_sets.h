@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * code_sets.h - sets of code points, for pre-tokenizer steps and for patterns, as Hugging Face tokenizers defines them.
  * make_unicode.py generates code_sets.c by asking that library.

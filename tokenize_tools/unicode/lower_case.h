@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * lower_case.h - lower case of texts as Python's str.lower() has it, for `pack --dedup minhash`, which reproduces what
  * datatrove compares.

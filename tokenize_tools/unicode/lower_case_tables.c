@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lower_case_tables.c - lower case as Python has it, of Unicode 14.0.0.
  * Made by make_lower_case.py: do not edit. */
 #include "lower_case_tables.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* lower_case_tables.h - the tables that lower_case.c uses. make_lower_case.py generates lower_case_tables.c and prints
  * the sizes below. */
 #ifndef TOKMAP_UNICODE_LOWER_CASE_TABLES_H

@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """make_classes.py REFERENCE.json [FOLDER]: generates classes.c, the class of every character of Unicode 16.0.
 
 REFERENCE.json contains, for each class (L N M P S s Lu Lt Lm Lo Ll Han), the ranges of code points that the regular

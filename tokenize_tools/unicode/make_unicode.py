@@ -1,4 +1,5 @@
 #!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
 """make_unicode.py [FOLDER]: generates nfc_tables.c and code_sets.c by asking the reference.
 
 Hugging Face tokenizers takes NFC, digits, and punctuation from several libraries, each with its own version of Unicode.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * nfc.c - finds the parts of a text that are not in NFC, and computes their NFC.
  *

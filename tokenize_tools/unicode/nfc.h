@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * nfc.h - Unicode Normalization Form C (NFC) as Hugging Face tokenizers computes it, which is with the tables of
  * Unicode 9. Characters of later versions are therefore not composed or reordered. nfc.c explains the method.

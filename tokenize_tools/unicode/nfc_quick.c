@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * nfc_quick.c - which characters nfc.c calls unstable, by their first two bytes.
  *

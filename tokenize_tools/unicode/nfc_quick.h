@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * nfc_quick.h - finds the characters that nfc.c calls unstable, 64 bytes of text at once.
  */

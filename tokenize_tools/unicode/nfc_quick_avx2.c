@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nfc_quick_avx2.c - unstable characters among 64 bytes of text with AVX2, in two halves; see nfc_quick.c. */
 #include "nfc_quick.h"
 

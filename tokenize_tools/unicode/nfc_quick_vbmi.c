@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nfc_quick_vbmi.c - unstable characters among 64 bytes of text with AVX-512 and VBMI; see nfc_quick.c. */
 #include "nfc_quick.h"
 

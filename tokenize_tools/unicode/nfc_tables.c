@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nfc_tables.c - canonical decomposition and composition (Unicode 9, as in the reference).
  * Made by make_unicode.py: do not edit. */
 #include "nfc_tables.h"

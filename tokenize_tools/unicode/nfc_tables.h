@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* nfc_tables.h - the tables that nfc.c uses. make_unicode.py generates nfc_tables.c and prints the sizes below. */
 #ifndef TOKMAP_UNICODE_NFC_TABLES_H
 #define TOKMAP_UNICODE_NFC_TABLES_H

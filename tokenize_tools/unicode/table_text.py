@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """table_text.py - how the generators of this folder write tables: decimal numbers, and runs of equal ones as a range.
 
 `[8 ... 70]=4` gives the elements 8 to 70 the value 4, in GNU C. Elements that nothing names are 0.

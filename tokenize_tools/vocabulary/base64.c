@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* base64.c - decodes base64 as RFC 4648 defines it: padded, without line breaks, unused bits zero. */
 #include "base64.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* base64.h - decodes the base64 texts in which rank files and tekken.json store the bytes of tokens. */
 #ifndef TOKMAP_VOCABULARY_BASE64_H
 #define TOKMAP_VOCABULARY_BASE64_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_files.c - the two files do not describe the pre-tokenizer or the special tokens. Both are those of GPT-2, whose
  * only special token is <|endoftext|>, the one token of its vocabulary that no merge makes. Files that contradict that

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * bpe_files.h - GPT-2's format: a tokenizer in two files, stored in the same folder.
  *

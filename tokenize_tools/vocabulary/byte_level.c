@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * byte_level.c - some vocabularies contain tokens with characters that do not stand for a byte. No text can become such
  * a token: it is kept for decoding only, and merges that need it are left out.

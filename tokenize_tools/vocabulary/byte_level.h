@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * byte_level.h - makes the engine for a byte-level BPE vocabulary.
  *

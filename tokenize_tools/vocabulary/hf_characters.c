@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_characters.c - the mark is U+2581, which such models use in place of a space.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_characters.h - a tokenizer.json without a ByteLevel step, whose BPE merges characters as SentencePiece's does.
  *

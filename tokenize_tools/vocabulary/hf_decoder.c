@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_decoder.c - each step is an object with a "type". Its fields are parsed in any order, then the step is checked and
  * made. Unknown fields are skipped: the reference ignores them, too.

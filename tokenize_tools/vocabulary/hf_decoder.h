@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_decoder.h - parses the decoder of a tokenizer.json, which decides the text that ids become, but no ids.
  */

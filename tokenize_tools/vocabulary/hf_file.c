@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_file.c - parses the file from front to back, then joins its parts.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_file.h - opens a tokenizer.json of Hugging Face tokenizers (0.23) as a tokenizer.
  *

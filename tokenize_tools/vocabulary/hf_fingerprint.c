@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_fingerprint.c - hashes everything that decides ids, in a form that does not depend on how a file writes it. What
  * is hashed must not change: datasets store fingerprints.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_fingerprint.h - the fingerprint of a tokenizer, from the fingerprint of its model and the parts around the model.
  *

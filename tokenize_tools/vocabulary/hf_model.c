@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_model.c - reads the vocabulary and the merges in one pass over the file, without copying a text that has no
  * escapes.

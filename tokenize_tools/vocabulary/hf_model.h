@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hf_model.h - the "model" of a tokenizer.json: a BPE vocabulary and its merges, exactly as the file lists them. */
 #ifndef TOKMAP_VOCABULARY_HF_MODEL_H
 #define TOKMAP_VOCABULARY_HF_MODEL_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_parts.h - parses the normalizer, the pre-tokenizer and the post-processor of a tokenizer.json.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * hf_pretokenizer.c - decides which steps of a pre-tokenizer a scanner performs, and makes pretokenizer steps of the
  * others.

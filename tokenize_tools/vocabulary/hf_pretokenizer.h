@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hf_pretokenizer.h - turns the pre-tokenizer of a tokenizer.json into scanner rules and pretokenizer steps. */
 #ifndef TOKMAP_VOCABULARY_HF_PRETOKENIZER_H
 #define TOKMAP_VOCABULARY_HF_PRETOKENIZER_H

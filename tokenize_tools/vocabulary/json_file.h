@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * json_file.h - a JSON file of a tokenizer while it is parsed: decodes strings, and reports errors with the position in
  * the file.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * rank_file.c - reads rank files. Published files list their tokens in the order of the ranks. Lines in any other order
  * are sorted.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * rank_file.h - reads rank files, tiktoken's format: each line is a token in base64, a space, and its rank, which is
  * its id.

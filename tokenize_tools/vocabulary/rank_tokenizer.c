@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rank_tokenizer.c - makes a tokenizer of a rank file, a split pattern and special tokens. */
 #include "rank_tokenizer.h"
 

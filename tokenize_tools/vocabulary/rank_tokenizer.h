@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* rank_tokenizer.h - opens a rank file as a tokenizer. */
 #ifndef TOKMAP_VOCABULARY_RANK_TOKENIZER_H
 #define TOKMAP_VOCABULARY_RANK_TOKENIZER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_file.c - parses a ModelProto and makes a tokenizer of it. Only fields that decide ids are read; unknown fields are
  * skipped, as the rules of protocol buffers ask. Every length is checked against the rest of the message that contains

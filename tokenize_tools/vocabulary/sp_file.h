@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * sp_file.h - opens SentencePiece's .model files as tokenizers.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* special_file.c - see special_file.h. */
 #include "special_file.h"
 

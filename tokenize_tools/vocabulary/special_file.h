@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * special_file.h - a list of special tokens, for vocabularies whose own file does not name them. It can be read from a
  * JSON object that maps texts to ids: {"<|endoftext|>": 100257}.

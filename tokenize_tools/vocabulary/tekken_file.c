@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tekken_file.c - parses a tekken.json.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tekken_file.h - opens Mistral's tekken.json: tokens in base64 by rank, the split pattern, and the special tokens. */
 #ifndef TOKMAP_VOCABULARY_TEKKEN_FILE_H
 #define TOKMAP_VOCABULARY_TEKKEN_FILE_H

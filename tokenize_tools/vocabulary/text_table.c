@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_table.c - entries are stored in the order in which they were added; slots refer to them by index and keep 32
  * bits of each hash, so that growing the table does not read the texts again.

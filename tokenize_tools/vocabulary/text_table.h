@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_table.h - a vocabulary while its file is being read: finds tokens by their text and, once complete, by their id.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokenizer_batch.c - many texts at once: tokmap_tokenizer_encode_batch, tokmap_tokenizer_decode_batch, and what reads
  * their results.

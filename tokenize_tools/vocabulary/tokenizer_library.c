@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokenizer_library.c - the functions of include/tokmap/tokenizer.h, over the tokenizers of this room.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tokenizer_library.h - what the functions of tokmap/tokenizer.h share: the handle, and the working memory of calls. */
 #ifndef TOKMAP_VOCABULARY_TOKENIZER_LIBRARY_H
 #define TOKMAP_VOCABULARY_TOKENIZER_LIBRARY_H

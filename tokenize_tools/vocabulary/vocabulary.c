@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* vocabulary.c - recognizes the format of a vocabulary file and calls its reader. */
 #include "vocabulary.h"
 

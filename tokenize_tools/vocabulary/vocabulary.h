@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vocabulary.h - opens any tokenizer: the built-in byte tokenizer, or a vocabulary file of any format that tokmap
  * reads. The format is recognized by the content of the file, not by its name.

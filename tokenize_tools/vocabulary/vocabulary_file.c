@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vocabulary_file.c - see vocabulary_file.h. A large file is read by several threads: copying it, and making the pages
  * that it is copied to, takes as long as a tenth of all work on it. Each thread reads the next piece that none has

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* vocabulary_file.h - reads a vocabulary file into memory. */
 #ifndef TOKMAP_VOCABULARY_VOCABULARY_FILE_H
 #define TOKMAP_VOCABULARY_VOCABULARY_FILE_H

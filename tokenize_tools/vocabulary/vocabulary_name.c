@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vocabulary_name.c - the fingerprints here are those that `tokmap tokenizer` prints for the published files.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * vocabulary_name.h - the name of a vocabulary, for messages and indexes. A name tells people which tokenizer was used;
  * only the fingerprint identifies it.

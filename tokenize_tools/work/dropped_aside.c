@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dropped_aside.c - see dropped_aside.h. */
 #include "dropped_aside.h"
 

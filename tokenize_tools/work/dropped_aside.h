@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dropped_aside.h - where the list of dropped documents (dropped_file.h) of a single shard is while that is replaced.
  * The list of shard sets is one of the files that set_commit.h names as a group, and is not put aside.

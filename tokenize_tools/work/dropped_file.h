@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dropped_file.h - NAME.dropped: the list of the documents that `pack` has left out of a dataset because they are
  * duplicates or near-duplicates, or contain an excluded n-gram. FORMAT.md specifies it.

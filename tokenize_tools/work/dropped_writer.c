@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dropped_writer.c - see dropped_writer.h. Entries are collected in a buffer, which is hashed and written when it is
  * full; the header, which has the hash and the counts, is written last. */
 #include "dropped_writer.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dropped_writer.h - writes NAME.dropped (dropped_file.h) as NAME.dropped.partial, which gets its name when it is
  * complete. One thread at a time uses a writer.

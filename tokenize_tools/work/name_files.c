@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * name_files.c - see name_files.h. The note is text: NAME_FILES_HEAD, three lines for each entry (level, from, to), and
  * "end". The paths in it begin in the folder of NAME, so that this folder may be moved.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * name_files.h - gives a group of finished files their names, so that whoever comes after a kill or a power cut can,
  * and must, do the rest.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* origin_shift.c - see origin_shift.h. */
 #include "origin_shift.h"
 

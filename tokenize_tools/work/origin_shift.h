@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * origin_shift.h - corrects the record numbers of an index whose writer began inside an input file, and did not know
  * how many records precede.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * set_commit.h - gives the finished shards of one or several shard sets their names, so that a reader finds the old
  * sets, the new ones, or an error, also if the writer is killed or the power fails.

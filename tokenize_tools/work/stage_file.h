@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stage_file.h - files in the folder NAME.work that pass what one stage of the work has found to the next stage, which
  * may run in other processes (pack_stages.h). WORK.md lists all of the folder.

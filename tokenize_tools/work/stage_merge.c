@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* stage_merge.c - see stage_merge.h. A heap has the numbers of the sections that are not at their end; the first one of
  * it has the next record. The record that is returned stays in its section's head until the next call. */
 #include "stage_merge.h"

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stage_merge.h - merges sections of stage files (stage_file.h), each of which is in the order of the documents that
  * its records are about.

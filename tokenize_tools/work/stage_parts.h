@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stage_parts.h - the parts of a stage file whose making takes long (stage_file.h). Every few seconds a process commits
  * what it has found since the last part, with its state, as the next part; a process that continues takes the state of

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stage_schedule.c - see stage_schedule.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * stage_schedule.h - work in stages, shared by processes that have nothing in common but a folder.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * task_status.h - how far each of the processes is that share one output, in files that all of them can read.
  *

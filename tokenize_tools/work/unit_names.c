@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* unit_names.c - see unit_names.h. */
 #include "unit_names.h"
 

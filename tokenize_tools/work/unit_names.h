@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * unit_names.h - what the files of a unit of work (work_units.h), and those of a shard that is merged from all units,
  * are called in the folder NAME.work:

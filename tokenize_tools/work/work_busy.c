@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* work_busy.c - see work_busy.h. */
 #include "work_busy.h"
 

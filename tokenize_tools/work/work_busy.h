@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * work_busy.h - whether another process is at work on an output, so that nobody removes its work, or begins beside it.
  *

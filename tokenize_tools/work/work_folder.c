@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * work_folder.c - see work_folder.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * work_folder.h - NAME.work, the folder of unfinished work beside an output NAME, and the journal in it, with which a
  * command that was killed continues where it was.

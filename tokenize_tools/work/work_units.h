@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * work_units.h - cuts inputs into units of work, which do not depend on who does them.
  *

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The scripts of `tokmap-bench compare`, which starts them, reads their lines (report.py), and prints the table.
 
     python3 bench/peers/compare TABLE --data NAME --bin FILE --width 2 --count N [OPTION]...

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Drives one system in a process of its own. The class Driver is the parent's side; run as a program, this file is the
 child's.
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs a table in the Python that has torch, which is seldom the one that runs compare.
 
 measure() of a table calls run_table(), which starts this file in that Python. There, run() of the same table does the

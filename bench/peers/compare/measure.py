@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How a table measures: turns, percentiles, intervals, and what a tree of processes uses. Standard library only.
 
 Everything that is read from /proc returns 0 for a process that has ended in the meantime.

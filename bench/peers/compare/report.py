@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The lines that a table prints for tokmap-bench, which makes the table, the JSON lines, medians, and spread of them.
 
 A line is a word and its fields, separated by tabs, on standard output:

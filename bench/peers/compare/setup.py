@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The Python environments of the systems.
 
 One environment holds the packages of all systems, except those whose VENV says that theirs conflict with others. The

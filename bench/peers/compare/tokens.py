@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The tokens that all systems read, their windows, and the reference that a delivered row is compared with.
 
 Only `array()` needs NumPy, so that the rest works in a Python without any package.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The training loop that all tables share, and what it reads from: torch's DataLoader over a memory map, and tokmap.
 
 Every table answers one question about one loop:

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* datatrove.c - see datatrove.h. */
 #include "datatrove.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * datatrove.h - the files of datatrove's DocumentTokenizer: X.ds has the tokens and nothing else; X.ds.index a u64 per
  * document, its end in tokens; X.ds.loss a byte per token, 1 if the token counts for the loss; X.ds.metadata three

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* foreign_bytes.c - see foreign_bytes.h. */
 #include "foreign_bytes.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * foreign_bytes.h - the bytes of another project's document index: mapped, or read with pread. With pread, a file that
  * is cut while it is in use, or that its storage loses, is a status and never a signal. Nothing that was read is kept,

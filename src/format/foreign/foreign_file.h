@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * foreign_file.h - one token file of another project, open, with its document index if it has one.
  *

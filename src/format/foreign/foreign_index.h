@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * foreign_index.h - the document index of another project: Megatron's .idx or datatrove's .ds.index, read in place.
  *

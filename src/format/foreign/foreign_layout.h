@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* foreign_layout.h - what the header of another project's token file says about the tokens. */
 #ifndef TOKMAP_FORMAT_FOREIGN_FOREIGN_LAYOUT_H
 #define TOKMAP_FORMAT_FOREIGN_FOREIGN_LAYOUT_H

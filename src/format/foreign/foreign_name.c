@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * foreign_name.c - see foreign_name.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * foreign_name.h - the names of other projects' token files: [KIND:]PATH[,WORD=VALUE]...
  *

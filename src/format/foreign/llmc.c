@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* llmc.c - see llmc.h. */
 #include "llmc.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* megatron.c - see megatron.h. */
 #include "megatron.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * megatron.h - the index of Megatron's token files, PREFIX.idx; PREFIX.bin has the tokens and nothing else.
  *

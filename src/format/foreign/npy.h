@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * npy.h - NumPy's .npy files of one dimension: "\x93NUMPY", the version (1.0, 2.0, or 3.0), the length of the header
  * (2 bytes in version 1.0, otherwise 4), the header, and then the elements. The header is a Python dictionary with

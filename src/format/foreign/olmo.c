@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* olmo.c - see olmo.h. */
 #include "olmo.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * olmo.h - the .csv.gz beside the token files of Dolma and OLMo-core: a line "START,END[,ID,SOURCE,LINE]" per document,
  * in tokens, END not included. The token file itself has no header (raw_tokens.h).

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* raw_tokens.c - see raw_tokens.h. */
 #include "raw_tokens.h"
 

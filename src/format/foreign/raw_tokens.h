@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * raw_tokens.h - token files without a header: nanoGPT's train.bin, arrays written with tofile(), and OLMo's .npy
  * files. Only the words of the name say what is in them.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * store_index.h - writes the .tmx of another project's file as a stream: its documents, the hashes of its blocks, its
  * mask, and where the tokens are. The file with the tokens does not change.

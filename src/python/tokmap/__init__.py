@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap feeds token files to training programs, in an order that can be computed, audited, and resumed exactly.
 
     run = tokmap.Run("train.run")

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tokenizer.encode_batch() and decode_batch(): what crosses between Python's lists and arrays and the library."""
 from __future__ import annotations
 

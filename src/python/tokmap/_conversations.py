@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Conversations that a tokenizer of transformers renders: pieces of text of which the command makes tokens, as it does
 with those of its own templates. What reads like a special token in a message stays text."""
 from __future__ import annotations

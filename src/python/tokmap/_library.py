@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """libtokmap through ctypes: the structs and functions of tokmap.h, cuda.h, and pack.h, and conversions of arguments.
 
 tests/python/test_layout.py compares every struct, constant, and status with the headers. ctypes releases the GIL during

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """libtokmap_tokenize through ctypes: the structs and functions of tokenizer.h.
 
 It is loaded by the first Tokenizer, so programs that use none do not need it. tests/python/test_layout.py compares

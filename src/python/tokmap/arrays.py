@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The arrays in which batches are delivered: NumPy's, torch's, or this package's own (dlpack.Array).
 
 Each class makes arrays of its kind, returns their addresses, and checks arrays that the caller wants written to.

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Datasets: shards of tokens that form one address space."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The GPUs that the driver reports, and GPU memory for this package's own arrays."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """This package's own arrays, which any framework (CuPy, JAX, torch, NumPy) takes through DLPack without a copy.
 
 A framework may free a tensor that it took at any time: in any thread, while an exception propagates, or after Python

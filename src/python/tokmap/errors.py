@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The statuses of tokmap.h as exceptions.
 
 Every failure of the library raises a TokmapError with the library's message. Each class is also a subclass of the

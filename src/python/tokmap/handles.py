@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Handles of the library: each closes what it holds when nothing uses it any more.
 
 A handle is a pointer that the library itself fills in (byref(handle)), and whose finalizer is the library's function

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Names for annotations. Only tools that read types import this module: it needs the module typing, and it names
 types of NumPy and torch."""
 from __future__ import annotations

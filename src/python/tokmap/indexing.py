@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """index(): writes the indexes of other projects' token files."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Which rank of how many this process is, from torch.distributed, JAX, or the variables that a launcher sets.
 
 A program that torchrun, srun, or mpirun starts N times runs N loaders. If each of them were rank 0 of 1, every rank

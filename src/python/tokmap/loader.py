@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Loaders: they deliver a run's rows to one rank, batch by batch."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """An open run, without the methods that open loaders of it: what a training run reads, in which order, computed by
 arithmetic. run.py adds these methods; loaders refer to the run that is defined here."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """pack(): documents from a Python program, from Arrow, or from files, as a shard."""
 from __future__ import annotations
 

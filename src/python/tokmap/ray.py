@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ray.pack(): the documents of a Ray Data dataset as a shard set, packed by one actor a node.
 
     import ray, tokmap.ray

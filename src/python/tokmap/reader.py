@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What Loader and RunDataset share: the fields of a batch; and a loader of the library, which one thread at a time
 uses, and how it ends."""
 from __future__ import annotations

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """NamedTuple: typing.NamedTuple for tools that read types; at run time a class that does the same.
 
 Importing the module typing would take longer than importing most of this package.

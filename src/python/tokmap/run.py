@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs, with the methods that read them: the class that programs use."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A run's rows as a map-style dataset, for samplers and DataLoader workers that read by index."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The text of a run file, from Python values: what tokmap.Run does with sources, weights, phases, and validation."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """ShardWriter: a shard from documents of ids that a program has, from a tokenizer of its own."""
 from __future__ import annotations
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Text to token ids and back, with every vocabulary that the command tokmap reads."""
 from __future__ import annotations
 

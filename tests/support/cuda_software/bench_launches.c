@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* bench_launches.c - the kernels of the benchmark (bench/harness/gpu_kernels.cu) for the emulated driver. */
 #include "support/gpu_kernels_host.h"
 #include "harness/gpu_kernels_ptx.h"

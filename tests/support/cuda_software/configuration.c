@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* configuration.c - TOKMAP_CUDA_SOFTWARE, injected faults, pseudo-random numbers. See cuda_software.h. */
 #include <stdio.h>
 #include <stdlib.h>

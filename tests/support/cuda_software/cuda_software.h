@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * cuda_software.h - the controls and reports of the emulated driver, which is libcuda.so.1 in this folder. The shared
  * object exports these functions in addition to the functions of the driver (driver_types.h); tests find them by dlsym.

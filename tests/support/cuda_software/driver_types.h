@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * driver_types.h - the part of the CUDA driver's interface that the emulated driver has: types, numbers, and
  * prototypes, written from NVIDIA's published documentation. The library under test has its own declarations

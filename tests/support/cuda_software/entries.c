@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* entries.c - the functions of the emulated driver for devices and contexts. See cuda_software.h. */
 #include <stdio.h>
 #include <stdlib.h>

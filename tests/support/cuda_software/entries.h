@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* entries.h - the beginning and end of every function of the emulated driver. */
 #ifndef TESTS_CUDA_SOFTWARE_ENTRIES_H
 #define TESTS_CUDA_SOFTWARE_ENTRIES_H

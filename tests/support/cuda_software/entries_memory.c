@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* entries_memory.c - the functions of the emulated driver for memory and copies. See cuda_software.h. */
 #include <stdlib.h>
 #include <string.h>

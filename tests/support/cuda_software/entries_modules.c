@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* entries_modules.c - the functions of the emulated driver for modules and kernels, and the search for functions. See
  * cuda_software.h. */
 #include <stdlib.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* entries_streams.c - the functions of the emulated driver for streams, events, and captures. See cuda_software.h. */
 #include <stdlib.h>
 #include <string.h>

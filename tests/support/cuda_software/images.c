@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * images.c - what the emulated driver loads as a module: the text of PTX, or a fatbin, which has machine code (cubins)
  * for some targets and PTX. Kernels are recognized by the text of their PTX. In a fatbin they are recognized by name,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * launches.c - the kernels that the emulated driver can run. A module is identified by its image, a kernel in it by its
  * name. There are three modules: the PTX of the library, whose kernel runs as it was compiled for the host; that of the

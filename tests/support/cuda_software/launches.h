@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* launches.h - a kernel for the tests of the emulated driver: "add", in the module CUDA_SOFTWARE_IMAGE. */
 #ifndef TESTS_CUDA_SOFTWARE_LAUNCHES_H
 #define TESTS_CUDA_SOFTWARE_LAUNCHES_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * memory.c - the memory of the emulated driver: device memory that the host cannot access, pinned host memory, and a
  * record of which operations read and write which bytes of them, in which order.

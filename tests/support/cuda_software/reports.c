@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* reports.c - the counts, the violations, and what is written at the end of the program. See cuda_software.h. */
 #include <stdarg.h>
 #include <stdio.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * software.h - declarations shared by the files of the emulated driver.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * streams.c - streams and events of the emulated driver. software.h explains how their order is determined.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * demo_consumer.c - a training program as a user would write it, which uses only the public header. The demonstration
  * and tests run it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * count_instructions.c - a plugin of qemu-user that counts the instructions of a program and writes their number to a
  * file. aarch64_count.sh builds it for this machine and loads it: qemu-aarch64 -plugin ./count.so,into=COUNT PROGRAM

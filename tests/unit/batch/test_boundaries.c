@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* boundaries.h: the marks of any window are at the starts of documents, and cu_seqlens follow from them. */
 #include <stdarg.h>
 #include <stddef.h>

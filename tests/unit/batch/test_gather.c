@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gather.h and copy.h: every window of every dataset has the tokens of the dataset, in either reading, and faults are
  * statuses.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* residency.h: when it asks the storage, when it stops asking, what ends the warm state, and which pages it treats as
  * populated. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gather.h, boundaries.h, and uncounted.h for rows of any pieces: random rows are compared with a model that looks up
  * each token on its own.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* gpu_facts.h: the link and the driver's version from files of the kernel, and what is said where there are none. */
 #include <stdarg.h>
 #include <stddef.h>

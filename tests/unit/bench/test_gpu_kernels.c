@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The benchmark's GPU kernels, compiled as C: matrix products, and checksums that depend on each word and its place but
  * not on the number of threads. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Results read back from JSON lines, and the pictures that are made of them. */
 #include <stdarg.h>
 #include <stddef.h>

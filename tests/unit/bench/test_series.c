@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The statistics of the benchmark: medians, extremes, percentiles, and the worst of several series. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Every answer of `tokmap-bench check`, from made-up figures. */
 #include <stdarg.h>
 #include <stddef.h>

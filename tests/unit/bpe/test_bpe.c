@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_bpe.c - caches and fast merges give the ids that the definition gives, read literally, for awkward vocabularies:
  * tokens that merging does not reach, tokens that begin or end inside a character, merges in any order.

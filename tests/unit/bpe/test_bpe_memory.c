@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_bpe_memory.c - encoding continues after a failed allocation: the call reports it, and nothing is written to
  * memory that is not there.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_bpe_splits.c - the splits that bpe_splits_find() finds without merging are those that merging gives: small
  * alphabets, in which everything overlaps, tokens that several pairs make, and lists in order and out of order. Several

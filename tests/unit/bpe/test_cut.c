@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_cut.c - every variant of bpe_cut.h adds the cuts that bpe_may_join() allows, and no others: texts of characters
  * of one to four bytes, starts anywhere, all lengths, all ends of the part to cut, and filters from empty to full. The

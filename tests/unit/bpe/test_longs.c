@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_longs.c - the second cache: pieces stay when it grows, each with its own ids, and the store for those that do
  * not fit a line can be emptied.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_pairs.c - the table of pairs: it finds what was added, and pairs that collide cost no more than others. The test
  * counts slots that are passed over, and measures no time.

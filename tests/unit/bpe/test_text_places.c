@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_text_places.c - a table of texts finds what was added, and texts that collide without a key cost no more than
  * others. The test counts places that are passed over, and measures no time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Chat templates: what each writes and what counts, conversations that are refused, and how templates are chosen. The
  * test tests/reference/test_chat.sh compares the same templates with those of transformers. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The parser of options: every kind and every form of option, and every mistake. */
 #include <stdarg.h>
 #include <stddef.h>

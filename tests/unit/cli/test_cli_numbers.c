@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Numbers, sizes, and ranges as users type them, and numbers as people read them. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* JSON, tables, and reports: the output is compared byte for byte. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Progress: with a clock that the test sets, what is printed, and when. */
 #include <stdarg.h>
 #include <stddef.h>

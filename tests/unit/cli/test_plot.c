@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Pictures: what gnuplot is given, that no name becomes a command, and what comes out. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Control characters become visible wherever the text is split between two calls. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_also_arguments.c - --also: which files of other projects belong to plain and to sealed shards, and so are
  * refused or removed, and which are left alone. */
 #include <stdarg.h>

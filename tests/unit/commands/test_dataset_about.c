@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What an index says about itself may be anything: facts are read from what is right, and nothing else happens. */
 #include <stdarg.h>
 #include <stddef.h>

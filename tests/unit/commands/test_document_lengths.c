@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Texts about the lengths of documents. */
 #include <stdarg.h>
 #include <stddef.h>

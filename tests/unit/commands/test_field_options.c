@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Messages of the rooms below name fields; commands print the options that set them. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_foreign_writer.c - the parts of other projects' files that the command-line tests cannot reach: documents longer
  * than Megatron's lengths can say, gzip files of several blocks, and fields of a .csv that need quotes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The choice of a CPU variant: TOKMAP_CPU caps it, an unknown value is reported and ignored, results do not change. The
  * choice is made once per process, so each value is tried in a child. */
 #include <stdarg.h>

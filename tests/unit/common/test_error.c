@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* error.h, struct_copy.h, and bytes.h: errors keep what their reader needs, structs of older and newer callers are
  * handled, and arithmetic does not wrap around. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* hash.h: every variant that the processor has returns the values of the scalar XXH3, in one call and in parts. */
 #include <stdarg.h>
 #include <stddef.h>

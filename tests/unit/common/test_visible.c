@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* What is not plain is written in its visible form, and fits where it has to. */
 #include <stdarg.h>
 #include <stddef.h>

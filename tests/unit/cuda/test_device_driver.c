@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What a driver does around a loader: modules that loaders share, machine code that the driver refuses, drivers that
  * load a kernel late or lack newer functions, streams of green contexts, captures that reach the legacy default stream,

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_dataset.c - every way to name a dataset, and every answer of the dataset functions compared with plain arrays.
  * The value of token i is computed from i, so a view or a copy of the wrong tokens is noticed.

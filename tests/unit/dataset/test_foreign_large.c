@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_foreign_large.c - a file of another project of more than 2^32 tokens, which is sparse: it is opened in place,
  * indexed, and its documents beyond 2^32 are found. And the sampled identity: which changes it covers, and that it is

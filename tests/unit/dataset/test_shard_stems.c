@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_shard_stems.c - a set of stems finds what was added, and names that collide without a key cost no more than
  * others. The test counts places that are passed over, and measures no time.

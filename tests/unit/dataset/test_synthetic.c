@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_synthetic.c - synthetic datasets: every function reports the tokens and documents that RUN.md defines. Also
  * their names, and runs and loaders over them. */
 #include <stdarg.h>

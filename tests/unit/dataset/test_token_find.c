@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* token_find.h: every place of an id is found, at every alignment, start, and length, and nothing outside is read. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_key_table.c - key_table: equal keys, the limit, and the memory for each key. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_minhash.c - the words of texts, the hashes of n-grams, and signatures: against values of datatrove and numpy,
  * and every kernel against plain arithmetic. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Percentiles of a histogram against those of the sorted numbers. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_sealed_set.c - a set of sealed shards that a killed process has left: after the state was saved, shards were
  * sealed, and the next process continues from the state and ends with the bytes of an undisturbed one.

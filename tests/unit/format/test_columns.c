@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_columns.c - columns of an index: what is written is read again, for few, many, and large values; the change from
  * a dictionary to plain values happens at its limits exactly; and memory does not grow with documents.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_conformance.c - the Python reader in tests/conformance, which was written from FORMAT.md alone, and the library
  * print the same about the same shards.

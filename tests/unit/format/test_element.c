@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_element.c - tokens of every element are converted to ids: every value, count, alignment, and width; the first
  * element that is negative or too large ends the conversion, wherever it is.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_foreign.c - the headers of other projects' token files, with one fault each, and the grammar of their names. The
  * files themselves are tested by tests/cli/index-*.sh.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_format_corrupt.c - damaged and hostile indexes, with one fault each. Damage is found by the checksums. Where the
  * test makes the checksums valid again over hostile content, the reader must refuse the content or answer without

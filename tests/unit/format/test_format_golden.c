@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_format_golden.c - the writer still writes the four small shards of tests/golden byte for byte, and the reader
  * still reads them. If this test has to change, the format has changed, which needs a new version and a line in

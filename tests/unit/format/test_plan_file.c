@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_plan_file.c - plans: the golden file, the Python reader that was written from FORMAT.md alone, and damaged and
  * hostile files with one fault each.

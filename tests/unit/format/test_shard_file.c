@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_shard_file.c - the name of each file of a shard says what it is, in each of its states; and a name that only
  * looks like one says nothing.

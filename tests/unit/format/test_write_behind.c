@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_write_behind.c - what the thread that stores a file meanwhile reports is not lost, and it has ended before the
  * file is closed. Files need not be large, because the writer says how many bytes they have.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_id_list.c - lists of ids and masks against a reader that looks at one byte at a time, and the finder of fields.
  */
 #include <stdarg.h>

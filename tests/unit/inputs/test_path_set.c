@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_path_set.c - which paths a set knows, also while it grows, and at its limit. */
 #include <stdarg.h>
 #include <stddef.h>

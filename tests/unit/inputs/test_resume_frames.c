@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_resume_frames.c - a compressed file of several frames is continued at the frame that a place names: nothing
  * before this frame is read again but the beginning of the file, and the records, the issues, and the bytes that damage

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_resume_places.c - reading continues at every place that a batch names, whatever the format is: the documents and
  * the counts are those of a process that read the files from their beginning. Some batches have nothing but the header

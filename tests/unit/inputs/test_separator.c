@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The scanner of texts between separators, against a search of the whole text, whatever the pieces in which it gets the
  * bytes; and the count of lines. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_warc.c - records of WARC files: which become documents, one fault each, and the same result for any batches. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* capacity.h: the capacity of cu_seqlens is exactly the number of documents in the fullest window. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Files that are cut at any moment while they are in use. With TOKMAP_READ_PREAD each use of an index, of tokens, of a
  * mask, of a plan, and of the document indexes of Megatron and datatrove is a status and never a signal; what is read

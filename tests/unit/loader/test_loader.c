@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokmap_loader_*: all ranks together deliver the run, row by row and in order, with any number of ranks, rows per
  * call, and threads, and in both readings. A run continues from a cursor on any number of ranks.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokmap_loader_*: a fault is reported as a status at the batch where it happened, with what to do. After the fault is
  * removed, the same rows are delivered. Also: no allocation in steady state, and no hang in a child after fork().

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Runs with mixtures and phases through the loader: every rank's rows are those that tokmap_run_locate() names, with
  * the batch, the length, and the padding of each phase; repartition and reload continue at a step boundary without

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * A mask that is cut, replaced, or overwritten while a loader uses it. For both ways of reading, a cut is a status at
  * the first batch that shows a missing bit, never a signal, and the same rows follow when the mask is whole again. Each

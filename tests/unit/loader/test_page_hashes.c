@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Rows are compared with the hashes of their pages: one damaged byte, wherever it is, is a status at the first row that
  * has a token of its page, in every way of reading, and the rows before it are right. The same for a file that changes

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Storage that hangs or is slow: the pool of threads that read, and the probe by which a loader decides whether to use
  * them. This program has a pread() of its own that waits as the tests ask; tests/python/test_slow_storage.py has the

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* store_way.h: the way with the shorter times is found, and noise does not change it. */
 #include <stdarg.h>
 #include <stddef.h>

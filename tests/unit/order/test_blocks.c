@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_blocks.c - `order blocks W SPAN`: the frozen values, the inverse, and what a span holds. The golden values were
  * computed by the Python program in src/order/ORDER.md. If they fail, the code would reorder running jobs: correct the

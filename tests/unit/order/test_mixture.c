@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_mixture.c - the frozen values of mixtures, and their properties: every draw belongs to one leaf, the inverse is
  * exact, counts sum to the draws, and every leaf has its share. The golden values were computed by the Python program

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_order_golden.c - the frozen values of the order. If this test fails, the code would reorder running jobs:
  * correct the code, and never change the values. The Python program in src/order/ORDER.md made them, not the code under

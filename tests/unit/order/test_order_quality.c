@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_order_quality.c - no statistic that matters for training distinguishes the order from a true shuffle.
  *

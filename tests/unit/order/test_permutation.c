@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_permutation.c - the order is a bijection for every n, and tokmap_order_draw() is its inverse. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_resonance.c - mixtures do not resonate with ranks. A mixture is periodic: with weights 5 : 3 : 2 and 1,000 ranks
  * of one row, draw p and draw p + 1,000 belong to the same source, so without further measures each rank would receive

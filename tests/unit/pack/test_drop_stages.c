@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_drop_stages.c - the stages of packing in one piece: equal documents, and clusters, with room for so few bands
  * that they need many passes, and any number of threads, against a plain list; what ends early is continued. */
 #include <stdarg.h>

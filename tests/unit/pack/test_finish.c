@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_finish.c - the end of a shuffle by tasks whose stages are all complete: nothing but the names is missing. It is
  * run twice, killed at each step, and interrupted at each step by another process; and each file that it needs is
  * missing once, where what the message says to do must help.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_forged_shuffle.c - files of the stages that sort, cut, and merge a shuffle, with contents that are wrong and
  * hashes that are right: whoever forges a file can make them so. Each stage that follows must end with a status and a
  * message, or with shards, and must not read past what there is, loop without end, or allocate what a file claims.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_pack.c - packing. The shard has the expected tokens, which the test computes itself, and the same bytes for any
  * number of threads. The reported error does not depend on the number of threads either. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_pack_also.c - the files of other projects beside shards: where a killed process was is continued, and a forged
  * or damaged record of that cannot leave files out. */
 #include <stdarg.h>

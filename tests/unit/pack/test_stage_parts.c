@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_stage_parts.c - work of stages that ends early is continued: what is damaged after it was read the first time is
  * not read again, and the files are those of undisturbed work. Nothing here depends on time: with checkpoint_ns 1, each
  * batch and each pass ends a part. */

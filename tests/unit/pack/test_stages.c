@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_stages.c - files of stages that are damaged or forged. Those who forge one can make its hashes right, so any
  * number in it may be hostile: the next stage must end with an error or with a list, and must not read or allocate more
  * than the file has. And files that another task makes at the same time. */

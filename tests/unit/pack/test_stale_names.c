@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_stale_names.c - between the moment in which a process opens an unfinished file and that in which it locks it,
  * another process may rename the file, or remove it. Whoever has then locked a file that is a finished one by now, or
  * that has no name any more, must begin again or give up, and write nothing to it.

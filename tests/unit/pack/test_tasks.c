@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_tasks.c - units of work, their records, and the status of tasks. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_parquet.c - reading Parquet files that support/parquet_made.h writes: each encoding, page version, and shape of
  * levels, and files with one fault each. */
 #include <stdarg.h>

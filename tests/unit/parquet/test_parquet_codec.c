@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_parquet_codec.c - pages of every codec: round trips, wrong sizes, truncated and damaged pages, claims of sizes
  * that a page cannot have. */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_parquet_cut.c - Parquet files that are cut at row groups: where, what each part delivers, and how a part is
  * continued. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_parquet_types.c - what each pair of a physical type and an annotation means, and decimals, UUIDs and FLOAT16 as
  * texts. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_planner.c - the planner against a brute-force best fit, the properties of every plan, and the plans that it
  * writes, which are opened, searched in both directions, and verified.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* library.h: tables of functions of libraries that are loaded at their first use. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* os.h: the properties on which the other rooms rely, tested with the real kernel. */
 #include <stdarg.h>
 #include <stddef.h>

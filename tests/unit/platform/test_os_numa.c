@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* os.h: processors and memory near a device. These are hints, so the tests only check that nothing breaks on any
  * machine. */
 #ifndef _GNU_SOURCE

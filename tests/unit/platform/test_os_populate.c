@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* os_map_populate() against a kernel that answers EAGAIN: this program's own madvise() takes the place of libc's. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Where threads start: not on the processor of the thread that starts them, and from then on where the program may run.
  * This program's own pthread_attr_setaffinity_np() sees what os_thread_start() asks for.

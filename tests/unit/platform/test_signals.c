@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Caught signals: none is lost, whether it arrives before or during a wait, and the second one ends the process. Each
  * case runs in a process of its own, to which the signals are sent. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* table_key.h, also where the kernel has no random numbers: this program's own getrandom() takes the place of libc's.
  */
 #include <stdarg.h>

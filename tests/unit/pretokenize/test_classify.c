@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_classify.c - every variant of scanner_classify.h writes the same masks: for all characters of Unicode, beside
  * neighbors and beside distant ones, and for bytes that are not UTF-8. */
 #include <stdarg.h>

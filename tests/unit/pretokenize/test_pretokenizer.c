@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_pretokenizer.c - steps of a pre-tokenizer: the pieces of each behavior, of each kind of step, and of steps
  * inside of steps; stopping in the middle of a text. Patterns are in test_regex_match.c. */
 #include <stdarg.h>

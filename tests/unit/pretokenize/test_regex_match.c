@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_regex_match.c - known patterns, matched by PCRE2, give the pieces of the reference scanner; patterns that the
  * rewriter refuses; translation to kinds of characters. */
 #include <stdarg.h>

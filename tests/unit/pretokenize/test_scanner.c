@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_scanner.c - every variant of the fast scanner finds the pieces that scan_piece finds, on awkward texts of all
  * lengths, at all alignments and edges of chunks. */
 #include <stdarg.h>

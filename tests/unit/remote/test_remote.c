@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Names of remote inputs, and XML from a hostile server. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Signatures of requests for object storage, against published values: of NIST for SHA-256, of RFC 4231 for HMAC, and
  * of Amazon's documentation for signatures ("Authenticating Requests: Using the Authorization Header"). */
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The cursor: its text, golden fingerprints, and which changes of a run still allow a resume. */
 #include <setjmp.h>
 #include <stdarg.h>

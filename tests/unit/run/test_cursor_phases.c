@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Cursors of runs with mixtures and phases: golden values that tests/reference/cursor_reference.py computed, which are
  * frozen like those of test_cursor.c; what may be edited after a step without changing its cursor; and the kinds that

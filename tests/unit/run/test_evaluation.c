@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * tokmap_run_evaluation(): which documents it reads, that every target counts once, what it refuses, and that its text
  * is the run.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * The place of a row, compared with a simple model; every epoch shows every window once; and for every range of tokens,
  * tokmap_run_find() reports exactly the rows whose windows, according to tokmap_run_locate(), contain any of them.

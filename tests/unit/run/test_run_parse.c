@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The text of a run: what is read, and what is refused on which line; runs from files and from arguments. */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * Random runs with several sources, phases, and all orders, compared with a model that takes the rules of RUN.md one
  * draw after another: it counts, where the library computes. Every row of every step, the end of the run, the counts

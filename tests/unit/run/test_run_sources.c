@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * What the sources of a run must agree in, on datasets on disk; errors of mixtures that are impossible; and the step in
  * which a source runs out, in runs that are too long to enumerate.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* The text of a run with several sources and phases: what is read, what is refused and why, and the text printed from
  * the values. */
 #include <setjmp.h>

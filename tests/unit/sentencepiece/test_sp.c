@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_sp.c - SentencePiece-style BPE gives the ids that its definition gives, read literally: merges, cuts, windows,
  * and text that has to be copied.

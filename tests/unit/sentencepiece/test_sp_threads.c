@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_sp_threads.c - models of different vocabularies can be built at the same time.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_merge_journal.c - a merge of a shard that ends early is continued. What it has read is not read again, and the
  * shards are those of undisturbed work, whatever its journal says. Nothing here depends on time: with checkpoint_ns 1,
  * each question whether to stop is a checkpoint. */

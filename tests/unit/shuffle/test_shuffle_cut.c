@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_shuffle_cut.c - the cut of sorted units into shards against a sort of all documents, for random units, sets, and
  * sizes of chunks and shards; more files than may be open; and files that are damaged, or of other units. A cut that
  * ends early is continued: nothing there depends on time, since with checkpoint_ns 1 each look makes a part. */

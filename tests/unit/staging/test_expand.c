@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* expand.h: the kernels of every instruction set write the same as plain C, at every size and alignment, and write
  * nothing else. */
 #include <stdarg.h>

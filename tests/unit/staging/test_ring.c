@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* ring.h: the consumer gets every batch whole and in order, whatever the delays of the two sides; stopping; failures.
  * */
 #include <stdarg.h>

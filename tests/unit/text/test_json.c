@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_json.c - the JSON scanner and json_field: cases with the position of their fault, and records that are
  * mutated at random and compared with a recursive parser that builds the value. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_path_glob.c - the globs that choose among files, and the judgment of a file's first bytes. */
 #include <stdarg.h>
 #include <stddef.h>

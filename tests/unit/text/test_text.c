@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Decimal numbers, paths, edit distances, and what is in place of a file. */
 #include <stdarg.h>
 #include <stddef.h>

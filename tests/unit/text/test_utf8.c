@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* Validation, steps, cuts, and replacement of UTF-8, compared with a second decoder that follows the Unicode standard's
  * table byte by byte, and with Python if it is installed. */
 #include <stdarg.h>

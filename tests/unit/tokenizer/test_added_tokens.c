@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_added_tokens.c - added tokens are found as a plain search finds them, on small alphabets where tokens overlap,
  * with tokens shorter and longer than what is compared at a place; and the work is linear in the text. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_pipeline_cut.c - documents that are cut where tokenizer_cut allows it have the same ids as the whole documents.
  * Covers every rule set of the scanner with a vocabulary that merges across any border, and files with NFC, added
  * tokens, and character pieces. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_tokenizer.c - the byte tokenizer through the interface of all tokenizers; widening, compared with a plain
  * loop. */
 #include <stdarg.h>

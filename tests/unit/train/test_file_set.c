@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_file_set.c - a writer of a set of files is killed after each of its calls, and so is the next one before it has
  * done anything but create its partial file: the set that was complete stays. */
 #include <stdarg.h>

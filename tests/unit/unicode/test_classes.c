@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_classes.c - the table of classes, compared with the ranges that the engines of the references match. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_nfc.c - NFC: what nfc_find skips, what it returns, and runs of marks of any length. The golden tests of
  * tokenizers with NFC (test_hf_golden.c) compare with the reference. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_bpe_files.c - GPT-2's two files: each is read once, whichever of them is named, and a success leaves the
  * caller's error unchanged. */
 #include <stdarg.h>

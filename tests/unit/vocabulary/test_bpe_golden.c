@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_bpe_golden.c - real rank files: ids equal the stored ids of the reference. */
 #include <stdarg.h>
 #include <stddef.h>

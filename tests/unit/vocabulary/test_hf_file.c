@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_hf_file.c - tokenizer.json files: each field that is wrong or unsupported is refused by name, damaged files
  * do no harm, and small files encode as expected, under each policy for special tokens. The files are written here. */
 #include <stdarg.h>

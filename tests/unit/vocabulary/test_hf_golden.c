@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_hf_golden.c - real tokenizer.json, tekken.json, vocab.bpe and SentencePiece files: ids equal the stored ids of
  * the reference, with special tokens as text and recognized. Also an unsupported file, and the fingerprints of one

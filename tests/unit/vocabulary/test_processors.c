@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_processors.c - what loading gives does not depend on the number of processors: the tokens and merges of a
  * byte-level vocabulary, and what the cache of a new state holds. And where a text is divided among threads that check

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_rank_file.c - rank files: good ones are read, and each kind of damage is reported with its line. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_sp_file.c - .model files: what is refused and with which message, and files that are damaged in any way. */
 #include <stdarg.h>
 #include <stddef.h>

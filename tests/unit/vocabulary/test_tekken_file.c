@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_tekken_file.c - a tekken.json with one fault at a time is refused with the field and the rank in question. */
 #include <stdarg.h>
 #include <stddef.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_text_table.c - texts that collide cost no more than others. The test counts slots that are passed over, and
  * measures no time.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_tokenizer_library.c - the functions of tokmap/tokenizer.h, called as a program calls them. */
 #include <pthread.h>
 #include <setjmp.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_vocabulary_limits.c - vocabularies that are too large: the error is ERROR_LIMIT and names the limit. It is not
  * ERROR_MEMORY, whose advice to free memory would not help. */
 #include <stdarg.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_vocabulary_memory.c - opening a vocabulary takes at most VOCABULARY_MEMORY times the size of its file, plus
  * VOCABULARY_MEMORY_FREE, whatever the file says.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_worst_cases.c - documents of a million equal letters, spaces, digits, Han characters, combining marks, emoji, or
  * pairs: every vocabulary encodes them in time, and decoding returns the text.

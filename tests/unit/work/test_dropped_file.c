@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_dropped_file.c - lists of dropped documents: what was written is read, each changed byte is found, and entries
  * with one fault each under right hashes. */
 #include <stdarg.h>

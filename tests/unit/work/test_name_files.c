@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * test_name_files.c - a group of files gets its names from whatever state a killed process has left, and a note that is
  * damaged, or names files elsewhere, changes nothing.

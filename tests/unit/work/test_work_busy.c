@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_work_busy.c - processes that meet at one output: none removes the work of another, begins beside one that packs
  * in one piece, or takes its lock for a sign that the work is complete. The locks of the others are taken here, so
  * nothing depends on time. */

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* test_work_folder.c - the folder of unfinished work: what it refuses, and torn, damaged, and hostile journals. */
 #include <stdarg.h>
 #include <stddef.h>

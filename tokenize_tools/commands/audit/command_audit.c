@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_audit.c - tokmap audit: proves, before a run is started, that it will deliver every window to exactly one
  * rank, and what each source contributes.

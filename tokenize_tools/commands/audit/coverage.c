@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* coverage.c - see coverage.h. */
 #include "coverage.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * coverage.h - proves that the rows of a run show every window of an epoch exactly once, source by source.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * loader_trial.h - opens real loaders and compares what they deliver, token by token and place by place, with what the
  * arithmetic of the run predicts and the datasets contain.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* row_samples.c - see row_samples.h. */
 #include "row_samples.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * row_samples.h - what is in the rows of a few random steps, as a real loader delivers them: the work that each rank
  * gets, and the share of targets that count. These numbers are samples. Those of all rows would need a pass over all

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* command_convert.c - tokmap convert: the command line of convert/dataset_convert.h, and its report. */
 #include <stdlib.h>
 #include <string.h>

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_convert.c - see dataset_convert.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_convert.h - copies a dataset into the files of another project, or of any dataset into a shard.
  *

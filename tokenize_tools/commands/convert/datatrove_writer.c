@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* datatrove_writer.c - see datatrove_writer.h. */
 #include "datatrove_writer.h"
 

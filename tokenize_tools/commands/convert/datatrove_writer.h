@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* datatrove_writer.h - the text of a .ds.metadata (datatrove.h), as datatrove writes it. */
 #ifndef TOKMAP_COMMANDS_CONVERT_DATATROVE_WRITER_H
 #define TOKMAP_COMMANDS_CONVERT_DATATROVE_WRITER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gzip_stored.c - see gzip_stored.h. RFC 1952 describes the file, and RFC 1951, section 3.2.4, the blocks: a byte that
  * is 1 for the last block, the number of bytes as u16, its complement, and the bytes.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * gzip_stored.h - gzip files whose data is stored as it is, not compressed: for files that a reader expects to be gzip,
  * written without a library that compresses, so that the bytes are the same whatever a build was made with.

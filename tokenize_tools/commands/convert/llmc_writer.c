@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* llmc_writer.c - see llmc_writer.h. */
 #include "llmc_writer.h"
 

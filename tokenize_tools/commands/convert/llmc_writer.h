@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* llmc_writer.h - the header of the token files of llm.c (llmc.h). */
 #ifndef TOKMAP_COMMANDS_CONVERT_LLMC_WRITER_H
 #define TOKMAP_COMMANDS_CONVERT_LLMC_WRITER_H

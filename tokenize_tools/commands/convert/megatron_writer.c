@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * megatron_writer.c - see megatron_writer.h.
  *

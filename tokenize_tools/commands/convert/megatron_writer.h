@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * megatron_writer.h - writes the index of Megatron's token files, PREFIX.idx (megatron.h), which begins with arrays
  * that are complete only in the end. So the lengths of sequences are kept in an unnamed file, 4 bytes each, from which

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * olmo_writer.c - see olmo_writer.h.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* olmo_writer.h - writes the .csv.gz of Dolma and OLMo-core (olmo.h): a line "START,END,ID,SOURCE,LINE" per document.
  */
 #ifndef TOKMAP_COMMANDS_CONVERT_OLMO_WRITER_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* output_set.c - see output_set.h. */
 #include "output_set.h"
 

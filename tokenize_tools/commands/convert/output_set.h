@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * output_set.h - a few files whose names begin alike, which appear complete or not at all.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * block_compare.h - compares the blocks of tokens that a command reads with the hashes in the indexes, so that a
  * damaged file is an error and never other tokens.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * olmo_documents.h - where documents end in the token files of OLMo and Dolma: their .csv.gz, read as a stream. The
  * library does not read gzip, so this does. A zeroed struct is ready; it is for one thread at a time.

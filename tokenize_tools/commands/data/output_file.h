@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * output_file.h - one output file that appears complete or not at all.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * range_share.h - threads that share the items 0 to total - 1, such as the documents or tokens of a dataset, and work
  * on them piece by piece, with progress, signals, and an error that does not depend on the number of threads.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* token_decode.h - decodes the tokens of a dataset, whose width need not be that of the tokenizer's ids. */
 #ifndef TOKMAP_COMMANDS_DATA_TOKEN_DECODE_H
 #define TOKMAP_COMMANDS_DATA_TOKEN_DECODE_H

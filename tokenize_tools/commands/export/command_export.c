@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* command_export.c - tokmap export: the command line of export/text_export.h, its output file, and its report. */
 #include <errno.h>
 #include <inttypes.h>

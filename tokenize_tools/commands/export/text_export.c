@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* text_export.c - see text_export.h. */
 #include "text_export.h"
 

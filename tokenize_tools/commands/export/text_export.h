@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * text_export.h - turns the documents of a dataset back into text, in parallel, and writes them in order.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_info.c - tokmap info: describes a dataset or a run without reading its tokens.
  *

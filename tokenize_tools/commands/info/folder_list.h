@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * folder_list.h - lists the datasets of a folder that is not one dataset.
  *

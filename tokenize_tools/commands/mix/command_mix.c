@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_mix.c - tokmap mix: turns a mixture in percent, epochs, and tokens into the lines of a run file, and reports
  * how often each source is read.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* mix_parts.c - see mix_parts.h. */
 #include "mix_parts.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mix_parts.h - a mixture as a person thinks of it (percent, epochs, tokens, and the rest), and the tokens of each
  * source that follow from it.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* corpus_arguments.h - the options that say how inputs are read, for every command that reads text. */
 #ifndef TOKMAP_COMMANDS_OPTIONS_CORPUS_ARGUMENTS_H
 #define TOKMAP_COMMANDS_OPTIONS_CORPUS_ARGUMENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* dataset_tokenizer.c - see dataset_tokenizer.h. */
 #include "dataset_tokenizer.h"
 

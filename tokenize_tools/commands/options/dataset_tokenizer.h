@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_tokenizer.h - opens the tokenizer that made a dataset, for commands that turn its tokens back into text.
  *

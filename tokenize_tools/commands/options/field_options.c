@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* field_options.c - see field_options.h. */
 #include "field_options.h"
 

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * field_options.h - errors of the rooms below, in the words of the command line.
  *

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * target.h - what info, show, and audit work on: a dataset, a run file, or a run that is made from a dataset and
  * arguments.

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* tokenizer_arguments.h - the options that choose a tokenizer and the tokens around documents, for every command
  * that opens a tokenizer. */
 #ifndef TOKMAP_COMMANDS_OPTIONS_TOKENIZER_ARGUMENTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * also_arguments.h - the option --also of `tokmap pack`: the formats of other projects in which the shards are written,
  * too. Each is a conversion of a finished shard (dataset_convert.h) that shares its tokens where the format can. A

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* command_pack.c - tokmap pack: the command line of pack/pack.h, its progress, and its closing report. */
 #include <stdlib.h>
 #include <string.h>

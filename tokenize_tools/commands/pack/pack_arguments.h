@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * pack_arguments.h - options of `tokmap pack` alone: what a record contains other than a text, which documents are left
  * out, tasks, and sealing. command_pack.c has the table that shows them.

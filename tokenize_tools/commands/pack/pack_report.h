@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* pack_report.h - the closing report of `tokmap pack`, for people and as JSON. */
 #ifndef TOKMAP_COMMANDS_PACK_PACK_REPORT_H
 #define TOKMAP_COMMANDS_PACK_PACK_REPORT_H

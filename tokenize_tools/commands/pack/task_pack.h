@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* task_pack.h - packs the inputs of `tokmap pack` whole, or in units: as a task, or all of them if they are many. Also
  * what `--status` prints about the tasks of an output, and what a task prints at its end. */
 #ifndef TOKMAP_COMMANDS_PACK_TASK_PACK_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * dataset_about.h - what the about section of a shard says about its tokenizer and its text.
  *

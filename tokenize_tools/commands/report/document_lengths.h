@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* document_lengths.h - the lengths of a dataset's documents, the files that they came from, and texts about both. */
 #ifndef TOKMAP_COMMANDS_REPORT_DOCUMENT_LENGTHS_H
 #define TOKMAP_COMMANDS_REPORT_DOCUMENT_LENGTHS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* input_warnings.c - see input_warnings.h. */
 #include "input_warnings.h"
 

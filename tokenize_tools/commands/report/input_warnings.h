@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* input_warnings.h - warns of inputs that are probably named by mistake: files of records together with files that are
  * read as text, as a folder with a data set and its README has them, and files that are named more than once. Warns
  * also of files in which the separator of documents does not occur, and tells what the servers of URLs make a command

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * mixture_report.h - what each source of a run contributes: by phase, compared with its weight, and in all, with the
  * epochs that are shown and what repeats. All numbers are exact and come from the arithmetic of the run

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* run_about.c - see run_about.h. */
 #include "run_about.h"
 

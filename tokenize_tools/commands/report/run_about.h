@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * run_about.h - what `tokmap info` says of a run as a whole: its rows and tokens over all phases, how often it reads
  * each source, and its phases. All numbers come from the arithmetic of the run; no row is located.

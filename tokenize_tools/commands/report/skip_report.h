@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * skip_report.h - what a command reports about the files and records that it leaves out (--on-error skip).
  *

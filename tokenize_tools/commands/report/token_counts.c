@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * token_counts.c - see token_counts.h.
  *

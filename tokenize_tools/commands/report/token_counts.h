@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /* token_counts.h - how often each id occurs in a dataset, and how many of its tokens count as targets. */
 #ifndef TOKMAP_COMMANDS_REPORT_TOKEN_COUNTS_H
 #define TOKMAP_COMMANDS_REPORT_TOKEN_COUNTS_H

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * command_show.c - tokmap show: prints documents, windows, tokens, or the rows of a step, with the documents that they
  * came from; with --where, lists the steps and rows that show a document.

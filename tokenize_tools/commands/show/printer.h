@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * printer.h - prints tokens of a dataset as text or ids, with the documents that they came from.
  *

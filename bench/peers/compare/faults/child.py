@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs loaders in child processes of its own, for the fault matrix.
 
     python child.py MODULE        MODULE is that of a system, such as systems.torch_memmap

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """A folder whose reads and writes fail on request: a FUSE file system that passes everything through to another folder.
 
     python fuse.py FOLDER MOUNTPOINT

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The fault matrix: each fault against each loader, in child processes, and what happened as one word and a sentence.
 
 The words: `place` an error that names the file and a position in it, `status` an error that names the file,

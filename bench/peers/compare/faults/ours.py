@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap as the fault matrix drives it, by its Python package alone: no array package is needed.
 
 The options are those of a column: `checked` is what tokmap's manual advises where storage is not trusted. It verifies

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tokens whose values tell their place, so that each delivered row says where it was read.
 
 The tokens come in groups of four: the low digit of the group's number, its high digit, and twice a number mixed from

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Starts loaders in child processes (child.py), watches them, and says how they ended."""
 
 from __future__ import annotations

@@ -1,3 +1,4 @@
+/* SPDX-License-Identifier: MIT */
 /*
  * shim.c - makes the reads of a program fail on request. It is compiled on the user's machine and preloaded
  * (LD_PRELOAD) where there is no FUSE. It reaches calls of read(), pread(), and their variants by the program and its

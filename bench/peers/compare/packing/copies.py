@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Inputs and outputs of the table `prepare`.
 
 The input is the first documents of a text, some of them twice, in files of JSONL that are compressed with zstd. Of ten

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Compares the documents of a token file with those of the vocabulary's reference.
 
 The reference is the implementation that defines the vocabulary: tiktoken for a rank file, Hugging Face's tokenizers for

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The text of the table `pack`: a JSONL or Parquet file of the user, or documents that the machine has."""
 import gzip
 import json

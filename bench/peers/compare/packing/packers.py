@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The packers of the table `pack`: what people write around each tokenizer, with its documented fast way.
 
 All write the ids of one document after the other, each followed by the end-of-document token if there is one, and sync

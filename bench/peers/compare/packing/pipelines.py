@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """datatrove's pipelines of the table `prepare`: duplicates out, tokens in, documents in a random order.
 
 Each is the stages of datatrove's own examples, run one after the other by its LocalPipelineExecutor with as many tasks

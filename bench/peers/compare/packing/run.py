@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Runs one packer or pipeline once: run.py PACKER REQUEST, in the Python that has its packages.
 
 REQUEST is a JSON file: what to read ("inputs", "field", "parquet"), the vocabulary ("json", "ranks", "pattern", "eod",

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One vocabulary in the two formats that the packers of the table `pack` read.
 
 A tokenizer.json says everything: the vocabulary, the merges, and how text is split. A rank file (.tiktoken) has only

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What the systems share: where their converted copies are, and which windows belong to which batch."""
 import hashlib
 import itertools

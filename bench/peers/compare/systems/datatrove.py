@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """datatrove's reader of its token files, through the DataLoader of torch."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Grain: a MapDataset over an np.memmap."""
 from systems import _common
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """HDF5: the tokens as one dataset, read with h5py."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """litdata's StreamingDataset with TokensLoader."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The data loader of llm.c, which is built from a checkout that the user names: its source is not part of tokmap."""
 import ctypes
 import io

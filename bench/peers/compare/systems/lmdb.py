@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """LMDB: a value for each window."""
 import os
 import struct

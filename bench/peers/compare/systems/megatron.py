@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Megatron-core's GPTDataset, through the DataLoader of torch, as its training programs use it."""
 import os
 

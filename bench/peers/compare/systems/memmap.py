@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """np.memmap in a plain loop: what a program does that uses no loader."""
 import mmap
 

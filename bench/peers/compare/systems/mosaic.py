@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """MosaicML streaming's StreamingDataset over MDS shards."""
 import os
 

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The way of nanoGPT: a function that maps the file, draws random offsets, and stacks the rows."""
 NAME = "nanogpt"
 PACKAGES = ["numpy", "torch"]

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """OLMo-core's NumpyFSLDataset and its data loader."""
 import os
 

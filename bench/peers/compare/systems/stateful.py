@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """StatefulDataLoader of torchdata, over the same Dataset as torch's own DataLoader."""
 from report import Absent
 from systems import _common, torch as plain

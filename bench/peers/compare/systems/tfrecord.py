@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """TFRecord, read with the package tfrecord, which needs no TensorFlow."""
 import os
 

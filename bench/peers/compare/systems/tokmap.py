@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap's own loader, through its Python package."""
 NAME = "tokmap"
 PACKAGES = ["numpy"]

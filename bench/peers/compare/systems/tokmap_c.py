@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap's library in a C program: a copy of tokmap-bench that does nothing else. What its times differ from those of
 the row `tokmap` is what Python adds."""
 import os

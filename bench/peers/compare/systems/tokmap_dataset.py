@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """tokmap in programs with torch: its map-style dataset in a DataLoader, for programs that keep their sampler and their
 workers, and its loader with new tensors for each batch, which is what a plain loop gets."""
 import pickle

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The DataLoader of torch over an np.memmap."""
 import os
 import pickle

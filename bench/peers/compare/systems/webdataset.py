@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """WebDataset: tar files of windows."""
 import os
 

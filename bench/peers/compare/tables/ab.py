@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table `ab`: does the user's own data slow the training loop? Real data against synthetic of the same run.
 
 One process holds two loaders of the run: of its data, and of the same run whose sources are `synthetic:`, with as many

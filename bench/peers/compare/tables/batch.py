@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The size of a batch, and nothing else: tokens a second and the time of a batch for 1 to 256 rows, without workers."""
 import in_torch
 import torch_loop as loop

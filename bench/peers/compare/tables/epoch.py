@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The first batch of each epoch: what it costs to begin one, with and without persistent workers."""
 import in_torch
 import torch_loop as loop

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Many small files against one flat file: the same tokens in 1, 10, 1,000, and 10,000 files.
 
 Both systems read the same files. They are shards that tokmap's ShardWriter makes, whose .bin files hold nothing but

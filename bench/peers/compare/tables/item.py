@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """One item: the time of a single window, warm and cold, and a verdict on a sentence that articles repeat, "a memmap
 slice takes less than 0.1 ms".
 

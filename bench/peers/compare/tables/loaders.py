@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table of loaders: random windows of the same tokens from every system, warm and cold.
 
 Each row is measured three times in different ways.

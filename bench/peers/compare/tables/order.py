@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Tail latency with in_order=True and in_order=False: what it costs to wait for the batch whose turn it is.
 
 A step of 2 ms, in which this process sleeps as it would while a GPU computes, gives workers time to work ahead. Two

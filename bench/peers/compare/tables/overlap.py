@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How much of the copy to the GPU a step waits for: on the stream of the computation, and on a stream of its own.
 
 The exposed time of a row is its time a step minus that of the same step without any copy, measured in the same turn.

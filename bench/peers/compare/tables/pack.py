@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table `pack`: JSONL or Parquet to a synced token file with one vocabulary.
 
 Each packer is a process, timed from its start to its end, the sync of its output included. The same process is also

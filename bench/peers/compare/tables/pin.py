@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """Pinned or pageable memory, blocking or non_blocking copies: the four cells that every guide to DataLoader explains.
 
 They need a GPU. Without one, the host's half of the question can still be measured: what it costs to have a page-locked

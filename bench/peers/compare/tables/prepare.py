@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table `prepare`: compressed JSONL to shuffled tokens without duplicates, by one command and by datatrove.
 
 Two pairs of rows: exact duplicates are left out, or near-duplicates by MinHash. Both rows of a pair read the same files

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table that most articles about DataLoader print: one improvement after another, each added to all before it.
 
 Its usual form ends with the fastest row of its author's machine. Two rows are added here because the usual form leaves

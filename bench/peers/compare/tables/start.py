@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """The table `start`: the time to the first batch of 10^9 to 10^13 tokens, by 1 to 64 ranks at once on this machine.
 
 The tokens are zeros in sparse files, which need no storage. Each rank is a process. All ranks of a row first import

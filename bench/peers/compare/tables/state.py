@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a checkpoint of the loader costs: a state_dict() every 100, 10, and 1 steps, and none.
 
 A state is taken, pickled, and dropped; writing it to storage costs the same for every loader that is this small, and

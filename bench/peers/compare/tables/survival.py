@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """What a loader's way to resume costs over a simulated month: rows lost and repeated, and hours wasted by its restarts.
 
 Nodes fail at random, and the run restarts from its last checkpoint on those that are left; when a node has been

@@ -1,3 +1,4 @@
+# SPDX-License-Identifier: MIT
 """How many workers? Batches a second and the load of each core, for 0 to 16 worker processes.
 
 Items are read one by one, as in the tables that the field prints. Two rows without workers are beside them: whole
