@@ -40,6 +40,7 @@ docdir ?= $(datarootdir)/doc/tokmap
 mandir ?= $(datarootdir)/man
 man1dir ?= $(mandir)/man1
 man5dir ?= $(mandir)/man5
+man7dir ?= $(mandir)/man7
 pkgconfigdir ?= $(libdir)/pkgconfig
 # tokmap-bench looks for its scripts in ../share/tokmap/peers, seen from its own folder.
 peersdir ?= $(datarootdir)/tokmap/peers
@@ -201,6 +202,7 @@ commands := $(if $(wildcard tokenize_tools/tokmap.c),$(BUILD)/bin/tokmap) \
   $(if $(bench_objects),$(BUILD)/bin/tokmap-bench)
 man1_pages := $(sort $(wildcard tokenize_tools/man/*.1 bench/man/*.1))
 man5_pages := $(sort $(wildcard tokenize_tools/man/*.5))
+man7_pages := $(sort $(wildcard tokenize_tools/man/*.7 bench/man/*.7))
 public_headers := $(sort $(wildcard include/tokmap/*.h))
 
 .PHONY: all lib wheel wheel-files tools bench measure units fuzzers harness loads deps test test-run test-gpu demo \
@@ -547,7 +549,8 @@ refresh_linker = if [ -n '$(DESTDIR)' ]; then \
 
 install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory variables are honored
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(bindir)' '$(DESTDIR)$(libdir)' \
-	  '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)'
+	  '$(DESTDIR)$(includedir)/tokmap' '$(DESTDIR)$(pkgconfigdir)' '$(DESTDIR)$(man1dir)' '$(DESTDIR)$(man5dir)' \
+	  '$(DESTDIR)$(man7dir)'
 	$(Q)$(if $(commands),$(INSTALL) -m 755 $(commands) '$(DESTDIR)$(bindir)')
 	$(Q)$(INSTALL) -m 644 $(installed_archives) '$(DESTDIR)$(libdir)'
 	$(Q)$(INSTALL) -m 755 $(BUILD)/lib/$(SONAME) '$(DESTDIR)$(libdir)/libtokmap.so.$(VERSION)'
@@ -572,6 +575,7 @@ install: all ## install under prefix (/usr/local); DESTDIR and the GNU directory
 	$(Q)chmod 644 '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc'
 	$(if $(man1_pages),$(Q)$(call install_man,$(man1_pages),$(man1dir)))
 	$(if $(man5_pages),$(Q)$(call install_man,$(man5_pages),$(man5dir)))
+	$(if $(man7_pages),$(Q)$(call install_man,$(man7_pages),$(man7dir)))
 	$(Q)$(INSTALL) -d '$(DESTDIR)$(docdir)/examples'
 	$(Q)$(INSTALL) -m 644 $(doc_pages) '$(DESTDIR)$(docdir)'
 	$(Q)sed '$(installed_links)' README.md >'$(DESTDIR)$(docdir)/README.md'
@@ -592,6 +596,7 @@ uninstall: ## remove what install installed
 	    libtokmap_tokenize.so.$(VERSION) $(TOKENIZE_SONAME) libtokmap_tokenize.so,'$(DESTDIR)$(libdir)/$(name)') \
 	  $(foreach page,$(notdir $(man1_pages)),'$(DESTDIR)$(man1dir)/$(page)') \
 	  $(foreach page,$(notdir $(man5_pages)),'$(DESTDIR)$(man5dir)/$(page)') \
+	  $(foreach page,$(notdir $(man7_pages)),'$(DESTDIR)$(man7dir)/$(page)') \
 	  $(foreach name,$(notdir $(public_headers)),'$(DESTDIR)$(includedir)/tokmap/$(name)') \
 	  '$(DESTDIR)$(pkgconfigdir)/tokmap.pc' '$(DESTDIR)$(pkgconfigdir)/tokmap-tokenize.pc' \
 	  $(foreach name,tokmap tokmap-bench,'$(DESTDIR)$(bashcompletiondir)/$(name)' \

@@ -200,7 +200,7 @@ def _pages():
     files, data = {}, f"tokmap-{_version()}.data/data/share"
     for folder in ("tokenize_tools/man", "bench/man"):
         for name in os.listdir(os.path.join(TOP, folder)):
-            if name[-2:] in (".1", ".5"):
+            if name[-2:] in (".1", ".5", ".7"):
                 files[f"{data}/man/man{name[-1]}/{name}"] = _read(os.path.join(TOP, folder, name))
     for name, place in (("tokmap.bash", "bash-completion/completions/tokmap"),
                         ("tokmap.zsh", "zsh/site-functions/_tokmap"),

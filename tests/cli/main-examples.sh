@@ -114,7 +114,7 @@ done <list
 
 # The examples of the manual pages fit there, too (the pages indent them by 11 columns and leave 2 free), and their
 # options exist.
-find "$TOKMAP_TREE/tokenize_tools/man" "$TOKMAP_TREE/bench/man" -name '*.[15]' | sort >pages
+find "$TOKMAP_TREE/tokenize_tools/man" "$TOKMAP_TREE/bench/man" -name '*.[157]' | sort >pages
 [ "$(wc -l <pages)" -gt 10 ]
 while IFS= read -r page; do
     awk -v page="$page" '

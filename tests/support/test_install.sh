@@ -56,8 +56,8 @@ check "manual pages name the installed documents" sh -c \
     "grep -q '$prefix/share/doc/tokmap/RUN.md' '$into$prefix/share/man/man5/tokmap-run.5' &&
         ! grep -rq /usr/local '$into$prefix/share/man'"
 check "with DESTDIR make names ldconfig" grep -q 'run as root: ldconfig' "$TMPDIR/install.log"
-for page in tokenize_tools/man/*.1; do
-    check "$(basename "$page")" test -f "$into$prefix/share/man/man1/$(basename "$page")"
+for page in tokenize_tools/man/*.[1-9] bench/man/*.[1-9]; do
+    check "$(basename "$page")" test -f "$into$prefix/share/man/man${page##*.}/$(basename "$page")"
 done
 
 # tokmap.pc contains paths below the prefix, without DESTDIR.
