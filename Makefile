@@ -188,8 +188,13 @@ cuda_software_objects := $(call objects,$(sort $(wildcard tests/support/cuda_sof
 cuda_software := $(BUILD)/tests/cuda_software/libcuda.so.1
 unit_sources := $(if $(HAVE_CMOCKA),$(sort $(wildcard tests/unit/*/test_*.c)))
 # With UNITS, a list of patterns such as test_ring*, only these unit tests are built. Of what is left out, as of the
-# programs for torture, fuzzing, and comparisons, the compiler checks the sources only.
-chosen_units := $(if $(UNITS),$(filter $(wildcard $(UNITS:%=tests/unit/*/%.c)),$(unit_sources)),$(unit_sources))
+# programs for torture, fuzzing, and comparisons, the compiler checks the sources only. With TESTS (run_tests.sh), what
+# its patterns do not name is not built.
+tested_units = $(wildcard tests/unit/$(1).c tests/unit/*/$(1).c)
+chosen_units := $(filter $(if $(UNITS),$(wildcard $(UNITS:%=tests/unit/*/%.c)),$(if $(TESTS),$(foreach \
+  test,$(TESTS),$(call tested_units,$(test))),%)),$(unit_sources))
+scripts_tested := $(if $(TESTS),$(foreach test,$(TESTS),$(if $(call tested_units,$(test:*%=)),,$(filter-out \
+  cli/%,$(test)))),all)
 unit_programs := $(patsubst %.c,$(BUILD)/tests/%,$(notdir $(chosen_units)))
 fuzz_sources := $(sort $(wildcard tests/fuzz/fuzz_*.c))
 fuzz_programs := $(patsubst tests/fuzz/%.c,$(BUILD)/tests/%,$(fuzz_sources))
@@ -237,7 +242,7 @@ fuzzers: $(fuzz_programs)
 other_sources := $(wildcard tests/fuzz/*.c tests/reference/*.c tests/torture/*.c)
 harness: all units $(user_programs) $(preloaded) $(cuda_software) $(if $(UNITS), \
   $(patsubst %,$(OBJ)/%.checked,$(filter-out $(chosen_units),$(unit_sources)) $(other_sources)), \
-  fuzzers $(reference_programs) $(torture_programs))
+  $(if $(scripts_tested),fuzzers $(reference_programs) $(torture_programs)))
 
 # ---- rules ----
 
