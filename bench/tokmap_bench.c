@@ -122,9 +122,8 @@ static const char details[] =
     "  tokmap-bench all --save results --plot pictures\n"
     "  tokmap-bench report -o report.html results\n"
     "\n"
-    "The cases tokenize and parquet need a text in a real language that does not repeat itself. tokmap-bench(1) says "
-    "how to make "
-    "such texts from Debian packages.\n";
+    "The cases tokenize and parquet need a text in a real language that does not repeat itself. "
+    "tokmap-bench-text(7) says how to make such texts from Debian packages.\n";
 
 /* Returns NULL if no case has that name. */
 static const struct bench_case *case_find(const char *name)

@@ -7,8 +7,8 @@
  * has no n-gram. One large document shows what memory grows with its size: a copy of this program writes it to a pipe,
  * so that storage needs room for the tokens alone.
  *
- * The limit of each way of packing is 256 MiB, and what tokmap-pack(1) states for each document. That every document
- * was packed is seen from the bytes of the tokens.
+ * The limit of each way of packing is 256 MiB, and what tokmap-documents(7) states for each document. The bytes of the
+ * tokens show that every document was packed.
  */
 #include "case_pack_memory.h"
 

@@ -3,7 +3,7 @@
 
     python3 texts.py FOLDER
 
-Downloads the packages that tokmap-bench(1) names under TEXTS FOR TOKENIZE with `apt-get download` (no root needed),
+Downloads the packages that tokmap-bench-text(7) names with `apt-get download` (no root needed),
 unpacks them with dpkg-deb, and writes up to 64 MiB of each kind: the files of the packages in turn, HTML without markup
 and scripts, only lines of more than 24 characters, each of them once, and for mixed and cjk only lines that have such
 characters. A package that the distribution does not have is left out with a message.

@@ -78,7 +78,7 @@ while read -r key; do
     for nothing in null '""' '[ ]' '{}'; do
         printf '{"%s": %s, "messages": %s}\n' "$key" "$nothing" "$messages" >>nothing.jsonl
     done
-    grep -qw "$key" "$TOKMAP_TREE/tokenize_tools/man/tokmap-pack.1" || { echo "tokmap-pack.1 lacks $key" >&2; exit 1; }
+    grep -qw "$key" "$TOKMAP_TREE/tokenize_tools/man/tokmap-chat.7" || { echo "tokmap-chat.7 lacks $key" >&2; exit 1; }
 done <keys
 pack chatml nothing.jsonl
 pack chatml --ignore-fields "id,$(paste -sd, keys)" said.jsonl

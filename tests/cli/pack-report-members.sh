@@ -1,13 +1,14 @@
 # SPDX-License-Identifier: MIT
-# Every member of the JSON objects that `tokmap pack` prints is in its manual page: those that the sources name, and
+# Every member of the JSON objects that `tokmap pack` prints is in its manual pages: those that the sources name, and
 # those of reports that are printed here.
 . "$TOKMAP_CLI/helpers.sh"
 need python3 awk
-page=$TOKMAP_TREE/tokenize_tools/man/tokmap-pack.1
+man=$TOKMAP_TREE/tokenize_tools/man
 commands=$TOKMAP_TREE/tokenize_tools/commands
-[ -f "$page" ] && [ -f "$commands/pack/pack_report.c" ] || skip "the sources are not here"
+[ -f "$man/tokmap-pack.1" ] && [ -f "$commands/pack/pack_report.c" ] || skip "the sources are not here"
 # The words of .Va: the names of members, and of nothing else.
-sed -n 's/^\.Va //p' "$page" | tr -s ' ,;.()' '\n' | sort -u >page
+sed -n -e 's/^\.Va //p' -e 's/^\.It Va //p' "$man/tokmap-pack.1" "$man/tokmap-tasks.7" |
+    tr -s ' ,;.()' '\n' | sort -u >page
 for file in pack/pack_report pack/task_pack pack/pack_arguments pack/also_arguments \
     report/skip_report report/document_lengths; do
     from=1
@@ -52,4 +53,4 @@ END
 [ "$(wc -l <printed)" -gt 80 ]
 sort -u sources reasons formats printed >members
 comm -23 members page >absent
-[ ! -s absent ] || { echo "FAULT: tokmap-pack.1 does not have these members of reports:" >&2; cat absent >&2; exit 1; }
+[ ! -s absent ] || { echo "FAULT: tokmap-pack.1 and tokmap-tasks.7 lack these members of reports:" >&2; cat absent >&2; exit 1; }

@@ -168,7 +168,7 @@ class Install(WithData):
         self.assertIn("site-packages", library)
         self.try_commands(python)
         share = os.path.join(os.path.dirname(os.path.dirname(python)), "share")
-        for name in ("man/man1/tokmap-pack.1", "man/man1/tokmap-bench.1", "man/man5/tokmap-run.5"):
+        for name in ("man/man1/tokmap-pack.1", "man/man1/tokmap-bench.1", "man/man5/tokmap-run.5", "man/man7/tokmap-chat.7"):
             self.assertTrue(os.path.isfile(os.path.join(share, name)), name)
 
     def test_from_a_source_distribution(self):

@@ -28,7 +28,7 @@ static const char *const meaningful[] = {
 
 /* Keys beside the messages of a record that formats of conversations use to say something to the model, or about what
  * it learns: those of OpenAI and TRL, of ShareGPT, Hermes, ToolACE, and glaive, and what templates call their
- * variables. man/tokmap-pack.1 lists them. Some template writes the first WRITTEN of them. */
+ * variables. man/tokmap-chat.7 lists them. Some template writes the first WRITTEN of them. */
 #define WRITTEN 3
 static const char *const beside_keys[] = {
     "tools",
