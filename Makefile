@@ -479,7 +479,7 @@ demo-run: all $(BUILD)/tests/consumer
 	@$(test_environment) sh tests/support/demo.sh
 
 lint: all ## check includes, circles, calls, symbols, names, and language
-	@$(test_environment) OBJ='$(OBJ)' sh tests/lint/lint.sh
+	@$(test_environment) OBJ='$(OBJ)' $(PYTHON) tests/lint/lint.py
 
 asan: ## run the tests with the address and undefined behavior sanitizers
 	+@$(sub_make) BUILD=$(BUILD)/asan SANITIZE=address,undefined test-run

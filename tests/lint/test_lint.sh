@@ -1,12 +1,16 @@
 #!/bin/sh
 # SPDX-License-Identifier: MIT
-# test_lint.sh: shows that each rule of lint.sh can fail. A small tree passes, and then gets one fault at a time.
+# test_lint.sh: shows that each rule of lint.py can fail. A small tree passes, and then gets one fault at a time.
 set -u
 if [ -n "${SANITIZE:-}" ]; then
     echo "skipped: lint checks the build without sanitizers"
     exit 77
 fi
-lint=$TOP/tests/lint/lint.sh
+if ! command -v "${PYTHON:-python3}" >/dev/null 2>&1; then
+    echo "skipped: needs python3"
+    exit 77
+fi
+lint=$TOP/tests/lint/lint.py
 tree=$TMPDIR/tree
 cd "$TMPDIR" || exit 1
 
@@ -59,14 +63,16 @@ run_lint() {
             $CC -D_GNU_SOURCE -w -fPIC -fvisibility=hidden -Iinclude -Isrc -c "$file" -o "build/obj/$file.o" || exit 1
         done
         $CC -shared build/obj/src/*/*.o -o build/lib/libtokmap.so.0
-        OBJ=build/obj BUILD=build sh "$lint"
+        OBJ=build/obj BUILD=build "${PYTHON:-python3}" "$lint"
     ) >"$TMPDIR/log" 2>&1
 }
 make_tree
 if run_lint; then echo "ok - a sound tree passes"; else cat "$TMPDIR/log"; echo "not ok - a sound tree passes"; fi
 
 # finds RULE: checks that lint fails, with a finding of this rule, and makes a new tree.
+: >"$TMPDIR/covered"
 finds() {
+    echo "$1" >>"$TMPDIR/covered"
     if run_lint; then
         echo "not ok - $1: lint passes"
     elif grep -q "^not ok $1\$" "$TMPDIR/log"; then
@@ -125,6 +131,20 @@ sed -i 's/Statuses: OK, ERROR_RANGE/Statuses: OK, ERROR_STRANGE/' "$tree/include
 finds "public comments name the statuses"
 sed -i 's/^#define TOKMAP_API.*/&\n#include <stdio.h>/' "$tree/include/tokmap/tokmap.h"
 finds "public headers include only stddef.h and stdint.h"
+code src/order/hashes.c '#include <xxhash.h>\n'
+finds "xxHash only in common"
+code src/common/part.c '/* a dataloader */\n'
+finds "words"
+if command -v mandoc >/dev/null 2>&1; then
+    mkdir -p "$tree/tokenize_tools/man"
+    printf '.Dd January 1, 2026\n.Dt TOKMAP 1\n.Os\n.Sh NAME\n.Nm tokmap\n.Nd maps\n.Xy\n' >"$tree/tokenize_tools/man/tokmap.1"
+    finds "man pages"
+else
+    echo "man pages" >>"$TMPDIR/covered"
+fi
+mkdir -p "$tree/tokenize_tools/man"
+printf '.It Fl Fl progress none\n' >"$tree/tokenize_tools/man/tokmap.1"
+finds "man pages: a value is marked with Ar or Cm"
 code src/common/part.c 'int spaced; \n'
 finds "no space at the end of a line"
 code src/common/part.c '\tint tabbed;\n'
@@ -164,3 +184,8 @@ if command -v ptxas >/dev/null 2>&1; then
     code src/common/other.ptx "// $(nvcc --version | sed -n 's/.*, \(V[0-9.]*\).*/\1/p')\\n.version 2.3\\n.target sm_20\\n"
     finds "kernels are what make ptx makes"
 fi
+
+# Each rule has a fault above.
+"${PYTHON:-python3}" "$lint" --list --without 'kernels *' | grep -Fxv -f "$TMPDIR/covered" |
+    sed 's/^/not ok - no fault is planted for the rule: /' | tee "$TMPDIR/uncovered"
+[ -s "$TMPDIR/uncovered" ] || echo "ok - each rule has a planted fault"

@@ -1,0 +1,653 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: MIT
+"""Checks the rules of the project that a script can check. `make lint` runs it in the project's top folder.
+
+usage: lint.py [--list] [--without PATTERN] [PATTERN...]
+
+A rule is a function below `@rule(NAME)`. It yields its findings, usually as "FILE:LINE: text". Its docstring says what
+the rule asks for and why, and is printed after the findings. `raise Skip(reason)` skips a rule whose tools are missing.
+With patterns, such as "man pages*", only the rules whose names match one of them run. The line of each rule is "ok
+NAME" or "not ok NAME", and the last line is "N passed, N failed, N skipped". --list prints the names of the rules.
+
+From the environment: OBJ is the folder of the objects, and BUILD that of the libraries. Needed are Python 3.9, grep,
+and nm; clang-format, mandoc, and ptxas are used where they are installed. To add a rule, write its function here, and
+plant a fault for it in test_lint.sh.
+"""
+import argparse
+import fnmatch
+import functools
+import os
+import re
+import shutil
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+BUILD = os.environ.get("BUILD") or "build"
+OBJ = os.environ.get("OBJ", "").rstrip("/")
+RULES = []
+
+
+class Skip(Exception):
+    """The reason why a rule cannot be checked here."""
+
+
+def rule(name):
+    """Returns a decorator that adds a function to the list of rules."""
+    def add(function):
+        RULES.append((name, function))
+        return function
+    return add
+
+
+# ---- the project's files ----
+
+def list_files():
+    """Returns the paths of all files of the project's folders, sorted."""
+    found = []
+    for top in ("src", "include", "tokenize_tools", "bench", "tests"):
+        for folder, folders, names in os.walk(top):
+            folders[:] = [name for name in folders if name != "__pycache__"]
+            found += [os.path.join(folder, name) for name in names]
+    return sorted(found)
+
+
+def with_ending(paths, *endings):
+    return [path for path in paths if path.endswith(endings)]
+
+
+def within(paths, *folders):
+    return [path for path in paths if path.startswith(folders)]
+
+
+def without(paths, *folders):
+    return [path for path in paths if not path.startswith(folders)]
+
+
+def existing(*paths):
+    return [path for path in paths if os.path.isfile(path)]
+
+
+FILES = list_files()
+KNOWN = set(FILES)
+CODE = with_ending(FILES, ".c", ".h", ".cpp")
+PRODUCT = within(CODE, "src/", "tokenize_tools/", "bench/", "include/")
+PUBLIC = with_ending(within(FILES, "include/tokmap/"), ".h")
+WRITTEN = with_ending(FILES, ".c", ".h", ".cpp", ".cu", ".sh", ".py", ".map", ".mk") + existing("Makefile", ".ci/run")
+PAGES = [path for path in FILES if re.search(r"\.[1-8]$", path)]
+TEXTS = WRITTEN + with_ending(FILES, ".md") + PAGES + existing("README.md")
+
+
+@functools.lru_cache(maxsize=None)
+def text_of(path):
+    with open(path, encoding="utf-8", errors="surrogateescape", newline="") as file:
+        return file.read()
+
+
+@functools.lru_cache(maxsize=None)
+def bare(path):
+    """Returns the text of a C file with comments removed and strings emptied, on the same lines, for rules about
+    calls."""
+    def replaced(match):
+        kept = match.group()[0] * 2 if match.group()[0] in "\"'" else " "
+        return kept + "\n" * match.group().count("\n")
+    return re.sub(r'/\*.*?(?:\*/|\Z)|//[^\n]*|"(?:\\.|[^"\\\n])*"?|\'(?:\\.|[^\'\\\n])*\'?', replaced, text_of(path),
+                  flags=re.DOTALL)
+
+
+def matches(paths, pattern, read=text_of, flags=0):
+    """Yields the path, the number, and the text of each line that contains a match, and the match."""
+    compiled = re.compile(pattern, flags | re.MULTILINE)
+    for path in paths:
+        text = read(path)
+        if compiled.search(text):
+            for number, line in enumerate(text.split("\n"), 1):
+                match = compiled.search(line)
+                if match:
+                    yield path, number, line, match
+
+
+def found(paths, pattern, advice="", read=text_of, flags=0):
+    """Yields a finding for each line that contains a match."""
+    for path, number, line, _ in matches(paths, pattern, read, flags):
+        yield f"{path}:{number}: {line.strip()[:200]}{advice and ' -> ' + advice}"
+
+
+def output_of(*command, **options):
+    """Returns the exit status and the lines of the standard output and standard error of a command."""
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, stdin=subprocess.DEVNULL,
+                          universal_newlines=True, errors="surrogateescape", **options)
+    return done.returncode, done.stdout.splitlines()
+
+
+# ---- includes ----
+
+@functools.lru_cache(maxsize=None)
+def arrows():
+    """Returns for each room the set of rooms and files that arrows.txt lets it include."""
+    with open(os.path.join(HERE, "arrows.txt"), encoding="utf-8") as file:
+        lines = [line.split() for line in file if line.strip() and not line.startswith("#")]
+    written = {words[0]: words[1:] for words in lines}
+
+    def granted(words):
+        rooms = set()
+        for word in words:
+            rooms.add(word.rstrip("+"))
+            if word.endswith("+"):
+                rooms |= granted(written[word[:-1]])
+        return rooms
+    return {room: granted(words) for room, words in written.items()}
+
+
+def room_of(path):
+    """Returns the room of a file: its folder, or the nearest folder above it that is one."""
+    if path.startswith("include/"):
+        return "include"
+    folder = os.path.dirname(path)
+    while folder not in arrows() and "/" in folder:
+        folder = os.path.dirname(folder)
+    return folder
+
+
+@functools.lru_cache(maxsize=None)
+def includes():
+    """Returns the file, the line number, the included name, and the included file or None, of each #include "..."."""
+    edges = []
+    for path, number, _, match in matches(PRODUCT, r'^ *# *include *"([^"]*)"'):
+        name = match.group(1)
+        places = [os.path.normpath(os.path.join(os.path.dirname(path), name))]
+        places += [top + name for top in ("src/", "include/", "tokenize_tools/", "bench/")]
+        edges.append((path, number, name, next((place for place in places if place in KNOWN), None)))
+    return edges
+
+
+@rule("include arrows")
+def include_arrows():
+    """A file includes only what its room may: see src/ROOMS.md (and tests/lint/arrows.txt, which has the same table).
+    Then a reader who knows the folder of a file knows what the file can use."""
+    for path, number, name, target in includes():
+        if target is None:
+            yield f'{path}:{number}: "{name}" is not a file of the project'
+            continue
+        source, to = room_of(path), room_of(target)
+        allowed = arrows().get(source)
+        if allowed is None:
+            yield f"{path}:{number}: the folder of {path} is not a room of ROOMS.md"
+        elif target == "src/platform/process.h":
+            if source != "src/platform" and target not in allowed:
+                yield f"{path}:{number}: {source} may not include {target}"
+        elif to not in ("include", source) and to not in allowed and target not in allowed:
+            yield f"{path}:{number}: {source} may not include {to}"
+
+
+def unit_of(path):
+    """Returns the unit of a file: its .c file without the ending. CPU variants (X_avx2.c) and headers without a .c file
+    of their own that are named after it (X_internal.h) belong to it."""
+    base = re.sub(r"(_(avx2|avx512|vbmi|neon))?\.(c|h|cu)$", "", path)
+    shorter = base
+    while shorter + ".c" not in KNOWN and shorter + ".cu" not in KNOWN:
+        cut = re.sub(r"_[a-z0-9]+$", "", shorter)
+        if cut == shorter or cut.endswith("/"):
+            return base
+        shorter = cut
+    return shorter
+
+
+@rule("no circles between files")
+def circles():
+    """Units (X.c with X.h) do not include each other in a circle, so each can be read and tested after those below it.
+    Units that include nothing, and those that nothing includes, are removed until the circles are left, and what is
+    between two circles."""
+    edges = {(unit_of(path), unit_of(target)) for path, _, _, target in includes() if target}
+    edges = {(source, target) for source, target in edges if source != target}
+    while True:
+        ends = {source for source, _ in edges} & {target for _, target in edges}
+        left = {(source, target) for source, target in edges if source in ends and target in ends}
+        if left == edges:
+            break
+        edges = left
+    for source, target in sorted(edges):
+        yield f"{source}: includes {target}, which includes it in turn, directly or through others"
+
+
+# ---- calls and symbols ----
+
+KERNEL = set("""open openat creat close read readv pread preadv preadv2 write writev pwrite pwritev pwritev2 lseek mmap
+    munmap mremap madvise posix_madvise msync mlock munlock mincore posix_fadvise readahead fsync fdatasync sync syncfs
+    sync_file_range rename renameat renameat2 unlink unlinkat remove link linkat symlink mkdir mkdirat rmdir mkstemp
+    mkostemp mkdtemp opendir fdopendir readdir closedir scandir nftw ftw fts_open glob stat fstat lstat fstatat statx
+    statfs fstatfs statvfs fstatvfs access faccessat truncate ftruncate fallocate posix_fallocate copy_file_range
+    sendfile splice flock lockf fcntl ioctl dup dup2 dup3 pipe pipe2 fork vfork execv execve execvp posix_spawn
+    posix_spawnp wait waitpid wait4 kill signal sigaction sigprocmask raise alarm setitimer sem_init sem_wait sem_post
+    thrd_create mtx_lock cnd_wait nanosleep clock_nanosleep usleep sleep poll select epoll_wait clock_gettime
+    gettimeofday time sched_yield sched_getaffinity sched_setaffinity getpid geteuid getuid isatty sysconf syscall
+    getrusage sysinfo dlopen fopen freopen fdopen tmpfile popen system realpath""".split())
+PRINTING = set("""printf vprintf fprintf vfprintf dprintf puts fputs putchar fputc putc fwrite perror fflush stdout
+    stderr stdin exit _exit _Exit quick_exit abort atexit setlocale setenv putenv unsetenv getenv strerror localtime
+    gmtime ctime rand srand random srandom""".split())
+FORBIDDEN = """strcpy strcat strncpy strncat stpcpy sprintf vsprintf gets atoi atol atoll atof strtok alloca system
+    popen tmpnam mktemp scanf sscanf fscanf rand srand setjmp longjmp""".split()
+PROCESSES = set("""fork vfork execve execv execvp posix_spawn posix_spawnp wait waitpid wait4 waitid kill raise signal
+    sigaction sigwait sigwaitinfo sigtimedwait signalfd""".split())
+
+
+def nm(*arguments, **options):
+    if not shutil.which("nm"):
+        raise Skip("nm is missing")
+    return output_of("nm", *arguments, **options)[1]
+
+
+@functools.lru_cache(maxsize=None)
+def symbols():
+    """Returns the source file, the letter of nm, and the name, of each symbol of the objects of the product."""
+    if not OBJ:
+        raise Skip("OBJ, the folder of the objects, is not set")
+    objects = [path + ".o" for path in PRODUCT if os.path.isfile(f"{OBJ}/{path}.o")]
+    lines = nm("-A", *objects, cwd=OBJ) if objects else []
+    parts = (re.match(r"(.*)\.o:[0-9a-f ]* (\S) ([^@]*)", line) for line in lines)
+    return [part.groups() for part in parts if part]
+
+
+def called():
+    """Yields the source file and the name of each function of the C library that an object uses. The names are without
+    the additions for large files and _FORTIFY_SOURCE."""
+    for path, letter, name in symbols():
+        if letter in "UwvW":
+            name = re.sub(r"^__isoc[0-9]*_", "", name)
+            name = re.sub(r"^__(.*)_(chk|2)$", r"\1", name)
+            yield path, re.sub(r"64$", "", name)
+
+
+@rule("system calls only in platform")
+def system_calls():
+    """Only src/platform calls the kernel, so that a fault injection and a port have one place to change: use os.h, or
+    add a function to it."""
+    if not symbols():
+        yield f"{OBJ} has no objects; run make first"
+    for path, name in sorted(set(called())):
+        if not path.startswith("src/platform/") and (name in KERNEL or re.match("(pthread|sem|thrd|mtx|cnd)_", name)):
+            yield f"{path}: calls {name}, which only src/platform may call"
+
+
+@rule("the library is silent")
+def silent():
+    """The library never prints, exits, or aborts, and has no global state, because it runs in the programs of others."""
+    for path, name in sorted(set(called())):
+        allowed = path.startswith("src/cli/") or (path.startswith("src/platform/") and name == "_exit")
+        if path.startswith("src/") and name in PRINTING and not allowed:
+            yield f"{path}: uses {name}"
+
+
+@rule("forbidden functions")
+def forbidden():
+    """These functions cannot be used safely, or have a replacement in src/common or src/platform."""
+    pattern = r"\b(" + "|".join(FORBIDDEN) + r") *\("
+    for path, number, _, match in matches(PRODUCT, pattern, bare):
+        yield f"{path}:{number}: calls {match.group(1)}, which is forbidden"
+
+
+@rule("system headers only in platform")
+def system_headers():
+    """Only src/platform includes headers of the kernel's functions; others include platform/os.h. An exception is a
+    library of bench that replaces the calls of other programs."""
+    names = "fcntl|unistd|dirent|pthread|signal|sched|semaphore|threads|poll|dlfcn|glob|ftw|fts|spawn"
+    paths = without(PRODUCT, "src/platform/", "bench/peers/compare/faults/shim.c")
+    yield from found(paths, rf"^ *# *include *<({names}|sys/[a-z_]+|linux/[a-z_]+)\.h>",
+                     "include platform/os.h instead", bare)
+
+
+@rule("xxHash only in common")
+def xxhash():
+    """Only src/common includes xxhash.h, so one place decides which hash is used and how it is compiled."""
+    yield from found(without(PRODUCT, "src/common/"), r"^ *# *include *<xxhash\.h>", read=bare)
+
+
+@rule("public headers include only stddef.h and stdint.h")
+def public_includes():
+    """What a public header includes, every user's program includes."""
+    yield from found(PUBLIC, r"# *include *<(?!(stddef|stdint)\.h>)", read=bare)
+
+
+@rule("no typedefs of structs")
+def typedefs():
+    """`struct x` says at each use what x is."""
+    yield from found(without(PRODUCT, "include/"), r"^ *typedef +(struct|union|enum)\b", read=bare)
+
+
+@functools.lru_cache(maxsize=None)
+def declared():
+    """Returns the name, whether it returns a status, and the comment before it, of each function of the public headers."""
+    functions = []
+    for path in PUBLIC:
+        comment = ""
+        for match in re.finditer(r"^ *(/\*.*?\*/)|^TOKMAP_API([^;]*);", text_of(path), re.MULTILINE | re.DOTALL):
+            if match.group(1):
+                comment = match.group(1)
+                continue
+            name = re.search(r"\b(tokmap_[a-z0-9_]+)\(", match.group(2))
+            if name:
+                status = re.search(r"enum tokmap_status\s+tokmap_[a-z0-9_]+\(", match.group(2)) is not None
+                functions.append((name.group(1), status, comment))
+    return functions
+
+
+def library(name):
+    """Returns the path of the shared library of this name that was built, or None."""
+    folder = os.path.join(BUILD, "lib")
+    names = sorted(os.listdir(folder)) if os.path.isdir(folder) else []
+    return next((os.path.join(folder, file) for file in names if re.match(name + r"\.so\.[0-9]", file)), None)
+
+
+@rule("exported symbols are the declared ones")
+def exports():
+    """A shared library exports what its public headers declare, and nothing else. The functions of tokenizer.h belong
+    to libtokmap_tokenize and have names that begin with tokmap_tokenizer_."""
+    if not library("libtokmap"):
+        raise Skip("the shared library is not built")
+    names = {name for name, _, _ in declared()}
+    of_tokenizers = {name for name in names if name.startswith("tokmap_tokenizer_")}
+    for path, wanted in ((library("libtokmap"), names - of_tokenizers), (library("libtokmap_tokenize"), of_tokenizers)):
+        if not path:
+            yield from (f"no library exports {name}" for name in sorted(wanted))
+            continue
+        exported = {line.split()[-1].split("@")[0] for line in nm("-D", "--defined-only", path) if " A " not in line}
+        for name in sorted(exported - wanted):
+            yield f"{path}: exports {name}, which its public headers do not declare"
+        for name in sorted(wanted - exported):
+            yield f"{path}: does not export {name}, which a public header declares"
+        for name in sorted(exported):
+            if not name.startswith("tokmap_"):
+                yield f"{path}: exports {name}, which has no prefix tokmap_"
+
+
+@rule("public comments name the statuses")
+def statuses():
+    """The comment of each public function names the statuses that it returns, or says that it cannot fail, and the
+    statuses exist."""
+    known = {match.group(1) for _, _, _, match in matches(PUBLIC, r"^ *XX\(([A-Z_]*), *[0-9]*,")}
+    if "OK" not in known:
+        yield "include/tokmap: no public header has the list of statuses"
+        return
+    for name, status, comment in declared():
+        if status and "Statuses:" not in comment:
+            yield f"{name}: its comment does not name its statuses"
+        if not status and not re.search("Statuses:|[Cc]annot fail", comment):
+            yield f"{name}: its comment does not say that it cannot fail"
+        for word in re.findall(r"ERROR_[A-Z_]+", comment):
+            if word not in known:
+                yield f"{name}: {word} is not a status"
+
+
+@rule("no signals or child processes in the library")
+def processes():
+    """Signals and child processes belong to the program, so process.h is linked into commands and tests only."""
+    if not os.path.isfile(f"{OBJ}/src/platform/process_linux.c.o") or not library("libtokmap"):
+        raise Skip("the library is not built")
+    ours = {name for path, letter, name in symbols() if path == "src/platform/process_linux.c" and letter in "TDB"}
+    for path in (library("libtokmap"), f"{BUILD}/lib/libtokmap.a"):
+        used = {line.split()[-1].split("@")[0] for line in nm(path) if line.strip()} if os.path.isfile(path) else set()
+        for name in sorted(used & (ours | PROCESSES)):
+            yield f"{path}: contains or uses {name}"
+
+
+def declarations(path):
+    """Yields the names of the functions that a header declares outside of structs."""
+    text = re.sub(r"^ *#([^\\\n]|\\.|\\\n)*", "", bare(path), flags=re.MULTILINE)
+    while re.search(r"\{[^{}]*\}", text):
+        text = re.sub(r"\{[^{}]*\}", ";", text)
+    for statement in text.split(";"):
+        match = re.match(r"\s*(?!static\b|typedef\b|__attribute__)([a-z][\w\s*]*?\b[a-z_][a-z_0-9]*)\(", statement)
+        if match:
+            yield re.split(r"[\s*]", match.group(1))[-1]
+
+
+@rule("headers declare what their .c files define")
+def headers():
+    """A header declares only what its own unit defines (the .c file of the same name and its CPU variants), so a reader
+    knows where to look."""
+    defined = {}
+    for path, letter, name in symbols():
+        if letter in "TDRBV":
+            defined.setdefault(name, []).append(path)
+    for path in without(with_ending(PRODUCT, ".h"), "include/"):
+        header = path[:-2]
+        for name in declarations(path):
+            sources = [re.sub(r"(_(avx2|avx512|vbmi|neon|linux|linux_[a-z]+))?\.(c|cu)$", "", source)
+                       for source in defined.get(name, [])]
+            if sources and not any(header == source or header.startswith(source + "_") for source in sources):
+                yield f"{path}: declares {name}, which is defined in {' '.join(defined[name])}"
+
+
+# ---- text ----
+
+@rule("no space at the end of a line")
+def end_of_line():
+    """Spaces at the end of a line are noise in a comparison of versions."""
+    yield from found(TEXTS, r"[^\S\n]$")
+
+
+@rule("no tabs in code")
+def tabs():
+    """A tab has a different width for each reader."""
+    yield from found(CODE, "\t")
+
+
+@rule("lines of at most 120 columns")
+def columns():
+    """A line has at most 120 columns. A line that is a single string may be longer, and so may a line in tests/ that
+    contains a string."""
+    for path, number, line, _ in matches(WRITTEN, r"^.{121}"):
+        if not re.match(r" *[\"']", line) and not (path.startswith("tests/") and re.search("[\"']", line)):
+            yield f"{path}:{number}: {len(line)} columns"
+
+
+@rule("files of at most 900 lines")
+def length():
+    """A file has at most 900 lines, and a public header at most 1,500. Split the file. Generated tables may be longer."""
+    for path in PRODUCT:
+        lines = text_of(path).count("\n")
+        if lines > (1500 if path.startswith("include/") else 900) and "do not edit" not in text_of(path):
+            yield f"{path}: {lines} lines"
+
+
+@rule("files end with a newline")
+def newline():
+    """A last line without a newline is lost by some tools, and two texts cannot be joined."""
+    for path in TEXTS:
+        if text_of(path) and not text_of(path).endswith("\n"):
+            yield f"{path}: the last line has no newline"
+
+
+@rule("nothing unfinished")
+def unfinished():
+    """What is not finished is not in the project."""
+    pattern = r"(^|[^a-z])(TODO|FIXME|XXX|HACK)([^a-z]|$)|not implemented|placeholder|for now([^a-z]|$)"
+    for finding in found(without(TEXTS, "tests/lint/"), pattern, flags=re.IGNORECASE):
+        if not re.search(r"XX\(|X{6}", finding):
+            yield finding
+
+
+@rule("no paths of one machine")
+def machine_paths():
+    """What one machine calls its folders says nothing to a reader. Results have the commands that were typed."""
+    results = [path for path in within(FILES, "bench/results/") if re.search(r"(\.jsonl?|\.command|facts|missing)$", path)]
+    yield from found(without(TEXTS, "tests/lint/") + results,
+                     r"(^|[^A-Za-z0-9_.])/(w[o]rk|f[a]rm|home|root)/|bash[_]jobs")
+    yield from found(results, "/tmp/")
+
+
+@rule("file names are unique")
+def names():
+    """Two units do not have the same name (X.c and X.h are one unit), so a name in a message identifies a file. Public
+    headers are exempt, because they are named after what they declare."""
+    units = {}
+    for path in without(CODE, "include/"):
+        unit = re.sub(r"\.(c|h|cpp)$", "", path)
+        units.setdefault(os.path.basename(unit), set()).add(unit)
+    for name, places in sorted(units.items()):
+        if len(places) > 1:
+            yield f"{name}: {' '.join(sorted(places))}"
+
+
+@rule("header guards")
+def guards():
+    """A header's guard is named after its path below src/ or tokenize_tools/."""
+    for path in with_ending(within(PRODUCT, "src/", "tokenize_tools/"), ".h"):
+        guard = "TOKMAP_" + re.sub("[a-z./]", lambda c: c.group().upper() if c.group().isalpha() else "_",
+                                   path.split("/", 1)[1])
+        if not re.search(f"^#ifndef {guard}$", text_of(path), re.MULTILINE):
+            yield f"{path}: the header guard should be {guard}"
+
+
+@rule("words")
+def words():
+    """The project's words have no synonyms: loader, batch. The Python package and the peers of bench are exempt, because
+    they use classes with these names, such as the DataLoader of torch."""
+    paths = within(TEXTS, "tokenize_tools/", "src/", "bench/", "include/")
+    paths = without(paths, "src/python/", "bench/peers/", "bench/RESULTS.md", "bench/measure/")
+    yield from found(paths, r"\b(dataloader|minibatch|mini-batch)\b", flags=re.IGNORECASE)
+
+
+@rule("plain English")
+def english():
+    """Phrases that a technical editor would replace are listed in tests/lint/phrases.txt, with what to write instead.
+    Lines that contain "kept spelling" are exempt: they have a word that existing files or scripts use."""
+    advice = []
+    with open(os.path.join(HERE, "phrases.txt"), encoding="utf-8") as file:
+        for line in file:
+            if line.startswith("/"):
+                advice.append(line[1:].rstrip("\n").rsplit("/ ", 1))
+    pages = [os.path.join(".github", name) for name in os.listdir(".github")] if os.path.isdir(".github") else []
+    paths = TEXTS + with_ending(sorted(pages), ".md")
+    paths = without(paths, "tests/lint/", "tests/fuzz/corpus", "tests/differential/corpus", "tests/reference/")
+    # grep tries all phrases at once, which Python's expressions cannot.
+    status, lines = output_of("grep", "-HnE", *(word for phrase, _ in advice for word in ("-e", phrase)), *paths)
+    if status > 1:
+        yield f"phrases.txt: grep reports: {lines[-1]}"
+    for line in lines:
+        text = line.split(":", 2)[-1]
+        for phrase, better in advice:
+            if "kept spelling" not in line and re.search(phrase, text):
+                yield f"{line} -> {better}"
+
+
+# ---- man pages ----
+
+@rule("each subcommand has a man page")
+def subcommands():
+    """tokenize_tools/man has a page for each subcommand."""
+    for path in within(FILES, "tokenize_tools/commands/"):
+        match = re.match(r"command_(.*)\.c$", os.path.basename(path))
+        page = match and f"tokenize_tools/man/tokmap-{match.group(1).replace('_', '-')}.1"
+        if page and path.count("/") <= 3 and page not in KNOWN:
+            yield f"{path}: the page {page} is missing"
+
+
+MANUAL = [path for path in PAGES if "/man/" in path or path.startswith("bench/")]
+
+
+@rule("man pages")
+def man_pages():
+    """mandoc has no warnings about the manual pages."""
+    if not shutil.which("mandoc"):
+        raise Skip("mandoc is missing")
+    if MANUAL:
+        yield from output_of("mandoc", "-T", "lint", "-W", "warning", *MANUAL)[1]
+
+
+@rule("man pages: a value is marked with Ar or Cm")
+def values():
+    """`.Fl Fl progress none` prints "--progress -none", because Fl puts a dash before each of its arguments."""
+    yield from found(MANUAL, r"^\.(Op )?(It )?Fl Fl [a-z0-9-]+ +[a-z0-9]")
+
+
+# ---- GPU kernels ----
+
+KERNELS = with_ending(FILES, ".ptx")
+
+
+def of_cuda(tool):
+    if KERNELS and not shutil.which(tool):
+        raise Skip(f"{tool} of the CUDA toolkit is missing")
+
+
+@rule("kernels are assembled for every GPU")
+def kernels_assembled():
+    """ptxas assembles the kernels for every GPU that it supports, without warnings."""
+    of_cuda("ptxas")
+
+    def assembled(pair):
+        kernel, target = pair
+        lines = output_of("ptxas", "-warn-spills", f"-arch={target}", "-o", os.devnull, kernel)[1]
+        return [f"{kernel}, {target}: {line}" for line in lines]
+    targets = output_of("nvcc", "--list-gpu-code")[1] if KERNELS else []
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for lines in pool.map(assembled, [(kernel, target) for kernel in KERNELS for target in targets]):
+            yield from lines
+
+
+@rule("kernels are what make ptx makes")
+def kernels_made():
+    """The PTX and the machine code in the project are what `make ptx` makes of the sources."""
+    of_cuda("nvcc")
+    if not KERNELS:
+        return
+    version = re.search(r"(V[0-9.]+)", "\n".join(output_of("nvcc", "--version")[1])).group(1)
+    if not all(version in text_of(kernel) for kernel in KERNELS):
+        raise Skip(f"the files were made by another version of nvcc than the installed {version}")
+    into = f"{BUILD}/lint"
+    environment = dict(os.environ, MAKEFLAGS="")
+    _, lines = output_of(os.environ.get("MAKE") or "make", "-s", "ptx", f"PTX_ROOT={into}/ptx", f"BUILD={into}",
+                         env=environment)
+    yield from lines
+    for path in KERNELS + with_ending(FILES, ".fatbin"):
+        yield from output_of("cmp", path, f"{into}/ptx/{path}")[1]
+
+
+# ---- shell ----
+
+@rule("shell scripts parse")
+def shell():
+    """The shell that the first line of a script names can read it."""
+    for path in with_ending(WRITTEN, ".sh") + existing(".ci/run"):
+        yield from output_of("bash" if "bash" in text_of(path).split("\n", 1)[0] else "sh", "-n", path)[1]
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--list", action="store_true")
+    parser.add_argument("--without", action="append", default=[], metavar="PATTERN")
+    parser.add_argument("patterns", nargs="*", default=["*"], metavar="PATTERN")
+    arguments = parser.parse_args()
+    passed = failed = skipped = 0
+    for name, check in RULES:
+        if any(fnmatch.fnmatch(name, pattern) for pattern in arguments.without) or \
+                not any(fnmatch.fnmatch(name, pattern) for pattern in arguments.patterns):
+            continue
+        if arguments.list:
+            print(name)
+            continue
+        try:
+            findings = list(check())
+        except Skip as reason:
+            skipped += 1
+            print(f"ok {name} # SKIP {reason}")
+            continue
+        for finding in findings:
+            print("  " + finding)
+        if findings:
+            failed += 1
+            print("  (" + " ".join(check.__doc__.split()) + ")")
+            print(f"not ok {name}")
+        else:
+            passed += 1
+            print(f"ok {name}")
+    if not arguments.list:
+        print(f"{passed} passed, {failed} failed, {skipped} skipped")
+    return failed > 0
+
+
+if __name__ == "__main__":
+    sys.stdout.reconfigure(errors="surrogateescape")
+    sys.exit(main())
